@@ -99,8 +99,8 @@ def open_debates(
     Raises:
         InputError: The database cannot be opened.
     """
-    used = make_environment(environment, models, tools)
-    return Debates(database, used, own=used is not environment)
+    debate_environment = make_environment(environment, models, tools)
+    return Debates(database, debate_environment, has_own_environment=debate_environment is not environment)
 
 
 def aopen_debates(
@@ -133,9 +133,11 @@ def aopen_debates(
 class Debates(AbstractContextManager["Debates"]):
     """Context manager that gives access to the debates in a database."""
 
-    def __init__(self, database: str | None, environment: Environment, *, own: bool = False) -> None:
+    def __init__(
+        self, database: str | None, environment: Environment, *, has_own_environment: bool = False
+    ) -> None:
         self._stack = AsyncExitStack()
-        if own:  # its clients are not shared
+        if has_own_environment:  # its clients are not shared
             self._stack.push_async_callback(environment.aclose)
         saver = call_from_sync(self._stack.enter_async_context, open_saver(database))
         store = LazyStore(database, self._stack)
@@ -193,12 +195,12 @@ class Debates(AbstractContextManager["Debates"]):
             InputError: The topic is missing. Nothing is written.
             DebateExists: The name is taken.
         """
-        given = {
+        values = {
             "topic": topic,
             "full_transcript": list(transcript),
             "context_documents": [dict(document) for document in documents],
         }
-        return Debate(start_debate(self._session, given, config or DebateConfig(), name, operator))
+        return Debate(start_debate(self._session, values, config or DebateConfig(), name, operator))
 
     def replay(self, source: str, *, name: str | None = None) -> Debate:
         """Create a debate that replays another debate's stored replies without calling a model.
@@ -256,10 +258,12 @@ class Debates(AbstractContextManager["Debates"]):
         from moot.importing import parse_transcript
         from moot.importing.transcript import transcript_config, transcript_values
 
-        read = parse_transcript(transcript) if isinstance(transcript, str) else transcript
-        settings = transcript_config(read, config, debaters)
+        imported_transcript = parse_transcript(transcript) if isinstance(transcript, str) else transcript
+        settings = transcript_config(imported_transcript, config, debaters)
         settings = check_config(Permissions.of_operator(settings), self.environment)
-        values = transcript_values(read, topic or read.topic, settings, self.environment)
+        values = transcript_values(
+            imported_transcript, topic or imported_transcript.topic, settings, self.environment
+        )
         values["status"] = "done"
         return Debate(store_import(self._session, values, name, granted=capabilities_of(settings)))
 
@@ -356,12 +360,12 @@ def run_many(
             return each, refusal
 
     async def run_all() -> AsyncIterator[tuple[P, str]]:
-        running = [asyncio.create_task(run(each)) for each in planned]
+        tasks = [asyncio.create_task(run(each)) for each in planned]
         try:
-            for ended in asyncio.as_completed(running):
-                yield await ended
+            for future in asyncio.as_completed(tasks):
+                yield await future
         finally:
-            await cancel_all(running)
+            await cancel_all(tasks)
 
     return iterate_from_sync(run_all, BATCH_LOOP)
 
@@ -397,11 +401,11 @@ def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
             documents=planned.documents,
             transcript=planned.transcript,
         )
-    except DebateExists as exists:
+    except DebateExists as error:
         try:
             return debates.get(planned.id)
         except DebateNotFound:  # another process is creating it
-            raise DebateBusy(str(exists)) from None
+            raise DebateBusy(str(error)) from None
 
 
 def is_judged(debate: Debate) -> bool:

@@ -98,11 +98,11 @@ class Converted:
         )
 
     def _original_key(self, key: str) -> str:
-        for ours, original in SECTIONS.items():
-            if key == ours or key.startswith(f"{ours}."):
-                return _renamed(original, key.removeprefix(ours))
-        if found := re.match(r"debaters\.(\d+)", key):
-            return _renamed(f"agents.{self.agents[int(found[1])]}", key[found.end() :])
+        for moot_key, dialectic_key in SECTIONS.items():
+            if key == moot_key or key.startswith(f"{moot_key}."):
+                return _renamed(dialectic_key, key.removeprefix(moot_key))
+        if match := re.match(r"debaters\.(\d+)", key):
+            return _renamed(f"agents.{self.agents[int(match[1])]}", key[match.end() :])
         return _renamed("", key)
 
 
@@ -129,26 +129,26 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
         raise ConfigError("agents: the value must be a list")
     sections = [_DialecticSection(each, f"agents.{number}") for number, each in enumerate(agents)]
     enabled = {
-        number: made for number, each in enumerate(sections) if (made := file.debater(each)) is not None
+        number: debater for number, each in enumerate(sections) if (debater := file.debater(each)) is not None
     }
     debaters = list(enabled.values())
-    ours: JsonObject = {"protocol": "council", **file.debate(debate)}
+    settings: JsonObject = {"protocol": "council", **file.debate(debate)}
     if debaters:
-        ours["debaters"] = debaters
+        settings["debaters"] = debaters
     else:
         file.warn("agents: no agent is enabled, so Moot's default council debates")
-    ours["judge"] = {} if judge is None else file.judge(_DialecticSection(judge, "judge"))
-    named = [each["model"] for each in (*debaters, ours["judge"]) if each.get("model")]
-    if named:
-        ours["model"] = ours["judge"].get("model") or named[0]
-    ours["models"] = file.models
-    ours["memory"] = {**ours.get("memory", {}), **file.budget()}
+    settings["judge"] = {} if judge is None else file.judge(_DialecticSection(judge, "judge"))
+    model_names = [each["model"] for each in (*debaters, settings["judge"]) if each.get("model")]
+    if model_names:
+        settings["model"] = settings["judge"].get("model") or model_names[0]
+    settings["models"] = file.models
+    settings["memory"] = {**settings.get("memory", {}), **file.budget()}
     if any(FILE_TOOLS & set(each["tools"]) for each in debaters):
-        ours["context"] = str(folder.absolute())
+        settings["context"] = str(folder.absolute())
         file.warn(f"tools read files in {str(folder)!r} only: choose another folder with --context")
     file.warn_of_ignored(sorted(data.keys() - {"agents", "judge", "debate"}))
     return Converted(
-        {key: value for key, value in ours.items() if value not in ({}, [])}, file.warnings, list(enabled)
+        {key: value for key, value in settings.items() if value not in ({}, [])}, file.warnings, list(enabled)
     )
 
 
@@ -226,23 +226,23 @@ class _DialecticFile:
             "tools": tools,
             "tool_call_limit": section.take("toolCallLimit", 10),
         }
-        own = section.section("summarization")
-        if own is not None:
-            debater["perspective"] = self._summarization(own)
+        summarization = section.section("summarization")
+        if summarization is not None:
+            debater["perspective"] = self._summarization(summarization)
         self._done(section)
         return debater if enabled else None
 
     def _id(self, section: _DialecticSection, name: str) -> str:
-        own = str(section.take("id", ""))
-        given = own or name
-        made = given if participants.SLUG.fullmatch(given) else participants.slug(given)
-        made = f"{made}-agent" if made in participants.RESERVED_IDS else made
-        if own and made != own:
+        own_id = str(section.take("id", ""))
+        raw_id = own_id or name
+        valid_id = raw_id if participants.SLUG.fullmatch(raw_id) else participants.slug(raw_id)
+        valid_id = f"{valid_id}-agent" if valid_id in participants.RESERVED_IDS else valid_id
+        if own_id and valid_id != own_id:
             self.warn(
-                f"{section.path}.id: {given!r} becomes {made!r}, because an id has only lower-case letters, "
-                "digits and hyphens, and no reserved name"
+                f"{section.path}.id: {raw_id!r} becomes {valid_id!r}, because an id has only lower-case "
+                "letters, digits and hyphens, and no reserved name"
             )
-        return made
+        return valid_id
 
     def _file(self, path: Any) -> str:
         return f"@{path}" if path else ""
@@ -256,14 +256,14 @@ class _DialecticFile:
             )
         if model is None:
             return None
-        former = self._providers.setdefault(str(model), provider)
-        if former != provider:
+        first_provider = self._providers.setdefault(str(model), provider)
+        if first_provider != provider:
             self.warn(
                 f"{section.path}.provider: {provider!r} is ignored, because another agent uses the model "
-                f"{model!r} through {former}. Use the same provider for both, or another model name"
+                f"{model!r} through {first_provider}. Use the same provider for both, or another model name"
             )
-        if PROVIDERS[former]:
-            self.models[str(model)] = dict(PROVIDERS[former])
+        if PROVIDERS[first_provider]:
+            self.models[str(model)] = dict(PROVIDERS[first_provider])
         return str(model)
 
     def _tools(self, section: _DialecticSection) -> list[str]:
@@ -293,8 +293,14 @@ class _DialecticFile:
                     f"judge.{key}: cannot read {path!r} ({reason}), so the built-in prompt is used. The path "
                     "is relative to the configuration's folder"
                 )
-        own, prompt = section.section("summarization"), self._file(section.take("summaryPromptPath"))
-        summary = {**(self._summarization(own) if own else {}), **({"prompt": prompt} if prompt else {})}
+        summarization, prompt = (
+            section.section("summarization"),
+            self._file(section.take("summaryPromptPath")),
+        )
+        summary = {
+            **(self._summarization(summarization) if summarization else {}),
+            **({"prompt": prompt} if prompt else {}),
+        }
         judge: JsonObject = {
             "enabled": section.take("enabled", True),
             "model": model,
@@ -310,7 +316,7 @@ class _DialecticFile:
 
     def debate(self, section: _DialecticSection) -> JsonObject:
         rounds = section.take("rounds", DEFAULT_ROUNDS)
-        ours: JsonObject = {"rounds": rounds, "termination": self._termination(section)}
+        settings: JsonObject = {"rounds": rounds, "termination": self._termination(section)}
         method = section.take("synthesisMethod", "judge")
         if method != "judge":
             self.warn(
@@ -327,20 +333,20 @@ class _DialecticFile:
             if not isinstance(timeout, int | float) or not isinstance(rounds, int):
                 raise ConfigError(f"debate.timeoutPerRound: give milliseconds, not {timeout!r}")
             seconds = rounds * timeout / 1000
-            ours["limits"] = {"wall_clock_s": seconds}
+            settings["limits"] = {"wall_clock_s": seconds}
             self.warn(
                 f"debate.timeoutPerRound: Moot limits all rounds together, here to {seconds:g} s. Change the "
                 "limit with `limits.wall_clock_s` in a Moot configuration"
             )
-        ours["clarifications"] = {
+        settings["clarifications"] = {
             "enabled": bool(section.take("interactiveClarifications", False)),
             "max_per_debater": section.take("clarificationsMaxPerAgent", DEFAULT_QUESTIONS),
         }
         summarization = section.section("summarization")
         if summarization is not None:
-            ours["memory"] = {"perspectives": self._summarization(summarization)}
+            settings["memory"] = {"perspectives": self._summarization(summarization)}
         self._done(section)
-        return ours
+        return settings
 
     def _termination(self, section: _DialecticSection) -> JsonObject:
         condition = section.section("terminationCondition")
@@ -366,7 +372,7 @@ class _DialecticFile:
                 f"{section.path}.method: 'semantic' becomes Moot's hierarchical summarizer. Use "
                 "'length-based' for summaries of a limited length"
             )
-        known = {
+        all_settings = {
             "enabled": section.take("enabled"),
             "threshold_chars": section.take("threshold"),
             "max_chars": section.take("maxLength"),
@@ -374,9 +380,9 @@ class _DialecticFile:
             "prompt": self._file(section.take("promptPath")) or None,
         }
         self._done(section)
-        given = {key: value for key, value in known.items() if value is not None}
-        self._perspectives.append(given)
-        return given
+        settings = {key: value for key, value in all_settings.items() if value is not None}
+        self._perspectives.append(settings)
+        return settings
 
     def budget(self) -> JsonObject:
         """Return a token budget large enough for the longest configured summaries."""
@@ -415,10 +421,10 @@ def file_data(path: Path | None, warn: Warn = log) -> JsonObject:
     Raises:
         ConfigError: The file cannot be read, or it is a dialectic file with an invalid value.
     """
-    chosen = path or variable("MOOT_CONFIG")
-    if chosen is None:
+    config_path = path or variable("MOOT_CONFIG")
+    if config_path is None:
         return {}
-    data, folder = load_config(chosen), Path(chosen).parent
+    data, folder = load_config(config_path), Path(config_path).parent
     if is_dialectic(data):
         converted = from_dialectic(data, folder)
         for warning in converted.warnings:
@@ -428,10 +434,10 @@ def file_data(path: Path | None, warn: Warn = log) -> JsonObject:
             validate(data)
         except ConfigError as error:
             raise ConfigError(converted.original_keys(str(error))) from error
-    elif isinstance(given := data.get("context"), str):
-        data["context"] = str((folder / given).absolute())
-    elif isinstance(given, list) and all(isinstance(each, str) for each in given):
-        data["context"] = [str((folder / each).absolute()) for each in given]
+    elif isinstance(context := data.get("context"), str):
+        data["context"] = str((folder / context).absolute())
+    elif isinstance(context, list) and all(isinstance(each, str) for each in context):
+        data["context"] = [str((folder / each).absolute()) for each in context]
     return with_files(data, folder, warn)
 
 
@@ -549,11 +555,11 @@ def _anchor(folder: Path, _: str, value: object) -> object:
     Its default name is that of the file.
     """
     anchor = {"text": value} if isinstance(value, str) else value
-    named = anchor.get("text") if isinstance(anchor, Mapping) else None
-    text = _text(folder, "anchors", named)
-    if not isinstance(anchor, Mapping) or text is named:
+    raw_text = anchor.get("text") if isinstance(anchor, Mapping) else None
+    text = _text(folder, "anchors", raw_text)
+    if not isinstance(anchor, Mapping) or text is raw_text:
         return value
-    return {"name": Path(str(named)[1:]).stem, **anchor, "text": text}
+    return {"name": Path(str(raw_text)[1:]).stem, **anchor, "text": text}
 
 
 def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
@@ -635,9 +641,9 @@ def authorize(
         granted: Capabilities granted to this debate before.
         safe: Capabilities that need no permission because the program supplies them itself.
     """
-    given = [each for each in (operators_config(), operator) if each is not None]
-    allowed = {*granted, *(capability for each in given for capability in boundary.capabilities_of(each))}
-    return boundary.Permissions(boundary.within_ceilings(config, given, allowed), allowed, safe)
+    operators = [each for each in (operators_config(), operator) if each is not None]
+    allowed = {*granted, *(capability for each in operators for capability in boundary.capabilities_of(each))}
+    return boundary.Permissions(boundary.within_ceilings(config, operators, allowed), allowed, safe)
 
 
 def operators_limits(config: DebateConfig, operator: DebateConfig | None = None) -> DebateConfig:
@@ -645,8 +651,8 @@ def operators_limits(config: DebateConfig, operator: DebateConfig | None = None)
 
     A limit that the operator raised for this debate is left out.
     """
-    given = [each for each in (operators_config(), operator) if each is not None]
-    return boundary.only_ceilings(config, given)
+    operators = [each for each in (operators_config(), operator) if each is not None]
+    return boundary.only_ceilings(config, operators)
 
 
 def authorize_operator(config: DebateConfig) -> boundary.Permissions:
@@ -718,30 +724,32 @@ def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
         raise ConfigError(
             f"settings: {request!r:.60} is not a mapping: give keys and values, such as `{{turns: 4}}`"
         )
-    said = _without_none(request)
+    settings = _without_none(request)
     if (
-        isinstance(debaters := said.get("debaters"), list | tuple)
+        isinstance(debaters := settings.get("debaters"), list | tuple)
         and len(debaters) > participants.MAX_REQUESTED_DEBATERS
     ):
         raise ConfigError(
             f"debaters: the request names {len(debaters)} debaters, but at most "
             f"{participants.MAX_REQUESTED_DEBATERS} are allowed"
         )
-    panel = judge.get("panel") if isinstance(judge := said.get("judge"), Mapping) else None
+    panel = judge.get("panel") if isinstance(judge := settings.get("judge"), Mapping) else None
     if isinstance(panel, list | tuple) and len(panel) > participants.MAX_REQUESTED_JUDGES:
         raise ConfigError(
             f"judge.panel: the request has {len(panel)} judges, but at most "
             f"{participants.MAX_REQUESTED_JUDGES} are allowed"
         )
-    for key, own in (("models", operator.models), ("mcp_servers", operator.mcp_servers)):
-        if isinstance(asked := said.get(key), dict):
-            said[key] = {name: each for name, each in asked.items() if name not in own}
-    return said
+    for key, operator_settings in (("models", operator.models), ("mcp_servers", operator.mcp_servers)):
+        if isinstance(requested_settings := settings.get(key), dict):
+            settings[key] = {
+                name: each for name, each in requested_settings.items() if name not in operator_settings
+            }
+    return settings
 
 
-def _without_none(said: Mapping[str, object]) -> JsonObject:
+def _without_none(settings: Mapping[str, object]) -> JsonObject:
     return {
         key: _without_none(value) if isinstance(value, Mapping) else value
-        for key, value in said.items()
+        for key, value in settings.items()
         if value is not None
     }

@@ -263,12 +263,12 @@ def make_document(row: DebateRow, values: conversation.StateValues) -> DebateDoc
     """Make a `moot.debate/1` document from a debate's metadata and state."""
     config, topic, verdict = values.get("config", {}), values.get("topic", ""), values.get("verdict") or None
     # The last step keeps the reason until the debate continues.
-    ended = (
+    end_reason = (
         values.get("step", {}).get("end_reason")
         if values.get("status") in conversation.ENDED_STATUSES
         else None
     )
-    carried = {
+    carried_state = {
         key: value
         for key, value in values.items()
         if key in CarriedState.__annotations__ and value not in ({}, [], "")
@@ -279,7 +279,7 @@ def make_document(row: DebateRow, values: conversation.StateValues) -> DebateDoc
         "name": row.name,
         "topic": topic,
         "status": cast(Any, row.status),  # the catalogue stores only this text
-        "ended_because": ended["reason"] if ended else "",
+        "ended_because": end_reason["reason"] if end_reason else "",
         "protocol": config.get("protocol", row.protocol),
         "config": _without_passwords(config),
         "transcript": values.get("full_transcript", []),
@@ -296,7 +296,7 @@ def make_document(row: DebateRow, values: conversation.StateValues) -> DebateDoc
         "usage": _usage(values.get("usage", {})),
         "errors": values.get("errors", []),
         "prompt_sources": values.get("prompt_sources", {}),
-        "state": cast(CarriedState, carried),
+        "state": cast(CarriedState, carried_state),
         "parent": row.parent,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
@@ -385,13 +385,13 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
     for turn in ledger.timeline(key):
         history.setdefault(turn.event["debater"], []).append(turn.event["id"])
     stances: dict[str, Stance] = {}
-    for who, event in ledger.stances(key).items():
+    for debater, event in ledger.stances(key).items():
         stance: Stance = {
             "kind": event["kind"],
             "condition": event["condition"],
             "message_id": event["message_id"],
             "quote": event["quote"],
-            "history": history[who],
+            "history": history[debater],
         }
         if "option" in event:
             stance["option"] = event["option"]
@@ -399,7 +399,7 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
             stance["gave_up"] = event["gave_up"]
         if "condition_count" in event:
             stance["condition_count"] = event["condition_count"]
-        stances[who] = stance
+        stances[debater] = stance
     return stances
 
 
@@ -414,7 +414,7 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
         )
         return records.setdefault(number, empty)
 
-    moved = {change.event["id"] for change in ledger.changes} | {e["id"] for e in ledger.concessions()}
+    moved_ids = {change.event["id"] for change in ledger.changes} | {e["id"] for e in ledger.concessions()}
     first_disputes = {
         timeline.dispute_starts[0] for timeline in ledger.timelines.values() if timeline.dispute_starts
     }
@@ -429,17 +429,21 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
             record["arguments"][event["debater"]] = event["quote"]
         if event["id"] in first_disputes:
             record["new_disputes"].append(key)
-        if event["id"] in moved:
+        if event["id"] in moved_ids:
             record["moved"].append(event["id"])
     for item in ledger.evidence:
         record_of(item)["evidence"].setdefault(item["debater"], []).append(item["id"])
-    asked = {**ledger.challenges, **ledger.questions}
-    engaged: list[tuple[ledger_events.QuotedEvent, str]] = [(each, each["to"]) for each in asked.values()]
-    engaged += [(each, asked[key]["debater"]) for key, each in ledger.answers.items() if key in asked]
-    for engaging, other in engaged:
-        others = record_of(engaging)["engaged"].setdefault(engaging["debater"], [])
-        if other and other != engaging["debater"] and other not in others:
-            others.append(other)
+    requests = {**ledger.challenges, **ledger.questions}
+    engagements: list[tuple[ledger_events.QuotedEvent, str]] = [
+        (each, each["to"]) for each in requests.values()
+    ]
+    engagements += [
+        (each, requests[key]["debater"]) for key, each in ledger.answers.items() if key in requests
+    ]
+    for engagement, addressee in engagements:
+        addressees = record_of(engagement)["engaged"].setdefault(engagement["debater"], [])
+        if addressee and addressee != engagement["debater"] and addressee not in addressees:
+            addressees.append(addressee)
     return [records[number] for number in sorted(records)]
 
 
@@ -455,8 +459,8 @@ document lacks are filled in with defaults."""
 def question_of(document: Mapping[str, Any]) -> str:
     """Return a debate's title. The judge's wording stands for a topic that is longer than one line."""
     verdict = document.get("verdict") or {}
-    usable = verdict.get("status") == "ok" and not verdict.get("placeholder")
-    return title_of(document["topic"], (verdict.get("question") or "") if usable else "")
+    is_usable = verdict.get("status") == "ok" and not verdict.get("placeholder")
+    return title_of(document["topic"], (verdict.get("question") or "") if is_usable else "")
 
 
 def whole_document(given: Mapping[str, object]) -> DebateDocument:
@@ -468,17 +472,17 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
     for key, value in given.items():
         check_storable(str(key), value)
     kinds, _ = _fields(DebateDocument)
-    grown = {key: fill_in(kinds[key], given[key]) for key in _GROWN if key in given}
+    filled_values = {key: fill_in(kinds[key], given[key]) for key in _GROWN if key in given}
     # The original value is returned, not the validated copy, to keep key order and number formats.
-    document = cast(DebateDocument, {**given, **grown})
+    document = cast(DebateDocument, {**given, **filled_values})
     try:
         _adapter(DebateDocument).validate_python(document, strict=True)
     except ValidationError as error:
-        wrong, *others = errors_in(error)
-        more = f" ({len(others)} more)" if others else ""
+        mistake, *others = errors_in(error)
+        suffix = f" ({len(others)} more)" if others else ""
         raise InputError(
-            f"the file is not a valid moot.debate/1 document: {wrong}{more}. To import only its messages, "
-            "remove the `format` key"
+            f"the file is not a valid moot.debate/1 document: {mistake}{suffix}. To import only its "
+            "messages, remove the `format` key"
         ) from error
     conversation.check_schema_version(document)
     for seq, entry in enumerate(document["transcript"]):
@@ -487,9 +491,9 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
                 f"transcript.{seq}: the entry has the sequence number (`seq`) {entry['seq']} and the id "
                 f"{entry['id']!r}, but must have the sequence number {seq} and the id {entry_id(seq)!r}"
             )
-    carried = document.get("state", {})
-    current = [carried.get("rolling_summary"), carried.get("judge_summary")]
-    for summary in (*current, *carried.get("perspective_summaries", {}).values()):
+    carried_state = document.get("state", {})
+    shared_summaries = [carried_state.get("rolling_summary"), carried_state.get("judge_summary")]
+    for summary in (*shared_summaries, *carried_state.get("perspective_summaries", {}).values()):
         if summary and not -1 <= summary["covers_through_seq"] < len(document["transcript"]):
             raise InputError(
                 f"state: a summary has covers_through_seq {summary['covers_through_seq']}, but the "
@@ -532,14 +536,16 @@ def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ..
 def fill_in(kind: Any, value: Any) -> Any:
     """Return a copy of `value` with default values for missing required keys."""
     if is_typeddict(kind) and isinstance(value, dict):
-        fields, needed = _fields(kind)
-        have = {
+        fields, required_keys = _fields(kind)
+        present_items = {
             key: item
             for key, item in value.items()
-            if item != {} or key not in fields or key in needed or get_origin(fields[key]) is dict
+            if item != {} or key not in fields or key in required_keys or get_origin(fields[key]) is dict
         }
-        filled = {key: fill_in(fields[key], item) if key in fields else item for key, item in have.items()}
-        return {**filled, **{key: _zero(fields[key]) for key in needed if key not in filled}}
+        filled = {
+            key: fill_in(fields[key], item) if key in fields else item for key, item in present_items.items()
+        }
+        return {**filled, **{key: _zero(fields[key]) for key in required_keys if key not in filled}}
     origin, inner = get_origin(kind), get_args(kind)
     if origin is list and isinstance(value, list):
         return [fill_in(inner[0], item) for item in value]

@@ -76,8 +76,8 @@ def debate_node(
     }
 
     def debate_input(state: object) -> Mapping[str, object]:
-        given = (map_in or _last_human_message)(state)
-        graph_input = {"topic": given} if isinstance(given, str) else given
+        mapped_input = (map_in or _last_human_message)(state)
+        graph_input = {"topic": mapped_input} if isinstance(mapped_input, str) else mapped_input
         if unknown := sorted(graph_input.keys() - ConversationInput.__annotations__.keys()):
             known = ", ".join(ConversationInput.__annotations__)
             raise InputError(f"map_in returned the unknown keys {', '.join(unknown)}: use only {known}")
@@ -172,8 +172,8 @@ def debate_tool(
     async def adebate(question: str, protocol: str = "", turns: int = 0) -> str:
         reference = ""
         request = {"protocol": protocol or None, "turns": turns or None}
-        place = ensure_config().get("configurable", {})
-        name = _debate_name(place, {"question": question, **request})
+        configurable = ensure_config().get("configurable", {})
+        name = _debate_name(configurable, {"question": question, **request})
         try:
             settings = requested_config(default_config, request)
             if protocol or turns:
@@ -181,7 +181,7 @@ def debate_tool(
             async with aopen_debates(database, environment=env) as debates:
                 debate = await run_in_thread(_get_or_start, debates, question, settings, name, default_config)
                 reference = f"\n\nDebate {debate.id}"
-                await _run_in_agent(debate, asks=name is not None)
+                await _run_in_agent(debate, has_checkpointer=name is not None)
                 text = result_text((await run_in_thread(debate.state)).values, VERDICT_SHARE)
         except MootError as error:
             raise ToolException(f"{error}{reference}") from error
@@ -189,7 +189,7 @@ def debate_tool(
         return truncate_end(text, VERDICT_TOKENS - count(reference), count) + reference
 
     return StructuredTool.from_function(
-        lambda *words, **request: call_from_sync(lambda: adebate(*words, **request), loop=BATCH_LOOP),
+        lambda *arguments, **request: call_from_sync(lambda: adebate(*arguments, **request), loop=BATCH_LOOP),
         adebate,
         name="debate",
         description="Have language models debate a question and let a judge decide it. A debate takes "
@@ -200,12 +200,12 @@ def debate_tool(
     )
 
 
-def _debate_name(place: Mapping[str, object], request: Mapping[str, object]) -> str | None:
+def _debate_name(configurable: Mapping[str, object], request: Mapping[str, object]) -> str | None:
     """Return a debate name that stays the same when a tool call is repeated.
 
     The name is `None` if there is no checkpointer.
     """
-    namespace, thread = place.get("checkpoint_ns"), place.get("thread_id")
+    namespace, thread = configurable.get("checkpoint_ns"), configurable.get("thread_id")
     if not namespace or not thread:
         return None
     return str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(["moot", thread, namespace, request])))
@@ -223,11 +223,11 @@ def _get_or_start(
             return debates.get(name)
         except DebateNotFound:
             pass
-    with set_config_context(detached_config(ensure_config())) as apart:
-        return apart.run(partial(debates.start, question, settings, name=name, operator=operator))
+    with set_config_context(detached_config(ensure_config())) as context:
+        return context.run(partial(debates.start, question, settings, name=name, operator=operator))
 
 
-async def _run_in_agent(debate: Debate, *, asks: bool) -> None:
+async def _run_in_agent(debate: Debate, *, has_checkpointer: bool) -> None:
     """Run a debate to its end, and forward its events and questions to the calling agent.
 
     The debate runs apart from the agent's graph: it uses its own database, and its messages do not mix with
@@ -235,26 +235,26 @@ async def _run_in_agent(debate: Debate, *, asks: bool) -> None:
     """
     write = _stream_writer()
     answer: object = None
-    answered = -1  # not counted yet
+    answer_count = -1  # not counted yet
     while True:
         try:
             await _pass_on(partial(debate.astream, answer=answer), debate.id, write)
             return
         except WaitingForPerson as waiting:
-            if not asks:
+            if not has_checkpointer:
                 raise
-            if answered < 0:
-                answered = await run_in_thread(call_from_sync, partial(_answers_given, debate))
+            if answer_count < 0:
+                answer_count = await run_in_thread(call_from_sync, partial(_answers_given, debate))
             payload = {**_payload(waiting.questions), "debate": debate.id}
-            while answered > 0:
+            while answer_count > 0:
                 interrupt(payload)
-                answered -= 1
+                answer_count -= 1
             answer = interrupt(payload)
 
 
 async def _answers_given(debate: Debate) -> int:
     """Return how many times people have answered the debate's questions."""
-    return sum([answers_in(stored.pending_writes) async for stored in debate.session.checkpoints()])
+    return sum([answers_in(checkpoint.pending_writes) async for checkpoint in debate.session.checkpoints()])
 
 
 def _payload(questions: object) -> JsonObject:
@@ -285,7 +285,7 @@ async def _pass_on(
 def _stream_writer() -> Callable[[JsonObject], object]:
     """Return a function that writes to LangGraph's `custom` stream. Outside of a graph, it does nothing."""
     try:
-        write, place = get_stream_writer(), copy_context()
+        write, context = get_stream_writer(), copy_context()
     except (RuntimeError, LookupError):
         return lambda event: None
-    return lambda event: place.run(write, event)  # the writer reads the agent's place from the context
+    return lambda event: context.run(write, event)  # the writer reads the agent's place from the context

@@ -82,8 +82,8 @@ def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.Js
 
 def planned_interjections(state: StateValues) -> Sequence[PlannedInterjection]:
     """Return the configured interjections that are due but not yet in the transcript."""
-    waiting = frozen_config(state).interjections[state.get("planned_interjections_used", 0) :]
-    return [each for each in waiting if each.after <= state.get("turn_count", 0)]
+    interjections = frozen_config(state).interjections[state.get("planned_interjections_used", 0) :]
+    return [each for each in interjections if each.after <= state.get("turn_count", 0)]
 
 
 def interjection_entries(
@@ -104,10 +104,10 @@ def interjection_entries(
     """
     writer = TranscriptWriter(len(state["full_transcript"]), count, lambda: now, round=state.get("round", 0))
     for message in new_input_messages(state):
-        if amended := entry_types.entries_of(
+        if amended_entries := entry_types.entries_of(
             [str(message.additional_kwargs.get(AMENDS, ""))], state["full_transcript"]
         ):
-            amended_id = amended[0]["id"]
+            amended_id = amended_entries[0]["id"]
             text = f"Amendment of [{amended_id}]. The new text is:\n{message.text}"
             writer.write("user", "interjection", text, at=now, targets=[amended_id], known_as=message.id)
         else:
@@ -115,8 +115,8 @@ def interjection_entries(
             if isinstance(message, ToolMessage):
                 entry["tool"] = _use(message, state)
     messages = [(each.speaker, each.text, now) for each in planned]
-    for speaker, content, at in [*messages, *((each.speaker, each.content, each.at) for each in inbox)]:
-        writer.write(speaker, "interjection", content, at=at)
+    for speaker, content, time in [*messages, *((each.speaker, each.content, each.at) for each in inbox)]:
+        writer.write(speaker, "interjection", content, at=time)
     return writer.entries
 
 
@@ -127,10 +127,12 @@ def _message_fields(message: BaseMessage) -> tuple[str, entry_types.EntryKind, s
     """
     text = str(message.text)
     if isinstance(message, AIMessage):
-        called = ", ".join(call["name"] for call in message.tool_calls)
+        tool_names = ", ".join(call["name"] for call in message.tool_calls)
         speaker = slug(message.name or "")
-        known = speaker if can_interject(speaker) and speaker not in INTERJECTION_SPEAKERS else "assistant"
-        return known, "interjection", text or f"(calls {called})"
+        entry_speaker = (
+            speaker if can_interject(speaker) and speaker not in INTERJECTION_SPEAKERS else "assistant"
+        )
+        return entry_speaker, "interjection", text or f"(calls {tool_names})"
     if isinstance(message, HumanMessage):
         return "user", "interjection", text
     return "user", "context", f"{message.name or message.type}\n\n{text}"
@@ -173,8 +175,8 @@ def ingest_messages(
         return given
     window = fold_window(state.get("messages") or [], [items])
     entries = interjection_entries({**state, "messages": window}, (), (), now, count)
-    taken = interjections_update(entries, len(entries))
-    return {**given, **taken, "messages": [*items, *taken["messages"]]}
+    update = interjections_update(entries, len(entries))
+    return {**given, **update, "messages": [*items, *update["messages"]]}
 
 
 def with_message_ids(given: StateValues) -> entry_types.JsonObject:
@@ -208,7 +210,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> entry_type
     if not state.get("config"):
         return update
     transcript: list[entry_types.Entry] = state["full_transcript"]
-    shown = {message.id: str(message.text) for message in state.get("messages") or []}
+    texts_by_id = {message.id: str(message.text) for message in state.get("messages") or []}
     items = update.get("messages", [])
     messages: list[object] = []
     for item in items if isinstance(items, list) else [items]:
@@ -217,7 +219,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> entry_type
         else:
             (message,) = convert_to_messages([item])
             entry = entry_types.entry_with_message(message.id or "", transcript)
-            messages += _check_message(message, entry, shown)
+            messages += _check_message(message, entry, texts_by_id)
     if isinstance(entries := update.get("full_transcript"), list):
         del update["full_transcript"]
         for entry in entries:
@@ -230,45 +232,45 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> entry_type
 
 
 def _check_message(
-    message: BaseMessage, entry: entry_types.Entry | None, shown: Mapping[str | None, str]
+    message: BaseMessage, entry: entry_types.Entry | None, texts_by_id: Mapping[str | None, str]
 ) -> list[BaseMessage]:
     """Check one message from a client's state update, and return the messages to store instead.
 
     `entry` is its transcript entry, if any.
     """
     if isinstance(message, RemoveMessage):
-        if message.id in shown and entry is None:
+        if message.id in texts_by_id and entry is None:
             return [message]
         raise InputError(
             f"{message.id!r} cannot be removed, because the transcript is append-only. To leave the entry "
             "out, fork the debate from a point before the entry"
         )
     if entry is not None:
-        return _amendments(entry, str(message.text), shown.get(message.id))
+        return _amendments(entry, str(message.text), texts_by_id.get(message.id))
     check_length(str(message.text))
     # An id of the form of an entry's would count as an entry's.
-    taken = entry_types.seq_of(message.id or "") is not None
-    return [message.model_copy(update={"id": str(uuid4())}) if taken else message]
+    is_entry_id = entry_types.seq_of(message.id or "") is not None
+    return [message.model_copy(update={"id": str(uuid4())}) if is_entry_id else message]
 
 
-def _check_entry(given: object, transcript: list[entry_types.Entry]) -> list[BaseMessage]:
-    entry = given if isinstance(given, Mapping) else {}
-    known = entry_types.entries_of([str(entry.get("id", ""))], transcript)
-    if not known or not isinstance(entry.get("content"), str):
+def _check_entry(raw_entry: object, transcript: list[entry_types.Entry]) -> list[BaseMessage]:
+    entry = raw_entry if isinstance(raw_entry, Mapping) else {}
+    matches = entry_types.entries_of([str(entry.get("id", ""))], transcript)
+    if not matches or not isinstance(entry.get("content"), str):
         raise InputError(
             "full_transcript: entries cannot be added after the debate has started. Add a message instead"
         )
-    return _amendments(known[0], entry["content"])
+    return _amendments(matches[0], entry["content"])
 
 
-def _amendments(entry: entry_types.Entry, words: str, shown: str | None = None) -> list[BaseMessage]:
+def _amendments(entry: entry_types.Entry, text: str, shown_text: str | None = None) -> list[BaseMessage]:
     """Return the message that changes an entry's text, as a list that is empty if the text is unchanged."""
-    if words in (entry["content"], shown):
+    if text in (entry["content"], shown_text):
         return []
-    check_length(words)
+    check_length(text)
     if not entry_types.traits_of(entry).in_prompts:
         raise InputError("the topic cannot be changed: start another debate, or add a message to this one")
-    return [SystemMessage(words, id=str(uuid4()), additional_kwargs={AMENDS: entry["id"]})]
+    return [SystemMessage(text, id=str(uuid4()), additional_kwargs={AMENDS: entry["id"]})]
 
 
 def pinnable_id(message_id: object, transcript: list[entry_types.Entry]) -> str:
@@ -358,34 +360,34 @@ def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
     """
     if not questions:
         return "the debate is not waiting for a reply: remove the reply"
-    plain, ids = _plain(given), ", ".join(question["id"] for question in questions)
-    if isinstance(plain, Mapping):
-        known = {key for question in questions for key in _keys(question)}
-        if unknown := [str(key) for key in plain if str(key) not in known]:
-            return f"{clip(unknown[0], MAX_KEY_CHARS)!r} is not the id of a question: use {ids}"
-    replies = _replies(questions, plain).values()
-    passes = isinstance(plain, Mapping) and any(reply is not None for reply in replies)
-    if passes or any(replies):
+    plain_reply, ids = _plain(given), ", ".join(question["id"] for question in questions)
+    if isinstance(plain_reply, Mapping):
+        known_keys = {key for question in questions for key in _keys(question)}
+        if unknown_keys := [str(key) for key in plain_reply if str(key) not in known_keys]:
+            return f"{clip(unknown_keys[0], MAX_KEY_CHARS)!r} is not the id of a question: use {ids}"
+    replies = _replies(questions, plain_reply).values()
+    has_pass = isinstance(plain_reply, Mapping) and any(reply is not None for reply in replies)
+    if has_pass or any(replies):
         return ""
     return f'the reply is empty: reply {ids}, or give "" under an id to pass'
 
 
-def _plain(given: object) -> object:
+def _plain(reply: object) -> object:
     """Remove the wrapper that a client such as Agent Inbox adds to a reply."""
-    if isinstance(given, BaseMessage):
-        return given.text
-    if isinstance(given, list | tuple) and len(given) == 1 and isinstance(given[0], Mapping):
-        return _plain(given[0])
-    if isinstance(given, Mapping):
-        decisions = given.get("decisions")
+    if isinstance(reply, BaseMessage):
+        return reply.text
+    if isinstance(reply, list | tuple) and len(reply) == 1 and isinstance(reply[0], Mapping):
+        return _plain(reply[0])
+    if isinstance(reply, Mapping):
+        decisions = reply.get("decisions")
         if isinstance(decisions, list) and decisions:
             return _joined([_plain(each) for each in decisions])
-        if given.get("type") in ("response", "respond", "edit", "accept", "ignore", "approve", "reject"):
-            inner = given.get("args", given.get("edited_action", given.get("message")))
+        if reply.get("type") in ("response", "respond", "edit", "accept", "ignore", "approve", "reject"):
+            inner = reply.get("args", reply.get("edited_action", reply.get("message")))
             return inner.get("args", inner) if isinstance(inner, Mapping) else inner
-        if given.keys() & {"role", "type"} and isinstance(given.get("content"), str):
-            return given["content"]
-    return given
+        if reply.keys() & {"role", "type"} and isinstance(reply.get("content"), str):
+            return reply["content"]
+    return reply
 
 
 def _joined(replies: list[object]) -> object:
@@ -429,15 +431,17 @@ def remaining_replies(questions: Sequence[PersonQuestion], given: Any) -> Any:
     """
     if not isinstance(given, Mapping):
         return {}
-    used = {key for question in questions for key in _keys(question)}
-    return {key: value for key, value in given.items() if str(key) not in used or not isinstance(value, str)}
+    used_keys = {key for question in questions for key in _keys(question)}
+    return {
+        key: value for key, value in given.items() if str(key) not in used_keys or not isinstance(value, str)
+    }
 
 
 def unused_replies(questions: Sequence[PersonQuestion], given: Any) -> list[str]:
     """Describe each prepared reply that answers no question."""
     if not isinstance(given, Mapping):
-        left = len(given) - len(questions) if _is_list(given) else int(not questions)
-        return [f"the last {left}"] if left > 0 else []
+        unused_count = len(given) - len(questions) if _is_list(given) else int(not questions)
+        return [f"the last {unused_count}"] if unused_count > 0 else []
     unused = []
     for key, value in given.items():
         numbers = [_number(each) for each in questions if str(key) in _keys(each)]
@@ -448,13 +452,13 @@ def unused_replies(questions: Sequence[PersonQuestion], given: Any) -> list[str]
     return unused
 
 
-def _replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, str | None]:
+def _replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> dict[str, str | None]:
     """Return the reply to each question, keyed by question id. A missing reply is `None`."""
-    given = _plain(given)
-    if not isinstance(given, Mapping):
-        listed = chain(given if _is_list(given) else [given], repeat(None))
-        return {question["id"]: _text(reply) for question, reply in zip(questions, listed, strict=False)}
-    by_key = {str(key): value for key, value in given.items()}
+    raw_replies = _plain(raw_replies)
+    if not isinstance(raw_replies, Mapping):
+        items = chain(raw_replies if _is_list(raw_replies) else [raw_replies], repeat(None))
+        return {question["id"]: _text(reply) for question, reply in zip(questions, items, strict=False)}
+    by_key = {str(key): value for key, value in raw_replies.items()}
     firsts = {question["debater"]: question["id"] for question in reversed(questions)}
     return {
         question["id"]: _reply(question, by_key, first=firsts[question["debater"]] == question["id"])
@@ -470,11 +474,11 @@ def _number(question: PersonQuestion) -> int:
     return int(question["id"].rpartition(".")[2])
 
 
-def _reply(question: PersonQuestion, given: Mapping[str, Any], *, first: bool) -> str | None:
+def _reply(question: PersonQuestion, by_key: Mapping[str, Any], *, first: bool) -> str | None:
     for key in _keys(question):
-        if key not in given:
+        if key not in by_key:
             continue
-        value = given[key]
+        value = by_key[key]
         if _is_list(value):
             return _text(value[_number(question) - 1]) if _number(question) <= len(value) else None
         if first or key in (question["id"], question["question"]):

@@ -129,8 +129,8 @@ class WorkQueue:
         async def cancel() -> bool:
             async with self._open() as app:
                 cancel_job = app.job_manager.cancel_job_by_id_async
-                found = await _under_way(app, debate)
-                return any([await cancel_job(each.id or 0, abort=True, delete_job=True) for each in found])
+                entries = await _under_way(app, debate)
+                return any([await cancel_job(each.id or 0, abort=True, delete_job=True) for each in entries])
 
         return call_from_sync(cancel)
 

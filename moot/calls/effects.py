@@ -170,8 +170,8 @@ class ModelCall:
 
         The hashed text is one JSON object with its keys in alphabetical order.
         """
-        before = {"fallbacks": self.fallbacks, "max_tokens": self.max_tokens}
-        after = {
+        fields_before = {"fallbacks": self.fallbacks, "max_tokens": self.max_tokens}
+        fields_after = {
             "model": self.model,
             "purpose": self.purpose,
             "schema": self.schema.model_json_schema() if self.schema else None,
@@ -180,7 +180,7 @@ class ModelCall:
             "tools": self.tools,
         }
         messages = ", ".join(map(_message_json, self.messages))
-        text = f'{_to_json(before)[:-1]}, "messages": [{messages}], {_to_json(after)[1:]}'
+        text = f'{_to_json(fields_before)[:-1]}, "messages": [{messages}], {_to_json(fields_after)[1:]}'
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -294,16 +294,18 @@ def gather_calls(flows: Sequence[CallGenerator[T]]) -> CallGenerator[list[T]]:
     results: dict[int, T] = {}
     replies: dict[int, list[Reply] | None] = dict.fromkeys(range(len(flows)))
     while True:
-        asked: dict[int, Sequence[ModelCall]] = {}
-        for index, given in replies.items():
+        batches: dict[int, Sequence[ModelCall]] = {}
+        for index, batch_replies in replies.items():
             try:
-                asked[index] = next(flows[index]) if given is None else flows[index].send(given)
+                batches[index] = (
+                    next(flows[index]) if batch_replies is None else flows[index].send(batch_replies)
+                )
             except StopIteration as end:
                 results[index] = end.value
-        if not asked:
+        if not batches:
             return [results[index] for index in range(len(flows))]
-        answers = iter((yield [call for batch in asked.values() for call in batch]))
-        replies = {index: [next(answers) for _ in batch] for index, batch in asked.items()}
+        answers = iter((yield [call for batch in batches.values() for call in batch]))
+        replies = {index: [next(answers) for _ in batch] for index, batch in batches.items()}
 
 
 Update = JsonObject
@@ -480,11 +482,11 @@ async def sleep_until_stop(seconds: float) -> None:
     Raises:
         asyncio.CancelledError: A person asked to stop.
     """
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
+    deadline = time.monotonic() + seconds
+    while (seconds_left := deadline - time.monotonic()) > 0:
         if stop.times:
             raise asyncio.CancelledError
-        await asyncio.sleep(min(left, STOP_POLL_S))
+        await asyncio.sleep(min(seconds_left, STOP_POLL_S))
 
 
 async def drain(call: Coroutine[object, None, T]) -> T:
@@ -492,16 +494,16 @@ async def drain(call: Coroutine[object, None, T]) -> T:
 
     The provider charges for a running call in any case.
     """
-    calling, until = asyncio.ensure_future(call), math.inf
-    while not calling.done():
+    task, deadline = asyncio.ensure_future(call), math.inf
+    while not task.done():
         try:
-            await asyncio.wait([calling], timeout=None if until == math.inf else 0.05)
+            await asyncio.wait([task], timeout=None if deadline == math.inf else 0.05)
         except asyncio.CancelledError:
-            until = min(until, time.monotonic() + (GRACE_S if stop.times == 1 else 0))
-        if time.monotonic() >= until or (stop.times > 1 and until < math.inf):
-            calling.cancel()
-            await asyncio.wait([calling])
-    return calling.result()
+            deadline = min(deadline, time.monotonic() + (GRACE_S if stop.times == 1 else 0))
+        if time.monotonic() >= deadline or (stop.times > 1 and deadline < math.inf):
+            task.cancel()
+            await asyncio.wait([task])
+    return task.result()
 
 
 async def shield(work: Awaitable[T]) -> T:
@@ -510,17 +512,17 @@ async def shield(work: Awaitable[T]) -> T:
     The cancellation is raised afterwards. LangGraph cancels a node twice, once for its step and once for its
     run.
     """
-    working = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
-    while not working.done():
+    while not task.done():
         try:
-            await asyncio.wait([working])
+            await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        working.exception()  # retrieve the exception, because the cancellation is raised instead
+        task.exception()  # retrieve the exception, because the cancellation is raised instead
         raise cancelled
-    return working.result()
+    return task.result()
 
 
 async def cancel_all(tasks: Collection[asyncio.Task[object]]) -> None:

@@ -116,14 +116,16 @@ class ClaimExtraction:
     """Ids of all known challenges and questions to debaters."""
 
     def __post_init__(self) -> None:
-        before = fold_events(self.known, self.topic)
-        self._counts = Counter(before.last_numbers)
+        known_ledger = fold_events(self.known, self.topic)
+        self._counts = Counter(known_ledger.last_numbers)
         self._texts = {ledger_events.MAIN_QUESTION: self.topic.casefold()}
-        self._texts |= {each["id"]: each["text"].casefold() for each in before.claim_events.get("claim", ())}
-        self._other_answers = {each.casefold(): each for each in options_chosen(before)}
-        self._asked = before.challenges.keys() | before.questions.keys()
-        self._noted = {_identity(event) for event in before.events}
-        for event in before.claim_events.get("event", ()):
+        self._texts |= {
+            each["id"]: each["text"].casefold() for each in known_ledger.claim_events.get("claim", ())
+        }
+        self._other_answers = {each.casefold(): each for each in options_chosen(known_ledger)}
+        self._asked = known_ledger.challenges.keys() | known_ledger.questions.keys()
+        self._noted = {_identity(event) for event in known_ledger.events}
+        for event in known_ledger.claim_events.get("event", ()):
             if key := event.get("condition_id"):
                 self._conditions.setdefault(event["claim"], {}).setdefault(key, event["condition"])
                 self._counts["condition"] = max(self._counts["condition"], int(key[1:]))
@@ -145,8 +147,8 @@ class ClaimExtraction:
         for each in operations.get("evidence", ()):
             if citation := self._quotation(each, quoted=True):
                 source = each.get("source") or "none"
-                about = {**self._about(each), "kind": each["kind"], "source": source}
-                self._add_with_id("x", {**citation, **about, "type": "evidence"})
+                fields = {**self._about(each), "kind": each["kind"], "source": source}
+                self._add_with_id("x", {**citation, **fields, "type": "evidence"})
         for each in operations.get("gaps", ()):
             if citation := self._quotation(each):
                 self._add_with_id("g", {**citation, **self._about(each), "type": "gap"})
@@ -155,35 +157,35 @@ class ClaimExtraction:
             self._answer(each, each["to"])
         self._apply_corrections(operations)
 
-    def _apply_event(self, each: Mapping[str, Any], new_texts: Mapping[str, str]) -> None:
-        citation = self._quotation(each)
+    def _apply_event(self, record: Mapping[str, Any], new_texts: Mapping[str, str]) -> None:
+        citation = self._quotation(record)
         if not citation:
             return
-        if each["confidence"] < self.threshold:
+        if record["confidence"] < self.threshold:
             self.dropped["low confidence"] += 1
             return
-        key = self._claim(each["claim"], new_texts, self.entries[citation["message_id"]]["seq"])
+        key = self._claim(record["claim"], new_texts, self.entries[citation["message_id"]]["seq"])
         if not key:
             self.dropped["unknown claim"] += 1
             return
-        stance = each["kind"] in ("asserts", "denies", "conditional")
-        chooses = key == ledger_events.MAIN_QUESTION and each["kind"] in ("asserts", "conditional")
-        option = self._option(each) if chooses and self.options else ""
-        if key == ledger_events.MAIN_QUESTION and stance and self.options and not option:
+        has_position = record["kind"] in ("asserts", "denies", "conditional")
+        is_choice = key == ledger_events.MAIN_QUESTION and record["kind"] in ("asserts", "conditional")
+        option = self._option(record) if is_choice and self.options else ""
+        if key == ledger_events.MAIN_QUESTION and has_position and self.options and not option:
             self.dropped["no option"] += 1
             return
-        condition = board_text(each["condition"]) if stance else ""
+        condition = board_text(record["condition"]) if has_position else ""
         event = {
             "type": "event",
-            "kind": each["kind"],
+            "kind": record["kind"],
             "claim": key,
             "condition": condition,
-            "ground": bool(each["ground"]),
-            "confidence": round(float(each["confidence"]), 2),
+            "ground": bool(record["ground"]),
+            "confidence": round(float(record["confidence"]), 2),
         }
-        if each["kind"] == "conditional" or condition:
-            event |= {"kind": "conditional", "leans": "no" if each["kind"] == "denies" else "yes"}
-            event |= self._condition_fields(each, key, citation["debater"], condition)
+        if record["kind"] == "conditional" or condition:
+            event |= {"kind": "conditional", "leans": "no" if record["kind"] == "denies" else "yes"}
+            event |= self._condition_fields(record, key, citation["debater"], condition)
         if option:
             event["option"] = option
         event |= citation
@@ -192,42 +194,53 @@ class ClaimExtraction:
             return
         self._add_with_id("e", event)
 
-    def _option(self, each: Mapping[str, object]) -> str:
+    def _option(self, record: Mapping[str, object]) -> str:
         """Return the option that a debater chose, or the text of an answer that is none of the options.
 
         Return `""` if there is neither. Case is ignored, so that equal answers are the same option.
         """
-        wanted = str(each.get("option") or "").strip()
-        if wanted.casefold() == ANOTHER_ANSWER:
-            wanted = board_text(str(each.get("answer") or ""), OPTION_CHARS).rstrip(".")
-            self._other_answers.setdefault(wanted.casefold(), wanted)
-        known = {option.casefold(): option for option in self.options}
-        return {**self._other_answers, **known}.get(wanted.casefold(), "")
+        answer = str(record.get("option") or "").strip()
+        if answer.casefold() == ANOTHER_ANSWER:
+            answer = board_text(str(record.get("answer") or ""), OPTION_CHARS).rstrip(".")
+            self._other_answers.setdefault(answer.casefold(), answer)
+        options = {option.casefold(): option for option in self.options}
+        return {**self._other_answers, **options}.get(answer.casefold(), "")
 
     def _condition_fields(
-        self, each: Mapping[str, Any], claim: str, debater: str, text: str
+        self, record: Mapping[str, Any], claim: str, debater: str, text: str
     ) -> dict[str, str]:
         """Return a condition's id and text, and the id of the condition that it replaces.
 
         A known id keeps its first text.
         """
-        wanted = str(each.get("condition_id") or "")
-        key = self._condition_refs.get(wanted, wanted)
-        known = self._conditions.setdefault(claim, {})
-        if key not in known:
+        ref = str(record.get("condition_id") or "")
+        key = self._condition_refs.get(ref, ref)
+        conditions = self._conditions.setdefault(claim, {})
+        if key not in conditions:
             if not text:
                 return {}
-            key = next((one for one, other in known.items() if other.casefold() == text.casefold()), "")
+            key = next(
+                (
+                    known_key
+                    for known_key, known_text in conditions.items()
+                    if known_text.casefold() == text.casefold()
+                ),
+                "",
+            )
         if not key:
             self._counts["condition"] += 1
             key = f"k{self._counts['condition']:03d}"
-            known[key] = text
-        if wanted:
-            self._condition_refs[wanted] = key
-        replaced = str(each.get("replaces") or "")
-        replaced = self._condition_refs.get(replaced, replaced)
-        fields = {"condition_id": key, "condition": known[key]}
-        return {**fields, "replaces": replaced} if replaced in known and replaced != key else fields
+            conditions[key] = text
+        if ref:
+            self._condition_refs[ref] = key
+        replaced_key = str(record.get("replaces") or "")
+        replaced_key = self._condition_refs.get(replaced_key, replaced_key)
+        fields = {"condition_id": key, "condition": conditions[key]}
+        return (
+            {**fields, "replaces": replaced_key}
+            if replaced_key in conditions and replaced_key != key
+            else fields
+        )
 
     def _apply_requests(self, operations: Operations) -> None:
         """Store proposed challenges, questions and answers as new claim events."""
@@ -274,9 +287,11 @@ class ClaimExtraction:
         """
         self.dropped[why] += len(ids)
         self.new = [claim_event for claim_event in self.new if claim_event.get("id") not in ids]
-        about = {claim_event.get(key) for claim_event in self.new for key in ("claim", "one", "other")}
+        mentioned_ids = {
+            claim_event.get(key) for claim_event in self.new for key in ("claim", "one", "other")
+        }
         for claim_event in [claim_event for claim_event in self.new if claim_event["type"] == "claim"]:
-            if claim_event["id"] not in about:
+            if claim_event["id"] not in mentioned_ids:
                 self.new.remove(claim_event)
                 del self._texts[claim_event["id"]]
 
@@ -287,15 +302,15 @@ class ClaimExtraction:
         )
         return self.new
 
-    def _quotation(self, each: Mapping[str, Any], *, quoted: bool = False) -> dict[str, Any]:
+    def _quotation(self, record: Mapping[str, Any], *, quoted: bool = False) -> dict[str, Any]:
         """Return the debater, message id and exact words of a quotation, or `{}` if it is invalid."""
-        entry = self.entries.get(cited_id(each["message_id"]))
-        if entry is None or find_quotation(each["quote"], entry["content"]) is None:
-            entry = self._only_new_message_with(each["quote"]) or entry
+        entry = self.entries.get(cited_id(record["message_id"]))
+        if entry is None or find_quotation(record["quote"], entry["content"]) is None:
+            entry = self._only_new_message_with(record["quote"]) or entry
         if entry is None or entry["speaker"] not in self.debaters:
             self.dropped["unknown message"] += 1
             return {}
-        span = find_quotation(each["quote"], entry["content"])
+        span = find_quotation(record["quote"], entry["content"])
         if span is None:
             self.dropped["quotation not found"] += 1
             return {}
@@ -307,41 +322,43 @@ class ClaimExtraction:
 
     def _only_new_message_with(self, quote: str) -> Entry | None:
         """Return the one new message with the quotation, or `None` if none or several contain it."""
-        new = (self.entries[key] for key in self.new_ids or self.entries if key in self.entries)
-        found = [entry for entry in new if quote.strip() and quote.strip() in entry["content"]]
-        return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None
+        new_entries = (self.entries[key] for key in self.new_ids or self.entries if key in self.entries)
+        matches = [entry for entry in new_entries if quote.strip() and quote.strip() in entry["content"]]
+        return matches[0] if len(matches) == 1 and matches[0]["speaker"] in self.debaters else None
 
-    def _about(self, each: Mapping[str, Any]) -> dict[str, str]:
+    def _about(self, record: Mapping[str, Any]) -> dict[str, str]:
         """Return the id of the claim to which an operation refers, as the field `claim` of an event.
 
         The id is empty if the operation refers to no known claim.
         """
-        key = self._claim_refs.get(each["claim"], each["claim"])
+        key = self._claim_refs.get(record["claim"], record["claim"])
         return {"claim": key if key in self._texts else ""}
 
-    def _claim(self, wanted: str, new_texts: Mapping[str, str], seq: int) -> str:
+    def _claim(self, ref: str, new_texts: Mapping[str, str], seq: int) -> str:
         """Return the id of the claim to which an extractor refers by id or temporary id.
 
         Add the claim if it is new; return `""` if it is unknown. A new claim with the text of a known claim
         is that claim.
         """
-        key = self._claim_refs.get(wanted, wanted)
-        text = board_text(new_texts.get(wanted, ""))
+        key = self._claim_refs.get(ref, ref)
+        text = board_text(new_texts.get(ref, ""))
         if key in self._texts or not text:
             return key if key in self._texts else ""
-        key = next((known for known, folded in self._texts.items() if folded == text.casefold()), "")
+        key = next(
+            (claim for claim, folded_text in self._texts.items() if folded_text == text.casefold()), ""
+        )
         if not key:
-            named = self._aspect_refs.get(wanted, "")
-            aspect = named if named in self.aspects else self.aspect
+            named_aspect = self._aspect_refs.get(ref, "")
+            aspect = named_aspect if named_aspect in self.aspects else self.aspect
             key = self._add_with_id("p", {"type": "claim", "text": text, "aspect": aspect, "seq": seq})
             self._texts[key] = text.casefold()
-        self._claim_refs[wanted] = key
+        self._claim_refs[ref] = key
         return key
 
-    def _answer(self, each: Mapping[str, Any], to: str) -> None:
+    def _answer(self, record: Mapping[str, Any], to: str) -> None:
         if to not in self._asked:
             self.dropped["unknown challenge"] += 1
-        elif citation := self._quotation(each):
+        elif citation := self._quotation(record):
             self._add({"type": "answer", "to": to, **citation})
 
     def _add_with_id(self, letter: str, claim_event: Mapping[str, Any]) -> str:
@@ -365,15 +382,15 @@ def _identity(event: Mapping[str, object]) -> tuple[str, ...]:
 
 def status_changes(extraction: ClaimExtraction) -> Iterator[ledger_events.StanceEvent]:
     """Yield the newly extracted events that change a debater's stance on a claim."""
-    new = {claim_event["id"] for claim_event in extraction.new if claim_event["type"] == "event"}
+    new_ids = {claim_event["id"] for claim_event in extraction.new if claim_event["type"] == "event"}
     for timeline in extraction.ledger.timelines.values():
-        held: dict[str, tuple[str, ...]] = {}
+        stances: dict[str, tuple[str, ...]] = {}
         for change in timeline:
-            event, who = change.event, change.event["debater"]
+            event, debater = change.event, change.event["debater"]
             stance = event["kind"], event.get("leans", ""), event.get("option", "")
-            if event["id"] in new and held.get(who) != stance:
+            if event["id"] in new_ids and stances.get(debater) != stance:
                 yield event
-            held[who] = stance
+            stances[debater] = stance
 
 
 def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
@@ -381,16 +398,16 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
 
     White space, quotation marks, `*`, `_` and case are ignored.
     """
-    wanted, _ = _bare(quote)
-    bare, places = _bare(text)
-    start = bare.find(wanted) if wanted else -1
+    bare_quote, _ = _bare(quote)
+    bare_text, places = _bare(text)
+    start = bare_text.find(bare_quote) if bare_quote else -1
     if start < 0:
         return None
-    first, last = places[start], places[start + len(wanted) - 1] + 1
+    first, last = places[start], places[start + len(bare_quote) - 1] + 1
     # Keep the quotation marks if the quotation begins or ends with one.
-    opens = quote.strip()[0] in _QUOTES and text[:first].endswith(tuple(_QUOTES))
-    closes = quote.strip()[-1] in _QUOTES and text.startswith(tuple(_QUOTES), last)
-    return first - opens, last + closes
+    has_opening_mark = quote.strip()[0] in _QUOTES and text[:first].endswith(tuple(_QUOTES))
+    has_closing_mark = quote.strip()[-1] in _QUOTES and text.startswith(tuple(_QUOTES), last)
+    return first - has_opening_mark, last + has_closing_mark
 
 
 @lru_cache(maxsize=256)  # one message is searched for many quotations
@@ -399,9 +416,9 @@ def _bare(text: str) -> tuple[str, list[int]]:
 
     The marks are quotation marks, `*` and `_`.
     """
-    kept = [(char, at) for at, char in enumerate(text) if not char.isspace() and char not in _MARKS]
-    folded = [(low, at) for char, at in kept for low in char.casefold()]
-    return "".join(char for char, _ in folded), [at for _, at in folded]
+    kept = [(char, index) for index, char in enumerate(text) if not char.isspace() and char not in _MARKS]
+    folded = [(folded_char, index) for char, index in kept for folded_char in char.casefold()]
+    return "".join(char for char, _ in folded), [index for _, index in folded]
 
 
 def inside_quotation(text: str, start: int, end: int) -> bool:
@@ -447,31 +464,31 @@ def correct_event(
     Raises:
         InputError: the id is unknown, or the event cannot have that kind.
     """
-    taken: Sequence[Any] = state.get("claim_events") or []
+    all_events: Sequence[Any] = state.get("claim_events") or []
     claim_events = {
         claim_event["id"]: claim_event
-        for claim_event in taken
+        for claim_event in all_events
         if "id" in claim_event and claim_event["type"] != "claim"
     }
     if note_id not in claim_events:
         raise InputError(f"no claim event {note_id!r}: {_newest(claim_events)}")
-    known = claim_events[note_id]
+    event = claim_events[note_id]
     if not kind:
         return [ledger_events.Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
-    if known["type"] != "event":
+    if event["type"] != "event":
         raise InputError(
             f"claim event {note_id!r} records no stance, so you cannot change its kind: "
             f"to remove the event, leave out the kind {kind!r}"
         )
     if kind not in KINDS:
         raise InputError(f"{kind!r} is not a valid kind of claim event: use one of {', '.join(KINDS)}")
-    number = 1 + sum(claim_event["type"] == "event" for claim_event in taken)
-    changed = {**known, "id": f"e{number:03d}", "kind": kind, "by": "person", "confidence": 1.0}
+    number = 1 + sum(claim_event["type"] == "event" for claim_event in all_events)
+    corrected_event = {**event, "id": f"e{number:03d}", "kind": kind, "by": "person", "confidence": 1.0}
     if kind != "conditional":
-        changed["condition"] = ""
+        corrected_event["condition"] = ""
         for name in ("leans", "condition_id", "replaces"):
-            changed.pop(name, None)
-    return [ledger_events.StanceEvent(**changed)]  # type: ignore[typeddict-item]  # add the event again with other values
+            corrected_event.pop(name, None)
+    return [ledger_events.StanceEvent(**corrected_event)]  # type: ignore[typeddict-item]  # add the event again with other values
 
 
 def merge_claims(
@@ -488,15 +505,15 @@ def merge_claims(
     Raises:
         InputError: a claim is unknown, or both ids are equal.
     """
-    known = ledger_of(state).claims
+    claims = ledger_of(state).claims
     for key in (one, other):
-        if key not in known:
-            raise InputError(f"no claim {key!r}: {_newest(known)}")
+        if key not in claims:
+            raise InputError(f"no claim {key!r}: {_newest(claims)}")
     if one == other:
         raise InputError(f"both ids refer to claim {one!r}: give the ids of two different claims")
     return [ledger_events.SameClaim(type="same", one=one, other=other, opposite=opposite, by="person")]
 
 
 def _newest(keys: Iterable[str]) -> str:
-    shown = list(keys)[-12:]
-    return f"the newest are {', '.join(shown)}" if shown else f"there are none. {NO_EXTRACTION}"
+    newest_ids = list(keys)[-12:]
+    return f"the newest are {', '.join(newest_ids)}" if newest_ids else f"there are none. {NO_EXTRACTION}"

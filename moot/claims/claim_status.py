@@ -99,12 +99,17 @@ class StanceChange(NamedTuple):
     @property
     def new_conditions(self) -> str:
         """Return a text such as `added a condition` if only the debater's conditions changed, else `""`."""
-        held = self.held
-        if held is None or not self.side or self.side != held.side or not self.is_change_of_mind:
+        held_change = self.held
+        if (
+            held_change is None
+            or not self.side
+            or self.side != held_change.side
+            or not self.is_change_of_mind
+        ):
             return ""
         added, dropped = (
-            self.conditions.keys() - held.conditions.keys(),
-            held.conditions.keys() - self.conditions,
+            self.conditions.keys() - held_change.conditions.keys(),
+            held_change.conditions.keys() - self.conditions,
         )
         if added and dropped:
             return "changed the conditions"
@@ -129,7 +134,7 @@ class Timeline(tuple[StanceChange, ...]):
 
         Each event contains all current conditions of the debater.
         """
-        return {who: with_all_conditions(change) for who, change in self.last.items()}
+        return {debater: with_all_conditions(change) for debater, change in self.last.items()}
 
     @cached_property
     def first_changes(self) -> Sequence[StanceChange]:
@@ -149,22 +154,24 @@ class Timeline(tuple[StanceChange, ...]):
 
         Restatements do not count.
         """
-        once: dict[tuple[str, str], StanceChange] = {}
+        by_message: dict[tuple[str, str], StanceChange] = {}
         for change in self:
             if change.is_change_of_mind:
                 # A message changes a debater's mind once, from what it held before to what it holds after.
                 # If it states old and new conditions, the new ones show the change.
                 key = change.event["debater"], change.event["message_id"]
-                first = once.get(key, change)
+                first = by_message.get(key, change)
                 event = first.event if change.restates_condition else change.event
-                once[key] = change._replace(event=event, before=first.before, sign_before=first.sign_before)
-        return list(once.values())
+                by_message[key] = change._replace(
+                    event=event, before=first.before, sign_before=first.sign_before
+                )
+        return list(by_message.values())
 
     @cached_property
     def repeated_concessions(self) -> Set[str]:
         """Return the ids of concessions that repeat an earlier concession of the same debater."""
-        same = (change.event for change in self if change.sign_before == change.sign)
-        return {event["id"] for event in same if event["kind"] == "concedes"}
+        unchanged = (change.event for change in self if change.sign_before == change.sign)
+        return {event["id"] for event in unchanged if event["kind"] == "concedes"}
 
     @cached_property
     def grounds(self) -> Set[str]:
@@ -174,23 +181,23 @@ class Timeline(tuple[StanceChange, ...]):
     @cached_property
     def dispute_starts(self) -> Sequence[str]:
         """Return the ids of the events that started disputes about the claim, oldest first."""
-        held: dict[str, str] = {}
-        starts, disputed = [], False
+        sides: dict[str, str] = {}
+        starts, was_disputed = [], False
         for change in self:
-            held[change.event["debater"]] = change.side
-            now = len(set(held.values()) - {""}) > 1
-            if now and not disputed:
+            sides[change.event["debater"]] = change.side
+            is_disputed = len(set(sides.values()) - {""}) > 1
+            if is_disputed and not was_disputed:
                 starts.append(change.event["id"])
-            disputed = now
+            was_disputed = is_disputed
         return starts
 
     @cached_property
     def holders(self) -> Mapping[str, Sequence[str]]:
         """Return the ids of the debaters who hold each answer, keyed by answer."""
         holders: dict[str, list[str]] = defaultdict(list)
-        for who, change in self.last.items():
+        for debater, change in self.last.items():
             if change.side:
-                holders[change.side].append(who)
+                holders[change.side].append(debater)
         return holders
 
     @property
@@ -205,13 +212,13 @@ class Timeline(tuple[StanceChange, ...]):
 
         Answers given by a concession do not count.
         """
-        own = (change for change in self if change.side and change.event["kind"] != "concedes")
-        return {change.event["debater"]: change.side for change in own}
+        argued_changes = (change for change in self if change.side and change.event["kind"] != "concedes")
+        return {change.event["debater"]: change.side for change in argued_changes}
 
     @cached_property
     def given_up(self) -> Set[str]:
         """Return the ids of the debaters whose last event on the claim is a concession or withdrawal."""
-        return {who for who, change in self.last.items() if is_given_up(change.event)}
+        return {debater for debater, change in self.last.items() if is_given_up(change.event)}
 
     def status(self, *, pressed: bool = False, over: bool = False) -> ClaimStatus:
         """Return the status of the claim, computed from the positions of all debaters.
@@ -227,11 +234,13 @@ class Timeline(tuple[StanceChange, ...]):
             was_held = any(change.side for change in self)
             return ClaimStatus("withdrawn" if was_held else "open", "", (), was_disputed)
         ((side, holders),) = self.holders.items()
-        of_holders = [self.last[who].conditions for who in holders]
-        texts = {key: text for conditions in of_holders for key, text in conditions.items()}
-        same = all(conditions.keys() == of_holders[0].keys() for conditions in of_holders)
+        condition_sets = [self.last[debater].conditions for debater in holders]
+        texts = {key: text for conditions in condition_sets for key, text in conditions.items()}
+        has_same_conditions = all(
+            conditions.keys() == condition_sets[0].keys() for conditions in condition_sets
+        )
         conditions = tuple(dict.fromkeys(filter(None, texts.values())))
-        if not same:
+        if not has_same_conditions:
             return ClaimStatus("conditional", side, conditions, was_disputed)
         status: Status = "open"
         if was_disputed:
@@ -283,8 +292,8 @@ class Ledger:
         valid = {
             change.event["id"]: change.event for timeline in self.timelines.values() for change in timeline
         }
-        stated = (valid.get(event["id"]) for event in self.claim_events.get("event", ()))
-        return sorted((event for event in stated if event), key=message_seq)
+        recorded_events = (valid.get(event["id"]) for event in self.claim_events.get("event", ()))
+        return sorted((event for event in recorded_events if event), key=message_seq)
 
     def timeline(self, claim: str) -> Timeline:
         """Return all stance changes on a claim, from the oldest to the newest."""
@@ -328,7 +337,7 @@ class Ledger:
         timeline = self.timeline(claim)
         challenged = self._challenged_on.get(claim, set()) & timeline.given_up
         # A debater who gave up the answer that others still hold was not moved to their side.
-        pressed = any(timeline.argued.get(who, "") not in timeline.holders for who in challenged)
+        pressed = any(timeline.argued.get(debater, "") not in timeline.holders for debater in challenged)
         return timeline.status(pressed=pressed, over=over)._replace(in_room=in_room)
 
     @cached_property
@@ -356,9 +365,11 @@ class Ledger:
         least one debater.
         """
         timeline = self.timeline(claim)
-        conditional = any(timeline.last[who].conditions for who in (one, other) if who in timeline.last)
-        matters = claim == ledger_events.MAIN_QUESTION or bool({one, other} & timeline.grounds)
-        return "strong" if matters and not conditional else "mild"
+        has_condition = any(
+            timeline.last[debater].conditions for debater in (one, other) if debater in timeline.last
+        )
+        is_core = claim == ledger_events.MAIN_QUESTION or bool({one, other} & timeline.grounds)
+        return "strong" if is_core and not has_condition else "mild"
 
     def _side(self, claim: str, debater: str) -> str:
         change = self.timeline(claim).last.get(debater)
@@ -369,8 +380,8 @@ class Ledger:
         """Return each debater's current stances, keyed by debater id and whether the claim was given up."""
         points: dict[tuple[str, bool], list[tuple[str, ledger_events.StanceEvent]]] = defaultdict(list)
         for key in self.by_salience:
-            for who, event in self.stances(key).items() if key != ledger_events.MAIN_QUESTION else ():
-                points[who, is_given_up(event)].append((key, event))
+            for debater, event in self.stances(key).items() if key != ledger_events.MAIN_QUESTION else ():
+                points[debater, is_given_up(event)].append((key, event))
         return points
 
     def held(self, debater: str) -> Sequence[tuple[str, ledger_events.StanceEvent]]:
@@ -395,7 +406,7 @@ class Ledger:
         """
         ground = CommonGround([], [], [])
         for key in self.by_salience:
-            changes = [self.timeline(key).last.get(who) for who in (one, other)]
+            changes = [self.timeline(key).last.get(debater) for debater in (one, other)]
             sides = [_granted_side(change) for change in changes]
             if self.differ(key, one, other):
                 ground.differing.append(key)
@@ -428,14 +439,14 @@ class Ledger:
 
     def is_core(self, concession: ledger_events.StanceEvent) -> bool:
         """Return True if the concession concerns the main question or a reason for the debater's answer."""
-        key, who = concession["claim"], concession["debater"]
-        return key == ledger_events.MAIN_QUESTION or who in self.timeline(key).grounds
+        key, debater = concession["claim"], concession["debater"]
+        return key == ledger_events.MAIN_QUESTION or debater in self.timeline(key).grounds
 
     @cached_property
     def changes(self) -> list[StanceChange]:
         """Return all changes of mind in the debate, from the oldest to the newest."""
-        changed = (change for timeline in self.timelines.values() for change in timeline.changes)
-        return sorted(changed, key=lambda change: message_seq(change.event))
+        changes = (change for timeline in self.timelines.values() for change in timeline.changes)
+        return sorted(changes, key=lambda change: message_seq(change.event))
 
     @cached_property
     def by_salience(self) -> list[str]:
@@ -481,9 +492,9 @@ class Ledger:
 
     def _is_over(self, challenge: ledger_events.Challenge) -> bool:
         """Return True if the claim was given up after the challenge, or the challenged debater replied."""
-        both = (challenge["debater"], challenge["to"])
+        debaters = (challenge["debater"], challenge["to"])
         given_up = (
-            event["debater"] in both and is_given_up(event)
+            event["debater"] in debaters and is_given_up(event)
             for event in self._since(challenge["claim"], challenge)
         )
         return any(given_up) or any(
@@ -499,18 +510,20 @@ class Ledger:
 
     def _claims_stated_in(self, challenge: ledger_events.Challenge) -> list[str]:
         """Return the ids of the other claims on which the challenger takes a stance in the challenge."""
-        stated = self._stated.get((challenge["debater"], challenge["message_id"]), ())
-        return [key for key, quote in stated if key != challenge["claim"] and quote in challenge["quote"]]
+        claim_quotes = self._stated.get((challenge["debater"], challenge["message_id"]), ())
+        return [
+            key for key, quote in claim_quotes if key != challenge["claim"] and quote in challenge["quote"]
+        ]
 
     @cached_property
     def _stated(self) -> Mapping[tuple[str, str], Sequence[tuple[str, str]]]:
         """Return the claims on which a debater takes a stance in a message, with the quotations."""
-        stated: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+        claims_by_message: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
         for key, timeline in self.timelines.items():
             for change in timeline if key != ledger_events.MAIN_QUESTION else ():
                 event = change.event
-                stated[event["debater"], event["message_id"]].append((key, event["quote"]))
-        return stated
+                claims_by_message[event["debater"], event["message_id"]].append((key, event["quote"]))
+        return claims_by_message
 
     def open_challenges(self, to: str = "") -> list[ledger_events.Challenge]:
         """Return the unanswered challenges to a debater, newest first.
@@ -606,36 +619,37 @@ model. If two extractors disagree about a message, the event of the higher-ranke
 
 def _next_change(event: ledger_events.StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
     """Return how a newly recorded stance changes the debater's position on a claim."""
-    who = event["debater"]
-    known = last.get(who)
+    debater = event["debater"]
+    known = last.get(debater)
     before, sign = (known.event, known.sign) if known else (None, 0)
-    held = known and (known if known.side else known.held)
-    others = [change for other, change in last.items() if other != who]
-    if event["kind"] == "concedes" and held and held.side not in ANSWERS:
-        return StanceChange(event, before, sign, 0, "", {}, held)  # gives up an option of an open question
+    held_change = known and (known if known.side else known.held)
+    others = [change for other, change in last.items() if other != debater]
+    if event["kind"] == "concedes" and held_change and held_change.side not in ANSWERS:
+        # The debater gives up an option of an open question.
+        return StanceChange(event, before, sign, 0, "", {}, held_change)
     if event["kind"] == "concedes":
         # A debater who conceded or changed sides before only says again what it gave up.
-        moved = bool(known and known.held and known.sign * known.held.sign < 0)
-        repeated = moved or (before is not None and before["kind"] == "concedes")
-        after = sign if repeated else _sign_conceded(sign, others)
-        keeps = bool(known and known.side) and after == sign
-        if keeps and known:
-            return StanceChange(event, before, sign, after, known.side, known.conditions, held)
+        has_moved = bool(known and known.held and known.sign * known.held.sign < 0)
+        is_repeated = has_moved or (before is not None and before["kind"] == "concedes")
+        sign_after = sign if is_repeated else _sign_conceded(sign, others)
+        is_unchanged = bool(known and known.side) and sign_after == sign
+        if is_unchanged and known:
+            return StanceChange(event, before, sign, sign_after, known.side, known.conditions, held_change)
         # A debater who took no side before takes the side that it concedes.
-        side = "" if held else _side_conceded(event, after, others)
-        return StanceChange(event, before, sign, after, side, {}, held)
+        side = "" if held_change else _side_conceded(event, sign_after, others)
+        return StanceChange(event, before, sign, sign_after, side, {}, held_change)
     lean = leaning(event)
     if lean < 0 and event.get("option"):
         return _option_denied(event, known)
     if not lean:
-        after = 0 if event["kind"] == "withdraws" else sign
-        return StanceChange(event, before, sign, after, "", {}, held)
+        sign_after = 0 if event["kind"] == "withdraws" else sign
+        return StanceChange(event, before, sign, sign_after, "", {}, held_change)
     side = event.get("option") or _SIDES[lean]
     conditions = _conditions_after(event, side, known)
     if known and conditions and known.conditions and known.event["message_id"] == event["message_id"]:
         # A message may state several conditions. Together they are one change.
         return known._replace(event=event, sign=lean, side=side, conditions=conditions)
-    return StanceChange(event, before, sign, lean, side, conditions, held)
+    return StanceChange(event, before, sign, lean, side, conditions, held_change)
 
 
 _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
@@ -646,11 +660,11 @@ def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
 
     A debater who conceded too still counts with the answer that it held, because both may concede at once.
     """
-    current = [change.sign for change in others]
-    held = [change.held.sign for change in others if change.held and not change.side]
-    if sign and (-sign in (*current, *held) or sign not in current):
+    current_signs = [change.sign for change in others]
+    held_signs = [change.held.sign for change in others if change.held and not change.side]
+    if sign and (-sign in (*current_signs, *held_signs) or sign not in current_signs):
         return -sign
-    return sign or (-1 if sum(current) < 0 else 1)
+    return sign or (-1 if sum(current_signs) < 0 else 1)
 
 
 def _side_conceded(event: ledger_events.StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
@@ -731,11 +745,15 @@ def fold_events(claim_events: Sequence[ledger_events.ClaimEvent], topic: str = "
     ledger = empty_ledger(topic)
     if not claim_events:
         return ledger
-    for before, about, folded in list(_recent):
-        longer = about == topic and len(known) < len(before) <= len(claim_events)
+    for cached_events, cached_topic, cached_ledger in list(_recent):
+        is_extension = cached_topic == topic and len(known) < len(cached_events) <= len(claim_events)
         # The lists start with the same events if both ends of the shorter list are the same objects.
-        if longer and claim_events[0] is before[0] and claim_events[len(before) - 1] is before[-1]:
-            known, ledger = before, folded
+        if (
+            is_extension
+            and claim_events[0] is cached_events[0]
+            and claim_events[len(cached_events) - 1] is cached_events[-1]
+        ):
+            known, ledger = cached_events, cached_ledger
     if known and len(known) == len(claim_events):
         return ledger
     ledger = extend_ledger(ledger, claim_events[len(known) :])
@@ -758,7 +776,7 @@ def extend_ledger(ledger: Ledger, new: Sequence[ledger_events.ClaimEvent]) -> Le
         kind: list(claim_events) for kind, claim_events in ledger.claim_events.items()
     }
     added: dict[str, list[Any]] = defaultdict(list)
-    highest, seen, events = (
+    last_numbers, reflected_events, event_count = (
         dict(ledger.last_numbers),
         ledger.reflected_events,
         len(ledger.claim_events.get("event", ())),
@@ -766,9 +784,9 @@ def extend_ledger(ledger: Ledger, new: Sequence[ledger_events.ClaimEvent]) -> Le
     for each in new:
         kind, number = each["type"], str(each.get("id") or "")[1:]
         added[kind].append(each)
-        highest[kind] = max(highest.get(kind, 0), int(number) if number.isdecimal() else 0)
-        events += kind == "event"
-        seen = events if kind == "reflection_pass" else seen
+        last_numbers[kind] = max(last_numbers.get(kind, 0), int(number) if number.isdecimal() else 0)
+        event_count += kind == "event"
+        reflected_events = event_count if kind == "reflection_pass" else reflected_events
     for key, claim_events in added.items():
         kinds[key] = kinds.get(key, []) + claim_events
 
@@ -789,8 +807,8 @@ def extend_ledger(ledger: Ledger, new: Sequence[ledger_events.ClaimEvent]) -> Le
     retracted: dict[str, int] = {}
     for each in kinds.get("retraction", ()):
         retracted[each["of"]] = max(retracted.get(each["of"], 0), RANK[each["by"]])
-    every = {**claims, **{claim_event["id"]: claim_event for claim_event in kinds.get("claim", ())}}
-    leading = _leading(kinds["same"], every) if "same" in kinds else {}
+    all_claims = {**claims, **{claim_event["id"]: claim_event for claim_event in kinds.get("claim", ())}}
+    leaders = _leading(kinds["same"], all_claims) if "same" in kinds else {}
     answers = dict(ledger.answers)
     for each in added["answer"]:
         answers.setdefault(each["to"], each)
@@ -800,23 +818,23 @@ def extend_ledger(ledger: Ledger, new: Sequence[ledger_events.ClaimEvent]) -> Le
 
         Ids of merged claims are replaced.
         """
-        stood = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
-        if not leading or kind == "question":
-            return stood
-        return [{**n, "claim": leading[n["claim"]][0]} if n["claim"] in leading else n for n in stood]
+        valid_events = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
+        if not leaders or kind == "question":
+            return valid_events
+        return [{**n, "claim": leaders[n["claim"]][0]} if n["claim"] in leaders else n for n in valid_events]
 
     return Ledger(
         claim_events=kinds,
-        claims={key: each for key, each in claims.items() if key not in leading},
-        timelines=_extended_timelines(ledger, _valid_events(added["event"], retracted, leading, every)),
+        claims={key: each for key, each in claims.items() if key not in leaders},
+        timelines=_extended_timelines(ledger, _valid_events(added["event"], retracted, leaders, all_claims)),
         challenges={**ledger.challenges, **{n["id"]: n for n in standing("challenge")}},
         questions={**ledger.questions, **{n["id"]: n for n in standing("question")}},
         answers=answers,
         evidence=[*ledger.evidence, *standing("evidence")],
         gaps=[*ledger.gaps, *standing("gap")],
-        last_numbers=highest,
+        last_numbers=last_numbers,
         read_through=max((each["through"] for each in added["extraction_pass"]), default=ledger.read_through),
-        reflected_events=seen,
+        reflected_events=reflected_events,
         dropped=sum((Counter(each["dropped"]) for each in added["extraction_pass"]), Counter(ledger.dropped)),
     )
 
@@ -828,16 +846,19 @@ def _extended_timelines(
 
     A timeline that gets an earlier event is computed again.
     """
-    timelines, touched = dict(ledger.timelines), defaultdict[str, list[ledger_events.StanceEvent]](list)
+    timelines, events_by_claim = (
+        dict(ledger.timelines),
+        defaultdict[str, list[ledger_events.StanceEvent]](list),
+    )
     for event in events:
-        touched[event["claim"]].append(event)
-    for key, said in touched.items():
+        events_by_claim[event["claim"]].append(event)
+    for key, stance_events in events_by_claim.items():
         timeline = ledger.timeline(key)
-        if timeline and message_seq(said[0]) < message_seq(timeline[-1].event):
+        if timeline and message_seq(stance_events[0]) < message_seq(timeline[-1].event):
             earlier = (change.event for change in timeline)
-            timeline, said = EMPTY_TIMELINE, sorted([*earlier, *said], key=message_seq)
+            timeline, stance_events = EMPTY_TIMELINE, sorted([*earlier, *stance_events], key=message_seq)
         last, changes = dict(timeline.last), []
-        for event in said:
+        for event in stance_events:
             change = last[event["debater"]] = _next_change(event, last)
             changes.append(change)
         timelines[key] = Timeline((*timeline, *changes))
@@ -851,28 +872,28 @@ def _leading(
 
     The second value is True if the two claims contradict each other.
     """
-    found: dict[str, tuple[str, bool]] = {}
+    leaders: dict[str, tuple[str, bool]] = {}
 
     def root(key: str) -> tuple[str, bool]:
         flipped = False
-        while key in found:
-            key, opposite = found[key]
+        while key in leaders:
+            key, opposite = leaders[key]
             flipped ^= opposite
         return key, flipped
 
     for each in same:
         if each["one"] in claims and each["other"] in claims:
-            (one, first), (other, second) = root(each["one"]), root(each["other"])
+            (one, one_is_flipped), (other, other_is_flipped) = root(each["one"]), root(each["other"])
             if one != other:
                 leader, follower = sorted((one, other))
-                found[follower] = (leader, first ^ second ^ each["opposite"])
-    return {key: root(key) for key in found}
+                leaders[follower] = (leader, one_is_flipped ^ other_is_flipped ^ each["opposite"])
+    return {key: root(key) for key in leaders}
 
 
 def _valid_events(
-    said: Iterable[ledger_events.StanceEvent],
+    stance_events: Iterable[ledger_events.StanceEvent],
     retracted: Mapping[str, int],
-    leading: Mapping[str, tuple[str, bool]],
+    leaders: Mapping[str, tuple[str, bool]],
     claims: Mapping[str, ledger_events.Claim],
 ) -> list[ledger_events.StanceEvent]:
     """Return the stance events that were neither retracted nor overruled, in message order.
@@ -882,17 +903,17 @@ def _valid_events(
     """
     events: list[ledger_events.StanceEvent] = []
     highest: dict[tuple[str, str, str], int] = defaultdict(int)
-    for event in said:
+    for event in stance_events:
         if event["claim"] not in claims:
             continue
-        if event["claim"] in leading:
-            key, flipped = leading[event["claim"]]
+        if event["claim"] in leaders:
+            key, flipped = leaders[event["claim"]]
             event = ledger_events.StanceEvent(**{**(_mirror(event) if flipped else event), "claim": key})
         place, rank = _place(event), RANK[event["by"]]
-        taken_back = retracted.get(event["id"], -1)
-        if taken_back >= RANK["person"]:
+        retraction_rank = retracted.get(event["id"], -1)
+        if retraction_rank >= RANK["person"]:
             highest[place] = max(highest[place], RANK["person"])
-        if taken_back < rank:
+        if retraction_rank < rank:
             highest[place] = max(highest[place], rank)
             events.append(event)
     kept = [event for event in events if RANK[event["by"]] >= highest[_place(event)]]

@@ -73,12 +73,12 @@ def current_claim(state: ConversationState, room: claim_events.Room) -> str:
 
     Return `""` if the debaters no longer differ on any claim.
     """
-    ledger, said = ledger_of(state), set(room["message_ids"])
+    ledger, message_ids = ledger_of(state), set(room["message_ids"])
 
     if ledger.differ(room["claim"], *room["between"]):
         return room["claim"]
     for key in ledger.by_salience:
-        is_new = any(event["message_id"] in said for event in ledger.stances(key).values())
+        is_new = any(event["message_id"] in message_ids for event in ledger.stances(key).values())
         if key != claim_events.MAIN_QUESTION and is_new and ledger.differ(key, *room["between"]):
             return key
     return ""
@@ -89,7 +89,7 @@ def is_answered(ledger: Ledger, claim: str, cards: Iterable[claim_events.CruxCar
 
     The dispute itself stays open, because only claim events change the status of a claim.
     """
-    involved = {who for side in ledger.timeline(claim).sides for who in side}
+    involved = {debater for side in ledger.timeline(claim).sides for debater in side}
     ends = [
         max((seq_of(key) or 0 for key in card["message_ids"]), default=0)
         for card in cards
@@ -173,17 +173,19 @@ def card_call(
     entries = model_extraction.with_news(
         entries_of([*room["trigger"], *room["message_ids"]], transcript), transcript
     )
-    read = max((seq_of(key) or 0 for key in earlier["message_ids"]), default=0) if earlier else -1
-    entries = [entry for entry in entries if entry["seq"] > read]
-    said = model_extraction.shown_entries(entries, config, size * 2 // 3, count)
-    names = [config.names()[who] for who in room["between"]]
-    own = [entry["id"] for entry in entries if entry["id"] in room["message_ids"]]
-    side = narrow_schema(SideFinding, {"debater": one_of(room["between"]), "message_id": one_of(own)})
+    read_through = max((seq_of(key) or 0 for key in earlier["message_ids"]), default=0) if earlier else -1
+    entries = [entry for entry in entries if entry["seq"] > read_through]
+    prompt_texts = model_extraction.shown_entries(entries, config, size * 2 // 3, count)
+    names = [config.names()[debater] for debater in room["between"]]
+    quotable_ids = [entry["id"] for entry in entries if entry["id"] in room["message_ids"]]
+    side = narrow_schema(
+        SideFinding, {"debater": one_of(room["between"]), "message_id": one_of(quotable_ids)}
+    )
     return model_extraction.structured_call(
         "reflect",
         config,
         system,
-        said,
+        prompt_texts,
         narrow_schema(CruxFinding, {"sides": many(side, 2, 2)}),
         count,
         memory_kind="cruxes",
@@ -200,16 +202,16 @@ def card_by_model(
 
     Debaters missing from the reply are filled in from the claim ledger.
     """
-    names = {who: config.names()[who] for who in room["between"]}
-    found = {model_extraction.match_debater(side["debater"], names): side for side in data["sides"]}
+    names = {debater: config.names()[debater] for debater in room["between"]}
+    findings = {model_extraction.match_debater(side["debater"], names): side for side in data["sides"]}
     card = card_by_rule(state, config, room)
-    for who in found.keys() & card["sides"].keys():
-        side = found[who]
+    for debater in findings.keys() & card["sides"].keys():
+        side = findings[debater]
         reasoning, falsifier = (
             ledger_rendering.board_text(side["reasoning"], LONG),
             ledger_rendering.board_text(side["falsifier"], LONG),
         )
-        card["sides"][who] = {"answer": side["answer"], "reasoning": reasoning, "falsifier": falsifier}
+        card["sides"][debater] = {"answer": side["answer"], "reasoning": reasoning, "falsifier": falsifier}
     answers = {side["answer"] for side in card["sides"].values()}
     return {
         **card,
@@ -241,17 +243,20 @@ def card_events(
         debaters=room["between"],
         by="model",
     )
-    names = {who: config.names()[who] for who in room["between"]}
+    names = {debater: config.names()[debater] for debater in room["between"]}
     for side in data["sides"]:
         entry = entries.get(cited_id(side["message_id"]))
-        who = model_extraction.match_debater(side["debater"], names)
-        held = extraction.ledger.stance(who, room["claim"])
-        known = held and (held["message_id"], held["kind"]) == (cited_id(side["message_id"]), side["now"])
-        if entry is not None and entry["speaker"] == who and not known:
+        debater = model_extraction.match_debater(side["debater"], names)
+        stance = extraction.ledger.stance(debater, room["claim"])
+        is_known = stance and (stance["message_id"], stance["kind"]) == (
+            cited_id(side["message_id"]),
+            side["now"],
+        )
+        if entry is not None and entry["speaker"] == debater and not is_known:
             event = {"claim": room["claim"], "kind": side["now"], "confidence": 1.0, "ground": False}
             condition = side["condition"] if side["now"] in ("conditional", "denies") else ""
-            words = {"message_id": entry["id"], "quote": side["quote"], "condition": condition}
-            extraction.apply({"events": [{**event, **words}]})
+            fields = {"message_id": entry["id"], "quote": side["quote"], "condition": condition}
+            extraction.apply({"events": [{**event, **fields}]})
     return extraction.new
 
 
@@ -267,15 +272,15 @@ def card_by_rule(
     text, ledger = claim_text(state, room), ledger_of(state)
     answers: dict[int, claim_events.CardResult] = {1: "yes", -1: "no", 0: "nuanced"}
     sides: dict[str, claim_events.CruxSide] = {}
-    for who in room["between"]:
-        held, flips = ledger.stance(who, room["claim"]), config.debater(who).flip_conditions
-        side = 0 if held is None or is_conditional(held) else leaning(held)
-        sides[who] = {
-            "answer": answers[side],
-            "reasoning": ledger_rendering.board_text(held["quote"], LONG) if held else "",
+    for debater in room["between"]:
+        stance, flips = ledger.stance(debater, room["claim"]), config.debater(debater).flip_conditions
+        sign = 0 if stance is None or is_conditional(stance) else leaning(stance)
+        sides[debater] = {
+            "answer": answers[sign],
+            "reasoning": ledger_rendering.board_text(stance["quote"], LONG) if stance else "",
             "falsifier": ledger_rendering.board_text(flips[0], LONG) if flips else "",
         }
-    agreed = not ledger.differ(room["claim"], *room["between"])
+    is_resolved = not ledger.differ(room["claim"], *room["between"])
     return {
         "id": f"card-{room['id']}",
         "claim": room["claim"],
@@ -285,24 +290,25 @@ def card_by_rule(
         "question": ledger_rendering.board_text(f"Is this so: {text}") if text else "",
         "sides": sides,
         "type": "claim",
-        "diagnosis": "" if agreed else "The two differ on this statement.",
-        "resolved": agreed,
-        "resolution": "The two no longer differ on this statement." if agreed else "",
+        "diagnosis": "" if is_resolved else "The two differ on this statement.",
+        "resolved": is_resolved,
+        "resolution": "The two no longer differ on this statement." if is_resolved else "",
     }
 
 
 def is_room_over(state: ConversationState, room: claim_events.Room, card: claim_events.CruxCard) -> bool:
     """Return True if the side discussion (crux room) should be closed."""
-    at_cap = room["cycle"] >= room.get("cycles", CYCLES)
-    if card["resolved"] or at_cap:
+    is_at_cap = room["cycle"] >= room.get("cycles", CYCLES)
+    if card["resolved"] or is_at_cap:
         return True
     # The room repeats itself if both debaters make the same statements as in the previous cycle.
     entries = entries_of(room["message_ids"], state["full_transcript"])
-    for who in room["between"]:
-        said = [entry["content"] for entry in entries if entry["speaker"] == who]
+    for debater in room["between"]:
+        statements = [entry["content"] for entry in entries if entry["speaker"] == debater]
         if (
-            len(said) < 4
-            or jaccard_similarity("\n".join(said[-2:]), "\n".join(said[-4:-2])) < SIMILARITY_THRESHOLD
+            len(statements) < 4
+            or jaccard_similarity("\n".join(statements[-2:]), "\n".join(statements[-4:-2]))
+            < SIMILARITY_THRESHOLD
         ):
             return False
     return True
@@ -310,8 +316,8 @@ def is_room_over(state: ConversationState, room: claim_events.Room, card: claim_
 
 def claim_text(state: StateValues, room: claim_events.Room) -> str:
     """Return the text of the claim that a side discussion is about."""
-    known = ledger_of(state).claims.get(room["claim"])
-    return ledger_rendering.board_text(known["text"]) if known else ""
+    claim = ledger_of(state).claims.get(room["claim"])
+    return ledger_rendering.board_text(claim["text"]) if claim else ""
 
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
@@ -322,11 +328,11 @@ section."""
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
     """Return each claim's status, keyed by claim id, with the most salient claim first."""
     ledger = ledger_of(state)
-    closing = (state.get("step") or {}).get("kind") in ("judge", "close")
-    over = closing or state.get("status") in ENDED_STATUSES
+    is_closing = (state.get("step") or {}).get("kind") in ("judge", "close")
+    is_over = is_closing or state.get("status") in ENDED_STATUSES
     in_rooms = {room["claim"] for room in (state.get("crux_rooms") or {}).values() if not room["closed"]}
     return {
-        key: ledger.claim_status(key, over=over, in_room=key in in_rooms and not over)
+        key: ledger.claim_status(key, over=is_over, in_room=key in in_rooms and not is_over)
         for key in ledger.by_salience
     }
 
@@ -347,10 +353,10 @@ def findings_text(
         extracts: True if a model extracts claims. If there are no claims, the text says why.
     """
     ledger, statuses = ledger_of(state), claim_statuses(state)
-    shown = {who: sanitize_line(name) for who, name in names.items()}
+    display_names = {debater: sanitize_line(name) for debater, name in names.items()}
 
     def by(claim_event: claim_events.StanceEvent | claim_events.Gap) -> str:
-        return shown.get(claim_event["debater"], claim_event["debater"])
+        return display_names.get(claim_event["debater"], claim_event["debater"])
 
     stances = [
         f"{by(event)}: {ledger_rendering.stance_text(event)}: "
@@ -359,38 +365,38 @@ def findings_text(
     ]
     changes = []
     for change in ledger.changes:
-        held = (
+        earlier_text = (
             f"from “{ledger_rendering.board_text(change.before['quote'], ledger_rendering.SHORT)}” to "
             if change.before
             else ""
         )
-        same = f" (same answer, {change.new_conditions})" if change.new_conditions else ""
-        changes.append(f"{by(change.event)}: {held}{ledger_rendering.quotation(change.event)}{same}")
-    moved = {change.event["id"] for change in ledger.changes} | ledger.repeated_concessions
-    conceded = [
+        note = f" (same answer, {change.new_conditions})" if change.new_conditions else ""
+        changes.append(f"{by(change.event)}: {earlier_text}{ledger_rendering.quotation(change.event)}{note}")
+    moved_ids = {change.event["id"] for change in ledger.changes} | ledger.repeated_concessions
+    concessions = [
         f"{by(event)}{', core' if ledger.is_core(event) else ''}: {ledger_rendering.quotation(event)}"
         for event in ledger.concessions()
-        if event["id"] not in moved
+        if event["id"] not in moved_ids
     ]
     sections = (
-        ("Cruxes", list(_cruxes(state, shown))),
-        ("What would change minds", list(_flips(state, ledger, shown, flips))),
+        ("Cruxes", list(_cruxes(state, display_names))),
+        ("What would change minds", list(_flips(state, ledger, display_names, flips))),
         ("Where they stand", stances),
         ("Changes of mind", changes),
-        ("Conceded", conceded),
-        ("Claims", list(_claims(ledger, statuses, shown))),
+        ("Conceded", concessions),
+        ("Claims", list(_claims(ledger, statuses, display_names))),
         ("Admitted not to know", [f"{by(gap)}: {ledger_rendering.quotation(gap)}" for gap in ledger.gaps]),
     )
     missing = ledger_rendering.why_no_claims(state.get("claim_events") or (), extracts=extracts)
-    told = ["\n- ".join([f"## {title}", *lines]) for title, lines in sections if lines]
-    return "\n\n".join(filter(None, [missing, *told]))
+    section_texts = ["\n- ".join([f"## {title}", *lines]) for title, lines in sections if lines]
+    return "\n\n".join(filter(None, [missing, *section_texts]))
 
 
 def _cruxes(state: StateValues, names: ledger_rendering.Names) -> Iterator[str]:
     for card in ledger_rendering.cards_of(state):
-        path = card["resolution"] or card["diagnosis"]
+        outcome = card["resolution"] or card["diagnosis"]
         results, status = ledger_rendering.card_results_text(card, names), ledger_rendering.card_status(card)
-        yield f"{card['question']} ({results}; {status}): {path}"
+        yield f"{card['question']} ({results}; {status}): {outcome}"
 
 
 def _flips(
@@ -401,19 +407,21 @@ def _flips(
     What debaters said in a side discussion is included for all of them, everything else only for debaters who
     have kept their positions.
     """
-    main, first = ledger.timeline(claim_events.MAIN_QUESTION), dict[str, str]()
+    main, first_sides = ledger.timeline(claim_events.MAIN_QUESTION), dict[str, str]()
     for change in main:
         if change.side:
-            first.setdefault(change.event["debater"], change.side)
-    moved = main.given_up | {who for who, last in main.last.items() if last.side not in ("", first.get(who))}
-    for who, texts in flips.items():
-        if who in moved:
+            first_sides.setdefault(change.event["debater"], change.side)
+    moved_debaters = main.given_up | {
+        debater for debater, last in main.last.items() if last.side not in ("", first_sides.get(debater))
+    }
+    for debater, texts in flips.items():
+        if debater in moved_debaters:
             continue
-        yield from (f"{names.get(who, who)}: {sanitize_line(text)}" for text in texts)
+        yield from (f"{names.get(debater, debater)}: {sanitize_line(text)}" for text in texts)
     for card in ledger_rendering.cards_of(state):
-        for who, side in card["sides"].items():
+        for debater, side in card["sides"].items():
             if side["falsifier"]:
-                yield f"{names.get(who, who)}, on “{card['question']}”: {side['falsifier']}"
+                yield f"{names.get(debater, debater)}, on “{card['question']}”: {side['falsifier']}"
 
 
 _UNSETTLED = ("disputed", "unresolved", "conditional")
@@ -443,15 +451,17 @@ def at_a_glance(outcome: str) -> str:
     It contains the main sections, and the number of points in each other section.
     """
     sections = re.split(r"^(?=## )", outcome, flags=re.MULTILINE)
-    shown, held = list[str](), list[str]()
+    shown_sections, omitted_titles = list[str](), list[str]()
     for section in filter(None, map(str.strip, sections)):
         lines = section.split("\n")
         title = lines[0].removeprefix("## ")
         points = [index for index, line in enumerate(lines) if line.startswith("- ")]
         if section.startswith("## ") and title not in LEADING:
-            held.append(f"{title.lower()} ({len(points)})")
+            omitted_titles.append(f"{title.lower()} ({len(points)})")
             continue
         if len(points) > GLANCE:
             lines[points[GLANCE] :] = [f"- … and {len(points) - GLANCE} more, in the report"]
-        shown.append("\n".join(lines))
-    return "\n\n".join([*shown, *([f"In the report: {', '.join(held)}."] if held else [])])
+        shown_sections.append("\n".join(lines))
+    return "\n\n".join(
+        [*shown_sections, *([f"In the report: {', '.join(omitted_titles)}."] if omitted_titles else [])]
+    )

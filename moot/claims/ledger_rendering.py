@@ -96,12 +96,12 @@ def stances_text(ledger: claim_status.Ledger, names: Names, key: str, who: Itera
         key: id of the claim.
         who: debaters to include. Empty: all.
     """
-    stances, said = ledger.stances(key), dict[str, list[str]]()
-    for each in who or stances:
-        event = stances[each]
-        named = f"{names.get(each) or sanitize_line(each)} [{event['message_id']}]"
-        said.setdefault(f"{stance_text(event)}{side_conceded(ledger, event)}", []).append(named)
-    return "; ".join(f"{' and '.join(named)} {what}" for what, named in said.items())
+    stances, labels_by_stance = ledger.stances(key), dict[str, list[str]]()
+    for debater in who or stances:
+        event = stances[debater]
+        label = f"{names.get(debater) or sanitize_line(debater)} [{event['message_id']}]"
+        labels_by_stance.setdefault(f"{stance_text(event)}{side_conceded(ledger, event)}", []).append(label)
+    return "; ".join(f"{' and '.join(labels)} {stance}" for stance, labels in labels_by_stance.items())
 
 
 def side_conceded(ledger: claim_status.Ledger, event: ledger_events.StanceEvent) -> str:
@@ -122,7 +122,9 @@ def card_status(card: ledger_events.CruxCard) -> str:
 
 def card_results_text(card: ledger_events.CruxCard, names: Names) -> str:
     """Return one line with each debater's answer to a side discussion's question."""
-    return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
+    return "; ".join(
+        f"{display_name(debater, names)}: {side['answer']}" for debater, side in card["sides"].items()
+    )
 
 
 def current_reflections(state: StateValues) -> list[ledger_events.Reflection]:
@@ -151,9 +153,9 @@ def reflection_lines(reflections: Iterable[ledger_events.Reflection]) -> list[st
 def card_text(card: ledger_events.CruxCard, names: Names) -> str:
     """Return the record of a side discussion (crux card) as text, with question, sides and result."""
     sides = [
-        f"- {sanitize_line(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
+        f"- {sanitize_line(names.get(debater, debater))}: {side['answer']}. {side['reasoning']}"
         + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
-        for who, side in card["sides"].items()
+        for debater, side in card["sides"].items()
     ]
     outcome = f"- {card_status(card)}: {card['resolution'] or card['diagnosis']}"
     return "\n".join([f"{card['question']} (kind of disagreement: {card['type']})", *sides, outcome])
@@ -241,75 +243,79 @@ def render_blackboard(
         alone: True to show challenges only from the debater that the speaker answers.
     """
     heading, count = _heading_of(state), cache(count)  # lines are chosen twice if some must be left out
-    left = max_tokens - count(f"{heading}\n")
-    most = max(0, left) // MIN_LINE_TOKENS
-    board = _LedgerRenderer(state, {**names, speaker: "you"} if speaker in names else names, aspect, most)
-    lines = list(_board_lines(board, speaker, names, answering, found=found, alone=alone))
-    chosen, spare = _choose(lines, left, count)
+    remaining = max_tokens - count(f"{heading}\n")
+    max_lines = max(0, remaining) // MIN_LINE_TOKENS
+    board = _LedgerRenderer(
+        state, {**names, speaker: "you"} if speaker in names else names, aspect, max_lines
+    )
+    lines = list(_board_lines(board, speaker, names, answering, has_insights=found, alone=alone))
+    chosen_lines, spare = _choose(lines, remaining, count)
     notice: Notice | None = None
-    if len(chosen) < len(lines):
+    if len(chosen_lines) < len(lines):
         reserves = {each: count(f"{each(lines, ())}\n") for each in (_cut_notice, _short_notice)}
         notice = next((each for each in reserves if reserves[each] <= max_tokens * CUT_SHARE), None)
         if notice:
-            chosen, spare = _choose(lines, left - reserves[notice], count)
-    for index, line in chosen.items():
-        whole = line._replace(text=line.text + line.more)
-        if line.more and (cost := count(whole.text) - count(line.text)) <= spare:
+            chosen_lines, spare = _choose(lines, remaining - reserves[notice], count)
+    for index, line in chosen_lines.items():
+        full_line = line._replace(text=line.text + line.more)
+        if line.more and (cost := count(full_line.text) - count(line.text)) <= spare:
             spare -= cost
-            chosen[index] = whole
-    text = _join(heading, lines, chosen, notice)
+            chosen_lines[index] = full_line
+    text = _join(heading, lines, chosen_lines, notice)
     while text and count(text) > max_tokens:  # joined lines may have one more token each
-        chosen.popitem()
-        text = _join(heading, lines, chosen, notice)
+        chosen_lines.popitem()
+        text = _join(heading, lines, chosen_lines, notice)
     return text
 
 
-def _choose(lines: Sequence[LedgerLine], left: int, count: TokenCounter) -> tuple[dict[int, LedgerLine], int]:
-    """Return the most urgent lines that fit in `left` tokens, and the number of unused tokens.
+def _choose(
+    lines: Sequence[LedgerLine], remaining: int, count: TokenCounter
+) -> tuple[dict[int, LedgerLine], int]:
+    """Return the most urgent lines that fit in `remaining` tokens, and the number of unused tokens.
 
     The lines are keyed by their index in `lines`, the most urgent first.
     """
-    chosen: dict[int, LedgerLine] = {}
-    opened: set[str] = set()
+    chosen_lines: dict[int, LedgerLine] = {}
+    opened_sections: set[str] = set()
     for index in sorted(range(len(lines)), key=lambda i: (lines[i].urgency, i)):
         line = lines[index]
         cost = count(f"- {line.text}\n")
-        if line.section not in opened:
+        if line.section not in opened_sections:
             cost += count(f"{line.section}:\n")
-        if cost <= left:
-            left -= cost
-            chosen[index] = line
-            opened.add(line.section)
-    return chosen, left
+        if cost <= remaining:
+            remaining -= cost
+            chosen_lines[index] = line
+            opened_sections.add(line.section)
+    return chosen_lines, remaining
 
 
 def _join(
-    heading: str, lines: Sequence[LedgerLine], chosen: Mapping[int, LedgerLine], notice: Notice | None
+    heading: str, lines: Sequence[LedgerLine], chosen_lines: Mapping[int, LedgerLine], notice: Notice | None
 ) -> str:
     """Join the chosen lines of a claim ledger into one text, grouped under section headings.
 
     Return `""` if there are no lines. `notice` returns the note about the lines that were left out.
     """
-    out = [heading]
-    shown = [line for _, line in sorted(chosen.items())]
-    for section, group in groupby(sorted(shown, key=_section_place), key=lambda line: line.section):
-        out += [f"{section}:", *(f"- {line.text}" for line in group)]
+    parts = [heading]
+    shown_lines = [line for _, line in sorted(chosen_lines.items())]
+    for section, group in groupby(sorted(shown_lines, key=_section_place), key=lambda line: line.section):
+        parts += [f"{section}:", *(f"- {line.text}" for line in group)]
     if notice:
-        out.append(notice(lines, chosen))
-    return "\n".join(out) if chosen else ""
+        parts.append(notice(lines, chosen_lines))
+    return "\n".join(parts) if chosen_lines else ""
 
 
 def _section_place(line: LedgerLine) -> int:
     return SECTIONS.index(line.section)
 
 
-def _cut_notice(lines: Sequence[LedgerLine], chosen: Container[int]) -> str:
+def _cut_notice(lines: Sequence[LedgerLine], chosen_indexes: Container[int]) -> str:
     """Return a note that names the sections from which lines were left out."""
-    cut = (line for index, line in enumerate(lines) if index not in chosen)
+    cut = (line for index, line in enumerate(lines) if index not in chosen_indexes)
     return f"{CUT}:\n- {'; '.join(dict.fromkeys(line.section for line in sorted(cut, key=_section_place)))}"
 
 
-def _short_notice(lines: Sequence[LedgerLine], chosen: Container[int]) -> str:
+def _short_notice(lines: Sequence[LedgerLine], chosen_indexes: Container[int]) -> str:
     return f"{CUT}:\n- some lines"
 
 
@@ -323,24 +329,24 @@ def _heading_of(state: StateValues) -> str:
     through = ledger.read_through
     if not any(_spoken_since(state, through)):
         return HEADING.format(stands="stands")
-    cards = any(claim_status.message_seq(event) > through for event in ledger.events)
-    since = ", with the results of the side rooms since" if cards else ""
+    has_card_events = any(claim_status.message_seq(event) > through for event in ledger.events)
+    since = ", with the results of the side rooms since" if has_card_events else ""
     return HEADING.format(stands=f"stood at [{entry_id(through)}]{since}")
 
 
 def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
     """Yield the speaker of each message after the message with the given `seq`."""
-    later = (state.get("full_transcript") or [])[through + 1 :] if through >= 0 else ()
-    return (entry["speaker"] for entry in later if traits_of(entry).argues)
+    later_entries = (state.get("full_transcript") or [])[through + 1 :] if through >= 0 else ()
+    return (entry["speaker"] for entry in later_entries if traits_of(entry).argues)
 
 
 def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
     """Estimate how many tokens each kind of memory uses in a claim ledger's text."""
     ledger, _, remarks = text.partition(f"{REMARKS}:\n")
     ledger, _, rooms = ledger.partition(f"{ROOMS}:\n")
-    held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
+    tokens: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
     parts: tuple[tuple[MemoryKind, str], ...] = (("cruxes", rooms), ("reflections", remarks))
-    return held | {kind: count(part) for kind, part in parts if part}
+    return tokens | {kind: count(part) for kind, part in parts if part}
 
 
 def _board_lines(
@@ -349,43 +355,43 @@ def _board_lines(
     names: Names,
     answering: Sequence[str] = (),
     *,
-    found: bool = True,
+    has_insights: bool = True,
     alone: bool = False,
 ) -> Iterator[LedgerLine]:
     """Yield all lines of the claim ledger to show in a given speaker's prompt.
 
     See `render_blackboard`.
     """
-    is_debater, other, told, ledger = speaker in names, "", set[str](), board.ledger
+    is_debater, other, listed_claims, ledger = speaker in names, "", set[str](), board.ledger
     yield from board.on_topic(speaker)
     if is_debater:
-        other = next((who for who in answering if who in names and who != speaker), "")
+        other = next((debater for debater in answering if debater in names and debater != speaker), "")
     if other:
         ground = claim_status.CommonGround(
             *(keys[: board.most] for keys in ledger.common_ground(speaker, other))
         )
-        told = {key for keys in ground for key in keys} - {ledger_events.MAIN_QUESTION}
+        listed_claims = {key for keys in ground for key in keys} - {ledger_events.MAIN_QUESTION}
         yield from board.between(speaker, other, ground)
 
     others = (key for key in ledger.by_salience if key != ledger_events.MAIN_QUESTION)
     disputed = [*takewhile(lambda key: ledger.status(key) == "disputed", others)]
-    for key in islice((key for key in disputed if key not in told), board.most):
-        involved = {who for side in ledger.timeline(key).sides for who in side}
+    for key in islice((key for key in disputed if key not in listed_claims), board.most):
+        involved = {debater for side in ledger.timeline(key).sides for debater in side}
         is_near = speaker in involved or not is_debater or board.is_on_aspect(key)
         yield LedgerLine(DISPUTED, 3 if is_near else 6, board.dispute_line(key))
 
     if is_debater:
-        told.update(disputed)
-        for who in names:
-            if who == other or (board.aspect and who != speaker):
-                yield from board.others(who, told, is_answered=who == other)
-        yield from board.own(speaker, told, makers=[other] if alone else list(names))
+        listed_claims.update(disputed)
+        for debater in names:
+            if debater == other or (board.aspect and debater != speaker):
+                yield from board.others(debater, listed_claims, is_answered=debater == other)
+        yield from board.own(speaker, listed_claims, makers=[other] if alone else list(names))
         yield from board.last_round(speaker, names if board.aspect else [other])
     else:
         yield from board.standings()
     for gap in islice(reversed(ledger.gaps), board.most):
         yield LedgerLine(GAPS, 6, f"{board.name(gap['debater'])}: {board.point(gap)}")
-    if found:
+    if has_insights:
         yield from board.insights(speaker)
 
 
@@ -405,11 +411,11 @@ def in_turns(items: Iterable[T], debater: Callable[[T], str]) -> list[tuple[int,
 class _LedgerRenderer:
     """Renderer that turns parts of the claim ledger into lines of text."""
 
-    def __init__(self, state: StateValues, names: Names, aspect: str, most: int) -> None:
+    def __init__(self, state: StateValues, names: Names, aspect: str, max_lines: int) -> None:
         self.state = state
         self.ledger = claim_status.ledger_of(state)
-        self.aspect, self.most = aspect, most
-        self.names = {who: sanitize_line(name) for who, name in names.items()}
+        self.aspect, self.most = aspect, max_lines
+        self.names = {debater: sanitize_line(name) for debater, name in names.items()}
 
     def name(self, who: str) -> str:
         return self.names.get(who) or sanitize_line(who)
@@ -426,8 +432,8 @@ class _LedgerRenderer:
 
     def dispute_line(self, key: str) -> str:
         """Return a line that names a disputed claim and the debaters on each side."""
-        who = [each for side in self.ledger.timeline(key).sides for each in side]
-        return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, who)})"
+        debaters = [each for side in self.ledger.timeline(key).sides for each in side]
+        return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, debaters)})"
 
     def point(self, event: ledger_events.StanceEvent | ledger_events.Gap) -> str:
         """Describe a stance event or knowledge gap by its claim and its quotation.
@@ -435,8 +441,8 @@ class _LedgerRenderer:
         A concession shows the conceded side instead of the quotation.
         """
         key = event["claim"]
-        said = board_text(event["quote"])
-        if key in ("", ledger_events.MAIN_QUESTION) or board_text(self.ledger.claims[key]["text"]) == said:
+        quote = board_text(event["quote"])
+        if key in ("", ledger_events.MAIN_QUESTION) or board_text(self.ledger.claims[key]["text"]) == quote:
             return quotation(event)
         sign = self.ledger.timeline(key).sign_after(event["id"])
         if event.get("kind") == "concedes" and sign:
@@ -469,27 +475,28 @@ class _LedgerRenderer:
 
         If tokens remain, it quotes the earlier position, too, unless another line about a change quotes it.
         """
-        shown = in_turns(changes, lambda change: change.event["debater"])
-        quoted = {change.event["id"] for _, change in shown}
-        for rank, change in shown:
+        ranked_changes = in_turns(changes, lambda change: change.event["debater"])
+        quoted_ids = {change.event["id"] for _, change in ranked_changes}
+        for rank, change in ranked_changes:
             before = ""
-            if change.before and change.before["id"] in quoted:
+            if change.before and change.before["id"] in quoted_ids:
                 before = f", before: [{change.before['message_id']}]"
             elif change.before:
                 before = f", before: {quotation(change.before)}"
-            same = f" (same answer, {change.new_conditions})" if change.new_conditions else ""
-            text = f"{label(change.event['debater'])}: {self.point(change.event)}{same}"
+            note = f" (same answer, {change.new_conditions})" if change.new_conditions else ""
+            text = f"{label(change.event['debater'])}: {self.point(change.event)}{note}"
             yield LedgerLine(section, 4 if rank else 3, text, before)
 
     def on_topic(self, speaker: str) -> Iterator[LedgerLine]:
-        for who in self.names:
-            if event := self.ledger.stance(who):
-                round_no, said = self.round_of(event["message_id"]), quotation(event, TEXT)
+        for debater in self.names:
+            if event := self.ledger.stance(debater):
+                round_no, statement = self.round_of(event["message_id"]), quotation(event, TEXT)
                 if event["condition"] and event["condition"] not in event["quote"]:
-                    said = f"{event['condition']} [{event['message_id']}]"  # says more than the quotation
-                when = f" (round {round_no})" if round_no else ""
-                text = f"{self.name(who)}: {short_stance_text(event)}: {said}{when}"
-                yield LedgerLine(TOPIC, 0 if who == speaker else 2, text)
+                    # The condition says more than the quotation.
+                    statement = f"{event['condition']} [{event['message_id']}]"
+                round_note = f" (round {round_no})" if round_no else ""
+                text = f"{self.name(debater)}: {short_stance_text(event)}: {statement}{round_note}"
+                yield LedgerLine(TOPIC, 0 if debater == speaker else 2, text)
 
     def between(self, who: str, other: str, ground: claim_status.CommonGround) -> Iterator[LedgerLine]:
         """Yield lines that compare two debaters' stances on individual claims.
@@ -509,9 +516,13 @@ class _LedgerRenderer:
                     yield LedgerLine(BETWEEN, urgency, f"{heading} {self.dispute_line(key)}")
                     continue
                 stances = [self.ledger.stances(key)[each] for each in (who, other)]
-                yours, theirs = (f"{stance_text(e)}{side_conceded(self.ledger, e)}" for e in stances)
-                both = f"both {yours}" if yours == theirs else f"you {yours}; {self.name(other)} {theirs}"
-                text = f"{heading} {self.name_of(key)}: {both}"
+                your_text, other_text = (f"{stance_text(e)}{side_conceded(self.ledger, e)}" for e in stances)
+                comparison = (
+                    f"both {your_text}"
+                    if your_text == other_text
+                    else f"you {your_text}; {self.name(other)} {other_text}"
+                )
+                text = f"{heading} {self.name_of(key)}: {comparison}"
                 yield LedgerLine(BETWEEN, urgency, text)
 
     def others(self, who: str, told: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
@@ -529,9 +540,9 @@ class _LedgerRenderer:
                 text = f"{self.name(who)}, {STANCE_WORDS[event['kind']]}: {self.point(event)}"
                 yield LedgerLine(OTHERS, 3 if self.is_on_aspect(key) else 4 if is_answered else 6, text)
 
-        of_aspect = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
-        of_aspect = (item for item in of_aspect if item["claim"] and self.is_on_aspect(item["claim"]))
-        for item in islice(of_aspect, self.most):
+        evidence = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
+        evidence = (item for item in evidence if item["claim"] and self.is_on_aspect(item["claim"]))
+        for item in islice(evidence, self.most):
             yield LedgerLine(OTHERS, 5, f"{self.name(who)}'s evidence: {quotation(item)}")
 
     def waiting(
@@ -548,22 +559,22 @@ class _LedgerRenderer:
             makers: debaters who made the challenges. `None`: all.
         """
         challenges, questions = self.ledger.open_challenges(to), self.ledger.open_questions(to)
-        unread = _spoken_since(self.state, self.ledger.read_through) if challenges or questions else ()
-        since = set(unread)
+        speakers = _spoken_since(self.state, self.ledger.read_through) if challenges or questions else ()
+        unread_speakers = set(speakers)
         for verb, claim_events in (("", challenges), (" asks", questions)):
             for claim_event in [
-                claim_event for claim_event in claim_events if claim_event["to"] not in since
+                claim_event for claim_event in claim_events if claim_event["to"] not in unread_speakers
             ][: self.most]:
-                whom = f" to {self.name(claim_event['to'])}" if claim_event["to"] and not to else verb
+                connector = f" to {self.name(claim_event['to'])}" if claim_event["to"] and not to else verb
                 if makers is None or claim_event["debater"] in makers:
-                    text = f"{self.name(claim_event['debater'])}{whom}: {quotation(claim_event, TEXT)}"
-                    asked, later = (
+                    text = f"{self.name(claim_event['debater'])}{connector}: {quotation(claim_event, TEXT)}"
+                    addressee, later_speakers = (
                         claim_event["to"],
                         _spoken_since(self.state, claim_status.message_seq(claim_event)),
                     )
-                    if asked and not to and asked not in later:
+                    if addressee and not to and addressee not in later_speakers:
                         # A judge must not blame a debater who could not answer.
-                        text += f" ({self.name(asked)} had no turn since)"
+                        text += f" ({self.name(addressee)} had no turn since)"
                     yield LedgerLine(section, urgency, text)
 
     def own(self, who: str, told: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
@@ -581,10 +592,10 @@ class _LedgerRenderer:
         yield from self.waiting(CHALLENGES, 1, who, makers)
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), self.most):
             urgency = 2 if self.aspect and not self.is_on_aspect(key) else 1
-            held = "you leave it open" if event["kind"] == "unsure" else stance_text(event)
-            yield LedgerLine(OWN, urgency, f"{self.name_of(key)}: {held} [{event['message_id']}]")
-        own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
-        for item in islice((item for item in own if needs_evidence(item["claim"])), self.most):
+            stance = "you leave it open" if event["kind"] == "unsure" else stance_text(event)
+            yield LedgerLine(OWN, urgency, f"{self.name_of(key)}: {stance} [{event['message_id']}]")
+        evidence = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
+        for item in islice((item for item in evidence if needs_evidence(item["claim"])), self.most):
             yield LedgerLine(OWN, 4, f"your evidence: {quotation(item)}")
         for event in self.concessions(who):
             yield LedgerLine(CONCEDED, 2, self.point(event))
@@ -593,23 +604,26 @@ class _LedgerRenderer:
     def standings(self) -> Iterator[LedgerLine]:
         """Yield lines that list the open challenges, undisputed claims, concessions and changes of mind."""
         yield from self.waiting(WAITING, 3)
-        conceded = list(self.concessions())
-        told = {event["claim"] for event in conceded}  # a concession shows that its claim is agreed
+        concessions = list(self.concessions())
+        # A concession shows that its claim is agreed.
+        conceded_claims = {event["claim"] for event in concessions}
         statuses = ((key, self.ledger.status(key)) for key in self.ledger.by_salience)
-        quiet = (
+        undisputed = (
             key
             for key, status in statuses
-            if status != "disputed" and not (status == "agreed" and key in told)
+            if status != "disputed" and not (status == "agreed" and key in conceded_claims)
         )
         # A claim that no debater holds any more is shown as conceded or withdrawn.
-        held = (
-            key for key in quiet if not all(map(claim_status.is_given_up, self.ledger.stances(key).values()))
+        held_claims = (
+            key
+            for key in undisputed
+            if not all(map(claim_status.is_given_up, self.ledger.stances(key).values()))
         )
-        for key in islice((key for key in held if key != ledger_events.MAIN_QUESTION), self.most):
+        for key in islice((key for key in held_claims if key != ledger_events.MAIN_QUESTION), self.most):
             section = UNANSWERED if self.ledger.status(key) == "open" else HELD
             stances = stances_text(self.ledger, self.names, key)
             yield LedgerLine(section, 5, f"{self.name_of(key)} ({stances})")
-        for rank, event in in_turns(conceded, lambda event: event["debater"]):
+        for rank, event in in_turns(concessions, lambda event: event["debater"]):
             text = f"{self.name(event['debater'])}: {self.point(event)}"
             yield LedgerLine(CONCESSIONS, 4 if rank else 3, text)
         yield from self.change_lines(CHANGES, self.changes(), self.name)
@@ -619,17 +633,22 @@ class _LedgerRenderer:
 
         What the debaters in `told` have given up is left out, because other lines list it.
         """
-        before = int(self.state.get("round") or 0) - 1
-        if before <= 0:
+        previous_round = int(self.state.get("round") or 0) - 1
+        if previous_round <= 0:
             return
-        listed = {event["id"] for who in told for _, event in self.ledger.given_up(who)}
+        listed_ids = {event["id"] for debater in told for _, event in self.ledger.given_up(debater)}
         # A debater who only added a condition did not change its position.
-        moved = [change.event for change in self.changes_of_side() if not change.new_conditions]
-        for verb, events in (("changed position", moved), ("conceded", self.ledger.concessions()[::-1])):
-            late = takewhile(lambda event: self.round_of(event["message_id"]) >= before, events)
-            of_others = (e for e in late if e["debater"] != speaker and e["id"] not in listed)
+        position_changes = [change.event for change in self.changes_of_side() if not change.new_conditions]
+        for verb, events in (
+            ("changed position", position_changes),
+            ("conceded", self.ledger.concessions()[::-1]),
+        ):
+            recent_events = takewhile(
+                lambda event: self.round_of(event["message_id"]) >= previous_round, events
+            )
+            other_events = (e for e in recent_events if e["debater"] != speaker and e["id"] not in listed_ids)
             for event in reversed(
-                [e for e in of_others if self.round_of(e["message_id"]) == before][-self.most :]
+                [e for e in other_events if self.round_of(e["message_id"]) == previous_round][-self.most :]
             ):
                 yield LedgerLine(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
 
@@ -640,10 +659,10 @@ class _LedgerRenderer:
         """
         is_debater = speaker in self.names
         for card in cards_of(self.state)[::-1][: self.most]:
-            path = card["resolution"] or card["diagnosis"]
+            outcome = card["resolution"] or card["diagnosis"]
             results = card_results_text(card, self.names)
             cited = ", ".join(card["message_ids"][-2:])
-            text = f"{card['question']} ({results}; {card_status(card)}: {path}) [{cited}]"
+            text = f"{card['question']} ({results}; {card_status(card)}: {outcome}) [{cited}]"
             urgency = 2 if not is_debater else 5 if speaker in card["sides"] else 6
             yield LedgerLine(ROOMS, urgency, text)
         recent = current_reflections(self.state)[-self.most :] if self.most else []

@@ -112,29 +112,32 @@ def extraction_schema(
         aspects: aspects of the topic, one of which a new claim belongs to.
         last: True if no debater can answer the new messages. Challenges and questions are then left out.
     """
-    said = request.one_of([entry["id"] for entry in entries], "Message")
-    quotable = request.either(request.one_of(cited), said) if cited else said
-    somebody = request.one_of([*debaters, ""], "Debater")
-    new_claim, condition = (
+    message_type = request.one_of([entry["id"] for entry in entries], "Message")
+    quotable_type = request.either(request.one_of(cited), message_type) if cited else message_type
+    debater_type = request.one_of([*debaters, ""], "Debater")
+    new_claim_type, condition_type = (
         request.like(r"^n[0-9]+$", "NewClaim"),
         request.like(r"^((new|k)[0-9]+)?$", "Condition"),
     )
-    about = request.either(request.one_of([*ledger.claims, ""]), new_claim, "Claim")
-    chosen: dict[str, object] = {}
+    claim_type = request.either(request.one_of([*ledger.claims, ""]), new_claim_type, "Claim")
+    option_fields: dict[str, object] = {}
     if options:
-        known = dict.fromkeys([*options, *claim_status.options_chosen(ledger)])
-        chosen = {"option": (request.one_of([*known, ANOTHER_ANSWER, ""]), ""), "answer": (str, "")}
-    waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
-    answer_id = request.either(request.one_of([""]), said, "Answer")
-    answered = {"answered_in": answer_id, "answer": str}
-    sure = Annotated[float, Field(ge=0, le=1)]
+        known_options = dict.fromkeys([*options, *claim_status.options_chosen(ledger)])
+        option_fields = {
+            "option": (request.one_of([*known_options, ANOTHER_ANSWER, ""]), ""),
+            "answer": (str, ""),
+        }
+    open_ids = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
+    answer_type = request.either(request.one_of([""]), message_type, "Answer")
+    answer_fields = {"answered_in": answer_type, "answer": str}
+    confidence_type = Annotated[float, Field(ge=0, le=1)]
 
-    def rows(name: str, doc: str, most: int = 0, /, **fields: Any) -> Any:
+    def rows(name: str, doc: str, max_rows: int = 0, /, **fields: Any) -> Any:
         required: Any = {
             field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()
         }
         row = create_model(name, __doc__=doc, **required)
-        return (request.many(row, 0, most) if most else list[row], ...)  # built for these ids
+        return (request.many(row, 0, max_rows) if max_rows else list[row], ...)  # built for these ids
 
     return create_model(
         "ExtractedClaims",
@@ -144,23 +147,23 @@ def extraction_schema(
             "New",
             "A claim that the ledger does not have.",
             max(_MAX_NEW_CLAIMS, _NEW_CLAIMS_PER_MESSAGE * len(entries)),
-            ref=new_claim,
+            ref=new_claim_type,
             text=str,
             **({"aspect": (request.one_of(aspects), "")} if len(aspects) > 1 else {}),
         ),
         events=rows(
             "Said",
             "A stance on a claim in a message.",
-            message_id=quotable,
-            claim=about,
+            message_id=quotable_type,
+            claim=claim_type,
             kind=claim_events.StanceKind,
             quote=str,
             condition=str,
-            condition_id=(condition, ""),
-            replaces=(condition, ""),
-            **chosen,
+            condition_id=(condition_type, ""),
+            replaces=(condition_type, ""),
+            **option_fields,
             ground=bool,
-            confidence=sure,
+            confidence=confidence_type,
         ),
         **(
             {}
@@ -169,19 +172,19 @@ def extraction_schema(
                 "challenges": rows(
                     "Challenged",
                     "One point against a debater.",
-                    message_id=said,
-                    to=somebody,
+                    message_id=message_type,
+                    to=debater_type,
                     quote=str,
-                    claim=about,
-                    **answered,
+                    claim=claim_type,
+                    **answer_fields,
                 ),
                 "questions": rows(
                     "Asked",
                     "A question that asks for an answer.",
-                    message_id=said,
-                    to=somebody,
+                    message_id=message_type,
+                    to=debater_type,
                     quote=str,
-                    **answered,
+                    **answer_fields,
                 ),
             }
         ),
@@ -190,31 +193,33 @@ def extraction_schema(
                 "answers": rows(
                     "Answered",
                     "An answer to an open challenge or question.",
-                    to=request.one_of(waiting),
-                    message_id=said,
+                    to=request.one_of(open_ids),
+                    message_id=message_type,
                     quote=str,
                 )
             }
-            if waiting
+            if open_ids
             else {}
         ),
         evidence=rows(
             "Shown",
             "Evidence.",
-            message_id=said,
+            message_id=message_type,
             kind=claim_events.EvidenceKind,
             quote=str,
-            claim=about,
+            claim=claim_type,
             source=(claim_events.EvidenceSource, "none"),
         ),
         gaps=rows(
             "Unknown",
             "Something that the speaker admits not to know.",
-            message_id=said,
+            message_id=message_type,
             quote=str,
-            claim=about,
+            claim=claim_type,
         ),
-        same=rows("Same", "Two claims with the same meaning.", one=about, other=about, opposite=bool),
+        same=rows(
+            "Same", "Two claims with the same meaning.", one=claim_type, other=claim_type, opposite=bool
+        ),
         **(
             {
                 "retractions": rows(
@@ -229,10 +234,10 @@ def extraction_schema(
 
 def _requests_text(ledger: claim_status.Ledger, *, last: bool) -> str:
     """Return the instructions on challenges, questions and answers, or `""` if none can occur."""
-    new = "" if last else _ON_REQUESTS
-    waiting = _ON_OPEN_POINTS if ledger.open_challenges() or ledger.open_questions() else ""
-    text = new + waiting
-    return f"{text if new else f'-{text}'}\n" if text else ""
+    request_rules = "" if last else _ON_REQUESTS
+    answer_rules = _ON_OPEN_POINTS if ledger.open_challenges() or ledger.open_questions() else ""
+    text = request_rules + answer_rules
+    return f"{text if request_rules else f'-{text}'}\n" if text else ""
 
 
 class QuotationCheck(BaseModel):
@@ -270,28 +275,32 @@ def extract_claims(
     verifies events that change a debater's position on the main question. If the two readings differ, the
     event is dropped.
     """
-    before, remaining = extraction.ledger, 2 * extraction_tokens(config)
-    named = {key for entry in entries for key in ids_in(entry["content"])} - {e["id"] for e in entries}
+    ledger, remaining = extraction.ledger, 2 * extraction_tokens(config)
+    mentioned_ids = {key for entry in entries for key in ids_in(entry["content"])} - {
+        e["id"] for e in entries
+    }
     # People's messages are shown as well, because debaters rely on their facts.
     debaters = set(extraction.debaters)
     cited = [
-        entry for key, entry in extraction.entries.items() if key in named or entry["speaker"] not in debaters
+        entry
+        for key, entry in extraction.entries.items()
+        if key in mentioned_ids or entry["speaker"] not in debaters
     ]
-    shown = {entry["id"] for entry in cited}
-    ledger = "\n".join(ledger_lines(before, extraction.options, shown)) or "- nothing yet"
+    cited_ids = {entry["id"] for entry in cited}
+    ledger_text = "\n".join(ledger_lines(ledger, extraction.options, cited_ids)) or "- nothing yet"
     system = EXTRACT.render(
         topic=fenced(truncate_middle(extraction.topic, remaining // 6, count), config.fence),
         aspect=_agenda(extraction, config.fence),
         debaters=debater_lines(config),
-        ledger=fenced(truncate_middle(ledger, remaining // 3, count), config.fence),
+        ledger=fenced(truncate_middle(ledger_text, remaining // 3, count), config.fence),
         main_question=_ON_OPEN_QUESTION if extraction.options else _ON_MAIN_QUESTION,
-        requests=_requests_text(before, last=extraction.last),
-        retractions=_ON_RECORDS if before.claim_events.get("event") else "",
+        requests=_requests_text(ledger, last=extraction.last),
+        retractions=_ON_RECORDS if ledger.claim_events.get("event") else "",
     )
     schema = extraction_schema(
         entries,
         extraction.debaters,
-        before,
+        ledger,
         [entry["id"] for entry in cited if entry["speaker"] in debaters],
         options=extraction.options,
         aspects=extraction.aspects,
@@ -300,37 +309,46 @@ def extract_claims(
     budget = request.prompt_budget(config.memory.budget.total, schema, count)
     budget -= prompt_tokens([system_message(system, config.fence)], count)
     # A long message is shortened before the background is, which every prompt shows.
-    beside = budget - extraction.background_tokens - MESSAGE_TOKENS * (len(entries) + len(cited))
-    room = min(remaining // 2, max(LEAST_SAID_TOKENS, beside))
-    said = shown_entries(entries, config, room, count)
-    left = room - sum(map(count, said))
-    if left > MIN_CITED_TOKENS * len(cited):
+    free_tokens = budget - extraction.background_tokens - MESSAGE_TOKENS * (len(entries) + len(cited))
+    room = min(remaining // 2, max(LEAST_SAID_TOKENS, free_tokens))
+    prompt_texts = shown_entries(entries, config, room, count)
+    tokens_left = room - sum(map(count, prompt_texts))
+    if tokens_left > MIN_CITED_TOKENS * len(cited):
         # A message that changed the facts stands where it was written, not before what it changed.
-        texts = as_context(shown_entries(cited, config, left, count))
-        pairs = [*zip(cited, texts, strict=True), *zip(entries, said, strict=True)]
-        said = [text for _, text in sorted(pairs, key=lambda pair: pair[0]["seq"])]
-    left = budget - texts_tokens(said, count)
+        cited_texts = as_context(shown_entries(cited, config, tokens_left, count))
+        pairs = [*zip(cited, cited_texts, strict=True), *zip(entries, prompt_texts, strict=True)]
+        prompt_texts = [text for _, text in sorted(pairs, key=lambda pair: pair[0]["seq"])]
+    tokens_left = budget - texts_tokens(prompt_texts, count)
     query = "\n".join(entry["content"] for entry in entries)
-    known = as_context(extraction.background(query, left))
-    if (excess := texts_tokens(known, count) - left) > 0:  # the marks of the texts need tokens, too
-        known = as_context(extraction.background(query, left - excess))
-    said = known + said
-    least = _MARGIN + OUTPUT_TOKENS_PER_INPUT * sum(entry["tokens"] for entry in entries)
+    background_texts = as_context(extraction.background(query, tokens_left))
+    # The marks of the texts need tokens, too.
+    if (excess := texts_tokens(background_texts, count) - tokens_left) > 0:
+        background_texts = as_context(extraction.background(query, tokens_left - excess))
+    prompt_texts = background_texts + prompt_texts
+    min_reply_tokens = _MARGIN + OUTPUT_TOKENS_PER_INPUT * sum(entry["tokens"] for entry in entries)
     call = structured_call(
-        "extract", config, system, said, schema, count, memory_kind="ledger", about=entries, least=least
+        "extract",
+        config,
+        system,
+        prompt_texts,
+        schema,
+        count,
+        memory_kind="ledger",
+        about=entries,
+        least=min_reply_tokens,
     )
     (reply,) = yield [call]
-    found = structured_data(schema, reply)
-    if found is None:
+    data = structured_data(schema, reply)
+    if data is None:
         return reply.error or "the model gave no fitting answer"
-    old = len(extraction.new)
+    old_count = len(extraction.new)
     extraction.new_ids = [entry["id"] for entry in entries]
-    extraction.apply(found)  # type: ignore[arg-type]  # the lists in the schema are the operations
-    new = {claim_event.get("id") for claim_event in extraction.new[old:]}
+    extraction.apply(data)  # type: ignore[arg-type]  # the lists in the schema are the operations
+    new_ids = {claim_event.get("id") for claim_event in extraction.new[old_count:]}
     changes = (event for event in status_changes(extraction) if event["claim"] == claim_events.MAIN_QUESTION)
-    doubtful = sorted((e for e in changes if e["id"] in new), key=claim_status.message_seq)[:_MAX_VERIFIED]
-    if doubtful and config.blackboard.verify_changes:
-        yield from _verify(extraction, config, doubtful, count)
+    events = sorted((e for e in changes if e["id"] in new_ids), key=claim_status.message_seq)[:_MAX_VERIFIED]
+    if events and config.blackboard.verify_changes:
+        yield from _verify(extraction, config, events, count)
     return ""
 
 
@@ -343,33 +361,39 @@ def _verify(
     """Drop the stance events that a second model call interprets differently."""
     ledger, quoted_by_message = extraction.ledger, dict[str, str]()
     for number, event in enumerate(events, 1):
-        known = ledger.claims.get(event["claim"])
+        claim = ledger.claims.get(event["claim"])
         text = (
-            board_text(known["text"])
-            if known and known["id"] != claim_events.MAIN_QUESTION
+            board_text(claim["text"])
+            if claim and claim["id"] != claim_events.MAIN_QUESTION
             else _MAIN_QUESTION
         )
         if option := event.get("option") or _option_given_up(event, ledger):
             text = f"the right answer to the topic is: {option}"
-        quoted = f"{number}. Quotation: {board_text(event['quote'], 400)}\nClaim: {text}"
+        quotation = f"{number}. Quotation: {board_text(event['quote'], 400)}\nClaim: {text}"
         quoted_by_message[event["message_id"]] = (
-            f"{quoted_by_message.get(event['message_id'], '')}\n\n{quoted}"
+            f"{quoted_by_message.get(event['message_id'], '')}\n\n{quotation}"
         )
     entries = [extraction.entries[key] for key in quoted_by_message]
     remaining = 2 * extraction_tokens(config) - sum(map(count, quoted_by_message.values()))
-    shown = shown_entries(entries, config, remaining, count)
-    said = [text + quoted for text, quoted in zip(shown, quoted_by_message.values(), strict=True)]
+    entry_texts = shown_entries(entries, config, remaining, count)
+    prompt_texts = [
+        text + quotations for text, quotations in zip(entry_texts, quoted_by_message.values(), strict=True)
+    ]
 
     topic = fenced(truncate_middle(extraction.topic, 400, count), config.fence)
     system = VERIFY.render(topic=topic)
-    look = request.narrow_schema(QuotationCheck, {"number": request.between(1, len(events), int)})
-    schema = request.narrow_schema(QuotationChecks, {"checks": request.many(look, 0, len(events))})
-    (reply,) = yield [structured_call("extract", config, system, said, schema, count, memory_kind="ledger")]
+    check_type = request.narrow_schema(QuotationCheck, {"number": request.between(1, len(events), int)})
+    schema = request.narrow_schema(QuotationChecks, {"checks": request.many(check_type, 0, len(events))})
+    (reply,) = yield [
+        structured_call("extract", config, system, prompt_texts, schema, count, memory_kind="ledger")
+    ]
     if checks := structured_data(QuotationChecks, reply):
-        seen = {each["number"]: each["kind"] for each in checks["checks"]}
+        kinds = {each["number"]: each["kind"] for each in checks["checks"]}
         numbered = enumerate(events, 1)
-        wrong = [e["id"] for n, e in numbered if seen.get(n, e["kind"]) not in _accepted_kinds(e, ledger)]
-        extraction.drop(wrong, "verification")
+        wrong_ids = [
+            e["id"] for n, e in numbered if kinds.get(n, e["kind"]) not in _accepted_kinds(e, ledger)
+        ]
+        extraction.drop(wrong_ids, "verification")
 
 
 def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> str:
@@ -378,8 +402,8 @@ def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledge
     Only an open main question has options.
     """
     changes = (each for each in ledger.timeline(event["claim"]) if each.event["id"] == event["id"])
-    held = next((each.held.side for each in changes if each.held), "")
-    return held if claim_status.is_given_up(event) and held not in claim_status.ANSWERS else ""
+    option = next((each.held.side for each in changes if each.held), "")
+    return option if claim_status.is_given_up(event) and option not in claim_status.ANSWERS else ""
 
 
 def _accepted_kinds(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> tuple[str, ...]:
@@ -390,11 +414,11 @@ def _accepted_kinds(event: claim_events.StanceEvent, ledger: claim_status.Ledger
     if event["kind"] == "unsure":
         return ("unsure", "open")
     if not claim_status.is_given_up(event):
-        negative = claim_status.is_conditional(event) and claim_status.leaning(event) < 0
-        return ("denies", "conditional") if negative else (event["kind"],)
+        is_denial = claim_status.is_conditional(event) and claim_status.leaning(event) < 0
+        return ("denies", "conditional") if is_denial else (event["kind"],)
     sign = ledger.timeline(event["claim"]).sign_after(event["id"])
-    same = {1: ("asserts",), -1: ("denies",)} if event["kind"] == "concedes" else {}
-    return (*claim_events.GIVING_UP, *same.get(sign, ()))
+    kinds_by_sign = {1: ("asserts",), -1: ("denies",)} if event["kind"] == "concedes" else {}
+    return (*claim_events.GIVING_UP, *kinds_by_sign.get(sign, ()))
 
 
 def extraction_batches(entries: Sequence[Entry], config: DebateConfig) -> list[list[Entry]]:
@@ -405,9 +429,9 @@ def extraction_batches(entries: Sequence[Entry], config: DebateConfig) -> list[l
     `COMMON_REPLY_LIMIT`.
     """
     tokens = extraction_tokens(config)
-    short = (COMMON_REPLY_LIMIT - _MARGIN) // OUTPUT_TOKENS_PER_INPUT
-    most = max(tokens // 2, min(tokens * 3 // 4, short))
-    return equal_batches(entries, lambda entry: entry["tokens"], most)
+    input_limit = (COMMON_REPLY_LIMIT - _MARGIN) // OUTPUT_TOKENS_PER_INPUT
+    max_tokens = max(tokens // 2, min(tokens * 3 // 4, input_limit))
+    return equal_batches(entries, lambda entry: entry["tokens"], max_tokens)
 
 
 def extraction_tokens(config: DebateConfig) -> int:
@@ -422,16 +446,16 @@ def ledger_lines(
 
     A position taken in a message whose id is in `shown` names this message, so that a model can check it.
     """
-    listed = "; ".join(map(sanitize_line, options))
-    question = _OPEN_QUESTION.format(options=listed) if options else _MAIN_QUESTION
+    options_text = "; ".join(map(sanitize_line, options))
+    question = _OPEN_QUESTION.format(options=options_text) if options else _MAIN_QUESTION
     for key in ledger.by_salience:
         stances = "; ".join(
-            f"{who} {_kind_of(change.event)}"
+            f"{debater} {_kind_of(change.event)}"
             + (f" “{sanitize_line(option)}”" if (option := change.event.get("option")) else "")
             + f" ({change.event['id']}"
             + (f" in {change.event['message_id']})" if change.event["message_id"] in shown else ")")
             + "".join(f" [{each}: {sanitize_line(text)}]" for each, text in change.conditions.items() if text)
-            for who, change in ledger.timeline(key).last.items()
+            for debater, change in ledger.timeline(key).last.items()
         )
         text = question if key == claim_events.MAIN_QUESTION else sanitize_line(ledger.claims[key]["text"])
         yield f"- {key}: {text}" + (f" | {stances}" if stances else "")
@@ -439,8 +463,8 @@ def ledger_lines(
     if waiting:
         yield "Open challenges and questions:"
     for each in waiting:
-        whom = f"{each['debater']} to {each['to'] or 'all'}"
-        yield f"- {each['id']}: {whom} ({each['message_id']}): {board_text(each['quote'])}"
+        parties = f"{each['debater']} to {each['to'] or 'all'}"
+        yield f"- {each['id']}: {parties} ({each['message_id']}): {board_text(each['quote'])}"
 
 
 def _kind_of(event: claim_events.StanceEvent) -> str:
@@ -493,26 +517,26 @@ def structured_call(
         params: model and sampling. Default: those of `blackboard`.
         hints: more hints for the offline model and for test models.
     """
-    shown: list[WireMessage] = [{"role": "user", "content": text} for text in said]
+    user_messages: list[WireMessage] = [{"role": "user", "content": text} for text in said]
     prompt = truncate_messages(
-        [system_message(system, config.fence), *shown],
+        [system_message(system, config.fence), *user_messages],
         request.prompt_budget(config.memory.budget.total, schema, count),
         count,
     )
-    told: Hints = {"debaters": list(debaters) or list(config.names()), **(hints or {})}
+    call_hints: Hints = {"debaters": list(debaters) or list(config.names()), **(hints or {})}
     if about:
-        told["message_ids"] = [entry["id"] for entry in about]
+        call_hints["message_ids"] = [entry["id"] for entry in about]
     params = params or request.model_params(config, config.blackboard)
-    reply = max(params.reply, least)
+    reply_tokens = max(params.reply, least)
     return request.make_call(
         params,
         purpose,
         prompt,
         schema=schema,
-        reply=reply,
+        reply=reply_tokens,
         call_index=call_index,
         memory_kind=memory_kind,
-        hints=told,
+        hints=call_hints,
     )
 
 
@@ -546,11 +570,11 @@ def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Ent
     if not entries:
         return []
     seqs = [entry["seq"] for entry in entries]
-    since = transcript[min(seqs) : max(seqs)]
-    known = {entry["id"] for entry in entries}
-    news = (entry for entry in since if entry["id"] not in known)
-    people = [entry for entry in news if traits_of(entry).by == "person" and traits_of(entry).argues]
-    return sorted([*entries, *people], key=lambda entry: entry["seq"])
+    section = transcript[min(seqs) : max(seqs)]
+    known_ids = {entry["id"] for entry in entries}
+    news = (entry for entry in section if entry["id"] not in known_ids)
+    person_entries = [entry for entry in news if traits_of(entry).by == "person" and traits_of(entry).argues]
+    return sorted([*entries, *person_entries], key=lambda entry: entry["seq"])
 
 
 def shown_entries(
@@ -560,9 +584,11 @@ def shown_entries(
 
     The longest are truncated so that all fit `remaining` tokens.
     """
-    whole = [render_entry(entry, config.names(), config.fence)["content"] for entry in entries]
-    rooms = common_length([count(text) for text in whole], remaining)
-    return [truncate_fenced(text, max(24, size), count) for text, size in zip(whole, rooms, strict=True)]
+    full_texts = [render_entry(entry, config.names(), config.fence)["content"] for entry in entries]
+    limits = common_length([count(text) for text in full_texts], remaining)
+    return [
+        truncate_fenced(text, max(24, limit), count) for text, limit in zip(full_texts, limits, strict=True)
+    ]
 
 
 def match_debater(name: str, names: Mapping[str, str]) -> str:
@@ -570,5 +596,12 @@ def match_debater(name: str, names: Mapping[str, str]) -> str:
 
     Return `""` if there is no such debater.
     """
-    wanted = name.strip().casefold()
-    return next((who for who, shown in names.items() if wanted in (who, shown.casefold())), "")
+    folded_name = name.strip().casefold()
+    return next(
+        (
+            debater
+            for debater, display_name in names.items()
+            if folded_name in (debater, display_name.casefold())
+        ),
+        "",
+    )

@@ -79,32 +79,32 @@ class RecentActivity(NamedTuple):
     @property
     def score(self) -> int:
         """Return the weighted total of disputes, concessions and changes of mind."""
-        given = CONCESSION * len(self.concessions) + SHIFT * len(self.shifts)
-        return DISAGREEMENT * len(self.disputes) + given
+        movement_score = CONCESSION * len(self.concessions) + SHIFT * len(self.shifts)
+        return DISAGREEMENT * len(self.disputes) + movement_score
 
     def message_ids(self, ledger: Ledger) -> list[str]:
         """Return the ids of the newest messages with disputes, concessions or changes of mind.
 
         At most `MAX_SOURCES` ids are returned.
         """
-        opposed = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
-        moved = [event["message_id"] for event in (*self.concessions, *self.shifts)]
-        return sorted({*opposed, *moved}, key=lambda key: seq_of(key) or 0)[-MAX_SOURCES:]
+        dispute_ids = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
+        change_ids = [event["message_id"] for event in (*self.concessions, *self.shifts)]
+        return sorted({*dispute_ids, *change_ids}, key=lambda key: seq_of(key) or 0)[-MAX_SOURCES:]
 
 
 @memoize_by_identity(8)
 def recent_activity(ledger: Ledger) -> RecentActivity:
     """Return the disputes, concessions and changes of mind since the last reflection."""
-    new = {
+    new_ids = {
         claim_event["id"] for claim_event in ledger.claim_events.get("event", ())[ledger.reflected_events :]
     }
-    if not new:
+    if not new_ids:
         return RecentActivity([], [], [])
     # A dispute counts from its start, even if it was settled before the threshold was reached.
-    disputes = [key for key in ledger.claims if new & {*ledger.timeline(key).dispute_starts}]
-    shifts = [change.event for change in ledger.changes if change.event["id"] in new]
-    moved = {event["id"] for event in shifts}
-    concessions = [event for event in ledger.concessions() if event["id"] in new - moved]
+    disputes = [key for key in ledger.claims if new_ids & {*ledger.timeline(key).dispute_starts}]
+    shifts = [change.event for change in ledger.changes if change.event["id"] in new_ids]
+    shift_ids = {event["id"] for event in shifts}
+    concessions = [event for event in ledger.concessions() if event["id"] in new_ids - shift_ids]
     return RecentActivity(disputes, concessions, shifts)
 
 
@@ -146,21 +146,23 @@ def reflection_call(
         board=fenced_section(board, config.fence),
         earlier=f"\n\n{EARLIER.render(insights=insights)}" if earlier else "",
     )
-    said = model_extraction.shown_entries(entries, config, room // 3, count)
-    known = background("\n".join(entry["content"] for entry in entries), room // 3)
-    shown = [entry["id"] for entry in entries]
-    about = list[one_of(names)]  # type: ignore[valid-type,misc]  # this class is built for the debate
-    finding = narrow_schema(ReflectionFinding, {"about": about, "message_ids": citation_type(shown)})
-    fields = {"reflections": many(finding, 0, MAX_REFLECTIONS)}
+    prompt_texts = model_extraction.shown_entries(entries, config, room // 3, count)
+    background_texts = background("\n".join(entry["content"] for entry in entries), room // 3)
+    entry_ids = [entry["id"] for entry in entries]
+    debaters_type = list[one_of(names)]  # type: ignore[valid-type,misc]  # this class is built for the debate
+    finding_type = narrow_schema(
+        ReflectionFinding, {"about": debaters_type, "message_ids": citation_type(entry_ids)}
+    )
+    fields = {"reflections": many(finding_type, 0, MAX_REFLECTIONS)}
     schema: type[Reflections] = narrow_schema(Reflections, fields)
     if earlier:
-        contradicted = many(one_of(each["id"] for each in earlier), 0, EARLIER_REFLECTIONS)
-        schema = narrow_schema(LaterReflections, {**fields, "contradicted": contradicted}, "Reflections")
+        contradicted_type = many(one_of(each["id"] for each in earlier), 0, EARLIER_REFLECTIONS)
+        schema = narrow_schema(LaterReflections, {**fields, "contradicted": contradicted_type}, "Reflections")
     return model_extraction.structured_call(
         "reflect",
         config,
         system,
-        [*known, *said],
+        [*background_texts, *prompt_texts],
         schema,
         count,
         memory_kind="reflections",
@@ -182,17 +184,21 @@ def reflections_by_model(
     state: ConversationState, config: DebateConfig, data: Mapping[str, Any]
 ) -> list[Reflection]:
     """Return the reflections in a model's reply. Ids of unknown debaters and messages are removed."""
-    names, said = config.names(), len(state["full_transcript"])
-    made: list[Reflection] = []
-    for found in data["reflections"][:MAX_REFLECTIONS]:
-        about = [who for name in found["about"] if (who := model_extraction.match_debater(name, names))]
-        cited = [cited_id(key) for key in found["message_ids"]]
-        real = [key for key in cited if (seq := seq_of(key)) is not None and seq < said]
-        content = board_text(found["content"], MAX_CONTENT_CHARS)
+    names, entry_count = config.names(), len(state["full_transcript"])
+    reflections: list[Reflection] = []
+    for finding in data["reflections"][:MAX_REFLECTIONS]:
+        debaters = [
+            debater for name in finding["about"] if (debater := model_extraction.match_debater(name, names))
+        ]
+        cited_ids = [cited_id(key) for key in finding["message_ids"]]
+        known_ids = [key for key in cited_ids if (seq := seq_of(key)) is not None and seq < entry_count]
+        content = board_text(finding["content"], MAX_CONTENT_CHARS)
         if content:
-            insight = _reflection(state, len(made), content, found["kind"], about, real, found["importance"])
-            made.append(insight)
-    return made
+            insight = _reflection(
+                state, len(reflections), content, finding["kind"], debaters, known_ids, finding["importance"]
+            )
+            reflections.append(insight)
+    return reflections
 
 
 def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[Reflection]:
@@ -205,23 +211,24 @@ def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[
     if news.shifts or news.concessions:
         event = [*news.concessions, *news.shifts][-1]
         kind = "shift" if news.shifts else "convergence"
-        about = [event["debater"]]
-        did = "no longer holds what it held" if news.shifts else "gave way on one point"
-        content = f"{names.get(event['debater'], event['debater'])} {did}: “{board_text(event['quote'])}”"
+        debaters = [event["debater"]]
+        action = "no longer holds what it held" if news.shifts else "gave way on one point"
+        content = f"{names.get(event['debater'], event['debater'])} {action}: “{board_text(event['quote'])}”"
     else:
         key = news.disputes[0]
-        about = [who for side in ledger.timeline(key).sides for who in side]
-        what = (
+        debaters = [debater for side in ledger.timeline(key).sides for debater in side]
+        subject = (
             "the topic itself" if key == MAIN_QUESTION else f"this: {board_text(ledger.claims[key]['text'])}"
         )
-        offered = [item for item in ledger.evidence if item["claim"] == key]
-        lack = "" if offered else "; neither has named evidence for it yet"
+        evidence = [item for item in ledger.evidence if item["claim"] == key]
+        evidence_note = "" if evidence else "; neither has named evidence for it yet"
         content = (
-            f"{' and '.join(names.get(who, who) for who in about)} contradict each other on {what}{lack}"
+            f"{' and '.join(names.get(debater, debater) for debater in debaters)} contradict each other on "
+            f"{subject}{evidence_note}"
         )
     importance = min(10, 4 + news.score // 10)
     ids = news.message_ids(ledger)
-    return [_reflection(state, 0, board_text(content, MAX_CONTENT_CHARS), kind, about, ids, importance)]
+    return [_reflection(state, 0, board_text(content, MAX_CONTENT_CHARS), kind, debaters, ids, importance)]
 
 
 def _reflection(
@@ -229,7 +236,7 @@ def _reflection(
     number: int,
     content: str,
     kind: ReflectionKind,
-    about: Sequence[str],
+    debaters: Sequence[str],
     message_ids: Sequence[str],
     importance: int,
 ) -> Reflection:
@@ -237,7 +244,7 @@ def _reflection(
         "id": f"r{len(state.get('reflections') or []) + number + 1:04d}",
         "content": content,
         "kind": kind,
-        "about": list(about),
+        "about": list(debaters),
         "message_ids": list(message_ids)[:MAX_SOURCES],
         "round": int(state.get("round", 0)),
         "importance": importance,

@@ -110,10 +110,10 @@ class IndexedCommand:
         """
         if isinstance(self.source, str):
             module, _, function = self.source.partition(":")
-            found = getattr(import_module(module), function)
+            target = getattr(import_module(module), function)
         else:
             try:
-                found = self.source.load()
+                target = self.source.load()
             except Exception as error:  # an import of another package may raise anything
                 raise ConfigError(
                     f"the command {self.name!r} cannot be loaded, because importing {self.source.value!r} "
@@ -121,7 +121,7 @@ class IndexedCommand:
                     "provides the command"
                 ) from error
         default = Declaration(self.name, self.panel, self.examples)
-        return found, getattr(found, "__moot_command__", default)
+        return target, getattr(target, "__moot_command__", default)
 
 
 _DECLARATION = re.compile(
@@ -134,25 +134,25 @@ _DECLARATION = re.compile(
 
 def declarations_in(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield the function name, first docstring line and decorator arguments of each command in a file."""
-    for found in _DECLARATION.finditer(text):
-        call = ast.parse(f"command({found['options']})", mode="eval").body
+    for match in _DECLARATION.finditer(text):
+        call = ast.parse(f"command({match['options']})", mode="eval").body
         keywords = call.keywords if isinstance(call, ast.Call) else []
         options = {
             each.arg: ast.literal_eval(each.value) for each in keywords if each.arg and each.arg != "app"
         }
-        yield found["function"], found["help"], options
+        yield match["function"], match["help"], options
 
 
 @cache
 def built_in_commands() -> dict[str, IndexedCommand]:
     """Return Moot's own commands, keyed by name."""
-    found = {}
+    commands = {}
     for path in sorted(COMMANDS.glob("*.py")):
         for function, text, options in declarations_in(path.read_text(encoding="utf-8")):
             options = {"name": function, "examples": (), **options}
             source = f"moot.cli.commands.{path.stem}:{function}"
-            found[options["name"]] = IndexedCommand(help=text, source=source, **options)
-    return found
+            commands[options["name"]] = IndexedCommand(help=text, source=source, **options)
+    return commands
 
 
 @cache
@@ -177,9 +177,9 @@ def _plugin_command(name: str, point: EntryPoint) -> IndexedCommand:
         text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
     except (ImportError, OSError, ValueError):
         text = ""  # a broken package must not break the help; running the command reports it
-    found = {function: (summary, options) for function, summary, options in declarations_in(text)}
+    declarations = {function: (summary, options) for function, summary, options in declarations_in(text)}
     package = point.dist.name if point.dist else point.module
-    summary, options = found.get(point.attr, (f"Command of the package {package}.", {}))
+    summary, options = declarations.get(point.attr, (f"Command of the package {package}.", {}))
     panel: Panel = options.get("panel", "Other packages")
     return IndexedCommand(name, summary, panel, options.get("examples", ()), point)
 
@@ -192,8 +192,8 @@ def find_command(name: str) -> IndexedCommand | None:
 def all_commands() -> dict[str, IndexedCommand]:
     """Return all commands, keyed by name and grouped by help panel."""
     panels: tuple[str, ...] = Panel.__args__  # type: ignore[attr-defined]  # a Literal has them
-    found = {**plugin_commands(), **built_in_commands()}
-    return dict(sorted(found.items(), key=lambda each: (panels.index(each[1].panel), each[0])))
+    commands = {**plugin_commands(), **built_in_commands()}
+    return dict(sorted(commands.items(), key=lambda each: (panels.index(each[1].panel), each[0])))
 
 
 BUILT_IN_NAMES = Path(__file__).parent / "built_in_names.json"
@@ -251,8 +251,8 @@ def run_command_line() -> None:
         # A terminal that cannot show a character must not stop the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        for ignored in read_settings_files():
-            print_error(f"warning: {ignored}")
+        for warning in read_settings_files():
+            print_error(f"warning: {warning}")
         with _export_spans():
             make_group().main(prog_name="moot")
     except MootError as error:
@@ -344,13 +344,13 @@ def app_of(name: str) -> typer.Typer:
     indexed = find_command(name)
     if indexed is None:
         raise InputError(f"there is no command {name!r}: run `moot --help` to list the commands")
-    found, declaration = indexed.load()
-    if isinstance(found, typer.Typer):
-        return found
+    target, declaration = indexed.load()
+    if isinstance(target, typer.Typer):
+        return target
     if declaration.app is not None:
         return declaration.app
     app = new_app()
-    app.command()(found)
+    app.command()(target)
     return app
 
 
@@ -458,9 +458,9 @@ class LazyGroup(TyperGroup):
         if find_command(name) or name.startswith("-"):
             _, stub, rest = super().resolve_command(ctx, args)
             return name, load_command(name) if stub is not None else stub, rest
-        near = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, all_commands(), n=1)), "")
-        advice = f"Did you mean {near!r}?" if near else "`moot --help` lists the commands."
-        if not near and len(args) > 1:
+        suggestion = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, all_commands(), n=1)), "")
+        advice = f"Did you mean {suggestion!r}?" if suggestion else "`moot --help` lists the commands."
+        if not suggestion and len(args) > 1:
             from moot.cli.options import command_line
 
             advice = f"To debate a question, put it in quotes: {command_line(' '.join(args))}"

@@ -81,10 +81,10 @@ class RunTally:
 
     def goal(self) -> Goal:
         """Return the progress towards the limit that the debate is closest to reaching."""
-        passed = (
+        is_exceeded = (
             self.planned is not None and self.turns > self.planned
         )  # happens if a message was sent after the last turn
-        turns = Goal("turn", self.turns, None if passed else self.planned)
+        turns = Goal("turn", self.turns, None if is_exceeded else self.planned)
         limits = self.config.limits if self.config else None
         goals = [
             turns,
@@ -104,8 +104,8 @@ def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:
     match event["event"]:
         case "entry":
             entry = event["entry"]
-            who = names.get(entry["speaker"], entry["speaker"])
-            words = one_line(f"{who} ({entry_label(entry, names)}): {entry['content']}", LINE_CHARS)
+            speaker = names.get(entry["speaker"], entry["speaker"])
+            words = one_line(f"{speaker} ({entry_label(entry, names)}): {entry['content']}", LINE_CHARS)
             return f"[{tally.goal()}] {words}"
         case "step" if event["kind"] != "turn":
             return {"judge": "judging …", "reflect": "reflecting …"}.get(event["kind"], "")
@@ -113,13 +113,13 @@ def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:
             failure = one_line(event.get("failure", ""), 160)
             if "version" not in event:
                 return f"summary failed: {failure}"
-            made = f"summary {event['version']} ({one_line(event['method'], 60)})"
-            return f"{made}; failed: {failure}" if failure else made
+            label = f"summary {event['version']} ({one_line(event['method'], 60)})"
+            return f"{label}; failed: {failure}" if failure else label
         case "retry":
             return one_line(f"{event['model']}: {event['words']}", 200)
         case "end":
-            which = "limit: " if event["status"] == "limit" else ""
-            return one_line(f"{which}{event['reason']}", 200)
+            prefix = "limit: " if event["status"] == "limit" else ""
+            return one_line(f"{prefix}{event['reason']}", 200)
     return ""
 
 
@@ -153,8 +153,8 @@ class JsonLines(Progress):
 
     def show(self, event: Event, tally: RunTally) -> None:
         """Print an event as a JSON line with the run's tokens and cost so far."""
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = {"at": at, **event, "tokens": tally.tokens, "cost_usd": tally.cost_usd}
+        timestamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"at": timestamp, **event, "tokens": tally.tokens, "cost_usd": tally.cost_usd}
         print(redact(json.dumps(line, default=str)), file=sys.stderr, flush=True)
 
 
@@ -172,11 +172,11 @@ def header_lines(topic: str, config: DebateConfig, *, model_chosen: bool = False
 
     names = ", ".join(debater.name for debater in config.debaters)
     models = config.model_names()
-    argues = "offline model (built in; no network)" if models == [OFFLINE] else ", ".join(models)
+    models_text = "offline model (built in; no network)" if models == [OFFLINE] else ", ".join(models)
     if all(name.startswith(RECORDED) for name in models):
-        argues = "recorded with a capable model; facts unchecked"
-    about = f"{config.protocol} · {one_line(names, 200)} · {one_line(argues, 200)}"
-    lines = [one_line(question_in(topic), 300), about]
+        models_text = "recorded with a capable model; facts unchecked"
+    details = f"{config.protocol} · {one_line(names, 200)} · {one_line(models_text, 200)}"
+    lines = [one_line(question_in(topic), 300), details]
     if models != [OFFLINE] or model_chosen:
         return lines
 
@@ -242,12 +242,12 @@ class LiveScreen(Progress):
                 self._speeches.pop(event["entry"]["id"], None)
                 self._live.refresh()  # removes the message from the live area before it is printed
                 entry = event["entry"]
-                about = [entry_label(entry, self._names), entry["id"], count_noun(entry["tokens"], "token")]
-                heading = Text.assemble(self._name(entry["speaker"]), (f"  {' · '.join(about)}", "dim"))
+                details = [entry_label(entry, self._names), entry["id"], count_noun(entry["tokens"], "token")]
+                heading = Text.assemble(self._name(entry["speaker"]), (f"  {' · '.join(details)}", "dim"))
                 self._console.print(heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2)))
             case "step" if event["kind"] == "turn":
-                who = ", ".join(self._name(speaker).plain for speaker in event["speakers"])
-                self._do(f"{who} · {one_line(event['phase'], 40)}")
+                speakers = ", ".join(self._name(speaker).plain for speaker in event["speakers"])
+                self._do(f"{speakers} · {one_line(event['phase'], 40)}")
             case "step":
                 self._do(DOING.get(event["kind"], str(event["kind"])))
             case "retry":
@@ -256,22 +256,24 @@ class LiveScreen(Progress):
                 if line := event_line(event, self._names, tally):
                     self._console.print(Text(line, "dim"))
 
-    def _do(self, what: str) -> None:
-        self._doing, self._since = what, self._clock()
+    def _do(self, activity: str) -> None:
+        self._doing, self._since = activity, self._clock()
 
     def _name(self, speaker: str) -> Text:
         colour = self._colours.setdefault(speaker, COLOURS[len(self._colours) % len(COLOURS)])
         return Text(one_line(self._names.get(speaker, speaker), 40), f"bold {colour}")
 
     def _render(self) -> RenderableType:
-        under_way = list(self._speeches.values())
-        speeches = under_way[: min(MAX_MESSAGES_SHOWN, max(1, (self._console.height - 1) // MESSAGE_LINES))]
+        all_speeches = list(self._speeches.values())
+        speeches = all_speeches[
+            : min(MAX_MESSAGES_SHOWN, max(1, (self._console.height - 1) // MESSAGE_LINES))
+        ]
         space = (self._console.height - 2) // max(1, len(speeches)) - MESSAGE_FRAME
-        most, width = max(1, min(TAIL_LINES, space)), max(20, self._console.width - 2)
+        max_lines, width = max(1, min(TAIL_LINES, space)), max(20, self._console.width - 2)
         parts: list[RenderableType] = []
         for speaker, pieces in speeches:
-            text = Text(safe("".join(pieces)[-width * most * 2 :]))
-            body = Text("\n").join(text.wrap(self._console, width)[-most:])
+            text = Text(safe("".join(pieces)[-width * max_lines * 2 :]))
+            body = Text("\n").join(text.wrap(self._console, width)[-max_lines:])
             parts += [self._name(speaker), Padding(body, (0, 0, 1, 2))]
         return Group(*parts, self._status())
 
@@ -307,14 +309,16 @@ def check_answers(
     if not isinstance(answers, Mapping):
         return
     names = config.names()
-    known = {*names, *names.values(), *(each["question"] for each in questions)}
-    parts = {key: key.rpartition(".") for key in map(str, answers) if key not in known}
-    unknown = [key for key, (who, _, number) in parts.items() if who not in names or not number.isdecimal()]
+    known_keys = {*names, *names.values(), *(each["question"] for each in questions)}
+    parts = {key: key.rpartition(".") for key in map(str, answers) if key not in known_keys}
+    unknown = [
+        key for key, (debater, _, number) in parts.items() if debater not in names or not number.isdecimal()
+    ]
     if unknown:
-        asked = [each["id"] for each in questions] or [f"{next(iter(names))}.1"]
+        question_ids = [each["id"] for each in questions] or [f"{next(iter(names))}.1"]
         raise InputError(
             f"--answers: {', '.join(map(repr, unknown))} is neither a debater nor a question: use the name "
-            f"of a debater ({', '.join(names)}) or the id of a question ({', '.join(asked)})"
+            f"of a debater ({', '.join(names)}) or the id of a question ({', '.join(question_ids)})"
         )
 
 

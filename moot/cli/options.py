@@ -116,12 +116,12 @@ def open_queue(db: str | None) -> WorkQueue:
 
 def command_line(*words: str, db: str | None = None) -> str:
     """Return a `moot` command for the user to copy, with the user's `--db` option if given."""
-    program, called = "moot", Path(sys.argv[0])
-    if called.name == "moot" and not shutil.which(
+    program, script = "moot", Path(sys.argv[0])
+    if script.name == "moot" and not shutil.which(
         "moot"
     ):  # not on PATH: repeat the path that started this process
-        here = Path.cwd()
-        program = str(called.relative_to(here) if called.is_relative_to(here) else called)
+        folder = Path.cwd()
+        program = str(script.relative_to(folder) if script.is_relative_to(folder) else script)
     return shlex.join([program, *words, *(["--db", redact_url(db)] if db else [])])
 
 
@@ -229,12 +229,14 @@ def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
         InputError: a debater has no name.
     """
     debaters = []
-    for number, words in enumerate(given or (), start=1):
-        parts = [part.strip() for part in words.split(":", 2)]
+    for number, value in enumerate(given or (), start=1):
+        parts = [part.strip() for part in value.split(":", 2)]
         if not parts[0]:
-            raise InputError(f"--debater {words!r} has no name: write NAME[:ROLE[:STANCE]]")
-        made = {} if slug(parts[0]) else {"id": f"debater-{number}"}  # the name has no letters for an id
-        debaters.append({**made, **dict(zip(("name", "role", "stance"), parts, strict=False))})
+            raise InputError(f"--debater {value!r} has no name: write NAME[:ROLE[:STANCE]]")
+        id_setting = (
+            {} if slug(parts[0]) else {"id": f"debater-{number}"}
+        )  # the name has no letters for an id
+        debaters.append({**id_setting, **dict(zip(("name", "role", "stance"), parts, strict=False))})
     return debaters or None
 
 
@@ -274,8 +276,8 @@ def run_config(
     from moot.state.config.boundary import Permissions
 
     check_config(Permissions.of_operator(config), Environment(), imports=imports)
-    asked = config if topic is None else config.model_copy(update={"topic": topic})
-    for warning in warnings_about(asked):
+    debate_config = config if topic is None else config.model_copy(update={"topic": topic})
+    for warning in warnings_about(debate_config):
         print_error(f"warning: {warning}")
     return config
 
@@ -302,13 +304,13 @@ def warn_of_ignored_length(flags: Mapping[str, object], config: DebateConfig) ->
     """Warn the user if the protocol ignores the option `--turns` or `--rounds`."""
     from moot.protocols.registry import protocol_named
 
-    bounds = protocol_named(config.protocol).length_settings
-    if bounds is None:
+    length_settings = protocol_named(config.protocol).length_settings
+    if length_settings is None:
         return
-    instead = [f"--{name}" for name in LENGTHS if name in bounds] or bounds
-    advice = f"use {' or '.join(instead)}" if instead else "its length is fixed"
+    alternatives = [f"--{name}" for name in LENGTHS if name in length_settings] or length_settings
+    advice = f"use {' or '.join(alternatives)}" if alternatives else "its length is fixed"
     for name in LENGTHS:
-        if flags.get(name) is not None and name not in bounds:
+        if flags.get(name) is not None and name not in length_settings:
             print_error(f"warning: --{name} has no effect on protocol {config.protocol!r}: {advice}")
 
 
@@ -348,20 +350,20 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     options: dict[str, Parameter] = {}
     groups: dict[str, tuple[Callable[..., object], list[str]]] = {}
     for name, parameter in signature(command).parameters.items():
-        own = {name: (parameter.default, hints[name])}
+        own_options = {name: (parameter.default, hints[name])}
         if is_dataclass(kind := hints[name]) and isinstance(kind, type):
-            own = {
+            own_options = {
                 each: (getattr(kind, each), hint)
                 for each, hint in get_type_hints(kind, include_extras=True).items()
             }
-            groups[name] = kind, list(own)
-        for each, (default, hint) in own.items():
+            groups[name] = kind, list(own_options)
+        for each, (default, hint) in own_options.items():
             options[each] = Parameter(each, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
-    def run(**given: object) -> None:
+    def run(**values: object) -> None:
         for name, (kind, fields) in groups.items():
-            given[name] = kind(**{each: given.pop(each) for each in fields})
-        command(**given)
+            values[name] = kind(**{each: values.pop(each) for each in fields})
+        command(**values)
 
     run.__doc__, run.__name__ = command.__doc__, command.__name__
     run.__annotations__ = {name: option.annotation for name, option in options.items()}

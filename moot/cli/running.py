@@ -84,12 +84,12 @@ def run_to_end(
         UserError: the run could not start, for example because another process runs the debate.
     """
     code, resume = 0, resume_line(debate, delivery.db)
-    taken = debate.row.turns if turns else 0
+    earlier_turns = debate.row.turns if turns else 0
     try:
         if delivery.remarks:
             topic, config = debate.state().values["topic"], debate.config()
-            going_on = resumed_line(debate.row.turns, turns, config)
-            for line in (*live.header_lines(topic, config, model_chosen=model_chosen), *going_on, ""):
+            resumed_lines = resumed_line(debate.row.turns, turns, config)
+            for line in (*live.header_lines(topic, config, model_chosen=model_chosen), *resumed_lines, ""):
                 terminal.print_note(line)
         _run_answering(debate, delivery, turns, answer)
     except KeyboardInterrupt:
@@ -101,9 +101,11 @@ def run_to_end(
         terminal.print_error(f"{waiting}:")
         for line in live.question_lines(waiting.questions):
             terminal.print_note(f"  {line}")
-        several = len(questions_in(waiting.questions)) > 1
-        way = ("--answers", "FILE") if several else ("--answer", "TEXT")
-        terminal.print_note(f"The debate is saved. Answer with: {resume_line(debate, delivery.db, *way)}")
+        has_several_questions = len(questions_in(waiting.questions)) > 1
+        arguments = ("--answers", "FILE") if has_several_questions else ("--answer", "TEXT")
+        terminal.print_note(
+            f"The debate is saved. Answer with: {resume_line(debate, delivery.db, *arguments)}"
+        )
     except DebatePaused as paused:
         code = paused.exit_code
         terminal.print_note(f"Paused; the debate is saved. Continue with: {resume}")
@@ -111,11 +113,11 @@ def run_to_end(
         code = error.exit_code
         terminal.print_error(f"{error}\nThe debate is saved. Continue with: {resume}")
     document = debate.document()
-    added = debate.row.turns - taken
-    if turns and code == 0 and added > turns:
-        took = count_noun(added, "turn")
+    added_turns = debate.row.turns - earlier_turns
+    if turns and code == 0 and added_turns > turns:
+        turns_text = count_noun(added_turns, "turn")
         terminal.print_note(
-            f"The debate took {took} instead of {turns}, because it ends only after a whole phase."
+            f"The debate took {turns_text} instead of {turns}, because it ends only after a whole phase."
         )
     if delivery.bell or settings.is_on("MOOT_BELL"):
         terminal.ring(f"{handle(debate.id, debate.name)}: {document['status']}")
@@ -129,11 +131,13 @@ def resumed_line(taken: int, added: int | None, config: DebateConfig) -> list[st
 
     if not taken:
         return []
-    planned = turns_planned(config)
+    planned_turns = turns_planned(config)
     if added:
         return [f"Continues after {count_noun(taken, 'turn')}, for {count_noun(added, 'more turn')}"]
-    of_all = f"{taken} of {count_noun(planned, 'turn')}" if planned and taken <= planned else ""
-    return [f"Continues after {of_all or count_noun(taken, 'turn')}"]
+    progress = (
+        f"{taken} of {count_noun(planned_turns, 'turn')}" if planned_turns and taken <= planned_turns else ""
+    )
+    return [f"Continues after {progress or count_noun(taken, 'turn')}"]
 
 
 def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:
@@ -167,8 +171,8 @@ def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer
             turns, answer = None, answerer.answer(waiting.questions)
             if answer is None:
                 raise
-    if from_the_start and (unused := answerer.answers_left()):
-        terminal.print_error(f"warning: --answers: no debater asked for {'; '.join(unused)}")
+    if from_the_start and (unused_answers := answerer.answers_left()):
+        terminal.print_error(f"warning: --answers: no debater asked for {'; '.join(unused_answers)}")
 
 
 def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
@@ -224,12 +228,12 @@ def handle_sigterm_as_interrupt(*, grace: bool = True) -> Iterator[None]:
         if first or stop.times > 2:
             raise KeyboardInterrupt
 
-    former = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
+    former_handlers = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
     stop.times = 0
     try:
         yield
     finally:
-        for number, handler in former.items():
+        for number, handler in former_handlers.items():
             signal.signal(number, handler)
 
 
@@ -249,16 +253,22 @@ def deliver(debate: Debate, document: JsonMapping, delivery: Delivery, *, finish
     short = sys.stdout.isatty()
     terminal.print_result(*(answer_parts if short else verdict_parts)(document))
     if delivery.remarks:
-        usage, called = document["usage"], handle(debate.id, debate.name)
+        usage, debate_handle = document["usage"], handle(debate.id, debate.name)
         terminal.print_note(
             f"\n{count_noun(usage['calls'], 'call')} · {live.spent_text(tokens_of(usage), usage['cost_usd'])}"
         )
         terminal.print_note(f"Stored as {debate.name} in {redact_url(check_database(delivery.db))}")
         if short:
-            terminal.print_note(f"  verdict    {command_line('show', called, '--verdict', db=delivery.db)}")
-            terminal.print_note(f"  report     {command_line('report', called, '--open', db=delivery.db)}")
-            terminal.print_note(f"  ask        {command_line('ask', called, 'Why?', db=delivery.db)}")
-        terminal.print_note(f"  read it    {command_line('show', called, '--transcript', db=delivery.db)}")
+            terminal.print_note(
+                f"  verdict    {command_line('show', debate_handle, '--verdict', db=delivery.db)}"
+            )
+            terminal.print_note(
+                f"  report     {command_line('report', debate_handle, '--open', db=delivery.db)}"
+            )
+            terminal.print_note(f"  ask        {command_line('ask', debate_handle, 'Why?', db=delivery.db)}")
+        terminal.print_note(
+            f"  read it    {command_line('show', debate_handle, '--transcript', db=delivery.db)}"
+        )
         if debate.can_go_on() and not debate.config().model.startswith(RECORDED):
             terminal.print_note(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
         if delivery.output is not None:

@@ -56,22 +56,22 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
         return [Text(f"The verdict failed: {terminal.safe(verdict['error'])}", "bold red")]
 
     names = terminal.debater_names(document["config"], 30)
-    won, is_placeholder = winner_text(verdict, names, protocol), verdict.get("placeholder")
-    whose = " · ".join(
+    result, is_placeholder = winner_text(verdict, names, protocol), verdict.get("placeholder")
+    judge_text = " · ".join(
         filter(None, [terminal.one_line(verdict["judge"], 40), terminal.one_line(verdict["model"], 60)])
     )
     if is_placeholder:  # the scores and reasons of a placeholder have no meaning
-        headline = Text.assemble((f"{protocol.result}: {won}", "bold"), (f"  {whose}", "dim"))
+        headline = Text.assemble((f"{protocol.result}: {result}", "bold"), (f"  {judge_text}", "dim"))
         return [*_import_note(document), headline, *answer]
-    fields = _shown_fields(document, won)
-    if solution and terminal.one_line(solution, len(solution)) in won:
+    fields = _shown_fields(document, result)
+    if solution and terminal.one_line(solution, len(solution)) in result:
         answer = []  # the headline of a vote is the answer already
 
     speaker = verdict.get("speaker")
     parts = [
         *_import_note(document),
         *_answer(fields),
-        Text(f"Judged by {whose}", "dim") if whose else Text(),
+        Text(f"Judged by {judge_text}", "dim") if judge_text else Text(),
         *_ruling(verdict, names),
         *_prose("Note", [*verdict["notes"], changed_text(verdict)]),
         *_scores(verdict, names),
@@ -79,8 +79,8 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
             f"In the words of {terminal.one_line(speaker, 40)}" if speaker else "", [verdict["reasoning"]]
         ),
     ]
-    leads = protocol.answer_heading and answer and not verdict.get("decision")
-    return [*answer, Text(), *parts] if leads else [*parts, *answer]
+    is_answer_first = protocol.answer_heading and answer and not verdict.get("decision")
+    return [*answer, Text(), *parts] if is_answer_first else [*parts, *answer]
 
 
 def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
@@ -129,8 +129,8 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
         return verdict_parts(document)
     names, protocol = terminal.debater_names(document["config"], 30), rules_of(document)
-    won = winner_text(verdict, names, protocol)
-    fields = _shown_fields(document, won)
+    result = winner_text(verdict, names, protocol)
+    fields = _shown_fields(document, result)
     answer = _answer([each for each in fields if each.lead or each.name == "question"])
     return [*_import_note(document), *answer]
 
@@ -139,10 +139,14 @@ def digest_parts(document: JsonMapping) -> list[RenderableType]:
     """Return a digest of a debate, containing its question, debaters, turning points and decision."""
     verdict: PanelVerdict = document["verdict"]
     names, protocol = terminal.debater_names(document["config"], 30), rules_of(document)
-    won = winner_text(verdict, names, protocol)
-    fields = {each.name: each for each in _shown_fields(document, won)}
-    moved = fields.get("moved")
-    turning = [replace(moved, label="Turning points", lines=moved.lines[:TURNING_POINTS])] if moved else []
+    result = winner_text(verdict, names, protocol)
+    fields = {each.name: each for each in _shown_fields(document, result)}
+    moved_field = fields.get("moved")
+    turning_points = (
+        [replace(moved_field, label="Turning points", lines=moved_field.lines[:TURNING_POINTS])]
+        if moved_field
+        else []
+    )
     debaters = [
         Text(
             f"{names[each['id']]} · {terminal.one_line(each.get('role') or '', 60)}".removesuffix(" · "),
@@ -155,7 +159,7 @@ def digest_parts(document: JsonMapping) -> list[RenderableType]:
         *_import_note(document),
         *_answer(title),
         *debaters,
-        *(part for field in turning for part in (Text(), *_answer([field]))),
+        *(part for field in turning_points for part in (Text(), *_answer([field]))),
         Text(),
         *_answer([each for each in fields.values() if each.lead]),
     ]
@@ -174,14 +178,14 @@ def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) 
 def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
     """Return the votes of a panel as text, and the names of dissenting judges."""
 
-    def choice(said: str) -> str:
-        return NO_WINNER.get(said) or names.get(said, terminal.one_line(said, 30))
+    def choice(candidate: str) -> str:
+        return NO_WINNER.get(candidate) or names.get(candidate, terminal.one_line(candidate, 30))
 
     outcome = verdict.get("outcome")
     if verdict["judge"] != PANEL or not outcome:
         return []
-    ranked = sorted(outcome["tally"].items(), key=lambda row: -row[1])
-    tally = " · ".join(f"{choice(who)} {value:.4g}" for who, value in ranked)
+    ranking = sorted(outcome["tally"].items(), key=lambda row: -row[1])
+    tally = " · ".join(f"{choice(candidate)} {value:.4g}" for candidate, value in ranking)
     parts: list[RenderableType] = [Text(f"Rule {outcome['rule']}, {RULES[outcome['rule']].counts}: {tally}")]
     if dissent := [
         f"{terminal.one_line(each['judge'], 40)} ({choice(each['winner'])})" for each in outcome["dissent"]
@@ -204,9 +208,9 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
             table.add_row(Text(names[debater]), total[debater], length[debater])
         return [Padding(table, BELOW)]
 
-    called = {each["id"]: each["name"] for each in verdict.get("criteria", [])}
+    criterion_names = {each["id"]: each["name"] for each in verdict.get("criteria", [])}
     labels = {
-        key: terminal.one_line(called.get(key) or key.replace("_", " "), 40)
+        key: terminal.one_line(criterion_names.get(key) or key.replace("_", " "), 40)
         for key in dict.fromkeys(key for debater in debaters for key in scores[debater])
     }
     table = borderless_table("", figures=[names[each] for each in debaters])
@@ -246,14 +250,14 @@ def agreement_parts(judgement: Judgement) -> list[RenderableType]:
     dissenting = {each["judge"] for each in report["dissent"]}
     table = borderless_table("judge", "model", "says", "confidence", "orders")
     for verdict in judgement.verdicts:
-        said = winner_text(verdict, names, protocol) if verdict["status"] == "ok" else "failed"
+        result = winner_text(verdict, names, protocol) if verdict["status"] == "ok" else "failed"
         dissents = " (dissents)" if verdict["judge"] in dissenting else ""
-        sure = confidence_of(verdict)
+        confidence = confidence_of(verdict)
         cells = (
             terminal.one_line(verdict["judge"], 40),
             terminal.one_line(verdict["model"], 40),
-            said + dissents,
-            "–" if sure is None else str(sure),
+            result + dissents,
+            "–" if confidence is None else str(confidence),
             {True: "differ", False: "agree", None: "one order"}[verdict["flip"]["flipped"]],
         )
         table.add_row(*map(Text, cells))
@@ -271,24 +275,24 @@ Document = JsonMapping
 def overview(document: Document, parent: str) -> Parts:
     """Return the overview that `moot show` prints. `parent` is the name of the debate it was forked from."""
     names, usage = terminal.debater_names(document["config"]), document["usage"]
-    named, failed = document["name"] != document["id"], document["status"] == "failed"
-    used = [
+    has_name, has_failed = document["name"] != document["id"], document["status"] == "failed"
+    usage_texts = [
         count_noun(turns_taken(document["transcript"], names), "turn"),
         count_noun(usage["calls"], "call"),
         count_noun(tokens_of(usage), "token"),
         cost_text(document),
     ]
     facts = {
-        "debate": f"{document['name']} ({document['id']})" if named else document["id"],
+        "debate": f"{document['name']} ({document['id']})" if has_name else document["id"],
         "protocol": f"{document['protocol']} · {', '.join(names.values())}",
         "status": document["status"],
         "ended": document.get("ended_because", ""),
         "agreement": _agreement(document),
-        "used": " · ".join(used),
+        "used": " · ".join(usage_texts),
         "started": f"{terminal.local_time(document['created_at'])} · last active "
         + terminal.local_time(document["updated_at"]),
         "pinned": ", ".join(document.get("state", {}).get("pinned", [])),
-        "why": document["errors"][-1]["error"] if failed and document["errors"] else "",
+        "why": document["errors"][-1]["error"] if has_failed and document["errors"] else "",
         "forked from": parent,
     }
     table = Table.grid(padding=(0, 2))
@@ -311,20 +315,20 @@ def _agreement(document: Document) -> str:
     checks = document.get("convergence") or []
     threshold = document["config"].get("termination", {}).get("threshold")
     shares = [each["agreement"] for each in checks] + [threshold]
-    *found, end = ("unknown" if share is None else f"{share:.2f}" for share in shares)
-    rounds = [f"{share} in round {each['round']}" for share, each in zip(found, checks, strict=True)]
-    return f"{', '.join(rounds)} (ends at {end})" if rounds else ""
+    *share_texts, threshold_text = ("unknown" if share is None else f"{share:.2f}" for share in shares)
+    rounds = [f"{share} in round {each['round']}" for share, each in zip(share_texts, checks, strict=True)]
+    return f"{', '.join(rounds)} (ends at {threshold_text})" if rounds else ""
 
 
 def cost_text(document: Document) -> str:
     """Format a debate's cost, and name the models whose prices are unknown."""
-    config, spent = frozen_config(document), f"US$ {document['usage']['cost_usd']:.4f}"
+    config, cost = frozen_config(document), f"US$ {document['usage']['cost_usd']:.4f}"
     unpriced = Models(config.models).names_without_price(config.model_names())
     if not unpriced:
-        return spent
+        return cost
     if not set(config.model_names()) - {OFFLINE, *unpriced}:
         return "cost unknown: no prices are configured"
-    return f"{spent}, without {', '.join(unpriced)}: no prices are configured"
+    return f"{cost}, without {', '.join(unpriced)}: no prices are configured"
 
 
 def block(heading: Text, text: str, indent: int = 2) -> Parts:
@@ -336,15 +340,15 @@ def transcript(document: Document) -> Parts:
     """Return all transcript entries of a debate for printing."""
     names, parts = terminal.debater_names(document["config"]), []
     for entry in document["transcript"]:
-        who = terminal.one_line(names.get(entry["speaker"], entry["speaker"]), 60)
-        about = [
+        speaker = terminal.one_line(names.get(entry["speaker"], entry["speaker"]), 60)
+        details = [
             entry["id"],
             terminal.entry_label(entry, names),
             count_noun(entry["tokens"], "token"),
             entry["model"],
         ]
         heading = Text.assemble(
-            (who, "bold"), (f"  {terminal.one_line(' · '.join(filter(None, about)), 300)}", "dim")
+            (speaker, "bold"), (f"  {terminal.one_line(' · '.join(filter(None, details)), 300)}", "dim")
         )
         parts += block(heading, entry["content"])
     return parts
@@ -354,24 +358,24 @@ def summary(version: JsonMapping | None) -> Parts:
     """Return one version of a summary for printing, or a notice if no summary exists."""
     if version is None:
         return [Text("No summary yet: every message is still in the window.")]
-    model, provider, spent = version["model"], version.get("provider"), version.get("tokens_used", 0)
+    model, provider, tokens_used = version["model"], version.get("provider"), version.get("tokens_used", 0)
     made_by = [
         version["method"],
         f"{model} ({provider})" if model and provider else model,
         f"temperature {version['temperature']:g}" if version["temperature"] is not None else "",
         f"{version['latency_s']:.1f} s" if model else "",
-        f"{spent:,} tokens of model calls so far" if spent else "",
+        f"{tokens_used:,} tokens of model calls so far" if tokens_used else "",
         f"failed: {version['failure']}" if version.get("failure") else "",
     ]
-    about = (
+    details = (
         f"  entries {version['covers_from_seq']}–{version['covers_through_seq']} · "
         f"{count_noun(version['messages'], 'message')} · "
         f"{version['before_tokens']} → {version['after_tokens']} tokens · "
         f"{terminal.one_line(' · '.join(filter(None, made_by)), 300)}"
     )
-    whose = f" of {terminal.one_line(version['owner'], 60)}" if version["owner"] else ""
-    title = f"{version['kind']} summary{whose}, version {version['version']}"
-    return block(Text.assemble((title, "bold"), (about, "dim")), version["text"])
+    owner_text = f" of {terminal.one_line(version['owner'], 60)}" if version["owner"] else ""
+    title = f"{version['kind']} summary{owner_text}, version {version['version']}"
+    return block(Text.assemble((title, "bold"), (details, "dim")), version["text"])
 
 
 def summaries(document: Document) -> Parts:
@@ -383,9 +387,9 @@ def summaries(document: Document) -> Parts:
 def blackboard(document: Document) -> Parts:
     """Return the claims and other information extracted from a debate (the blackboard) as text."""
     board = document["blackboard"]
-    missing = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
-    if missing and not (board["cards"] or board["reflections"]):
-        return [Text(missing)]
+    reason = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
+    if reason and not (board["cards"] or board["reflections"]):
+        return [Text(reason)]
     names, standing, events = (
         terminal.debater_names(document["config"]),
         board["standing"],
@@ -395,7 +399,7 @@ def blackboard(document: Document) -> Parts:
     challenges = [each for each in events if each.get("id") in standing["open_challenges"]]
     passes = [each for each in events if each["type"] == "reflection_pass"]
     dropped = {key for each in passes for key in each.get("dropped", ())}
-    parts: Parts = [Text(missing)] if missing else []
+    parts: Parts = [Text(reason)] if reason else []
     for title, items in {
         "Claims": [_claim_text(each, names) for each in standing["claims"]],
         "Open challenges": [
@@ -413,15 +417,15 @@ def blackboard(document: Document) -> Parts:
 def _claim_text(claim: Document, names: Mapping[str, str]) -> str:
     """Describe a claim, its status and each debater's stance as text."""
     stances = (
-        f"{names.get(who, who)}: {stance_text(stance)}: {cited_quotation(stance)}"
-        for who, stance in claim["stances"].items()
+        f"{names.get(debater, debater)}: {stance_text(stance)}: {cited_quotation(stance)}"
+        for debater, stance in claim["stances"].items()
     )
     return "\n    ".join([f"{claim['id']} ({claim['label']}): {claim['text']}", *stances])
 
 
 def _round_text(record: Document, names: Mapping[str, str], texts: Mapping[str, str]) -> str:
     """Return the positions and new disputes of a round as text."""
-    positions = (f"{names.get(who, who)}: {text}" for who, text in record["positions"].items())
+    positions = (f"{names.get(debater, debater)}: {text}" for debater, text in record["positions"].items())
     disputes = (f"new dispute: {texts.get(key, key)}" for key in record["new_disputes"])
     return "\n    ".join([f"Round {record['round']}", *positions, *disputes])
 
@@ -482,12 +486,12 @@ def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
 def prompt(looked: ReconstructedPrompt) -> Parts:
     """Return a printable view of one model call's prompt, divided into sections."""
     receipt = looked.receipt
-    whose: Document = receipt
-    if "purpose" in whose:
-        what = f"{whose['id']}, {whose['purpose']}"
+    record: Document = receipt
+    if "purpose" in record:
+        call_text = f"{record['id']}, {record['purpose']}"
     else:
-        what = f"{whose['entry_id']}, {terminal.one_line(whose['speaker'], 60)}"
-    heading = f"Prompt of {what}: {receipt['total_tokens']} of {receipt['budget']} tokens"
+        call_text = f"{record['entry_id']}, {terminal.one_line(record['speaker'], 60)}"
+    heading = f"Prompt of {call_text}: {receipt['total_tokens']} of {receipt['budget']} tokens"
     proof = (
         "exact: its digest is the recorded one"
         if looked.exact
@@ -495,10 +499,10 @@ def prompt(looked: ReconstructedPrompt) -> Parts:
     )
     parts: Parts = [Text(heading, "bold"), Text(f"{proof}  {looked.digest[:16]}…", "dim"), Text()]
     for part in looked.parts:
-        who = " ".join(
+        author = " ".join(
             filter(None, [part.message["role"], terminal.one_line(part.message.get("name") or "", 60)])
         )
-        title = f"── {part.section} · {who} · {part.tokens} tokens"
+        title = f"── {part.section} · {author} · {part.tokens} tokens"
         parts += block(Text(title, "bold cyan"), part.message["content"], indent=0)
     omitted = receipt["omitted"]
     parts.append(Text("Left out:", "bold") if omitted else Text("Nothing was left out."))

@@ -71,10 +71,10 @@ def json_text(value: object) -> str:
 def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
     """Return one line that states a transcript entry's kind and addressee."""
     kind, room = entry["kind"].replace("_", " "), entry["room"]
-    what = entry["phase"] or kind if kind == "speech" else kind
+    label = entry["phase"] or kind if kind == "speech" else kind
     targets = ", ".join(names.get(target, target) for target in entry["targets"])
     answering = f" → {targets}" if targets else ""
-    return one_line(f"{what}{answering}{f' · in {room}' if room else ''}", 160)
+    return one_line(f"{label}{answering}{f' · in {room}' if room else ''}", 160)
 
 
 def debater_names(config: JsonMapping, width: int = 40) -> dict[str, str]:
@@ -108,9 +108,9 @@ class MarkdownText:
 
         from moot.reports.markdown_html import parser
 
-        shown = Markdown(words, hyperlinks=False)
-        shown.parsed = parser().parse(words)  # rich's own parser drops HTML tags
-        yield shown
+        markdown = Markdown(words, hyperlinks=False)
+        markdown.parsed = parser().parse(words)  # rich's own parser drops HTML tags
+        yield markdown
 
 
 def _console(stream: TextIO) -> Console:
@@ -228,11 +228,11 @@ def wrap_for_terminal(text: str, stream: TextIO) -> str:
     width = shutil.get_terminal_size().columns
     lines: list[str] = []
     for line in text.split("\n"):
-        found = _COMMAND_LINE.fullmatch(line)
-        if found and len(line) > width:
-            lines += [*_wrapped(found["label"].rstrip(), width), f"  {found['command']}"]
+        match = _COMMAND_LINE.fullmatch(line)
+        if match and len(line) > width:
+            lines += [*_wrapped(match["label"].rstrip(), width), f"  {match['command']}"]
         else:
-            lines += [line] if found else _wrapped(line, width)
+            lines += [line] if match else _wrapped(line, width)
     return "\n".join(lines)
 
 
@@ -260,9 +260,11 @@ def format_of(path: Path) -> str:
 
 def suffix_error(path: Path, suffixes: Iterable[str]) -> InputError:
     """Return the error for an output file whose name has none of the given suffixes."""
-    listed = [*suffixes]
-    choice = "one of " if len(listed) > 1 else ""
-    return InputError(f"the name of the output file {str(path)!r} must end in {choice}{', '.join(listed)}")
+    suffix_list = [*suffixes]
+    choice = "one of " if len(suffix_list) > 1 else ""
+    return InputError(
+        f"the name of the output file {str(path)!r} must end in {choice}{', '.join(suffix_list)}"
+    )
 
 
 def check_folder(path: Path) -> None:
@@ -382,8 +384,8 @@ def form_of(given: Form | None, output: Path | None, *, as_json: bool, forms: Se
     if output is not None:
         check_folder(output)
     ending = output.suffix.lower().removeprefix(".") if output else ""
-    wanted = "json" if as_json else given or ending
-    return next((form for form in forms if form == wanted), forms[0])
+    form_name = "json" if as_json else given or ending
+    return next((form for form in forms if form == form_name), forms[0])
 
 
 def deliver(

@@ -37,13 +37,13 @@ from moot.storage.catalogue import row_usage
 
 def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
     """Resume a debate and yield its events, as described in `Debate.stream`."""
-    with _run(session, turns, answer) as held:
+    with _run(session, turns, answer) as leased_session:
         yield from background_loop.iterate_from_sync(
-            lambda: _events(held, answer, tokens=tokens), holds=_is_entry
+            lambda: _events(leased_session, answer, tokens=tokens), holds=_is_entry
         )
     if session.extensions:  # a replay is extended at the same points as the original
-        more, *rest = session.extensions
-        yield from run_on(replace(session, extensions=(*rest,)), turns=more, answer=None, tokens=tokens)
+        more_turns, *rest = session.extensions
+        yield from run_on(replace(session, extensions=(*rest,)), turns=more_turns, answer=None, tokens=tokens)
 
 
 async def arun_on(
@@ -51,17 +51,19 @@ async def arun_on(
 ) -> AsyncGenerator[Event, None]:
     """Resume a debate and yield its events, as `run_on` does, but asynchronously."""
     async with (
-        background_loop.enter_in_thread(_run(session, turns, answer)) as held,
+        background_loop.enter_in_thread(_run(session, turns, answer)) as leased_session,
         aclosing(
-            background_loop.iterate_from_async(lambda: _events(held, answer, tokens=tokens), holds=_is_entry)
+            background_loop.iterate_from_async(
+                lambda: _events(leased_session, answer, tokens=tokens), holds=_is_entry
+            )
         ) as events,
     ):
         async for event in events:
             yield event
     if session.extensions:
-        more, *rest = session.extensions
+        more_turns, *rest = session.extensions
         extended = replace(session, extensions=(*rest,))
-        async for event in arun_on(extended, turns=more, answer=None, tokens=tokens):
+        async for event in arun_on(extended, turns=more_turns, answer=None, tokens=tokens):
             yield event
 
 
@@ -76,24 +78,24 @@ def _is_entry(event: Event) -> bool:
 @contextmanager
 def _run(session: DebateSession, turns: int | None, answer: object) -> Iterator[DebateSession]:
     """Hold the debate's lease while the debate runs, and record how the run ended."""
-    with session.writing() as held:
-        _prepare_run(held, turns, answer)
+    with session.writing() as leased_session:
+        _prepare_run(leased_session, turns, answer)
         try:
-            yield held
+            yield leased_session
         except (KeyboardInterrupt, GeneratorExit, CancelledError):
-            if not is_over(held.state()):  # the run may have ended before its caller stopped
-                held.note_status("paused")
+            if not is_over(leased_session.state()):  # the run may have ended before its caller stopped
+                leased_session.note_status("paused")
             raise
         # The exception tells the caller why the run stopped.
-        snapshot = held.state()
+        snapshot = leased_session.state()
         if is_over(snapshot):  # a killed run may have stored the last writes without the status
-            if held.records.find(held.thread).status != snapshot.values["status"]:
-                held.note_status(snapshot.values["status"])
+            if leased_session.records.find(leased_session.thread).status != snapshot.values["status"]:
+                leased_session.note_status(snapshot.values["status"])
         elif payloads := [each.value for each in snapshot.interrupts]:
             if all(map(is_pause, payloads)):
-                held.note_status("paused")
+                leased_session.note_status("paused")
                 raise DebatePaused("the debate is paused")
-            held.note_status("waiting")
+            leased_session.note_status("waiting")
             raise WaitingForPerson("the debate is waiting for a person's reply", questions=payloads)
 
 
@@ -137,25 +139,25 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
     else:
         _check_replies(session, snapshot)
     session.records.inbox.consume_pause(session.thread)  # resuming overrides an earlier pause request
-    values, waiting = snapshot.values, snapshot.next
-    following: Sequence[str] = () if waiting else ("plan",)
+    values, next_nodes = snapshot.values, snapshot.next
+    following: Sequence[str] = () if next_nodes else ("plan",)
     update: dict[str, object] = {}
     if turns or (is_over(snapshot) and verdict_failed(values)):
         update = {"verdict": {}, "solution": "", "status": "running"}
     if turns:
-        taken, configured = values["turn_count"], frozen_config(values).total_turns()
-        start = taken if is_over(snapshot) else max(configured, taken)
+        turn_count, configured_turns = values["turn_count"], frozen_config(values).total_turns()
+        start = turn_count if is_over(snapshot) else max(configured_turns, turn_count)
         # The caller wants these turns, whether or not the debaters agree.
         update["config"] = {**values["config"], "turns": start + turns, "stop": []}
-        if set(waiting) & {"judge", "close"}:
+        if set(next_nodes) & {"judge", "close"}:
             following = ("plan",)  # the debate no longer ends here
-    if waiting == ("turn",) and _failures_reach_a_limit(session, values):
+    if next_nodes == ("turn",) and _failures_reach_a_limit(session, values):
         update, following = {**update, "status": "running"}, ("plan",)  # `plan` ends it
     if update and turns and is_over(snapshot):
         session.update_after("open", update)  # summarizes first what nobody was going to read before
     elif update:
         session.update(update, following)
-    if waiting or update:
+    if next_nodes or update:
         session.note_status("running")
 
 
@@ -165,8 +167,8 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
     Such usage comes from failed runs and from answered questions.
     """
     config = frozen_config(values)
-    spent = session.records.with_pending_usage(session.thread, values)
-    return bool(limit_reached(spent, config)) and not limit_reached(values, config)
+    current_values = session.records.with_pending_usage(session.thread, values)
+    return bool(limit_reached(current_values, config)) and not limit_reached(values, config)
 
 
 def model_after_recording(config: DebateConfig, default: str | None) -> str | None:
@@ -219,20 +221,20 @@ def _check_fork_model(config: DebateConfig) -> None:
 
     A fork takes a new course, so recorded replies do not fit it.
     """
-    if recorded := recording_in(config.model_names()):
+    if recorded_model := recording_in(config.model_names()):
         raise InputError(
-            f"the model {recorded!r} can only replay a recorded debate and cannot reply in a fork of that "
-            f"debate: {OWN_MODEL}"
+            f"the model {recorded_model!r} can only replay a recorded debate and cannot reply in a fork of "
+            f"that debate: {OWN_MODEL}"
         )
 
 
-def _check_more_turns(spent: Values, config: DebateConfig) -> None:
+def _check_more_turns(values: Values, config: DebateConfig) -> None:
     """Raise an error if a recording or a limit allows no more turns."""
-    if recorded := recording_in(config.model_names()):
-        raise InputError(f"the model {recorded!r} has no more recorded turns: {OWN_MODEL}")
-    if reached := limit_reached(spent, config):
+    if recorded_model := recording_in(config.model_names()):
+        raise InputError(f"the model {recorded_model!r} has no more recorded turns: {OWN_MODEL}")
+    if limit := limit_reached(values, config):
         raise InputError(
-            f"{reached.reason}, so the debate takes no more turns: raise the limit in a configuration file "
+            f"{limit.reason}, so the debate takes no more turns: raise the limit in a configuration file "
             "and continue with --config FILE --reconfigure"
         )
 
@@ -292,10 +294,10 @@ class JudgingOptions:
 
     def to_json(self) -> JsonObject:
         """Return the options that are not `None` as a JSON object."""
-        given = {key: value for key, value in vars(self).items() if value is not None}
+        options = {key: value for key, value in vars(self).items() if value is not None}
         if self.configured:
-            given["configured"] = {key: self.configured.get(key) or {} for key in ("judge", "models")}
-        return given
+            options["configured"] = {key: self.configured.get(key) or {} for key in ("judge", "models")}
+        return options
 
     def applied_to(self, config: DebateConfig) -> DebateConfig:
         """Return a copy of the configuration with these options applied.
@@ -303,18 +305,18 @@ class JudgingOptions:
         Raises:
             ConfigError: The options are invalid.
         """
-        old = config.to_json()
+        settings = config.to_json()
         for key in ("judge", "models"):
-            old[key] = {**old[key], **((self.configured or {}).get(key) or {})}
-        given = {key: getattr(self, key) for key in ("model", "rubric", "rule", "swap", "blind")}
-        given = {key: value for key, value in given.items() if value is not None}
-        judge = {**make_config(old).judge.model_dump(mode="json"), **given, "enabled": True}
+            settings[key] = {**settings[key], **((self.configured or {}).get(key) or {})}
+        options = {key: getattr(self, key) for key in ("model", "rubric", "rule", "swap", "blind")}
+        options = {key: value for key, value in options.items() if value is not None}
+        judge = {**make_config(settings).judge.model_dump(mode="json"), **options, "enabled": True}
         if isinstance(self.panel, int):
             if self.panel < 1:
                 raise InputError(f"--panel {self.panel} is too low: use at least 1 judge")
-            warmth = max(judge["temperature"] or 0.0, PANEL_TEMPERATURE) if self.panel > 1 else None
+            temperature = max(judge["temperature"] or 0.0, PANEL_TEMPERATURE) if self.panel > 1 else None
             numbers = range(1, self.panel + 1)
-            judge["panel"] = [{"id": f"judge-{number}", "temperature": warmth} for number in numbers]
+            judge["panel"] = [{"id": f"judge-{number}", "temperature": temperature} for number in numbers]
         elif self.panel is not None:
             judges: dict[str, str] = {}
             for model in self.panel:
@@ -322,9 +324,9 @@ class JudgingOptions:
             judge["panel"] = [{"id": id_, "model": model} for id_, model in judges.items()]
         else:
             # The given model and rubric replace those of each configured judge.
-            cleared = dict.fromkeys(given.keys() & {"model", "rubric"})
+            cleared = dict.fromkeys(options.keys() & {"model", "rubric"})
             judge["panel"] = [{**spec, **cleared} for spec in judge["panel"]]
-        return make_config({**old, "judge": judge})
+        return make_config({**settings, "judge": judge})
 
 
 @dataclass(frozen=True)
@@ -376,23 +378,28 @@ def judge_values(
         ConfigError: The options are invalid.
         InputError: The debate has no messages of debaters.
     """
-    own = capabilities_of(options.applied_to(DebateConfig()))
-    changed = options.applied_to(read_stored(values["config"]))
+    option_capabilities = capabilities_of(options.applied_to(DebateConfig()))
+    changed_config = options.applied_to(read_stored(values["config"]))
     permissions = authorize(
-        changed, environment.default_config(), {*granted, *own}, environment.safe_capabilities
+        changed_config,
+        environment.default_config(),
+        {*granted, *option_capabilities},
+        environment.safe_capabilities,
     )
     config = permissions.config
     check_config(permissions, environment)
-    argued = [entry for entry in values["full_transcript"] if entry["speaker"] in config.names()]
-    check_judges(config, [entry["model"] for entry in argued], environment)
-    if not argued:
+    debater_entries = [entry for entry in values["full_transcript"] if entry["speaker"] in config.names()]
+    check_judges(config, [entry["model"] for entry in debater_entries], environment)
+    if not debater_entries:
         raise InputError("the debate has no messages from debaters yet, so there is nothing to judge")
     flow = assess_debate(cast(ConversationState, values), config, environment.token_counter_for(config))
-    made, asked = background_loop.call_from_sync(run_to_end, flow, environment, permissions, place)
-    calls, usage = asked.numbered_receipts(values.get("calls") or []), asked.spent
+    assessment, handler = background_loop.call_from_sync(run_to_end, flow, environment, permissions, place)
+    calls, usage = handler.numbered_receipts(values.get("calls") or []), handler.spent
     for call in calls:
         call["options"] = options.to_json()
-    return Judgement(values["topic"], config.to_json(), made.decision, made.verdicts, usage, calls)
+    return Judgement(
+        values["topic"], config.to_json(), assessment.decision, assessment.verdicts, usage, calls
+    )
 
 
 def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bool = False) -> Judgement:
@@ -410,8 +417,8 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
     if dry_run:
         values = session.state().values
         return judge_values(values, options, environment, session.beside_graph, granted)
-    with session.writing() as held:
-        snapshot = held.caught_up()
+    with session.writing() as leased_session:
+        snapshot = leased_session.caught_up()
         runnable_config(snapshot.values)  # raises if nothing of the debate is stored
         ends = not is_over(snapshot)
         values = cast(ConversationState, snapshot.values)
@@ -419,7 +426,9 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         # After a crash, no model call is repeated. A second `moot judge` command makes new calls.
         number = len(values.get("verdicts") or []) + len(values.get("errors") or [])
         base_checkpoint = snapshot.config["configurable"]["checkpoint_id"]
-        place = JournalPosition(held.records, session.thread, step, f"rejudge-{number}", base_checkpoint)
+        place = JournalPosition(
+            leased_session.records, session.thread, step, f"rejudge-{number}", base_checkpoint
+        )
         judgement = judge_values(snapshot.values, options, environment, place, granted)
         decision = judgement.verdict
         update: dict[str, object] = {
@@ -436,17 +445,19 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         ends = ends and not judgement.failed
         if ends:
             update |= {"step": _last_step(values), "status": "done", "current_speaker": ""}
-        judged = {**values, **update}
-        update |= result_update(judged, session.thread, base_checkpoint)
+        judged_values = {**values, **update}
+        update |= result_update(judged_values, session.thread, base_checkpoint)
         if ends:
-            held.update_after("close", update)
-            held.note_status("done")
+            leased_session.update_after("close", update)
+            leased_session.note_status("done")
         else:
-            held.update(update)
-        spent = row_usage(add_totals(values.get("usage") or {}, [judgement.usage]))
-        held.records.results.note(session.thread, values, update)
-        held.records.imports.note(session.thread, values["verdict"] if "verdict" not in update else decision)
-        held.records.catalogue.update(session.thread, **spent, updated_at=environment.clock())
+            leased_session.update(update)
+        usage = row_usage(add_totals(values.get("usage") or {}, [judgement.usage]))
+        leased_session.records.results.note(session.thread, values, update)
+        leased_session.records.imports.note(
+            session.thread, values["verdict"] if "verdict" not in update else decision
+        )
+        leased_session.records.catalogue.update(session.thread, **usage, updated_at=environment.clock())
     return replace(judgement, stored=True)
 
 
@@ -454,6 +465,6 @@ def _last_step(values: ConversationState) -> Step:
     """Return the closing step of a debate. A person ended the debate early by asking for the verdict."""
     step = make_step("closing", values.get("round", 0), [], kind="close")
     reason = "a person asked for the verdict before the end"
-    ended: EndReason = {"cause": "person", "setting": "", "reason": reason}
-    count = len(values["full_transcript"])
-    return {**step, "number": step_number(values) + 1, "entry_count": count, "end_reason": ended}
+    end_reason: EndReason = {"cause": "person", "setting": "", "reason": reason}
+    entry_count = len(values["full_transcript"])
+    return {**step, "number": step_number(values) + 1, "entry_count": entry_count, "end_reason": end_reason}

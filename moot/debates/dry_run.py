@@ -241,9 +241,9 @@ class StubReplies:
         if call.schema is None:
             # A debater's prompt states the length in its last message, a summarizer's in its first message.
             place = -1 if call.purpose == "turn" else 0
-            asked = call.messages[place]["content"]
-            text = self.text(asked, call.max_tokens)
-            if '"Answer: "' in asked:
+            prompt = call.messages[place]["content"]
+            text = self.text(prompt, call.max_tokens)
+            if '"Answer: "' in prompt:
                 text += f"\nAnswer: {self._answer()}"
             tokens = self._count(text)
             usage["completion_tokens"] = tokens
@@ -266,17 +266,15 @@ class StubReplies:
     def text(self, prompt: str, limit: int | None) -> str:
         """Return random text of the length that the prompt requests, with at most `limit` tokens."""
         self._texts += 1
-        words = _WORDS.findall(prompt)
-        tokens = (int(words[-1]) if words else DEFAULT_WORDS) * TOKENS_PER_WORD[self.scenario]
-        wanted = min(int(tokens), limit or 1_000_000)
+        word_counts = _WORDS.findall(prompt)
+        tokens = (int(word_counts[-1]) if word_counts else DEFAULT_WORDS) * TOKENS_PER_WORD[self.scenario]
+        target_tokens = min(int(tokens), limit or 1_000_000)
         dice = Random(self._texts)  # noqa: S311  # no secret
-        words_of_text = dice.sample(_VOCABULARY, 40)
-        sentences = [_CLAIM_SENTENCE.format(number=self._texts)] if wanted > 25 else []
-        remaining = wanted - sum(map(_sentence_tokens, sentences))
+        vocabulary = dice.sample(_VOCABULARY, 40)
+        sentences = [_CLAIM_SENTENCE.format(number=self._texts)] if target_tokens > 25 else []
+        remaining = target_tokens - sum(map(_sentence_tokens, sentences))
         while remaining > 0:
-            sentence = (
-                f"{' '.join(dice.choices(words_of_text, k=min(12, max(1, remaining - 1)))).capitalize()}."
-            )
+            sentence = f"{' '.join(dice.choices(vocabulary, k=min(12, max(1, remaining - 1)))).capitalize()}."
             sentences.append(sentence)
             remaining -= _sentence_tokens(sentence)
         return " ".join(sentences)
@@ -302,11 +300,13 @@ class StubReplies:
             return self._dispute(call) if disputes else {}
         speakers = self.config.turn_order()
         aspects = fields["aspects"].json_schema_extra if "aspects" in fields else None
-        most = cast(JsonObject, aspects or {}).get("maxItems", 1)
+        max_aspects = cast(JsonObject, aspects or {}).get("maxItems", 1)
         return {
             "agreement": 0.0 if disputes else 1.0,
             "resolved": not disputes,
-            "aspects": [f"aspect number {number}" for number in range(1, 1 + (most if disputes else 1))],
+            "aspects": [
+                f"aspect number {number}" for number in range(1, 1 + (max_aspects if disputes else 1))
+            ],
             "questions": [f"What about {self.text('8 words', None)}?"] if disputes else [],
             "answer": self._answer(),
             "next_speaker": speakers[len(self.planned) % len(speakers)],
@@ -324,12 +324,12 @@ class StubReplies:
             kind = "asserts" if is_first else "denies"
             events.append(_event(message, MAIN_QUESTION, kind))
         pairs = list(islice(combinations(call.hints.get("message_ids", ()), 2), MAX_CLAIMS))
-        least = 1 + self.config.blackboard.reflection_threshold // DISAGREEMENT
-        wanted = min(MAX_CLAIMS, max(len(pairs), least))
-        for number, (one, other) in enumerate(islice(cycle(pairs), wanted), 1):
+        min_claims = 1 + self.config.blackboard.reflection_threshold // DISAGREEMENT
+        claim_count = min(MAX_CLAIMS, max(len(pairs), min_claims))
+        for number, (asserting_id, denying_id) in enumerate(islice(cycle(pairs), claim_count), 1):
             self._texts += 1
             claims.append({"ref": f"n{number}", "text": f"Measure {self._texts} saves the city money"})
-            for message, kind in ((one, "asserts"), (other, "denies")):
+            for message, kind in ((asserting_id, "asserts"), (denying_id, "denies")):
                 events.append(_event(message, f"n{number}", kind))
         return {"claims": claims, "events": events}
 
@@ -399,10 +399,10 @@ def dry_run(
     config = _without_side_effects(config)
     length = FIRST_LENGTH
     while shorter := _shortened(config, length):
-        shortened, missing = shorter
-        run = _run(shortened, scenario, check, documents)
+        shortened_config, missing_rounds = shorter
+        run = _run(shortened_config, scenario, check, documents)
         if run.calls >= ENOUGH_CALLS or _is_settled(run.planned):
-            return _extended(run, missing, _turns_a_round(config))
+            return _extended(run, missing_rounds, _turns_a_round(config))
         length *= 2
     return _run(config, scenario, check, documents)
 
@@ -414,23 +414,25 @@ def _without_side_effects(config: DebateConfig) -> DebateConfig:
     """
     retrieval = config.memory.retrieval.model_copy(update={"embeddings": None})
     limits = {"total_tokens": None, "cost_usd": None, "wall_clock_s": None}
-    unknown = {
+    unknown_tools = {
         tool
         for debater in config.debaters
         for tool in debater.tools
         if (server := server_of(tool, config.mcp_servers)) and tool not in config.mcp_servers[server].tools
     }
     debaters = [
-        debater.model_copy(update={"tools": tuple(tool for tool in debater.tools if tool not in unknown)})
+        debater.model_copy(
+            update={"tools": tuple(tool for tool in debater.tools if tool not in unknown_tools)}
+        )
         for debater in config.debaters
     ]
-    changed = {
+    changes = {
         "debaters": tuple(debaters),
         "topic": config.topic or DEFAULT_TOPIC,
         "memory": config.memory.model_copy(update={"retrieval": retrieval}),
         "limits": config.limits.model_copy(update=limits),
     }
-    return config.model_copy(update=changed)
+    return config.model_copy(update=changes)
 
 
 def _shortened(config: DebateConfig, turns: int) -> tuple[DebateConfig, int] | None:
@@ -442,27 +444,29 @@ def _shortened(config: DebateConfig, turns: int) -> tuple[DebateConfig, int] | N
     """
     length_settings = protocol_named(config.protocol).length_settings or ()
     data: JsonObject = {**config.to_json(), "topic": config.topic}
-    a_round = _turns_a_round(config)
+    turns_per_round = _turns_a_round(config)
     if config.turns and {"turns", "rounds"} & {*length_settings}:
-        missing = (config.turns - max(turns, MIN_ROUNDS * a_round)) // a_round
-        changes = {"turns": config.turns - missing * a_round}
+        missing_rounds = (config.turns - max(turns, MIN_ROUNDS * turns_per_round)) // turns_per_round
+        changes = {"turns": config.turns - missing_rounds * turns_per_round}
     elif config.rounds and "rounds" in length_settings:
-        missing = config.rounds - max(MIN_ROUNDS, turns // a_round)
-        changes = {"rounds": config.rounds - missing}
+        missing_rounds = config.rounds - max(MIN_ROUNDS, turns // turns_per_round)
+        changes = {"rounds": config.rounds - missing_rounds}
     else:
         return None
-    if missing < MIN_MISSING_ROUNDS:
+    if missing_rounds < MIN_MISSING_ROUNDS:
         return None
-    return make_config(with_settings(data, changes)), missing
+    return make_config(with_settings(data, changes)), missing_rounds
 
 
 def _turns_a_round(config: DebateConfig) -> int:
     """Return the number of turns in one round of the configured debate."""
     protocol = protocol_named(config.protocol)
-    more, less = (
+    three_rounds, two_rounds = (
         protocol.turns(config.model_copy(update={"turns": None, "rounds": rounds})) for rounds in (3, 2)
     )
-    return more.planned - less.planned if more and less else len(config.turn_order())
+    return (
+        three_rounds.planned - two_rounds.planned if three_rounds and two_rounds else len(config.turn_order())
+    )
 
 
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
@@ -478,11 +482,11 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
     """For each kind of model call, return its rounds from the start of `early` to the end of `late`."""
-    found: dict[tuple[Purpose, str], set[int]] = {}
+    rounds_by_kind: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:
-            found.setdefault(each.kind, set()).add(each.round)
-    return [sorted(rounds) for rounds in found.values()]
+            rounds_by_kind.setdefault(each.kind, set()).add(each.round)
+    return [sorted(rounds) for rounds in rounds_by_kind.values()]
 
 
 def _is_settled(calls: Sequence[PlannedCall]) -> bool:
@@ -493,14 +497,14 @@ def _is_settled(calls: Sequence[PlannedCall]) -> bool:
     early, late = ([each for each in calls if each.round in part] for part in parts)
     if not early or not late:
         return False
-    tokens, grown = (fmean(each.call.prompt_tokens for each in part) for part in (early, late))
+    early_tokens, late_tokens = (fmean(each.call.prompt_tokens for each in part) for part in (early, late))
     return (
         abs(len(late) - len(early)) <= max(2, MAX_GROWTH * len(early))
-        and grown - tokens <= MAX_GROWTH * tokens
+        and late_tokens - early_tokens <= MAX_GROWTH * early_tokens
     )
 
 
-def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
+def _extended(run: DryRun, missing_rounds: int, turns_per_round: int) -> DryRun:
     """Extrapolate a shortened simulation of a debate to the debate's full length.
 
     The middle spans whole periods of the rarest kind of call. A kind of call that grows from round to round
@@ -510,23 +514,34 @@ def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
     kinds: dict[tuple[Purpose, str], Counter[int]] = {}
     for each in run.planned:
         kinds.setdefault(each.kind, Counter())[each.round] += 1
-    regular = _middle_rounds(run.planned, early, late)
-    rarest = min((rounds for rounds in regular if len(rounds) > 1), key=len, default=[early.start, late.stop])
+    round_lists = _middle_rounds(run.planned, early, late)
+    rarest_rounds = min(
+        (rounds for rounds in round_lists if len(rounds) > 1), key=len, default=[early.start, late.stop]
+    )
     times: dict[tuple[Purpose, str], tuple[range, float]] = {}
     for kind, rounds in kinds.items():
-        before, after = (sum(rounds[n] for n in part) for part in (early, late))
-        grown = (after - before) / len(late) ** 2  # growth of the calls from round to round
-        if before >= MIN_CALLS_TO_GROW and after > (1 + GROWTH) * before:
-            more = missing * (after / len(late) + grown * (missing + len(late)) / 2)
-            times[kind] = late, 1 + more / after
+        early_calls, late_calls = (sum(rounds[n] for n in part) for part in (early, late))
+        growth = (late_calls - early_calls) / len(late) ** 2  # growth of the calls from round to round
+        if early_calls >= MIN_CALLS_TO_GROW and late_calls > (1 + GROWTH) * early_calls:
+            added_calls = missing_rounds * (
+                late_calls / len(late) + growth * (missing_rounds + len(late)) / 2
+            )
+            times[kind] = late, 1 + added_calls / late_calls
         else:
-            times[kind] = range(rarest[0], rarest[-1]), 1 + missing / (rarest[-1] - rarest[0])
+            times[kind] = (
+                range(rarest_rounds[0], rarest_rounds[-1]),
+                1 + missing_rounds / (rarest_rounds[-1] - rarest_rounds[0]),
+            )
 
     def extended(each: PlannedCall) -> PlannedCall:
         middle, stands_for = times[each.kind]
         return replace(each, times=stands_for) if each.round in middle else each
 
-    return replace(run, planned=[extended(each) for each in run.planned], turns=run.turns + missing * a_round)
+    return replace(
+        run,
+        planned=[extended(each) for each in run.planned],
+        turns=run.turns + missing_rounds * turns_per_round,
+    )
 
 
 def _run(
@@ -534,11 +549,11 @@ def _run(
 ) -> DryRun:
     replies = StubReplies(scenario, config, check)
     # Without a concurrency limit, all calls of a batch run at the same time.
-    unbounded = config.model_copy(
+    unbounded_config = config.model_copy(
         update={"limits": config.limits.model_copy(update={"concurrency": MAX_CONCURRENCY})}
     )
     with tracing_context(enabled=False), muted_spans():
-        turns = call_from_sync(_run_debate, unbounded, replies, documents)
+        turns = call_from_sync(_run_debate, unbounded_config, replies, documents)
     return DryRun(replies.planned, turns, config.limits.concurrency)
 
 
@@ -607,23 +622,30 @@ class Estimate:
         self.batches = self._batches()
 
     def _batches(self) -> list[Batch]:
-        least, most = self.least.batches(), self.most.batches()
+        least_batches, most_batches = self.least.batches(), self.most.batches()
         rows = []
-        for key in _merged(list(least), list(most)):
-            calls = [*least.get(key, ()), *most.get(key, ())]
+        for key in _merged(list(least_batches), list(most_batches)):
+            calls = [*least_batches.get(key, ()), *most_batches.get(key, ())]
             purpose, phase, size = key
-            counts = (sum(a.times for a in run.get(key, ())) for run in (least, most))
-            few, many = sorted(round(count / size) for count in counts)
+            counts = (sum(a.times for a in run.get(key, ())) for run in (least_batches, most_batches))
+            min_times, max_times = sorted(round(count / size) for count in counts)
             prompt = Tokens(fmean(a.call.prompt_tokens for a in calls), max(a.prompt_limit for a in calls))
             reply = Tokens(fmean(a.reply_tokens for a in calls), max(a.reply_limit for a in calls))
-            rows.append(Batch(purpose, phase, size, prompt, reply, _middle(few, many), few, many))
+            rows.append(
+                Batch(
+                    purpose, phase, size, prompt, reply, _middle(min_times, max_times), min_times, max_times
+                )
+            )
         return rows
 
     def calls_by_purpose(self) -> dict[str, int]:
         """Return the expected number of model calls for each purpose."""
-        least, most = self.least.by_purpose(), self.most.by_purpose()
-        found = {purpose: _middle(least[purpose], most[purpose]) for purpose in least | most}
-        return {purpose: calls for purpose, calls in found.items() if calls}
+        least_counts, most_counts = self.least.by_purpose(), self.most.by_purpose()
+        counts = {
+            purpose: _middle(least_counts[purpose], most_counts[purpose])
+            for purpose in least_counts | most_counts
+        }
+        return {purpose: calls for purpose, calls in counts.items() if calls}
 
     def left_out(self) -> dict[str, int]:
         """Return the number of tokens in messages that prompts may leave out, keyed by the phase of the call.
@@ -632,12 +654,12 @@ class Estimate:
         of debaters if the protocol shows them all relevant messages instead of a window.
         """
         purposes = ("judge",) if self.shows_window else ("turn", "judge")
-        found: dict[str, int] = {}
+        tokens_by_phase: dict[str, int] = {}
         for each in (*self.least.planned, *self.most.planned):
             if each.call.purpose in purposes and each.call.prompt:
                 tokens = sum(omission["tokens"] for omission in each.call.prompt.omitted)
-                found[each.phase] = max(tokens, found.get(each.phase, 0))
-        return {phase: tokens for phase, tokens in found.items() if tokens}
+                tokens_by_phase[each.phase] = max(tokens, tokens_by_phase.get(each.phase, 0))
+        return {phase: tokens for phase, tokens in tokens_by_phase.items() if tokens}
 
     def seconds(self, latency_s: float) -> float:
         """Return the debate's expected duration in seconds if each call takes `latency_s` seconds."""
@@ -679,20 +701,20 @@ class Estimate:
         }
 
 
-def _middle(least: float, most: float) -> int:
-    return int((least + most) / 2 + 0.5)
+def _middle(low: float, high: float) -> int:
+    return int((low + high) / 2 + 0.5)
 
 
-def _merged(least: Sequence[Any], most: Sequence[Any]) -> list[Any]:
+def _merged(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
     """Return the items of two lists without duplicates.
 
     The lists hold the keys of two simulations' call groups.
 
     The order of each simulation is preserved.
     """
-    merged = list(least)
+    merged = list(first)
     place = 0
-    for key in most:
+    for key in second:
         if key in merged:
             place = merged.index(key) + 1
         else:
@@ -726,13 +748,13 @@ def omission_warnings(planned: Estimate, config: DebateConfig) -> list[str]:
     total = config.memory.budget.total
     warnings = []
     for phase, tokens in planned.left_out().items():
-        own = config.memory.budget.phases.get(phase)
-        setting = f"memory.budget.phases.{phase}" if own else "memory.budget.total"
-        limit = own or total
-        wanted = -(-(limit + tokens) // 1000) * 1000
+        phase_budget = config.memory.budget.phases.get(phase)
+        setting = f"memory.budget.phases.{phase}" if phase_budget else "memory.budget.total"
+        limit = phase_budget or total
+        new_limit = -(-(limit + tokens) // 1000) * 1000
         warnings.append(
             f"{setting}: prompts of the phase {phase!r} hold {limit:,} tokens and may leave out {tokens:,} "
-            f"tokens of messages: raise it to {wanted:,} if the model's context allows"
+            f"tokens of messages: raise it to {new_limit:,} if the model's context allows"
         )
     return warnings
 
@@ -754,10 +776,10 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
     if unpriced := models.names_without_price(config.model_names()):
         return unpriced
     runs = (planned.least, planned.most)
-    expected = [sum(_prices(models, each)[0] * each.times for each in run.planned) for run in runs]
+    expected_costs = [sum(_prices(models, each)[0] * each.times for each in run.planned) for run in runs]
     return {
         "usd_at_least": sum(min(_prices(models, each)) * each.times for each in planned.least.planned),
-        "usd": sum(expected) / len(runs),
+        "usd": sum(expected_costs) / len(runs),
         "usd_at_most": sum(
             max(_prices(models, each, at_limits=True)) * each.times for each in planned.most.planned
         ),
@@ -784,8 +806,10 @@ def with_plan(document: Mapping[str, Any]) -> JsonObject:
     if not config or document.get("planned"):
         return {**document}
     # The transcript holds the documents, those of `context` too, as they were when the debate began.
-    said = [entry["content"].partition("\n\n") for entry in document["transcript"] if _is_document(entry)]
-    documents = [{"name": name, "content": content} for name, _, content in said]
+    partitions = [
+        entry["content"].partition("\n\n") for entry in document["transcript"] if _is_document(entry)
+    ]
+    documents = [{"name": name, "content": content} for name, _, content in partitions]
     try:
         settings = DebateConfig.model_validate({**config, "topic": topic or None})
         folders = tuple(path for path in settings.context_paths() if Path(path).is_dir())

@@ -46,18 +46,20 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
     environment = replace(session.environment, complete=ReplayModel(session).complete)
     graph = build_graph(session.graph.checkpointer, environment=environment)  # type: ignore[arg-type]  # compiled with a checkpointer
     transcript = values["full_transcript"]
-    first = min((receipt["seq"] for receipt in values.get("receipts") or []), default=len(transcript))
-    given = {
+    first_seq = min((receipt["seq"] for receipt in values.get("receipts") or []), default=len(transcript))
+    graph_input = {
         "topic": values["topic"],
         "full_transcript": [
-            e for e in transcript[:first] if entries.traits_of(e).user_input not in ("topic", "document")
+            e for e in transcript[:first_seq] if entries.traits_of(e).user_input not in ("topic", "document")
         ],
         "context_documents": values.get("context_documents") or [],
     }
-    began, extensions = _extensions(session, values)
-    replaying = replace(session, graph=graph, environment=environment)
-    made = start_debate(replaying, given, session.permissions(began).authorize(), name)
-    return replace(made, extensions=extensions)
+    unextended_values, extensions = _extensions(session, values)
+    replay_session = replace(session, graph=graph, environment=environment)
+    replay = start_debate(
+        replay_session, graph_input, session.permissions(unextended_values).authorize(), name
+    )
+    return replace(replay, extensions=extensions)
 
 
 def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[int, ...]]:
@@ -65,16 +67,16 @@ def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[i
 
     An extension adds turns to a debate that has ended.
     """
-    began, turns = values, list[int]()
+    unextended_values, turns = values, list[int]()
     for checkpoint in call_from_sync(_updates, session):
         after = session.state(checkpoint)
         parent = (after.parent_config or {}).get("configurable", {}).get("checkpoint_id", "")
         before = session.state(parent) if parent else after
-        configured = [snapshot.values.get("config", {}).get("turns") for snapshot in (before, after)]
-        if configured[0] != configured[1] and is_over(before):
-            began = began if turns else before.values
-            turns.append(configured[1] - before.values["turn_count"])
-    return began, tuple(turns)
+        configured_turns = [snapshot.values.get("config", {}).get("turns") for snapshot in (before, after)]
+        if configured_turns[0] != configured_turns[1] and is_over(before):
+            unextended_values = unextended_values if turns else before.values
+            turns.append(configured_turns[1] - before.values["turn_count"])
+    return unextended_values, tuple(turns)
 
 
 async def _updates(session: DebateSession) -> list[str]:
@@ -88,14 +90,14 @@ class ReplayModel:
     def __init__(self, session: DebateSession) -> None:
         records, debate = session.records, session.thread
         parents = {row.id: row.parent for row in records.catalogue.rows()}
-        line: list[str] = []
-        while debate and debate not in line:
-            line.append(debate)
+        lineage: list[str] = []
+        while debate and debate not in lineage:
+            lineage.append(debate)
             debate = parents.get(debate, "")
-        configs = [session.on(each).state().values.get("config") or {} for each in line]
+        configs = [session.on(each).state().values.get("config") or {} for each in lineage]
         self._seeds = [config.get("seed") for config in configs]
         self._replies: dict[str, deque[Reply]] = defaultdict(deque)
-        for each in reversed(line):
+        for each in reversed(lineage):
             for key, reply in sorted(records.journal.replies(each).items()):
                 self._replies[key[-1]].append(reply)
 
@@ -104,10 +106,12 @@ class ReplayModel:
     ) -> Reply:
         """Return the recorded reply to an identical request."""
         # Equal requests of a fork and its parent differ only in the seed.
-        beyond = (call.seed or 0) - (self._seeds[0] or 0)  # offset among equal requests of a batch
-        asked = [None if seed is None and not beyond else (seed or 0) + beyond for seed in self._seeds]
-        found = (self._replies.get(replace(call, seed=seed).digest) for seed in asked)
-        replies = next(filter(None, found), None)
+        seed_offset = (call.seed or 0) - (self._seeds[0] or 0)  # offset among equal requests of a batch
+        seeds = [
+            None if seed is None and not seed_offset else (seed or 0) + seed_offset for seed in self._seeds
+        ]
+        reply_queues = (self._replies.get(replace(call, seed=seed).digest) for seed in seeds)
+        replies = next(filter(None, reply_queues), None)
         if not replies:
             return Reply(error=f"{call.model}: the journal has no reply to this {call.purpose} request")
         return replies.popleft() if len(replies) > 1 else replies[0]
@@ -118,10 +122,10 @@ def unused_name(records: Records, text: str) -> str | None:
 
     Return `None` if the text has no letters that a name could use. The debate's id is then its name.
     """
-    wanted = slug(question_in(text))
-    if len(wanted) == SLUG_LENGTH and "-" in wanted:
-        wanted = wanted.rpartition("-")[0]  # the last word may be cut
-    return unique_slug(wanted, {LATEST, *(row.name for row in records.catalogue.rows())}) if wanted else None
+    name = slug(question_in(text))
+    if len(name) == SLUG_LENGTH and "-" in name:
+        name = name.rpartition("-")[0]  # the last word may be cut
+    return unique_slug(name, {LATEST, *(row.name for row in records.catalogue.rows())}) if name else None
 
 
 def find_debate(session: DebateSession, name: str) -> DebateSession:
@@ -134,13 +138,13 @@ def find_debate(session: DebateSession, name: str) -> DebateSession:
         DebateNotFound: There is no such debate.
     """
     row = session.records.find(name)
-    found = session.on(row.id)
+    debate_session = session.on(row.id)
     if session.records.never_began(row):
-        if found.state().values.get("status", "new") == "new":
+        if debate_session.state().values.get("status", "new") == "new":
             raise session.records.catalogue.not_found(name)
-        with suppress(DebateBusy, StorageError), found.writing() as held:
-            held.note_status(held.state().values["status"])
-    return found
+        with suppress(DebateBusy, StorageError), debate_session.writing() as leased_session:
+            leased_session.note_status(leased_session.state().values["status"])
+    return debate_session
 
 
 def start_debate(
@@ -165,13 +169,13 @@ def start_debate(
         permissions = authorize(config, operator, safe=session.environment.safe_capabilities)
     check_config(permissions, session.environment)
     thread, now = new_debate_id(name), session.environment.clock()
-    about = (thread, name or thread, topic[:TOPIC_CHARS], config.protocol, "new")
-    row = DebateRow(*about, turns=0, tokens=0, cost_usd=0.0, parent="", created_at=now, updated_at=now)
-    with _creating(session, row) as made:
+    row_fields = (thread, name or thread, topic[:TOPIC_CHARS], config.protocol, "new")
+    row = DebateRow(*row_fields, turns=0, tokens=0, cost_usd=0.0, parent="", created_at=now, updated_at=now)
+    with _creating(session, row) as new_session:
         if root := start_langsmith_root(thread, topic):
             session.roots[thread] = root
-        made.advance({**given, "topic": topic}, context=context, interrupt_after=["open"])
-        made.note_status("running")
+        new_session.advance({**given, "topic": topic}, context=context, interrupt_after=["open"])
+        new_session.note_status("running")
     return session.on(thread)
 
 
@@ -187,16 +191,16 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
         DebateExists: The id or the name is taken.
     """
     _delete_unstarted(session, row.name)
-    with ExitStack() as holding:
+    with ExitStack() as stack:
         try:
-            made = holding.enter_context(session.on(row.id).writing())
+            new_session = stack.enter_context(session.on(row.id).writing())
         except DebateBusy:
             raise DebateExists(f"debate {row.name!r} already exists and is in use") from None
-        made.records.catalogue.add(replace(row, status="new"))
+        new_session.records.catalogue.add(replace(row, status="new"))
         try:
-            yield made
+            yield new_session
         except BaseException:
-            _discard(made)
+            _discard(new_session)
             raise
 
 
@@ -205,9 +209,9 @@ def _delete_unstarted(session: DebateSession, name: str) -> None:
     with suppress(DebateNotFound, InputError, DebateBusy):
         row = session.records.catalogue.find(name)
         if session.records.never_began(row):
-            with session.on(row.id).writing() as left:
-                if left.state().values.get("status", "new") == "new":
-                    _discard(left)
+            with session.on(row.id).writing() as leftover:
+                if leftover.state().values.get("status", "new") == "new":
+                    _discard(leftover)
 
 
 def _discard(session: DebateSession) -> None:
@@ -233,15 +237,18 @@ def fork_values(session: DebateSession, *, after: int | None, without: str | Non
     if after is not None and after != len(latest["full_transcript"]) - 1:
         values = session.state(call_from_sync(checkpoint_after, session, after, latest)).values
     planned = values["config"].get("interjections") or []
-    used = [each.get("planned_interjections_used", 0) for each in (values, latest)]
-    repeated = _later_interjections(latest, after, without) if without is not None else []
-    config = {**values["config"], "interjections": [*planned[: used[0]], *repeated, *planned[used[1] :]]}
+    used_counts = [each.get("planned_interjections_used", 0) for each in (values, latest)]
+    repeated_interjections = _later_interjections(latest, after, without) if without is not None else []
+    config = {
+        **values["config"],
+        "interjections": [*planned[: used_counts[0]], *repeated_interjections, *planned[used_counts[1] :]],
+    }
     frozen = frozen_config(values)
     if frozen.seed is not None:
-        others = [each for each in session.records.catalogue.rows() if each.parent == session.thread]
-        siblings = sum(each.status != "new" for each in others)  # an unfinished fork does not count
+        forks = [each for each in session.records.catalogue.rows() if each.parent == session.thread]
+        fork_count = sum(each.status != "new" for each in forks)  # an unfinished fork does not count
         # Each fork gets its own seed, of 31 bits, which every provider accepts.
-        seed = Random(f"{frozen.seed}/{siblings}").getrandbits(31)  # noqa: S311  # not a secret: it must be reproducible
+        seed = Random(f"{frozen.seed}/{fork_count}").getrandbits(31)  # noqa: S311  # not a secret: it must be reproducible
         config = {**config, "seed": seed}
     return {**values, "config": config, "status": "running"}
 
@@ -276,15 +283,15 @@ def fork_debate(
         created_at=now,
         updated_at=now,
     )
-    with _creating(session, row) as made:
-        inherited = made.records.grants.of(session.thread)
-        made.records.grants.add(thread, inherited if by_operator else without_raised_limits(inherited))
-        made.records.grants.add(thread, granted)
-        made.records.imports.copy(session.thread, thread)
+    with _creating(session, row) as new_session:
+        inherited = new_session.records.grants.of(session.thread)
+        new_session.records.grants.add(thread, inherited if by_operator else without_raised_limits(inherited))
+        new_session.records.grants.add(thread, granted)
+        new_session.records.imports.copy(session.thread, thread)
         # The fork's own inbox is empty.
-        made.update_after("trim", {**filled_channels(values), "last_inbox_number": 0})
-        made.note_status(row.status)
-        made.records.results.note(thread, values, {"verdict": {}})  # the question, for lists
+        new_session.update_after("trim", {**filled_channels(values), "last_inbox_number": 0})
+        new_session.note_status(row.status)
+        new_session.records.results.note(thread, values, {"verdict": {}})  # the question, for lists
     return session.on(thread)
 
 
@@ -294,21 +301,29 @@ def _last_turn_before(values: Values, interjection: str) -> int:
     Raises:
         InputError: the id is not that of an interjection, or no turn ended before the interjection.
     """
-    found = entries.entries_of([interjection], values["full_transcript"])
-    if not found or found[0]["kind"] != "interjection":
-        known = [each["id"] for each in values["full_transcript"] if each["kind"] == "interjection"]
-        listed = f"its interjections are {', '.join(known)}" if known else "it has no interjections"
-        raise InputError(f"{interjection!r} is not an interjection of this debate: {listed}")
+    matches = entries.entries_of([interjection], values["full_transcript"])
+    if not matches or matches[0]["kind"] != "interjection":
+        interjection_ids = [
+            each["id"] for each in values["full_transcript"] if each["kind"] == "interjection"
+        ]
+        hint = (
+            f"its interjections are {', '.join(interjection_ids)}"
+            if interjection_ids
+            else "it has no interjections"
+        )
+        raise InputError(f"{interjection!r} is not an interjection of this debate: {hint}")
     names = frozen_config(values).names()
-    turns = [
-        each["seq"] for each in values["full_transcript"][: found[0]["seq"]] if entries.ends_turn(each, names)
+    turn_ends = [
+        each["seq"]
+        for each in values["full_transcript"][: matches[0]["seq"]]
+        if entries.ends_turn(each, names)
     ]
-    if not turns:
+    if not turn_ends:
         raise InputError(
             f"no turn precedes interjection {interjection!r}, so you cannot fork the debate before it: "
             "start a new debate without this interjection"
         )
-    return int(turns[-1])
+    return int(turn_ends[-1])
 
 
 def _later_interjections(values: Values, after: int | None, without: str) -> list[entries.JsonObject]:
@@ -318,7 +333,7 @@ def _later_interjections(values: Values, after: int | None, without: str) -> lis
     """
     transcript, names = values["full_transcript"], frozen_config(values).names()
     first = len(transcript) if after is None else after + 1
-    kept = {each["id"] for each in transcript[:first]}
+    kept_ids = {each["id"] for each in transcript[:first]}
     return [
         PlannedInterjection(
             after=entries.turns_taken(transcript[: each["seq"]], names),
@@ -326,30 +341,32 @@ def _later_interjections(values: Values, after: int | None, without: str) -> lis
             speaker=each["speaker"],
         ).model_dump(mode="json")
         for each in transcript[first:]
-        if each["kind"] == "interjection" and each["id"] != without and kept.issuperset(each["targets"])
+        if each["kind"] == "interjection" and each["id"] != without and kept_ids.issuperset(each["targets"])
     ]
 
 
 def dropped_interjections(original: Values, fork: Values) -> list[entries.Entry]:
     """Return the original debate's interjections that the fork lacks."""
-    kept = {each["id"] for each in fork["full_transcript"]}
-    planned = {each.text for each in frozen_config(fork).interjections}
+    kept_ids = {each["id"] for each in fork["full_transcript"]}
+    planned_texts = {each.text for each in frozen_config(fork).interjections}
     return [
         each
         for each in original["full_transcript"]
-        if each["kind"] == "interjection" and each["id"] not in kept and each["content"] not in planned
+        if each["kind"] == "interjection"
+        and each["id"] not in kept_ids
+        and each["content"] not in planned_texts
     ]
 
 
 async def checkpoint_after(session: DebateSession, after: int, values: Values) -> str:
     """Return the id of the checkpoint after the turn whose last message is number `after`."""
-    ends = [receipt["seq"] for receipt in values["receipts"]]
-    if after not in ends:
+    turn_ends = [receipt["seq"] for receipt in values["receipts"]]
+    if after not in turn_ends:
         raise InputError(
             f"message {entries.entry_id(after)} is not the last message of a debater's turn: run `moot show "
             "ID --receipts` to list the last message of each turn"
         )
-    turns = values["turn_count"] - sum(end > after for end in ends)  # imported turns have no receipt
+    turns = values["turn_count"] - sum(end > after for end in turn_ends)  # imported turns have no receipt
     async for stored in session.checkpoints():
         channels = stored.checkpoint["channel_values"]
         if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
@@ -363,12 +380,12 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
 def _past_time(text: object, now: str) -> str:
     """Return a time in UTC as ISO 8601 text, or `now` if the time is invalid or in the future."""
     try:
-        at = datetime.fromisoformat(str(text))
-        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-        is_past = at <= datetime.fromisoformat(now)
+        time = datetime.fromisoformat(str(text))
+        time = (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+        is_past = time <= datetime.fromisoformat(now)
     except (ValueError, OverflowError):
         return now
-    return at.isoformat(timespec="milliseconds") if is_past else now
+    return time.isoformat(timespec="milliseconds") if is_past else now
 
 
 def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
@@ -379,24 +396,24 @@ def imported_row(values: Values, name: str | None, now: str, document: Mapping[s
     Raises:
         InputError: The name is not valid.
     """
-    known = document or {}
+    source = document or {}
     try:
-        thread = str(uuid.UUID(known["id"])) if name is None else new_debate_id(name)
+        thread = str(uuid.UUID(source["id"])) if name is None else new_debate_id(name)
     except (KeyError, ValueError):
         thread = str(uuid.uuid4())
-    shown = name or known.get("name") or thread
-    check_name(shown)
+    display_name = name or source.get("name") or thread
+    check_name(display_name)
     return DebateRow(
         id=thread,
-        name=shown,
+        name=display_name,
         topic=values["topic"][:TOPIC_CHARS],
         protocol=values["config"]["protocol"],
         status=values["status"] if values["status"] in ENDED_STATUSES else "paused",
         turns=values["turn_count"],
         **row_usage(values.get("usage") or {}),
-        parent=known.get("parent", ""),
-        created_at=_past_time(known.get("created_at"), now),
-        updated_at=_past_time(known.get("updated_at"), now),
+        parent=source.get("parent", ""),
+        created_at=_past_time(source.get("created_at"), now),
+        updated_at=_past_time(source.get("updated_at"), now),
     )
 
 
@@ -414,26 +431,28 @@ def store_import(
     """
     row = imported_row(values, name, session.environment.clock(), document)
     try:
-        with _creating(session, row) as made:
-            made.records.grants.add(made.thread, granted)
+        with _creating(session, row) as new_session:
+            new_session.records.grants.add(new_session.thread, granted)
             # The status stays `new` until everything is stored, so that an unfinished import is deleted.
-            made.update_after("trim" if document else "turn", {**filled_channels(values), "status": "new"})
-            following = made.state().next
+            new_session.update_after(
+                "trim" if document else "turn", {**filled_channels(values), "status": "new"}
+            )
+            following = new_session.state().next
             # `interrupt_before` does not stop if `plan` is already the next node.
             if "summarize" in following or not (document or "plan" in following):
-                made.advance(interrupt_before=["plan"])
+                new_session.advance(interrupt_before=["plan"])
             if row.status in ENDED_STATUSES:
-                made.update_after("close", {"status": row.status})
+                new_session.update_after("close", {"status": row.status})
             else:
-                made.update({"status": "running"})
-            stored = made.state().values
-            made.records.results.note(row.id, stored, {})
-            if stored.get("verdict"):
-                made.records.imports.add(row.id, stored["verdict"], session.environment.clock())
+                new_session.update({"status": "running"})
+            stored_values = new_session.state().values
+            new_session.records.results.note(row.id, stored_values, {})
+            if stored_values.get("verdict"):
+                new_session.records.imports.add(row.id, stored_values["verdict"], session.environment.clock())
             # The run above changed the row, which has to describe the import.
             progress: dict[str, str | float] = {"status": row.status, "turns": row.turns}
-            spent = row_usage(stored.get("usage") or {})
-            made.records.catalogue.update(row.id, **progress, **spent, updated_at=row.updated_at)
+            usage = row_usage(stored_values.get("usage") or {})
+            new_session.records.catalogue.update(row.id, **progress, **usage, updated_at=row.updated_at)
     except DebateExists:
         raise DebateExists(f"debate {row.name!r} already exists: choose another name with --id") from None
     return session.on(row.id)
@@ -441,9 +460,9 @@ def store_import(
 
 def delete_debate(session: DebateSession) -> None:
     """Delete a debate, its checkpoints and its entries in the cross-debate memory."""
-    with session.writing() as held:
-        call_from_sync(_delete, held)
-        held.records.forget(held.thread)
+    with session.writing() as leased_session:
+        call_from_sync(_delete, leased_session)
+        leased_session.records.forget(leased_session.thread)
 
 
 async def _delete(session: DebateSession) -> None:
@@ -478,66 +497,75 @@ def prune(session: DebateSession) -> tuple[int, int]:
     Raises:
         DebateBusy: Another run writes the debate.
     """
-    with session.writing() as held:
-        snapshot = held.state()
-        if held.lease is None or not is_over(snapshot):
+    with session.writing() as leased_session:
+        snapshot = leased_session.state()
+        if leased_session.lease is None or not is_over(snapshot):
             return 0, 0
         receipts = [*(snapshot.values.get("receipts") or ()), *(snapshot.values.get("calls") or ())]
-        base_checkpoints = held.records.sql.execute(
-            "SELECT DISTINCT base_checkpoint FROM moot_journal WHERE debate = ?", (held.thread,)
+        base_checkpoints = leased_session.records.sql.execute(
+            "SELECT DISTINCT base_checkpoint FROM moot_journal WHERE debate = ?", (leased_session.thread,)
         )
-        named = {each["checkpoint"] for each in receipts} | {
+        referenced_ids = {each["checkpoint"] for each in receipts} | {
             base_checkpoint for (base_checkpoint,) in base_checkpoints
         }
-        channels = held.graph.channels.items()
+        channels = leased_session.graph.channels.items()
         deltas = [name for name, channel in channels if isinstance(channel, DeltaChannel)]
-        stored = call_from_sync(_checkpoints_of, held, named, deltas)
-        table = "writes" if isinstance(held.records.sql, SqliteSql) else "checkpoint_writes"
-        if statements := _statements(held.thread, stored, deltas, table):
-            held.records.sql.transact(statements, held.records.leases.permit(held.lease))
-        return sum(not each.needed for each in stored), len(stored)
+        checkpoints = call_from_sync(_checkpoints_of, leased_session, referenced_ids, deltas)
+        table = "writes" if isinstance(leased_session.records.sql, SqliteSql) else "checkpoint_writes"
+        if statements := _statements(leased_session.thread, checkpoints, deltas, table):
+            leased_session.records.sql.transact(
+                statements, leased_session.records.leases.permit(leased_session.lease)
+            )
+        return sum(not each.needed for each in checkpoints), len(checkpoints)
 
 
-async def _checkpoints_of(session: DebateSession, named: set[str], deltas: Sequence[str]) -> list[_Stored]:
+async def _checkpoints_of(
+    session: DebateSession, referenced_ids: set[str], deltas: Sequence[str]
+) -> list[_Stored]:
     """Return a debate's checkpoints, oldest first, and mark the ones to keep."""
-    found, parents = [], set()
+    checkpoints, parents = [], set()
     async for each in session.checkpoints():
-        place = each.checkpoint["id"]
+        checkpoint_id = each.checkpoint["id"]
         parent = str(each.parent_config["configurable"]["checkpoint_id"]) if each.parent_config else ""
         snapshots = each.checkpoint["channel_values"].keys() & set(deltas)
-        is_end = not parent or place not in parents
-        needed = bool(place in named or snapshots or is_end or runs_next(each.checkpoint, "plan"))
-        found.append(_Stored(place, parent, needed))
+        is_end = not parent or checkpoint_id not in parents
+        needed = bool(
+            checkpoint_id in referenced_ids or snapshots or is_end or runs_next(each.checkpoint, "plan")
+        )
+        checkpoints.append(_Stored(checkpoint_id, parent, needed))
         parents.add(parent)
-    return found[::-1]
+    return checkpoints[::-1]
 
 
 def _statements(
-    debate: str, stored: Sequence[_Stored], deltas: Sequence[str], writes: str
+    debate: str, checkpoints: Sequence[_Stored], deltas: Sequence[str], writes: str
 ) -> list[Statement]:
     """Return the SQL statements that delete a debate's unneeded checkpoints.
 
     Their writes move to the last remaining checkpoint before them.
     """
-    marks = ", ".join("?" * len(deltas))
-    here = "WHERE thread_id = ? AND checkpoint_ns = '' AND"
+    placeholders = ", ".join("?" * len(deltas))
+    where = "WHERE thread_id = ? AND checkpoint_ns = '' AND"
     heirs: dict[str, str] = {}
     statements: list[Statement] = []
-    for number, each in enumerate(stored):
+    for number, each in enumerate(checkpoints):
         if each.needed:
             continue
         heir = heirs[each.id] = heirs.get(each.parent, each.parent)
-        at = (debate, each.id)
+        key = (debate, each.id)
         statements += [
             (
                 f"UPDATE {writes} SET checkpoint_id = ?, task_path = '~~', "  # noqa: S608  # constants of ours
-                f"task_id = 'ffffffff-' || CAST(? AS TEXT) || task_path || task_id {here} "
-                f"checkpoint_id = ? AND channel IN ({marks})",
-                (heir, f"{number:08d}", *at, *deltas),
+                f"task_id = 'ffffffff-' || CAST(? AS TEXT) || task_path || task_id {where} "
+                f"checkpoint_id = ? AND channel IN ({placeholders})",
+                (heir, f"{number:08d}", *key, *deltas),
             ),
-            (f"DELETE FROM {writes} {here} checkpoint_id = ?", at),  # noqa: S608
-            (f"DELETE FROM checkpoints {here} checkpoint_id = ?", at),  # noqa: S608
-            (f"UPDATE checkpoints SET parent_checkpoint_id = ? {here} parent_checkpoint_id = ?", (heir, *at)),  # noqa: S608
+            (f"DELETE FROM {writes} {where} checkpoint_id = ?", key),  # noqa: S608
+            (f"DELETE FROM checkpoints {where} checkpoint_id = ?", key),  # noqa: S608
+            (
+                f"UPDATE checkpoints SET parent_checkpoint_id = ? {where} parent_checkpoint_id = ?",  # noqa: S608
+                (heir, *key),
+            ),
         ]
     return statements
 

@@ -67,34 +67,40 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
     Raises:
         InputError: The entry has no prompt, the call does not exist, or its checkpoint is deleted.
     """
-    listed, key = ("calls", "id") if isinstance(wanted, str) else ("receipts", "seq")
-    sent: list[JsonObject] = session.state().values.get(listed) or []
-    found = next((each for each in sent if each[key] == wanted), None)
-    what = wanted if isinstance(wanted, str) else f"message {entry_id(wanted)}"
-    if found is None:
+    channel, key = ("calls", "id") if isinstance(wanted, str) else ("receipts", "seq")
+    receipts: list[JsonObject] = session.state().values.get(channel) or []
+    receipt = next((each for each in receipts if each[key] == wanted), None)
+    label = wanted if isinstance(wanted, str) else f"message {entry_id(wanted)}"
+    if receipt is None:
         raise InputError(
-            f"no prompt was sent for {what}: run `moot show {session.name} --{listed}` to list the prompts "
+            f"no prompt was sent for {label}: run `moot show {session.name} --{channel}` to list the prompts "
             "that were sent"
         )
-    holder, state = state_at(session, found["checkpoint"])
-    config, node = frozen_config(state), found.get("node", "turn")
-    context = NodeContext(session.environment, session.permissions(state), holder.thread, found["checkpoint"])
-    count = context.env.token_counter_for(config)
+    holder, state = state_at(session, receipt["checkpoint"])
+    config, node = frozen_config(state), receipt.get("node", "turn")
+    context = NodeContext(
+        session.environment, session.permissions(state), holder.thread, receipt["checkpoint"]
+    )
+    token_counter = context.env.token_counter_for(config)
     if node in NODES:
         body = NODES[node](state, context)
     else:  # a later judging, with its own options
-        judged_by = JudgingOptions(**found.get("options", {})).applied_to(config)
-        flow = assess_debate(state, judged_by, context.env.token_counter_for(judged_by))
+        judging_config = JudgingOptions(**receipt.get("options", {})).applied_to(config)
+        flow = assess_debate(state, judging_config, context.env.token_counter_for(judging_config))
         body = cast(effects.NodeBody, flow)  # a generator of model calls only
-    asked = [
-        call for call in _calls(body, holder, found["step"], node) if call.call_index == found["call_index"]
+    calls = [
+        call
+        for call in _calls(body, holder, receipt["step"], node)
+        if call.call_index == receipt["call_index"]
     ]
-    if not asked:
-        raise InputError(f"no prompt was sent for {what}, because a person wrote it")
-    call = next((call for call in asked if call.digest == found["digest"]), asked[0])
-    parts = zip(call.prompt.layout if call.prompt else (), call.messages, strict=False)
-    prompt = tuple(PromptPart(section, wire_tokens([message], count), message) for section, message in parts)
-    return ReconstructedPrompt(cast(Receipt | CallReceipt, found), prompt, call.digest)
+    if not calls:
+        raise InputError(f"no prompt was sent for {label}, because a person wrote it")
+    call = next((call for call in calls if call.digest == receipt["digest"]), calls[0])
+    pairs = zip(call.prompt.layout if call.prompt else (), call.messages, strict=False)
+    parts = tuple(
+        PromptPart(section, wire_tokens([message], token_counter), message) for section, message in pairs
+    )
+    return ReconstructedPrompt(cast(Receipt | CallReceipt, receipt), parts, call.digest)
 
 
 def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:
@@ -130,15 +136,15 @@ def _calls(body: effects.NodeBody, holder: DebateSession, step: int, node: str) 
                 effect = body.send(effects.InboxContents() if isinstance(effect, effects.ReadInbox) else [])
             if not isinstance(effect, effects.LocalWork | Sequence):
                 break  # a question to a person
-            asked: Sequence[effects.LocalJob | effects.ModelCall] = (
+            jobs: Sequence[effects.LocalJob | effects.ModelCall] = (
                 effect.jobs if isinstance(effect, effects.LocalWork) else effect
             )
-            calls += [call for call in asked if isinstance(call, effects.ModelCall)]
-            keys = ((step, node, batch, place, each.digest) for place, each in enumerate(asked))
-            found = [answers.get(key) for key in keys]
-            if None in found:
+            calls += [call for call in jobs if isinstance(call, effects.ModelCall)]
+            keys = ((step, node, batch, call_index, each.digest) for call_index, each in enumerate(jobs))
+            stored_replies = [answers.get(key) for key in keys]
+            if None in stored_replies:
                 break
-            replies = [reply for reply in found if reply is not None]
+            replies = [reply for reply in stored_replies if reply is not None]
             outcome = [reply.text for reply in replies] if isinstance(effect, effects.LocalWork) else replies
     except StopIteration:
         pass
@@ -174,13 +180,15 @@ class MemoryCost:
 def audit(document: DebateDocument) -> list[MemoryCost]:
     """Return what each kind of memory in a debate cost and how it was used."""
     board, calls = document["blackboard"], document.get("calls", [])
-    noted = [
-        note for note in board["claim_events"] if note["type"] not in ("extraction_pass", "reflection_pass")
+    events = [
+        event
+        for event in board["claim_events"]
+        if event["type"] not in ("extraction_pass", "reflection_pass")
     ]
-    made: dict[str, int] = {
+    item_counts: dict[str, int] = {
         **dict.fromkeys(_VERSIONS.values(), 0),
         **Counter(_VERSIONS.get(each["kind"], "rolling summary") for each in document["summaries"]),
-        "ledger": len(noted),
+        "ledger": len(events),
         "reflections": len(board["reflections"]),
         "cruxes": len(board["cards"]),
         "pinned": len(document.get("state", {}).get("pinned", [])),
@@ -188,12 +196,14 @@ def audit(document: DebateDocument) -> list[MemoryCost]:
     memories = [each.get("memory", {}) for each in (*document["receipts"], *calls)]
     rows = []
     for kind in KINDS:
-        own = [call["usage"] for call in calls if call["memory_kind"] == kind]
-        shown = [memory[kind] for memory in memories if kind in memory]
-        cost = sum(usage.get("cost_usd", 0.0) for usage in own)
-        tokens = sum(map(tokens_of, own))
-        counted = made.get(kind, len(shown))
-        rows.append(MemoryCost(kind, counted, len(own), tokens, cost, len(shown), sum(shown)))
+        usages = [call["usage"] for call in calls if call["memory_kind"] == kind]
+        shown_tokens = [memory[kind] for memory in memories if kind in memory]
+        cost = sum(usage.get("cost_usd", 0.0) for usage in usages)
+        tokens = sum(map(tokens_of, usages))
+        item_count = item_counts.get(kind, len(shown_tokens))
+        rows.append(
+            MemoryCost(kind, item_count, len(usages), tokens, cost, len(shown_tokens), sum(shown_tokens))
+        )
     return rows
 
 
@@ -234,34 +244,35 @@ def replay_without(
             `offline` and no `model` is given.
     """
     values = session.state().values
-    known: list[Receipt] = values.get("receipts") or []
-    receipts = known[max(0, first - 1) : last]
+    all_receipts: list[Receipt] = values.get("receipts") or []
+    receipts = all_receipts[max(0, first - 1) : last]
     if not receipts or first > last or first < 1:
         raise InputError(
             f"--turns {first}-{last} is not a valid range of turns in this debate: use turns from 1 to "
-            f"{len(known)}"
+            f"{len(all_receipts)}"
         )
-    usable = [each for each in KINDS if each != "judge's summary"]
-    if kind not in usable:
+    valid_kinds = [each for each in KINDS if each != "judge's summary"]
+    if kind not in valid_kinds:
         raise InputError(
-            f"--replay-without {kind!r} is not a kind of memory: use one of {', '.join(map(repr, usable))}"
+            f"--replay-without {kind!r} is not a kind of memory: use one of "
+            f"{', '.join(map(repr, valid_kinds))}"
         )
-    said = values["full_transcript"]
+    transcript = values["full_transcript"]
     return [
-        _replay_call(session, cast(MemoryKind, kind), receipt, said[receipt["seq"]]["content"], model)
+        _replay_call(session, cast(MemoryKind, kind), receipt, transcript[receipt["seq"]]["content"], model)
         for receipt in receipts
     ]
 
 
 def _replay_call(
-    session: DebateSession, kind: MemoryKind, receipt: Receipt, said: str, model: str | None
+    session: DebateSession, kind: MemoryKind, receipt: Receipt, original_text: str, model: str | None
 ) -> ReplayedTurn:
     """Repeat the model call of a debater's turn without one kind of memory.
 
     The reply is not added to the journal.
     """
-    holder, before = state_at(session, receipt["checkpoint"])
-    state = without(before, kind)
+    holder, full_state = state_at(session, receipt["checkpoint"])
+    state = without(full_state, kind)
     if model:
         debaters = [{**each, "model": model} for each in state["config"]["debaters"]]
         state = {**state, "config": {**state["config"], "model": model, "debaters": debaters}}
@@ -280,17 +291,17 @@ def _replay_call(
             f"the turn of message {receipt['entry_id']} cannot be repeated, because a person wrote "
             "the message"
         )
-    (result,), answering = call_from_sync(
+    (result,), handler = call_from_sync(
         run_to_end, run_turns([request]), session.environment, permissions, session.beside_graph
     )
     return ReplayedTurn(
         entry_id=receipt["entry_id"],
         speaker=speaker.name,
         shown_tokens=receipt.get("memory", {}).get(kind, 0),
-        said=said,
+        said=original_text,
         without=result.reply.text,
         error=result.reply.error,
-        tokens=tokens_of(answering.spent),
+        tokens=tokens_of(handler.spent),
     )
 
 
@@ -298,14 +309,14 @@ def without(state: ConversationState, kind: MemoryKind) -> ConversationState:
     """Return a copy of the debate's state with one kind of memory emptied or disabled."""
     config = state["config"]
     memory, debaters = config["memory"], config["debaters"]
-    quiet = {**memory, "retrieval": {**memory["retrieval"], "enabled": False}}
+    no_retrieval = {**memory, "retrieval": {**memory["retrieval"], "enabled": False}}
     changes: Mapping[str, Mapping[str, object]] = {
         "rolling summary": {"rolling_summary": {}},
         "perspective": {"perspective_summaries": {}},
         "ledger": {"claim_events": []},
         "reflections": {"reflections": []},
         "cruxes": {"crux_cards": {}},
-        "retrieved": {"config": {**config, "memory": quiet}},
+        "retrieved": {"config": {**config, "memory": no_retrieval}},
         "cross-debate memory": {"cross_debate_memory": {}},
         "reference documents": {
             "config": {**config, "debaters": [{**each, "reference_documents": []} for each in debaters]}

@@ -120,8 +120,8 @@ class DebateSession:
             InputError: An incompatible version of Moot stored the debate.
             StorageError: The stored state is damaged.
         """
-        chosen = {"checkpoint_id": checkpoint} if checkpoint else {}
-        config: RunnableConfig = {"configurable": {"thread_id": self.thread, **chosen}}
+        selection = {"checkpoint_id": checkpoint} if checkpoint else {}
+        config: RunnableConfig = {"configurable": {"thread_id": self.thread, **selection}}
         with reading("the state of the debate"):
             snapshot = call_from_sync(self.graph.aget_state if checkpoint else self._latest, config)
         check_schema_version(snapshot.values)
@@ -140,13 +140,15 @@ class DebateSession:
 
     async def _latest(self, config: RunnableConfig) -> StateSnapshot:
         """Return the latest state snapshot, and load it if the cached one is missing or outdated."""
-        stored = await cast(BaseCheckpointSaver[str], self.graph.checkpointer).aget_tuple(config)
-        mark = (stored.checkpoint["id"], stored.pending_writes) if stored else None
-        known, snapshot = self.loaded.get(self.thread, (None, None))
-        if snapshot is None or known != mark:
+        checkpoint_tuple = await cast(BaseCheckpointSaver[str], self.graph.checkpointer).aget_tuple(config)
+        version = (
+            (checkpoint_tuple.checkpoint["id"], checkpoint_tuple.pending_writes) if checkpoint_tuple else None
+        )
+        cached_version, snapshot = self.loaded.get(self.thread, (None, None))
+        if snapshot is None or cached_version != version:
             snapshot = await self.graph.aget_state(config)
             self.loaded.clear()
-            self.loaded[self.thread] = mark, snapshot
+            self.loaded[self.thread] = version, snapshot
         return snapshot._replace(values={**snapshot.values})
 
     def caught_up(self) -> StateSnapshot:
@@ -163,11 +165,11 @@ class DebateSession:
 
     def advance(self, given: Values | None = None, **options: Any) -> None:
         """Run the graph until its next interrupt."""
-        start = cast(ConversationInput | None, given)
+        graph_input = cast(ConversationInput | None, given)
 
         async def run() -> None:
             with within_langsmith_root(self.roots.get(self.thread)):
-                await self.graph.ainvoke(start, self.run_config, durability="sync", **options)
+                await self.graph.ainvoke(graph_input, self.run_config, durability="sync", **options)
 
         call_from_sync(run)
 
@@ -179,8 +181,8 @@ class DebateSession:
         Open questions to people are asked again, because an update drops them.
         """
         snapshot = self.state()
-        to_run = following or snapshot.next
-        self.update_after(self.graph.node_before(to_run[0]) if to_run else "close", values)
+        next_nodes = following or snapshot.next
+        self.update_after(self.graph.node_before(next_nodes[0]) if next_nodes else "close", values)
         if not following and any(not is_pause(each.value) for each in snapshot.interrupts):
             self.advance()  # earlier replies come from the journal
 
@@ -368,8 +370,8 @@ def check_judges(config: DebateConfig, models: Iterable[str], environment: Envir
         ConfigError: A judge has no model.
     """
     judge = config.judge
-    unnamed = config.model == OFFLINE and not all(spec.model or judge.model for spec in judge.judges())
-    if unnamed and environment.complete is complete and set(models) - {OFFLINE}:
+    is_judge_unset = config.model == OFFLINE and not all(spec.model or judge.model for spec in judge.judges())
+    if is_judge_unset and environment.complete is complete and set(models) - {OFFLINE}:
         raise ConfigError(NO_JUDGE)
 
 
@@ -390,14 +392,14 @@ def warnings_about(config: DebateConfig) -> list[str]:
     budget, count = config.memory.budget, Environment().token_counter_for(config)
     files = [path for path in map(Path, config.context_paths()) if path.is_file()]
     text = "\n".join(path.read_text("utf-8", "replace") for path in files)
-    given = (
+    sizes = (
         ("topic", count(config.topic or ""), problem_token_limit(budget)),
         ("context", count(text), budget.messages),
     )
     warnings += [
         f"{name}: {tokens:,} tokens, but prompts have room for only {remaining:,}, so the rest is truncated: "
         "raise memory.budget.total, or use a folder and tools"
-        for name, tokens, remaining in given
+        for name, tokens, remaining in sizes
         if tokens > remaining
     ]
     return warnings + _unknown_placeholders(config) + _idle_memory(config, count)
@@ -416,10 +418,10 @@ def _unknown_placeholders(config: DebateConfig) -> list[str]:
         if debater.perspective:
             prompts[f"debaters.{debater.id}.perspective.prompt"] = debater.perspective.prompt
     return [
-        f"{key}: {found[0]} is no placeholder, so the model reads it as it is: remove it, because the "
+        f"{key}: {placeholders[0]} is no placeholder, so the model reads it as it is: remove it, because the "
         "messages follow the prompt in any case"
         for key, prompt in prompts.items()
-        if (found := _PLACEHOLDER.findall(prompt))
+        if (placeholders := _PLACEHOLDER.findall(prompt))
     ]
 
 
@@ -434,21 +436,22 @@ def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
         ]
     limits = WindowLimits.of(memory, shared_prefix_tokens(config.topic or "", config, count))
     message_tokens = int(TURN_WORDS * TOKENS_PER_WORD)
-    remaining = limits.high_tokens // message_tokens
-    asked = {
+    capacity = limits.high_tokens // message_tokens
+    message_counts = {
         "keep_recent": memory.keep_recent,
         "summarize_every": memory.keep_recent + memory.summarize_every,
     }
     # A file that `moot config init` wrote contains both defaults, which the user did not choose.
     fields = type(memory).model_fields
-    untouched = all(
-        name in memory.model_fields_set and getattr(memory, name) == fields[name].default for name in asked
+    is_default = all(
+        name in memory.model_fields_set and getattr(memory, name) == fields[name].default
+        for name in message_counts
     )
     return warnings + [
-        f"memory.{name}: {most} messages of {TURN_WORDS} words exceed the window's {limits.high_tokens:,} "
-        f"tokens, which hold about {remaining}: the setting has no effect"
-        for name, most in asked.items()
-        if name in memory.model_fields_set and most > remaining and not untouched
+        f"memory.{name}: {message_count} messages of {TURN_WORDS} words exceed the window's "
+        f"{limits.high_tokens:,} tokens, which hold about {capacity}: the setting has no effect"
+        for name, message_count in message_counts.items()
+        if name in memory.model_fields_set and message_count > capacity and not is_default
     ]
 
 
@@ -490,13 +493,13 @@ def _turn_count(config: DebateConfig) -> int:
         return turns.most
     from moot.debates.dry_run import estimate  # avoids an import cycle: the estimate runs the graph
 
-    planned = estimate(config)
-    if planned is None:
+    forecast = estimate(config)
+    if forecast is None:
         raise ConfigError(
             f"the length of a debate with protocol {config.protocol!r} cannot be estimated, so the limit on "
             "turns cannot be applied: remove this limit"
         )
-    return planned.turns_at_most
+    return forecast.turns_at_most
 
 
 PROPOSE = load_prompt_template("propose")
@@ -532,23 +535,27 @@ def propose_debaters(
 
     async def ask() -> tuple[list[JsonObject], Mapping[str, float]]:
         try:
-            replied, handler = await run_to_end(
+            result, handler = await run_to_end(
                 _proposal(question, config), environment, Permissions.of_operator(config)
             )
-            return replied, handler.spent
+            return result, handler.spent
         finally:
             await environment.aclose()
 
-    proposed, usage = call_from_sync(ask)
+    proposals, usage = call_from_sync(ask)
     debaters: list[DebaterConfig] = []
-    taken = set(RESERVED_IDS)
-    for number, each in enumerate(proposed[:2], start=1):
-        name, role = (" ".join(clean_text(str(each[key])).split())[:NAME_CHARS] for key in ("name", "role"))
-        stance = " ".join(clean_text(str(each["stance"])).split())[:STANCE_CHARS]
+    taken_ids = set(RESERVED_IDS)
+    for number, proposal in enumerate(proposals[:2], start=1):
+        name, role = (
+            " ".join(clean_text(str(proposal[key])).split())[:NAME_CHARS] for key in ("name", "role")
+        )
+        stance = " ".join(clean_text(str(proposal["stance"])).split())[:STANCE_CHARS]
         if name and stance:
-            own_id = unique_slug(slug(name) or f"debater-{number}", taken)
-            taken.add(own_id)
-            debaters.append(DebaterConfig(id=own_id, name=unreserved_name(name), role=role, stance=stance))
+            debater_id = unique_slug(slug(name) or f"debater-{number}", taken_ids)
+            taken_ids.add(debater_id)
+            debaters.append(
+                DebaterConfig(id=debater_id, name=unreserved_name(name), role=role, stance=stance)
+            )
     if len(debaters) < 2 or debaters[0].name == debaters[1].name:
         raise ModelError(
             f"model {config.model!r} did not propose two debaters: name two debaters yourself, each with "
@@ -568,5 +575,5 @@ def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObj
     (reply,) = yield [make_call(params, "evaluate", prompt, schema=ProposedDebaters, reply=REPLY_TOKENS)]
     if reply.error:  # no debate is stored yet that could be resumed
         raise ModelError(reply.error.replace(OTHER_MODEL, "choose another model with --model NAME"))
-    found = ProposedDebaters.model_validate(reply.data or {})
-    return [each.model_dump() for each in found.debaters]
+    proposal = ProposedDebaters.model_validate(reply.data or {})
+    return [each.model_dump() for each in proposal.debaters]

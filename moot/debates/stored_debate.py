@@ -147,10 +147,10 @@ class Debate:
         Raises:
             InputError: The text is empty, or the speaker is not a valid id.
         """
-        words = clean_text(text).strip()
-        if not words:
+        message = clean_text(text).strip()
+        if not message:
             raise InputError("the interjection is empty: write a message")
-        check_length(words)
+        check_length(message)
         if SLUG.fullmatch(speaker) and not can_interject(speaker):
             raise InputError(
                 f"the speaker name {speaker!r} is reserved: use 'moderator', a debater's id or a guest's name"
@@ -160,7 +160,7 @@ class Debate:
                 f"speaker {speaker!r} is not a valid id: use at most 40 of the characters a-z, 0-9, - and _"
             )
         now = self.session.environment.clock()
-        return self.session.records.inbox.add(self.id, speaker, words, now)
+        return self.session.records.inbox.add(self.id, speaker, message, now)
 
     def pause(self) -> None:
         """Ask the process that runs the debate to stop before the next step. A later run is not affected."""
@@ -217,14 +217,14 @@ class Debate:
             DebateBusy: Another process writes the debate.
         """
         config, added = self.check_change(config, self.config())
-        with self.session.writing() as held:
-            held.records.grants.add(self.id, added)
-            values = held.caught_up().values
+        with self.session.writing() as session:
+            session.records.grants.add(self.id, added)
+            values = session.caught_up().values
             following: Sequence[str] = ()
             update: dict[str, object] = {"config": freeze(config)}
             if values.get("status") == "limit" and not limit_reached(values, config):
                 following, update = ("plan",), {**update, "status": "running"}
-            held.update(update, following)
+            session.update(update, following)
 
     def check_change(
         self, config: DebateConfig, former: DebateConfig, named: DebateConfig | None = None
@@ -269,14 +269,14 @@ class Debate:
             InputError: The event does not exist, or cannot be of that kind.
             DebateBusy: Another process writes the debate.
         """
-        with self.session.writing() as held:
-            values = cast(ConversationState, held.caught_up().values)
+        with self.session.writing() as session:
+            values = cast(ConversationState, session.caught_up().values)
             if same_as:
-                notes = merge_claims(values, note, same_as, opposite=opposite)
+                events = merge_claims(values, note, same_as, opposite=opposite)
             else:
-                notes = correct_event(values, note, kind, why)
-            held.update({"claim_events": notes})
-        return notes
+                events = correct_event(values, note, kind, why)
+            session.update({"claim_events": events})
+        return events
 
     def pin(self, message: str, *, pinned: bool = True) -> list[str]:
         """Pin or unpin a message. Every prompt with enough space includes the pinned messages.
@@ -292,12 +292,12 @@ class Debate:
             InputError: The message does not exist.
             DebateBusy: Another process writes the debate.
         """
-        with self.session.writing() as held:
-            values = held.caught_up().values
-            key = pinnable_id(message, values["full_transcript"])
-            others = [each for each in values.get("pinned") or [] if each != key]
-            ids = [*others, key] if pinned else others
-            held.update({"pinned": ids})
+        with self.session.writing() as session:
+            values = session.caught_up().values
+            message_id = pinnable_id(message, values["full_transcript"])
+            other_ids = [each for each in values.get("pinned") or [] if each != message_id]
+            ids = [*other_ids, message_id] if pinned else other_ids
+            session.update({"pinned": ids})
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
@@ -340,15 +340,15 @@ class Debate:
             BudgetReached: The shared budget of the debate's group is reached.
             ModelError: No model replied.
         """
-        asked = clean_text(question).strip()
-        if not asked:
+        question_text = clean_text(question).strip()
+        if not question_text:
             raise InputError("the question is empty: give a question about the debate")
         state = cast(ConversationState, self.state().values)
         permissions, env = (
             permissions_for_answer(self.session.permissions(state), model),
             self.session.environment,
         )
-        flow = answer_question(state, NodeContext(env, permissions, self.id), asked)
+        flow = answer_question(state, NodeContext(env, permissions, self.id), question_text)
         handler = EffectHandler(env, permissions, self.session.beside_graph)
         try:
             answer: DebateAnswer = call_from_sync(run_generator, flow, handler.handle)
@@ -412,15 +412,15 @@ def give_feedback(debate: Debate, rating: Rating, note: str, at: str) -> Feedbac
 def has_decision(document: JsonMapping) -> bool:
     """Return True if a model or a vote decided the debate."""
     verdict = document["verdict"]
-    decided = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
-    return bool(decided and verdict.get("decision"))
+    is_usable = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
+    return bool(is_usable and verdict.get("decision"))
 
 
 def _forecasts(document: JsonMapping) -> Iterable[Forecast]:
     """Yield the decision and confidence of each judge, or of the vote if there was no judge."""
     verdict = document["verdict"]
-    own = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
-    for each in own if verdict["judge"] != COUNT and own else [verdict]:
+    verdicts = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
+    for each in verdicts if verdict["judge"] != COUNT and verdicts else [verdict]:
         if each["status"] == "ok" and not each.get("placeholder") and each["confidence"] is not None:
             yield Forecast(
                 judge=each["judge"],
@@ -436,23 +436,23 @@ def brier_scores(feedback: Sequence[Feedback]) -> list[BrierScore]:
 
     A judge that chose another option than the debate was right where the debate was wrong.
     """
-    given: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    forecast_pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for each in feedback:
         outcome = OUTCOMES[each.rating]
         for forecast in each.forecasts:
-            true = outcome if forecast["agrees"] else 1.0 - outcome
-            given.setdefault((forecast["judge"], forecast["model"]), []).append(
-                (forecast["confidence"] / 100, true)
+            truth = outcome if forecast["agrees"] else 1.0 - outcome
+            forecast_pairs.setdefault((forecast["judge"], forecast["model"]), []).append(
+                (forecast["confidence"] / 100, truth)
             )
     scores = [
         BrierScore(
             judge=judge,
             model=model,
             decisions=len(pairs),
-            brier=round(fmean((sure - true) ** 2 for sure, true in pairs), 4),
-            confidence=round(100 * fmean(sure for sure, _ in pairs), 1),
-            right=round(100 * fmean(true for _, true in pairs), 1),
+            brier=round(fmean((confidence - truth) ** 2 for confidence, truth in pairs), 4),
+            confidence=round(100 * fmean(confidence for confidence, _ in pairs), 1),
+            right=round(100 * fmean(truth for _, truth in pairs), 1),
         )
-        for (judge, model), pairs in given.items()
+        for (judge, model), pairs in forecast_pairs.items()
     ]
     return sorted(scores, key=lambda score: (score["brier"], score["judge"], score["model"]))

@@ -134,8 +134,8 @@ def read_arms(
     Raises:
         ConfigError: An arm is unknown or invalid, or does not fit the items.
     """
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ConfigError(f"--arm {min(twice)} is given twice: give each arm only once")
+    if duplicates := {name for name in names if names.count(name) > 1}:
+        raise ConfigError(f"--arm {min(duplicates)} is given twice: give each arm only once")
     if not names:
         raise ConfigError(
             "there is no configuration to evaluate: add --arm with a protocol, vote@5 or a configuration file"
@@ -147,15 +147,15 @@ def read_arms(
                 f"--arm {arm.name!r} does not work with evaluation items of the kind {items.kind}: use "
                 f"--arm with {_ADVICE[items.kind]}"
             )
-    matched = [arm for arm in arms if arm.match]
+    matched_arms = [arm for arm in arms if arm.match]
     _add_debates(arms, earlier)
     debates = [arm.name for arm in arms if arm.is_debate]
-    if matched and not debates:
+    if matched_arms and not debates:
         raise ConfigError(
-            f"--arm {matched[0].name!r} gets the same budget as a debate, but the evaluation has no debate: "
-            "add a debate with --arm FILE.yaml, or add --arm with a protocol other than single"
+            f"--arm {matched_arms[0].name!r} gets the same budget as a debate, but the evaluation has no "
+            "debate: add a debate with --arm FILE.yaml, or add --arm with a protocol other than single"
         )
-    if matched and not any(arm.name == "single" for arm in arms):
+    if matched_arms and not any(arm.name == "single" for arm in arms):
         arms.append(_read_arm("single", items, flags, base, warn))
     if items.kind == "topic" and len(arms) < 2:
         raise ConfigError(
@@ -176,15 +176,15 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
     `earlier` holds the configurations of earlier calls of the same evaluation.
     """
     sources = {arm.name: arm.source for arm in earlier}
-    for at, arm in enumerate(arms):
+    for index, arm in enumerate(arms):
         if arm.kind == "first-answers" and not arm.source:
-            arms[at] = replace(arm, source=sources.get(arm.name, ""))
-    named = {arm.name for arm in arms}
-    wanted = {arm.source for arm in arms}
+            arms[index] = replace(arm, source=sources.get(arm.name, ""))
+    names = {arm.name for arm in arms}
+    dependencies = {arm.source for arm in arms}
     needs_any = any(arm.match or (arm.kind == "first-answers" and not arm.source) for arm in arms)
     if needs_any and not any(arm.is_debate for arm in arms):
-        wanted |= {arm.name for arm in earlier}
-    arms += [arm for arm in earlier if arm.is_debate and arm.name in wanted - named]
+        dependencies |= {arm.name for arm in earlier}
+    arms += [arm for arm in earlier if arm.is_debate and arm.name in dependencies - names]
 
 
 def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
@@ -196,10 +196,10 @@ def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
         return arm
     source = arm.source or (debates[0] if debates else "")
     if source not in debates:
-        others = f", or use first-answers:ARM, where ARM is one of {', '.join(debates)}" if debates else ""
+        hint = f", or use first-answers:ARM, where ARM is one of {', '.join(debates)}" if debates else ""
         raise ConfigError(
             f"--arm {arm.name!r} uses the first answers of a debate that is not part of this evaluation: add "
-            f"the debate with --arm{others}"
+            f"the debate with --arm{hint}"
         )
     return replace(arm, source=source)
 
@@ -213,15 +213,15 @@ _ADVICE: Mapping[Kind, str] = {
 
 
 def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path | None, warn: Warn) -> Arm:
-    kind, _, rest = name.partition(":")
-    if kind == "recorded" and rest:
-        return Arm(name, "recorded", recorded=_read_recorded(Path(rest), items))
-    if kind == "judge" and rest:
-        layers = read(Path(rest), flags, warn)
+    kind, _, argument = name.partition(":")
+    if kind == "recorded" and argument:
+        return Arm(name, "recorded", recorded=_read_recorded(Path(argument), items))
+    if kind == "judge" and argument:
+        layers = read(Path(argument), flags, warn)
         data = {key: value for key, value in merge(*layers).items() if key in _JUDGE_KEYS}
         return Arm(name, "judge", _check(name, validate({**data, "protocol": "pairwise"})))
     if kind == "first-answers":
-        return Arm(name, "first-answers", source=rest)
+        return Arm(name, "first-answers", source=argument)
     if vote := re.fullmatch(r"vote@(\w+)", name):
         return _vote(name, vote[1], flags, base, warn)
     if Path(name).suffix.lower() in ENDINGS:
@@ -238,8 +238,8 @@ def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path
 def judge_settings(flags: Mapping[str, object], base: Path | None, warn: Warn = log) -> JsonObject:
     """Return the JSON configuration of the model that grades free-form answers."""
     data = merge(*read(base, flags, warn))
-    kept = {key: value for key, value in data.items() if key in _JUDGE_KEYS}
-    return validate({**kept, "protocol": "pairwise"}).to_json()
+    settings = {key: value for key, value in data.items() if key in _JUDGE_KEYS}
+    return validate({**settings, "protocol": "pairwise"}).to_json()
 
 
 _JUDGE_KEYS = ("model", "fallbacks", "judge", "memory", "models", "limits", "seed")
@@ -276,8 +276,8 @@ def _read_recorded(path: Path, items: ItemSet) -> dict[str, RecordedResult]:
         raise ConfigError(
             f"cannot read recorded results {str(path)!r}: {file_error_reason(error)}"
         ) from error
-    wanted, results = "winners" if items.kind == "pair" else "answer", dict[str, RecordedResult]()
-    known = {item.id for item in items.items}
+    required_key, results = "winners" if items.kind == "pair" else "answer", dict[str, RecordedResult]()
+    item_ids = {item.id for item in items.items}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -285,11 +285,11 @@ def _read_recorded(path: Path, items: ItemSet) -> dict[str, RecordedResult]:
             result = RecordedResult.model_validate_json(line)
         except ValidationError as error:
             raise ConfigError(f"{path}:{number}: {'; '.join(errors_in(error))}") from error
-        if result.id not in known or result.id in results:
+        if result.id not in item_ids or result.id in results:
             problem = "is there twice" if result.id in results else "is not in the evaluation set"
             raise ConfigError(f"{path}:{number}: the id {result.id!r} {problem}")
-        if not getattr(result, wanted) and result.answer is None:
-            raise ConfigError(f"{path}:{number}: the result needs `{wanted}`")
+        if not getattr(result, required_key) and result.answer is None:
+            raise ConfigError(f"{path}:{number}: the result needs `{required_key}`")
         results[result.id] = result
     return results
 
@@ -328,16 +328,16 @@ def meetings(lineups: Sequence[Arm]) -> list[Meeting]:
 def _check_comparable(one: Arm, other: Arm) -> None:
     from moot.state.config.debate_config import differing_keys
 
-    own = ("debaters", "model", "order", "topic")
+    lineup_keys = ("debaters", "model", "order", "topic")
     if one.config is None or other.config is None:
         return
     settings = [
-        {key: value for key, value in config.to_json().items() if key not in own}
+        {key: value for key, value in config.to_json().items() if key not in lineup_keys}
         for config in (one.config, other.config)
     ]
-    if differing := differing_keys(settings[0], settings[1]):
+    if differences := differing_keys(settings[0], settings[1]):
         raise ConfigError(
-            f"line-ups {one.name!r} and {other.name!r} differ in {', '.join(differing)}: only "
+            f"line-ups {one.name!r} and {other.name!r} differ in {', '.join(differences)}: only "
             "`debaters` and `model` may differ, so that the comparison is fair"
         )
     sizes = len(one.config.debaters), len(other.config.debaters)
@@ -355,13 +355,19 @@ def _meeting(first: Arm, second: Arm) -> Meeting:
         assert arm.config  # noqa: S101  # a line-up
         for debater in arm.config.debaters:
             key = f"{prefix}-{slug(debater.id)}"[:40]
-            own = {"id": key, "stance": debater.stance or stance, "model": arm.config.model_of(debater)}
-            debaters[key] = {**debater.model_dump(mode="json"), **own}
+            overrides = {"id": key, "stance": debater.stance or stance, "model": arm.config.model_of(debater)}
+            debaters[key] = {**debater.model_dump(mode="json"), **overrides}
             sides[key] = arm.name
-    one, other = ([key for key, side in sides.items() if side == arm.name] for arm in (first, second))
-    order = [team[turn % len(team)] for turn in range(lcm(len(one), len(other))) for team in (one, other)]
-    people = list(dict.fromkeys(order))
+    first_team, second_team = (
+        [key for key, side in sides.items() if side == arm.name] for arm in (first, second)
+    )
+    order = [
+        team[turn % len(team)]
+        for turn in range(lcm(len(first_team), len(second_team)))
+        for team in (first_team, second_team)
+    ]
+    speakers = list(dict.fromkeys(order))
     assert first.config  # noqa: S101  # a line-up
-    base = {**first.config.to_json(), "debaters": [debaters[key] for key in people]}
-    base["order"] = order if people != order and first.config.protocol == "round-robin" else []
+    base = {**first.config.to_json(), "debaters": [debaters[key] for key in speakers]}
+    base["order"] = order if speakers != order and first.config.protocol == "round-robin" else []
     return Meeting(first, second, validate(base), sides)

@@ -111,11 +111,11 @@ class QuestionItem(_Item):
     def right_choice(self) -> int | None:
         """Index of the right choice, or `None` if the question has no right choice."""
         texts = [_folded(each) for each in self.choices]
-        wanted = _folded(str(self.answer))
-        if wanted in texts:
-            return texts.index(wanted)
+        answer_text = _folded(str(self.answer))
+        if answer_text in texts:
+            return texts.index(answer_text)
         letters = ascii_uppercase[: len(texts)].casefold()
-        return letters.index(wanted) if len(wanted) == 1 and wanted in letters else None
+        return letters.index(answer_text) if len(answer_text) == 1 and answer_text in letters else None
 
     @property
     def form(self) -> AnswerForm:
@@ -193,7 +193,7 @@ def read_items(path: Path) -> ItemSet:
     Raises:
         ConfigError: The file cannot be read, or an item is invalid. The message names the file and the line.
     """
-    found: dict[str, Item] = {}
+    items: dict[str, Item] = {}
     lines: dict[str, int] = {}
     kind: Kind | None = None
     for line, row in _rows(path):
@@ -211,45 +211,45 @@ def read_items(path: Path) -> ItemSet:
             mistakes = "; ".join(errors_in(error))
             keys = ", ".join(ITEM_TYPES[kind].model_fields)
             raise ConfigError(f"{place}: {mistakes}. The valid keys of a {kind} item are {keys}") from error
-        if item.id in found:
+        if item.id in items:
             raise ConfigError(
                 f"{place}: the id {item.id!r} is also used in line {lines[item.id]}: "
                 "give each item a different id"
             )
-        found[item.id], lines[item.id] = item, line
+        items[item.id], lines[item.id] = item, line
     if kind is None:
         raise ConfigError(
             f"evaluation set {str(path)!r} has no items: write one JSON object per line, or CSV rows"
         )
-    _check_gold(path, found, lines)
-    _check_duplicates(path, found, lines)
-    return ItemSet(path.name, kind, tuple(found.values()))
+    _check_gold(path, items, lines)
+    _check_duplicates(path, items, lines)
+    return ItemSet(path.name, kind, tuple(items.values()))
 
 
 def _check_gold(path: Path, items: Mapping[str, Item], lines: Mapping[str, int]) -> None:
     """Raise an error if only some questions have an `answer` or `reference`."""
-    bare = [
+    ungraded_ids = [
         each.id
         for each in items.values()
         if isinstance(each, QuestionItem) and each.graded_by == "comparison"
     ]
-    if bare and len(bare) < len(items):
+    if ungraded_ids and len(ungraded_ids) < len(items):
         raise ConfigError(
-            f"{path}:{lines[bare[0]]}: the item has neither `answer` nor `reference`, but other items do: "
-            "add one of these keys, or move the item to another set"
+            f"{path}:{lines[ungraded_ids[0]]}: the item has neither `answer` nor `reference`, but other "
+            "items do: add one of these keys, or move the item to another set"
         )
 
 
 def _check_duplicates(path: Path, items: Mapping[str, Item], lines: Mapping[str, int]) -> None:
-    seen: dict[str, str] = {}
+    ids_by_content: dict[str, str] = {}
     for key, item in items.items():
         content = json.dumps(item.model_dump(mode="json", exclude={"id", "group"}), sort_keys=True)
-        if first := seen.get(content):
+        if first := ids_by_content.get(content):
             raise ConfigError(
                 f"{path}:{lines[key]}: item {key!r} has the same content as item {first!r} in line "
                 f"{lines[first]}: remove one of them"
             )
-        seen[content] = key
+        ids_by_content[content] = key
 
 
 def _kind_of(row: Mapping[str, object], place: str) -> Kind:
@@ -306,17 +306,17 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
                 f"{path}:1: the column names in the header must be distinct and not empty, but they are "
                 f"{header}"
             )
-        start = reader.line_num + 1
+        next_line = reader.line_num + 1
         for cells in reader:
-            line, start = start, reader.line_num + 1
+            line, next_line = next_line, reader.line_num + 1
             if not any(cells):
                 continue
             if len(cells) != len(header):
                 raise ConfigError(
                     f"{path}:{line}: the row has {len(cells)} cells, but the header has {len(header)}"
                 )
-            named = zip(header, cells, strict=True)
-            yield line, {key: _cell(key, cell, f"{path}:{line}") for key, cell in named if cell != ""}
+            named_cells = zip(header, cells, strict=True)
+            yield line, {key: _cell(key, cell, f"{path}:{line}") for key, cell in named_cells if cell != ""}
     except csv.Error as error:
         raise ConfigError(f"{path}:{reader.line_num}: malformed CSV: {error}") from error
 
@@ -392,18 +392,18 @@ def read_answer(text: str, item: QuestionItem) -> str | None:
     The answer is the text after the last `Answer:` at the start of a line. A text without such a line is read
     as a whole.
     """
-    marked: list[str] = _ANSWER_LINE.findall(text)
-    given = marked[-1] if marked else text
+    answer_lines: list[str] = _ANSWER_LINE.findall(text)
+    answer_text = answer_lines[-1] if answer_lines else text
     match item.form:
         case "choice":
-            return _read_choice(given, item.choices)
+            return _read_choice(answer_text, item.choices)
         case "number":
-            number = number_in(given)
+            number = number_in(answer_text)
             return None if number is None else str(number)
         case "set":
-            parts = [normal_text(part) for part in given.split(";")]
+            parts = [normal_text(part) for part in answer_text.split(";")]
             return None if not all(parts) else "; ".join(sorted(set(parts)))
-    return normal_text(given) or None
+    return normal_text(answer_text) or None
 
 
 DECISIONS = {
@@ -427,8 +427,14 @@ MAX_PART = 2_000
 
 def answer_part(text: str) -> str:
     """Return the part of a text that contains the answer."""
-    marked: list[str] = _ANSWER_LINE.findall(text)
-    return f"Answer: {marked[-1]}" if marked else text if len(text) <= MAX_PART else text[:MAX_PART] + "…"
+    answer_lines: list[str] = _ANSWER_LINE.findall(text)
+    return (
+        f"Answer: {answer_lines[-1]}"
+        if answer_lines
+        else text
+        if len(text) <= MAX_PART
+        else text[:MAX_PART] + "…"
+    )
 
 
 def gold_answer(item: QuestionItem) -> str | None:
@@ -446,20 +452,20 @@ def gold_answer(item: QuestionItem) -> str | None:
     return normal_text(str(item.answer))
 
 
-def _read_choice(given: str, choices: Sequence[str]) -> str | None:
+def _read_choice(text: str, choices: Sequence[str]) -> str | None:
     """Return the letter of the choice that a text names."""
     texts = [normal_text(choice) for choice in choices]
-    plain = normal_text(given)
+    plain = normal_text(text)
     if texts.count(plain) == 1:
         return ascii_uppercase[texts.index(plain)]
-    bare = bare_text(given)
-    if whole := _CHOICE_WITH_TEXT.fullmatch(bare):
-        index = ascii_uppercase.find(whole[1].upper())
-        agrees = 0 <= index < len(texts) and texts[index] == normal_text(whole[2])
+    bare = bare_text(text)
+    if match := _CHOICE_WITH_TEXT.fullmatch(bare):
+        index = ascii_uppercase.find(match[1].upper())
+        agrees = 0 <= index < len(texts) and texts[index] == normal_text(match[2])
         return ascii_uppercase[index] if agrees else None
-    letter = _CHOICE.fullmatch(bare)
-    if letter and ascii_uppercase.index(letter[1].upper()) < len(texts):
-        return letter[1].upper()
+    letter_match = _CHOICE.fullmatch(bare)
+    if letter_match and ascii_uppercase.index(letter_match[1].upper()) < len(texts):
+        return letter_match[1].upper()
     return None
 
 

@@ -84,12 +84,12 @@ def evaluation_report(
     for name in names:
         if name != base and scored.scores[name] and scored.scores[base]:
             rows[name]["difference"] = _difference_row(base, _paired(scored, name, base))
-    compared = _comparisons(rows, base)
-    asked = {arm.name for arm in evaluation.arms if arm.is_debate or arm.kind in ASKED}
-    first = [sentence for name, sentence in compared.items() if name in asked] or [*compared.values()]
-    report["headline"] = [*first, *_preference_headlines(report["preferences"])]
+    sentences = _comparisons(rows, base)
+    headline_arms = {arm.name for arm in evaluation.arms if arm.is_debate or arm.kind in ASKED}
+    headlines = [text for name, text in sentences.items() if name in headline_arms] or [*sentences.values()]
+    report["headline"] = [*headlines, *_preference_headlines(report["preferences"])]
     report["findings"] = [
-        *(sentence for sentence in compared.values() if sentence not in first),
+        *(sentence for sentence in sentences.values() if sentence not in headlines),
         *_discussion_findings(scored, rows),
         *_difficulty_findings(report, base),
     ]
@@ -102,9 +102,12 @@ def item_rows(
 ) -> list[JsonObject]:
     """Return every evaluation item with all configurations' answers and scores."""
     scored = ScoredEvaluation(evaluation, outcomes)
-    scores = {each.outcome.key: each for of in scored.scores.values() for each in of}
+    scores = {each.outcome.key: each for arm_scores in scored.scores.values() for each in arm_scores}
     answers: dict[str, list[JsonObject]] = defaultdict(list)
-    for outcome in (*(each for of in scored.outcomes.values() for each in of), *scored.meetings):
+    for outcome in (
+        *(each for arm_outcomes in scored.outcomes.values() for each in arm_outcomes),
+        *scored.meetings,
+    ):
         score = scores.get(outcome.key)
         answers[outcome.item].append(
             {
@@ -139,9 +142,9 @@ def _baseline(scored: ScoredEvaluation) -> str:
     A vote with the same budget as a debate is preferred.
     """
     arms = scored.evaluation.arms
-    answered = [arm.name for arm in arms if scored.scores[arm.name]] or [arm.name for arm in arms]
+    names = [arm.name for arm in arms if scored.scores[arm.name]] or [arm.name for arm in arms]
     votes = [arm.name for arm in arms if arm.kind == "vote"]
-    return next((name for name in (*BASELINES, *votes, "single") if name in answered), answered[0])
+    return next((name for name in (*BASELINES, *votes, "single") if name in names), names[0])
 
 
 def _arm_row(scored: ScoredEvaluation, name: str) -> JsonObject:
@@ -191,13 +194,13 @@ def _interval(scored: ScoredEvaluation, name: str) -> statistics.Interval:
 
 
 def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
-    stated = [(score.outcome.confidence, score.value) for score in scores]
-    known = [(confidence / 100, value) for confidence, value in stated if confidence is not None]
-    confidences, values = [c for c, _ in known], [v for _, v in known]
+    pairs = [(score.outcome.confidence, score.value) for score in scores]
+    stated_pairs = [(confidence / 100, value) for confidence, value in pairs if confidence is not None]
+    confidences, values = [c for c, _ in stated_pairs], [v for _, v in stated_pairs]
     return {
         "brier": statistics.brier_score(confidences, values),
         "ece": statistics.calibration_error(confidences, values),
-        "stated": len(known),
+        "stated": len(stated_pairs),
     }
 
 
@@ -207,8 +210,10 @@ def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
     The setting `calibration` uses these pairs.
     """
     rows = []
-    for model, found in scored.stated_confidences().items():
-        bins = statistics.calibration_bins([stated for stated, _ in found], [right for _, right in found])
+    for model, confidences in scored.stated_confidences().items():
+        bins = statistics.calibration_bins(
+            [confidence for confidence, _ in confidences], [right for _, right in confidences]
+        )
         pairs = [[round(each.stated, 3), round(each.measured, 1)] for each in bins]
         rows.append({"model": model, "pairs": pairs, "answers": [each.answers for each in bins]})
     return rows
@@ -219,22 +224,22 @@ def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> J
 
     They include the judge's agreement with human preferences.
     """
-    both = [score for score in scores if len(score.by_order) == 2]
-    chosen = [score.outcome.winners for score in both]
-    people = [scored.items[score.outcome.item].better for score in both]  # type: ignore[union-attr]  # pairs
-    first, second = [each[0] for each in chosen], [each[1] for each in chosen]
-    agreeing = sum(one == other for one, other in chosen)
+    both_order_scores = [score for score in scores if len(score.by_order) == 2]
+    winners = [score.outcome.winners for score in both_order_scores]
+    human_choices = [scored.items[score.outcome.item].better for score in both_order_scores]  # type: ignore[union-attr]  # pairs
+    first, second = [each[0] for each in winners], [each[1] for each in winners]
+    agreements = sum(one == other for one, other in winners)
     return {
         "accuracy_by_order": [
-            fmean(score.by_order[at] for score in scores if len(score.by_order) > at)
-            for at in range(max(len(score.by_order) for score in scores))
+            fmean(score.by_order[order] for score in scores if len(score.by_order) > order)
+            for order in range(max(len(score.by_order) for score in scores))
         ],
-        "both_orders": len(both),
-        "correct_in_both": sum(score.value == 1 for score in both),
-        "order_agreement": agreeing / len(both) if both else None,
-        "flips": len(both) - agreeing,
+        "both_orders": len(both_order_scores),
+        "correct_in_both": sum(score.value == 1 for score in both_order_scores),
+        "order_agreement": agreements / len(both_order_scores) if both_order_scores else None,
+        "flips": len(both_order_scores) - agreements,
         "kappa_orders": cohen_kappa(first, second),
-        "kappa_people": cohen_kappa([*first, *second], [*people, *people]),
+        "kappa_people": cohen_kappa([*first, *second], [*human_choices, *human_choices]),
     }
 
 
@@ -245,40 +250,46 @@ def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
     for score in scores:
         outcome = score.outcome
         for judge, winners in outcome.judges.items():
-            judges[judge] |= {(outcome.item, outcome.seed, at): each for at, each in enumerate(winners)}
+            judges[judge] |= {
+                (outcome.item, outcome.seed, order): winner for order, winner in enumerate(winners)
+            }
         answers = outcome.winners if score.by_order else [score.answer] if score.answer is not None else []
-        for at, answer in enumerate(answers):
-            seeds[outcome.item, at][outcome.seed] = answer
+        for order, answer in enumerate(answers):
+            seeds[outcome.item, order][outcome.seed] = answer
     figures: JsonObject = {}
     if len(judges) > 1:
-        units = sorted({unit for given in judges.values() for unit in given})
-        ratings = {judge: [given.get(unit) for unit in units] for judge, given in judges.items()}
+        units = sorted({unit for choices in judges.values() for unit in choices})
+        ratings = {judge: [choices.get(unit) for unit in units] for judge, choices in judges.items()}
         figures["alpha_judges"] = krippendorff_alpha(zip(*ratings.values(), strict=True))
         figures["kappa_judges"] = pairwise_kappa(ratings)
-    if any(len(given) > 1 for given in seeds.values()):
-        figures["alpha_seeds"] = krippendorff_alpha([*given.values()] for given in seeds.values())
+    if any(len(answers_by_seed) > 1 for answers_by_seed in seeds.values()):
+        figures["alpha_seeds"] = krippendorff_alpha(
+            [*answers_by_seed.values()] for answers_by_seed in seeds.values()
+        )
     return figures
 
 
 def _paired(scored: ScoredEvaluation, first: str, second: str) -> statistics.PairedDifference:
-    one, other = scored.by_item(first), scored.by_item(second)
-    shared = [item for item in one if item in other]
-    return statistics.paired_difference([one[item] for item in shared], [other[item] for item in shared])
+    first_scores, second_scores = scored.by_item(first), scored.by_item(second)
+    shared_items = [item for item in first_scores if item in second_scores]
+    return statistics.paired_difference(
+        [first_scores[item] for item in shared_items], [second_scores[item] for item in shared_items]
+    )
 
 
-def _difference_row(base: str, found: statistics.PairedDifference) -> JsonObject:
+def _difference_row(base: str, difference: statistics.PairedDifference) -> JsonObject:
     return {
         "to": base,
-        "items": found.items,
-        "points": 100 * found.difference,
-        "low": 100 * found.interval.low,
-        "high": 100 * found.interval.high,
-        "p_value": found.p_value,
-        "test": found.test,
-        "interval": found.interval.method,
-        "better": found.wins,
-        "worse": found.losses,
-        "shown": found.shown,
+        "items": difference.items,
+        "points": 100 * difference.difference,
+        "low": 100 * difference.interval.low,
+        "high": 100 * difference.interval.high,
+        "p_value": difference.p_value,
+        "test": difference.test,
+        "interval": difference.interval.method,
+        "better": difference.wins,
+        "worse": difference.losses,
+        "shown": difference.shown,
     }
 
 
@@ -324,12 +335,12 @@ def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
     rows = []
     for level in ("all agree", "majority", "no majority"):
         keys = {key for key, each in levels.items() if each == level}
-        arms = {}
+        accuracies = {}
         for arm, scores in scored.scores.items():
             values = [each.value for each in scores if (each.outcome.item, each.outcome.seed) in keys]
-            arms[arm] = fmean(values) if values else None
+            accuracies[arm] = fmean(values) if values else None
         if keys:
-            rows.append({"agreement": level, "answers": len(keys), "accuracy": arms})
+            rows.append({"agreement": level, "answers": len(keys), "accuracy": accuracies})
     return {"arm": source, "levels": rows}
 
 
@@ -343,8 +354,8 @@ def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[Json
     rows = []
     for (first, second), by_item in by_pair.items():
         values = [fmean(each) for each in by_item.values()]
-        found = statistics.paired_difference(values, [1 - value for value in values])
-        interval = found.interval
+        difference = statistics.paired_difference(values, [1 - value for value in values])
+        interval = difference.interval
         rows.append(
             {
                 "first": first,
@@ -353,9 +364,9 @@ def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[Json
                 "share": fmean(values),
                 "low": (1 + interval.low) / 2,
                 "high": (1 + interval.high) / 2,
-                "p_value": found.p_value,
-                "test": found.test,
-                "shown": found.shown,
+                "p_value": difference.p_value,
+                "test": difference.test,
+                "shown": difference.shown,
             }
         )
     return rows
@@ -363,7 +374,7 @@ def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[Json
 
 def _add_ratings(rows: dict[str, JsonObject], meetings: dict[str, list[tuple[str, str, float]]]) -> None:
     for name, rating in statistics.ratings(list(rows), meetings).items():
-        met = [
+        scores = [
             (score if first == name else 1 - score)
             for comparisons in meetings.values()
             for first, second, score in comparisons
@@ -373,8 +384,8 @@ def _add_ratings(rows: dict[str, JsonObject], meetings: dict[str, list[tuple[str
             "rating": rating.rating,
             "rating_low": rating.low,
             "rating_high": rating.high,
-            "met": len(met),
-            "won": sum(met),
+            "met": len(scores),
+            "won": sum(scores),
         }
 
 
@@ -396,32 +407,37 @@ def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
     """Return a sentence about each configuration's difference from the baseline, keyed by name."""
     sentences = {}
     for name, row in rows.items():
-        if not (found := row["difference"]):
+        if not (difference := row["difference"]):
             continue
-        points, shown = found["points"], found["shown"]
-        bounds = f"95 % {_signed(found['low'])} to {_signed(found['high'])}"
+        points, is_shown = difference["points"], difference["shown"]
+        bounds = f"95 % {_signed(difference['low'])} to {_signed(difference['high'])}"
         times = _times(row, rows[base])
         if points > 0:
-            said = f"{name} beat {base} by {points:.1f} points ({bounds})"
-            conclusion = f"shown to be more accurate{times}" if shown else "not shown to be worth it"
+            sentence = f"{name} beat {base} by {points:.1f} points ({bounds})"
+            conclusion = f"shown to be more accurate{times}" if is_shown else "not shown to be worth it"
         elif points < 0:
-            said = f"{name} was {-points:.1f} points below {base} ({bounds})"
-            conclusion = "shown to be less accurate" if shown else "no difference is shown"
+            sentence = f"{name} was {-points:.1f} points below {base} ({bounds})"
+            conclusion = "shown to be less accurate" if is_shown else "no difference is shown"
         else:
-            said, conclusion = f"{name} and {base} were equally accurate ({bounds})", "no difference is shown"
-        sentences[name] = f"{said}: {conclusion}{_contradiction(found)}."
+            sentence, conclusion = (
+                f"{name} and {base} were equally accurate ({bounds})",
+                "no difference is shown",
+            )
+        sentences[name] = f"{sentence}: {conclusion}{_contradiction(difference)}."
     return sentences
 
 
-def _contradiction(found: JsonObject) -> str:
+def _contradiction(difference: JsonObject) -> str:
     """Return a note that the significance test and the confidence interval disagree.
 
     Return `""` if they do not.
     """
-    suggested = found["low"] > 0 or found["high"] < 0 or found["p_value"] < 1 - statistics.LEVEL
-    if found["shown"] or not suggested:
+    is_suggested = (
+        difference["low"] > 0 or difference["high"] < 0 or difference["p_value"] < 1 - statistics.LEVEL
+    )
+    if difference["shown"] or not is_suggested:
         return ""
-    return f", because the test (p {p_text(found['p_value'])}) and the interval disagree"
+    return f", because the test (p {p_text(difference['p_value'])}) and the interval disagree"
 
 
 def p_text(p_value: float) -> str:
@@ -436,17 +452,17 @@ def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) 
         row = rows[arm.name]
         if arm.kind != "debate" or "changes" not in row:
             continue
-        lost = sum(each["right_to_wrong"] for each in row["changes"])
-        gained = sum(each["wrong_to_right"] for each in row["changes"])
-        changed = row["vote_changed"]
+        losses = sum(each["right_to_wrong"] for each in row["changes"])
+        gains = sum(each["wrong_to_right"] for each in row["changes"])
+        changed_share = row["vote_changed"]
         vote = (
             ""
-            if changed is None
-            else f" It changed the vote in {100 * changed:.1f} % of {row['discussed']} debates."
+            if changed_share is None
+            else f" It changed the vote in {100 * changed_share:.1f} % of {row['discussed']} debates."
         )
         sentences.append(
-            f"The discussion in {arm.name} turned {count_noun(gained, 'wrong answer')} right and "
-            f"{count_noun(lost, 'right answer')} wrong.{vote}"
+            f"The discussion in {arm.name} turned {count_noun(gains, 'wrong answer')} right and "
+            f"{count_noun(losses, 'right answer')} wrong.{vote}"
         )
     return sentences
 
@@ -462,11 +478,13 @@ def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
     states = {"all agree": "all agree", "majority": "have a majority", "no majority": "have no majority"}
     sentences = []
     for level in difficulty["levels"]:
-        known = [(name, level["accuracy"][name]) for name in names if level["accuracy"][name] is not None]
-        shares = " and ".join(f"{name} is right in {100 * share:.1f} %" for name, share in known)
-        answered = count_noun(level["answers"], "answer")
-        where = f"Where the first answers of {difficulty['arm']} {states[level['agreement']]}"
-        sentences.append(f"{where} ({answered}), {shares}.")
+        accuracies = [
+            (name, level["accuracy"][name]) for name in names if level["accuracy"][name] is not None
+        ]
+        shares = " and ".join(f"{name} is right in {100 * share:.1f} %" for name, share in accuracies)
+        answers = count_noun(level["answers"], "answer")
+        condition = f"Where the first answers of {difficulty['arm']} {states[level['agreement']]}"
+        sentences.append(f"{condition} ({answers}), {shares}.")
     return sentences
 
 
@@ -493,10 +511,10 @@ def _preference_headlines(preferences: Sequence[JsonObject]) -> list[str]:
             first, second, share, low, high = second, first, 1 - share, 1 - high, 1 - low
         conclusion = "shown to be preferred" if row["shown"] else "no preference is shown"
         bounds = f" (95 % {100 * low:.1f} to {100 * high:.1f})" if low < high else ""
-        said = f"{first} was preferred to {second} in {100 * share:.1f} %"
+        sentence = f"{first} was preferred to {second} in {100 * share:.1f} %"
         if share == 0.5:
-            said = f"{first} and {second} were preferred equally often"
-        sentences.append(f"{said}{bounds}: {conclusion}.")
+            sentence = f"{first} and {second} were preferred equally often"
+        sentences.append(f"{sentence}{bounds}: {conclusion}.")
     return sentences
 
 
@@ -504,19 +522,19 @@ def _notes(scored: ScoredEvaluation, report: JsonObject) -> list[str]:
     notes = []
     missing = {row["arm"]: row["missing"] for row in report["arms"] if row["missing"]}
     if missing and any(scored.scores.values()):
-        listed = ", ".join(f"{arm} {number}" for arm, number in missing.items())
-        notes.append(f"Missing answers, which are not counted: {listed}. Run the evaluation again.")
-    outcomes = [each for of in scored.outcomes.values() for each in of]
+        missing_counts = ", ".join(f"{arm} {number}" for arm, number in missing.items())
+        notes.append(f"Missing answers, which are not counted: {missing_counts}. Run the evaluation again.")
+    outcomes = [each for arm_outcomes in scored.outcomes.values() for each in arm_outcomes]
     if any(each.placeholder for each in (*outcomes, *scored.meetings)):
         notes.append("The built-in offline model gave answers or verdicts: the figures mean nothing.")
-    unreadable = len(scored.unreadable())
-    if unreadable:
-        notes.append(f"{count_noun(unreadable, 'answer')} could not be read and counted as wrong.")
-    compared = sum(row["difference"] is not None for row in report["arms"]) + len(report["preferences"])
-    if compared > 1:
+    unreadable_count = len(scored.unreadable())
+    if unreadable_count:
+        notes.append(f"{count_noun(unreadable_count, 'answer')} could not be read and counted as wrong.")
+    comparisons = sum(row["difference"] is not None for row in report["arms"]) + len(report["preferences"])
+    if comparisons > 1:
         notes.append(
-            f"There are {compared} comparisons. Each has its own 95 % level, so one of 20 may seem shown by "
-            "chance."
+            f"There are {comparisons} comparisons. Each has its own 95 % level, so one of 20 may seem shown "
+            "by chance."
         )
     if scored.evaluation.seeds > 1:
         notes.append("Answers of several seeds are averaged per item, so that items are what is resampled.")
@@ -597,13 +615,13 @@ def report_tables(report: JsonObject) -> list[ReportTable]:
 
 def _tables(report: JsonObject) -> Iterator[ReportTable]:
     arms = report["arms"]
-    rated = any("rating" in row for row in arms)
-    if any(row["answers"] for row in arms) or not rated:
+    has_ratings = any("rating" in row for row in arms)
+    if any(row["answers"] for row in arms) or not has_ratings:
         yield ReportTable("", ARM_HEADING, [_arm_cells(row) for row in arms])
     differences = [_difference_cells(row["arm"], row["difference"]) for row in arms if row["difference"]]
     titles = ["arm", "points (95 %)", "better", "worse", "p", "test"]
     yield ReportTable(f"Differences to {report['baseline']}", titles, differences)
-    if rated:
+    if has_ratings:
         titles = ["arm", "rating (95 %)", "won", "met"]
         yield ReportTable("Ratings (Bradley–Terry)", titles, [_rating_cells(row) for row in arms])
     preferences = [
@@ -611,9 +629,9 @@ def _tables(report: JsonObject) -> Iterator[ReportTable]:
         for row in report["preferences"]
     ]
     yield ReportTable("Preferences", ("first", "second", "first preferred", "95 %", "p"), preferences)
-    judged = [row for row in arms if "order_agreement" in row]
+    judge_rows = [row for row in arms if "order_agreement" in row]
     titles = ["judge", "by order", "right in both", "same in both", "κ of orders", "κ with people"]
-    yield ReportTable("Judges", titles, [_judge_cells(row) for row in judged])
+    yield ReportTable("Judges", titles, [_judge_cells(row) for row in judge_rows])
     changes = [
         (row["arm"], str(each["round"]), str(each["right_to_wrong"]), str(each["wrong_to_right"]))
         for row in arms
@@ -621,12 +639,12 @@ def _tables(report: JsonObject) -> Iterator[ReportTable]:
     ]
     titles = ["arm", "round", "right → wrong", "wrong → right"]
     yield ReportTable("What discussion changed", titles, changes)
-    changed = [
+    vote_changes = [
         (row["arm"], str(row["discussed"]), _percent(row["vote_changed"]))
         for row in arms
         if row.get("vote_changed") is not None
     ]
-    yield ReportTable("", ("arm", "debates", "vote changed"), changed)
+    yield ReportTable("", ("arm", "debates", "vote changed"), vote_changes)
     if difficulty := report["difficulty"]:
         names = [row["arm"] for row in arms]
         rows = [
@@ -653,24 +671,24 @@ def _tables(report: JsonObject) -> Iterator[ReportTable]:
         for row in report["groups"]
     ]
     yield ReportTable("Groups", ("group", "arm", "items", "accuracy", "95 %"), groups)
-    stated = [
+    confidences = [
         (row["arm"], str(row["stated"]), f"{row['brier']:.3f}", f"{row['ece']:.3f}")
         for row in arms
         if row["stated"]
     ]
-    yield ReportTable("Stated confidence", ("arm", "answers", "Brier", "ECE"), stated)
+    yield ReportTable("Stated confidence", ("arm", "answers", "Brier", "ECE"), confidences)
     bins = [
-        (each["model"], f"{claimed:g}", f"{measured:g}", str(answers))
+        (each["model"], f"{confidence:g}", f"{accuracy:g}", str(answers))
         for each in report["calibration"]
-        for (claimed, measured), answers in zip(each["pairs"], each["answers"], strict=True)
+        for (confidence, accuracy), answers in zip(each["pairs"], each["answers"], strict=True)
     ]
     titles = ["model", "stated", "measured", "answers"]
     yield ReportTable("Calibration in percent, for the setting calibration", titles, bins)
-    unread = [
+    unreadable = [
         (row["item"], row["arm"], str(row["seed"]), " · ".join(row["texts"])[:120])
         for row in report["unreadable"]
     ]
-    yield ReportTable("Answers that could not be read", ("item", "arm", "seed", "text"), unread)
+    yield ReportTable("Answers that could not be read", ("item", "arm", "seed", "text"), unreadable)
 
 
 def _arm_cells(row: JsonObject) -> tuple[str, ...]:
@@ -687,9 +705,9 @@ def _arm_cells(row: JsonObject) -> tuple[str, ...]:
     )
 
 
-def _difference_cells(arm: str, found: JsonObject) -> tuple[str, ...]:
-    points = f"{found['points']:+.1f} ({found['low']:+.1f} to {found['high']:+.1f})".replace("-", "−")
-    return arm, points, str(found["better"]), str(found["worse"]), p_text(found["p_value"]), found["test"]
+def _difference_cells(arm: str, row: JsonObject) -> tuple[str, ...]:
+    points = f"{row['points']:+.1f} ({row['low']:+.1f} to {row['high']:+.1f})".replace("-", "−")
+    return arm, points, str(row["better"]), str(row["worse"]), p_text(row["p_value"]), row["test"]
 
 
 def _rating_cells(row: JsonObject) -> tuple[str, ...]:
@@ -726,9 +744,11 @@ def _range(row: JsonObject) -> str:
 
 def summary_line(report: JsonObject) -> str:
     """Return one line with the evaluation set, its size and the baseline."""
-    of = report["set"]
+    item_set = report["set"]
     seeds = f", {count_noun(report['seeds'], 'seed')}" if report["seeds"] > 1 else ""
-    return f"{of['name']}: {count_noun(of['items'], 'item')}{seeds}. Baseline: {report['baseline']}."
+    return (
+        f"{item_set['name']}: {count_noun(item_set['items'], 'item')}{seeds}. Baseline: {report['baseline']}."
+    )
 
 
 def report_markdown(report: JsonObject) -> str:
@@ -770,10 +790,10 @@ def chart(report: JsonObject) -> Markup:
     if not rows:
         return Markup()
     unit = "cost_usd" if any(row["cost_usd"] for row in rows) else "tokens"
-    spent = [row[unit] / row["answers"] for row in rows]
+    mean_costs = [row[unit] / row["answers"] for row in rows]
     curve = [(point[unit], point["accuracy"]) for point in report["vote_curve"]]
     values = [bound for row in rows for bound in (row["low"], row["high"])] + [y for _, y in curve]
-    x_ticks = _ticks(0.0, max([*spent, *(x for x, _ in curve)]) or 1.0)
+    x_ticks = _ticks(0.0, max([*mean_costs, *(x for x, _ in curve)]) or 1.0)
     y_ticks = _ticks(100 * min(values), min(100 * max(values), 100.0))
 
     def drawn(plot: Plot) -> JsonObject:
@@ -785,14 +805,14 @@ def chart(report: JsonObject) -> Markup:
             return round(plot.bottom - (plot.bottom - plot.top) * height, 1)
 
         points = []
-        for row, spent_by in zip(rows, spent, strict=True):
-            x, flip = x_of(spent_by), spent_by > x_ticks[-1] / 2
-            room = int((x if flip else plot.width - x) / CHARACTER_WIDTH) - 1
+        for row, mean_cost in zip(rows, mean_costs, strict=True):
+            x, is_flipped = x_of(mean_cost), mean_cost > x_ticks[-1] / 2
+            room = int((x if is_flipped else plot.width - x) / CHARACTER_WIDTH) - 1
             name = row["arm"] if len(row["arm"]) <= room else f"{row['arm'][: room - 1]}…"
             heights = {"y": row["accuracy"], "low": row["low"], "high": row["high"]}
             heights = {key: y_of(share) for key, share in heights.items()}
-            baseline = row["arm"] == report["baseline"]
-            points.append({"name": name, "x": x, "flip": flip, "baseline": baseline, **heights})
+            is_baseline = row["arm"] == report["baseline"]
+            points.append({"name": name, "x": x, "flip": is_flipped, "baseline": is_baseline, **heights})
         _place_labels(points)
         return {
             **asdict(plot),
@@ -827,12 +847,12 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _place_labels(points: Sequence[JsonObject]) -> None:
     """Move the labels of chart points vertically so that the labels do not overlap."""
-    placed: list[JsonObject] = []
+    placed_points: list[JsonObject] = []
     for point in sorted(points, key=lambda each: (each["y"], each["x"])):
-        near = [
+        neighbour_ys = [
             each["text_y"]
-            for each in placed
+            for each in placed_points
             if each["flip"] == point["flip"] and abs(each["x"] - point["x"]) < LABEL_WIDTH
         ]
-        point["text_y"] = max([point["y"] - 6, *(y + LABEL_HEIGHT for y in near)])
-        placed.append(point)
+        point["text_y"] = max([point["y"] - 6, *(y + LABEL_HEIGHT for y in neighbour_ys)])
+        placed_points.append(point)

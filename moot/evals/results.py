@@ -49,8 +49,8 @@ class EvaluationRecord:
                 f"{advice}"
             )
         for arm in later.arms:
-            known = next((each for each in self.arms if each.name == arm.name), arm)
-            if known.fingerprint != arm.fingerprint:
+            earlier_arm = next((each for each in self.arms if each.name == arm.name), arm)
+            if earlier_arm.fingerprint != arm.fingerprint:
                 raise InputError(
                     f"the configuration for --arm {arm.name!r} has changed since {self.name!r} was started: "
                     f"{advice}"
@@ -142,10 +142,10 @@ class Evaluations:
         Raises:
             DebateNotFound: There is no evaluation with this name.
         """
-        if (found := self.get(name)) is None:
-            known = ", ".join(each.name for each in self.all()) or "none yet"
-            raise DebateNotFound(f"there is no evaluation {name!r}: the database contains {known}")
-        return found
+        if (record := self.get(name)) is None:
+            known_names = ", ".join(each.name for each in self.all()) or "none yet"
+            raise DebateNotFound(f"there is no evaluation {name!r}: the database contains {known_names}")
+        return record
 
     def get(self, name: str) -> EvaluationRecord | None:
         """Return the record of the evaluation with the given name, or `None` if there is none."""
@@ -179,8 +179,8 @@ class Evaluations:
     def outcomes(self, name: str) -> dict[tuple[str, str, int], Outcome]:
         """Return all outcomes of an evaluation, keyed by item, configuration and seed."""
         with reading("an answer of the evaluation", "restore a backup"):
-            found = [_outcome_from_json(json.loads(text)) for text in self._outcomes.texts(name)]
-        return {each.key: each for each in found}
+            outcomes = [_outcome_from_json(json.loads(text)) for text in self._outcomes.texts(name)]
+        return {each.key: each for each in outcomes}
 
     def put(self, name: str, outcomes: Iterable[Outcome]) -> None:
         """Store outcomes of an evaluation, replacing existing outcomes with the same keys."""
@@ -235,8 +235,8 @@ def _to_json(evaluation: EvaluationRecord) -> JsonObject:
 
 
 def _from_json(data: JsonObject) -> EvaluationRecord:
-    of = data["set"]
-    items = ItemSet.from_json(of["name"], of["kind"], of["items"])
+    item_set = data["set"]
+    items = ItemSet.from_json(item_set["name"], item_set["kind"], item_set["items"])
     arms = tuple(Arm.from_json(row) for row in data["arms"])
     return EvaluationRecord(data["name"], items, arms, data["seeds"], data["created_at"], data["judge"])
 
@@ -295,7 +295,7 @@ class ScoredEvaluation:
         self.items = {item.id: item for item in evaluation.items.items}
         self.outcomes: dict[str, list[Outcome]] = {arm.name: [] for arm in evaluation.arms}
         """Outcomes by arm, in the order of the items and seeds."""
-        pairs = {f"{one}{VERSUS}{other}" for one, other in permutations(self.outcomes, 2)}
+        pairs = {f"{first}{VERSUS}{second}" for first, second in permutations(self.outcomes, 2)}
         self.meetings = [
             each for each in outcomes.values() if each.arm in pairs and each.seed <= evaluation.seeds
         ]
@@ -307,8 +307,8 @@ class ScoredEvaluation:
                     if outcome is not None:
                         self.outcomes[arm.name].append(outcome)
         self.scores = {
-            arm: [score for each in of if (score := self._score(each)) is not None]
-            for arm, of in self.outcomes.items()
+            arm: [score for each in arm_outcomes if (score := self._score(each)) is not None]
+            for arm, arm_outcomes in self.outcomes.items()
         }
         """Scores by arm. Outcomes that cannot be scored, because a grade is missing, are left out."""
 
@@ -332,7 +332,7 @@ class ScoredEvaluation:
         values: dict[str, list[float]] = defaultdict(list)
         for score in self.scores[arm]:
             values[score.outcome.item].append(score.value)
-        return {item: fmean(given) for item, given in values.items()}
+        return {item: fmean(scores) for item, scores in values.items()}
 
     def missing(self, arm: str) -> int:
         """Return how many of a configuration's results are missing or have no grade."""
@@ -352,31 +352,31 @@ class ScoredEvaluation:
 
         Return `None` if no debater answered twice.
         """
-        talked = [each for each in self.outcomes[arm] if len(each.rounds) > 1]
-        graded = [each for each in talked if self._gold(each.item) is not None]
-        if not graded:
+        discussed_outcomes = [each for each in self.outcomes[arm] if len(each.rounds) > 1]
+        graded_outcomes = [each for each in discussed_outcomes if self._gold(each.item) is not None]
+        if not graded_outcomes:
             return None
-        changed, counted = 0, 0
+        vote_changes, comparisons = 0, 0
         totals: dict[int, list[int]] = {}
-        for outcome in graded:
+        for outcome in graded_outcomes:
             item, gold = self._question(outcome.item), self._gold(outcome.item)
-            held = {who: read_answer(text, item) for who, text in outcome.rounds[0].items()}
+            answers = {debater: read_answer(text, item) for debater, text in outcome.rounds[0].items()}
             for number, texts in enumerate(outcome.rounds[1:], start=1):
                 total = totals.setdefault(number, [0, 0, 0])
-                for who, text in texts.items():
-                    before, after = held.get(who), read_answer(text, item)
-                    if before is not None and after is not None:
-                        total[0] += before == gold != after
-                        total[1] += before != gold == after
+                for debater, text in texts.items():
+                    answer_before, answer_after = answers.get(debater), read_answer(text, item)
+                    if answer_before is not None and answer_after is not None:
+                        total[0] += answer_before == gold != answer_after
+                        total[1] += answer_before != gold == answer_after
                         total[2] += 1
-                    held[who] = after if after is not None else before
-            last = {who: texts[who] for texts in outcome.rounds for who in texts}
-            votes = [majority(list(texts.values()), item).answer for texts in (outcome.rounds[0], last)]
+                    answers[debater] = answer_after if answer_after is not None else answer_before
+            last_texts = {debater: texts[debater] for texts in outcome.rounds for debater in texts}
+            votes = [majority(list(texts.values()), item).answer for texts in (outcome.rounds[0], last_texts)]
             if None not in votes:
-                counted += 1
-                changed += votes[0] != votes[1]
+                comparisons += 1
+                vote_changes += votes[0] != votes[1]
         changes = [RoundChange(number, *total) for number, total in sorted(totals.items())]
-        return Discussion(changes, changed / counted if counted else None, counted)
+        return Discussion(changes, vote_changes / comparisons if comparisons else None, comparisons)
 
     def agreement(self) -> tuple[str, dict[tuple[str, int], str]]:
         """Return a configuration's name and, for each item, the agreement of its debaters' first answers.
@@ -396,13 +396,13 @@ class ScoredEvaluation:
 
     def stated_confidences(self) -> dict[str, list[tuple[float, bool]]]:
         """Return each model's stated confidences in percent, and whether each answer was correct."""
-        found: dict[str, list[tuple[float, bool]]] = defaultdict(list)
-        for outcome in (each for of in self.outcomes.values() for each in of):
+        confidences: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        for outcome in (each for arm_outcomes in self.outcomes.values() for each in arm_outcomes):
             gold = self._gold(outcome.item)
             for each in outcome.stated if gold is not None else ():
-                right = read_answer(each["answer"], self._question(outcome.item)) == gold
-                found[each["model"]].append((each["confidence"], right))
-        return dict(sorted(found.items()))
+                is_right = read_answer(each["answer"], self._question(outcome.item)) == gold
+                confidences[each["model"]].append((each["confidence"], is_right))
+        return dict(sorted(confidences.items()))
 
     def vote_curve(self) -> list[tuple[int, float, float, float]]:
         """Return points of a curve that shows a vote's accuracy against its number of answers.
@@ -433,13 +433,13 @@ class ScoredEvaluation:
         return points
 
     def _question(self, item: str) -> QuestionItem:
-        found = self.items[item]
-        assert isinstance(found, QuestionItem)  # noqa: S101  # only questions have answers
-        return found
+        question = self.items[item]
+        assert isinstance(question, QuestionItem)  # noqa: S101  # only questions have answers
+        return question
 
     def _gold(self, item: str) -> str | None:
-        found = self.items[item]
-        return gold_answer(found) if isinstance(found, QuestionItem) else None
+        evaluation_item = self.items[item]
+        return gold_answer(evaluation_item) if isinstance(evaluation_item, QuestionItem) else None
 
 
 def _level(first: Majority) -> str:
@@ -493,11 +493,11 @@ def meeting_scores(meetings: Sequence[Outcome]) -> dict[str, list[tuple[str, str
 
     Each entry holds the names of two configurations and the mean score of the first.
     """
-    found: dict[str, list[tuple[str, str, float]]] = defaultdict(list)
-    for each in meetings:
-        if not each.winners:
+    scores: dict[str, list[tuple[str, str, float]]] = defaultdict(list)
+    for meeting in meetings:
+        if not meeting.winners:
             continue
-        first, _, second = each.arm.partition(VERSUS)
-        score = fmean(0.5 if winner == TIE else float(winner == first) for winner in each.winners)
-        found[each.item].append((first, second, score))
-    return dict(found)
+        first, _, second = meeting.arm.partition(VERSUS)
+        score = fmean(0.5 if winner == TIE else float(winner == first) for winner in meeting.winners)
+        scores[meeting.item].append((first, second, score))
+    return dict(scores)

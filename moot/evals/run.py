@@ -109,15 +109,17 @@ class EvaluationRun:
         """
         environment = self.debates.environment
         configs = [arm.config for arm in self.evaluation.arms if arm.config]
-        speakers = {model for config in configs for model in map(config.model_of, config.debaters)}
+        debater_models = {model for config in configs for model in map(config.model_of, config.debaters)}
         configs += [self._judge_config()] if self._needs_judge() else []
         for config in configs:
             check_config(Permissions.of_operator(config), environment)
-            given = config.protocol == "pairwise"  # its debaters are texts that were given
-            check_judges(config, speakers if given else map(config.model_of, config.debaters), environment)
+            is_pairwise = config.protocol == "pairwise"  # its debaters are texts that were given
+            check_judges(
+                config, debater_models if is_pairwise else map(config.model_of, config.debaters), environment
+            )
             models = environment.models_of(Permissions.of_operator(config))
-            priced = budget.max_cost is not None or any(a.match == "cost" for a in self.evaluation.arms)
-            if priced and (unpriced := models.names_without_price(config.model_names())):
+            needs_prices = budget.max_cost is not None or any(a.match == "cost" for a in self.evaluation.arms)
+            if needs_prices and (unpriced := models.names_without_price(config.model_names())):
                 raise ConfigError(
                     "vote@cost and cost limits need prices: set input_usd_per_million and "
                     f"output_usd_per_million under `models` for {', '.join(map(repr, unpriced))}"
@@ -157,12 +159,12 @@ class EvaluationRun:
         budgets.add(self._budget, [thread_id_of(task.id) for task in tasks])
 
         def create(task: Task) -> str:
-            reached = budgets.get(self._budget).reached
-            self.result.errors[task.key] = reached or QUEUED
-            return "" if reached else create_planned_debate(self.debates, task).id
+            reason = budgets.get(self._budget).reached
+            self.result.errors[task.key] = reason or QUEUED
+            return "" if reason else create_planned_debate(self.debates, task).id
 
         with ThreadPoolExecutor(workers) as pool:
-            self.result.queued = queue.add([created for created in pool.map(create, tasks) if created])
+            self.result.queued = queue.add([debate_id for debate_id in pool.map(create, tasks) if debate_id])
         self.result.budget = budgets.get(self._budget)
         return self.result
 
@@ -175,9 +177,9 @@ class EvaluationRun:
     def _set_budget(self, budget: SharedBudget) -> None:
         """Store the budget limits and the usage so far."""
         records = self.debates.records
-        known, journalled = records.budgets.get(self._budget), self._journalled()
-        tokens = max(known.tokens, tokens_of(journalled))
-        cost = max(known.cost, journalled.get("cost_usd", 0.0))
+        stored_budget, journal_usage = records.budgets.get(self._budget), self._journalled()
+        tokens = max(stored_budget.tokens, tokens_of(journal_usage))
+        cost = max(stored_budget.cost, journal_usage.get("cost_usd", 0.0))
         records.budgets.set(self._budget, replace(budget, tokens=tokens, cost=cost))
 
     def _journalled(self) -> dict[str, float]:
@@ -195,8 +197,8 @@ class EvaluationRun:
         def refuse() -> str:
             return budgets.get(self._budget).reached
 
-        ended = run_many(self.debates, tasks, workers, refuse)
-        for done, (task, error) in enumerate(ended, start=1):
+        ended_tasks = run_many(self.debates, tasks, workers, refuse)
+        for done, (task, error) in enumerate(ended_tasks, start=1):
             if not error:
                 error = self._collect(task)
             if error:
@@ -223,22 +225,22 @@ class EvaluationRun:
 
     def _first_tasks(self) -> list[Task]:
         """Return the unfinished tasks that do not depend on other tasks."""
-        places = [
+        item_seeds = [
             (item, seed)
             for seed in range(1, self.evaluation.seeds + 1)
             for item in self.evaluation.items.items
         ]
         if self.evaluation.items.kind == "topic":
             return [
-                self._meeting_task(item, each, seed)
-                for item, seed in places
-                for each in meetings(self.evaluation.arms)
-                if (item.id, each.name, seed) not in self.outcomes
+                self._meeting_task(item, meeting, seed)
+                for item, seed in item_seeds
+                for meeting in meetings(self.evaluation.arms)
+                if (item.id, meeting.name, seed) not in self.outcomes
             ]
         arms = [(arm, arm.config) for arm in self.evaluation.arms if arm.config and not arm.match]
         return [
             self._task(item, arm, config, seed)
-            for item, seed in places
+            for item, seed in item_seeds
             for arm, config in arms
             if (item.id, arm.name, seed) not in self.outcomes
         ]
@@ -332,8 +334,8 @@ class EvaluationRun:
         if None in outcomes:
             return None
         amounts = [each.cost_usd if match == "cost" else each.tokens for each in outcomes if each]
-        *spent, one = amounts
-        return max(1, min(MAX_ANSWERS, int(max(spent) / one))) if one else 1
+        *debate_amounts, single_amount = amounts
+        return max(1, min(MAX_ANSWERS, int(max(debate_amounts) / single_amount))) if single_amount else 1
 
     # Free answers
 
@@ -353,17 +355,19 @@ class EvaluationRun:
             if not isinstance(item, eval_items.QuestionItem) or item.graded_by != "comparison":
                 continue
             for seed in range(1, self.evaluation.seeds + 1):
-                for one, other in combinations(self.evaluation.arms, 2):
-                    texts = [self._text(item, arm, seed) for arm in (one, other)]
-                    name = f"{one.name}{VERSUS}{other.name}"
+                for first, second in combinations(self.evaluation.arms, 2):
+                    texts = [self._text(item, arm, seed) for arm in (first, second)]
+                    name = f"{first.name}{VERSUS}{second.name}"
                     if all(texts) and (item.id, name, seed) not in self.outcomes:
-                        said = [
+                        transcript = [
                             {"speaker": side, "content": text or ""}
                             for side, text in zip(SIDES, texts, strict=True)
                         ]
                         config = self._judge_config().to_json()
-                        sides = dict(zip(SIDES, (one.name, other.name), strict=True))
-                        tasks.append(self._planned(item, name, seed, item.question, config, (), said, sides))
+                        sides = dict(zip(SIDES, (first.name, second.name), strict=True))
+                        tasks.append(
+                            self._planned(item, name, seed, item.question, config, (), transcript, sides)
+                        )
         return tasks
 
     def _text(self, item: eval_items.QuestionItem, arm: Arm, seed: int) -> str:
@@ -375,17 +379,17 @@ class EvaluationRun:
 
     def _grade(self, workers: int) -> None:
         """Grade free-form answers against their references, and store the grades."""
-        graded = {
+        reference_items = {
             item.id: item
             for item in self.evaluation.items.items
             if isinstance(item, eval_items.QuestionItem) and item.graded_by == "reference"
         }
-        waiting = [
+        ungraded_outcomes = [
             each
             for each in self.outcomes.values()
-            if each.item in graded and each.grade is None and each.texts
+            if each.item in reference_items and each.grade is None and each.texts
         ]
-        if not waiting:
+        if not ungraded_outcomes:
             return
         config, slots = self._judge_config(), asyncio.Semaphore(workers)
         permissions, environment = Permissions.of_operator(config), self.debates.environment
@@ -396,14 +400,14 @@ class EvaluationRun:
                 self.debates.records, outcome.debate, step=0, node=GRADING, resumed=True
             )
             async with slots:
-                flow = eval_items.grade_answer(graded[outcome.item], outcome.texts[0], config, count)
+                flow = eval_items.grade_answer(reference_items[outcome.item], outcome.texts[0], config, count)
                 try:
                     score, _ = await run_to_end(flow, environment, permissions, position)
                 except MootError as error:
                     return outcome, str(error)
             return replace(outcome, grade=score), ""
 
-        for outcome, error in iterate_from_sync(lambda: _as_completed(waiting, grade), BATCH_LOOP):
+        for outcome, error in iterate_from_sync(lambda: _as_completed(ungraded_outcomes, grade), BATCH_LOOP):
             if error:
                 self.result.errors[outcome.key] = f"not graded: {error}"
                 continue
@@ -414,8 +418,8 @@ class EvaluationRun:
 def _vote_of(arm: Arm, answers: int) -> DebateConfig:
     """Return a vote's configuration with its number of answers set to `answers`."""
     assert arm.config  # noqa: S101  # a vote has a configuration
-    many = {"vote.answers": answers} if answers > 1 else {"protocol": "single"}
-    data = with_settings(arm.config.to_json(), many)
+    settings = {"vote.answers": answers} if answers > 1 else {"protocol": "single"}
+    data = with_settings(arm.config.to_json(), settings)
     if answers == 1:
         data.pop("vote", None)
         data.pop("debaters", None)
@@ -438,8 +442,8 @@ def _answer_settings(item: eval_items.QuestionItem, config: DebateConfig) -> dic
     Built-in votes need no judge, because the evaluation counts the answers itself.
     """
     if config.protocol == "vote":
-        free = item.form == "free"  # free texts are never equal
-        return {"decide": "judge"} if free else {"judge.enabled": False}
+        is_free = item.form == "free"  # free texts are never equal
+        return {"decide": "judge"} if is_free else {"judge.enabled": False}
     if item.form == "free":
         return {}
     if item.form == "choice":
@@ -455,31 +459,31 @@ R = TypeVar("R")
 async def _as_completed(
     items: Sequence[T], work: Callable[[T], Coroutine[object, None, R]]
 ) -> AsyncIterator[R]:
-    running = [asyncio.create_task(work(each)) for each in items]
+    tasks = [asyncio.create_task(work(each)) for each in items]
     try:
-        for ended in asyncio.as_completed(running):
-            yield await ended
+        for task in asyncio.as_completed(tasks):
+            yield await task
     finally:
-        await cancel_all(running)
+        await cancel_all(tasks)
 
 
 def outcome_of(debate: Debate, task: Task) -> Outcome:
     """Return the outcome of a task, read from its finished debate."""
     document = debate.document()
     usage, verdict = document["usage"], document["verdict"] or {}
-    argued = [entry for entry in document["transcript"] if traits_of(entry).argues and entry["model"]]
+    messages = [entry for entry in document["transcript"] if traits_of(entry).argues and entry["model"]]
     outcome = Outcome(
         item=task.item.id,
         arm=task.arm,
         seed=task.seed,
         debate=debate.id,
         confidence=verdict.get("confidence") if verdict.get("status") == "ok" else None,
-        stated=_stated_confidences(debate.state().values.get("final_answers") or [], argued),
+        stated=_stated_confidences(debate.state().values.get("final_answers") or [], messages),
         tokens=tokens_of(usage),
         calls=usage["calls"],
         cost_usd=usage["cost_usd"],
         seconds=usage["elapsed_s"],
-        placeholder=bool(verdict.get("placeholder")) or any(is_built_in(e["model"]) for e in argued),
+        placeholder=bool(verdict.get("placeholder")) or any(is_built_in(e["model"]) for e in messages),
     )
     if isinstance(task.item, eval_items.TopicItem):
         decision: PanelVerdict | None = document["verdict"]
@@ -492,13 +496,13 @@ def outcome_of(debate: Debate, task: Task) -> Outcome:
         by_judge = _winners_by_judge(document["verdicts"], verdict, names)
         return replace(outcome, winners=_most_frequent(by_judge.values()), judges=by_judge)
     if task.config.protocol == "vote" and task.config.decide != "judge":
-        texts = tuple(eval_items.answer_part(entry["content"]) for entry in argued)
+        texts = tuple(eval_items.answer_part(entry["content"]) for entry in messages)
         return replace(outcome, texts=texts, answers=len(texts))
     return replace(
         outcome,
         texts=(_answer_text(document, task.item),),
-        rounds=_rounds(argued),
-        first_usage=_first_usage(argued),
+        rounds=_rounds(messages),
+        first_usage=_first_usage(messages),
     )
 
 
@@ -511,9 +515,9 @@ def _answer_text(document: JsonMapping, item: eval_items.Item) -> str:
     result, verdict = document["final_answer"], document["verdict"] or {}
     if isinstance(item, eval_items.QuestionItem) and item.form == "free":
         return str(result)
-    decided = verdict.get("status") == "ok" and not verdict.get("placeholder") and verdict.get("decision")
-    if decided and ("options" in verdict or not eval_items.has_answer_line(result)):
-        return eval_items.answer_part(str(decided))
+    decision = verdict.get("status") == "ok" and not verdict.get("placeholder") and verdict.get("decision")
+    if decision and ("options" in verdict or not eval_items.has_answer_line(result)):
+        return eval_items.answer_part(str(decision))
     return eval_items.answer_part(result)
 
 
@@ -532,51 +536,59 @@ def _winners_by_judge(
 
 def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """Return the winner chosen most often in each presentation order, or `tie` for a draw."""
-    found = []
+    winners = []
     for ballots in zip(*by_judge, strict=False):
-        (leader, votes), *others = Counter(ballots).most_common()
-        found.append(TIE if others and others[0][1] == votes else leader)
-    return tuple(found)
+        (leader, votes), *runners_up = Counter(ballots).most_common()
+        winners.append(TIE if runners_up and runners_up[0][1] == votes else leader)
+    return tuple(winners)
 
 
-def _rounds(argued: Sequence[Entry]) -> tuple[dict[str, str], ...]:
+def _rounds(messages: Sequence[Entry]) -> tuple[dict[str, str], ...]:
     """Return the debaters' answers, grouped by round.
 
     The first group holds the answers from the debaters' first messages.
 
     Critiques and messages in crux rooms are left out, because they give no answer to the question.
     """
-    said = [entry for entry in argued if entry["kind"] != "critique" and not entry["room"]]
-    first: dict[str, Entry] = {}
-    later: dict[int, dict[str, str]] = {}
-    for entry in said:
-        if first.setdefault(entry["speaker"], entry) is not entry:
-            later.setdefault(entry["round"], {})[entry["speaker"]] = eval_items.answer_part(entry["content"])
-    opening = {who: eval_items.answer_part(entry["content"]) for who, entry in first.items()}
-    return (opening, *(later[number] for number in sorted(later))) if len(first) > 1 else ()
+    answers = [entry for entry in messages if entry["kind"] != "critique" and not entry["room"]]
+    first_entries: dict[str, Entry] = {}
+    later_rounds: dict[int, dict[str, str]] = {}
+    for entry in answers:
+        if first_entries.setdefault(entry["speaker"], entry) is not entry:
+            later_rounds.setdefault(entry["round"], {})[entry["speaker"]] = eval_items.answer_part(
+                entry["content"]
+            )
+    first_round = {
+        debater: eval_items.answer_part(entry["content"]) for debater, entry in first_entries.items()
+    }
+    return (
+        (first_round, *(later_rounds[number] for number in sorted(later_rounds)))
+        if len(first_entries) > 1
+        else ()
+    )
 
 
 def _stated_confidences(
-    final_answers: Sequence[FinalAnswer], argued: Sequence[Entry]
+    final_answers: Sequence[FinalAnswer], messages: Sequence[Entry]
 ) -> tuple[StatedConfidence, ...]:
     """Return debaters' answers and stated confidences, preferably from their final answers."""
     if final_answers:
-        found = [(each["model"], f"Answer: {each['answer']}", each["confidence"]) for each in final_answers]
+        rows = [(each["model"], f"Answer: {each['answer']}", each["confidence"]) for each in final_answers]
     else:
-        said = [(each, parse_confidence(each["content"])) for each in argued]
-        found = [
-            (each["model"], eval_items.answer_part(each["content"]), confidence) for each, confidence in said
+        pairs = [(each, parse_confidence(each["content"])) for each in messages]
+        rows = [
+            (each["model"], eval_items.answer_part(each["content"]), confidence) for each, confidence in pairs
         ]
     return tuple(
         StatedConfidence(model=model, answer=answer, confidence=confidence)
-        for model, answer, confidence in found
+        for model, answer, confidence in rows
         if confidence is not None and model and not is_built_in(model)
     )
 
 
-def _first_usage(argued: Sequence[Entry]) -> dict[str, float]:
-    first: dict[str, Entry] = {}
-    for entry in argued:
-        first.setdefault(entry["speaker"], entry)
-    usage = [{"calls": 1, **entry["usage"]} for entry in first.values()]
+def _first_usage(messages: Sequence[Entry]) -> dict[str, float]:
+    first_entries: dict[str, Entry] = {}
+    for entry in messages:
+        first_entries.setdefault(entry["speaker"], entry)
+    usage = [{"calls": 1, **entry["usage"]} for entry in first_entries.values()]
     return add_totals({}, usage)

@@ -67,7 +67,8 @@ def _evaluator_row(evaluation: Evaluation) -> JsonObject:
         "error": verdict["error"] if verdict["status"] == "failed" else "",
         "placeholder": bool(verdict.get("placeholder")),
         "scores": {
-            key: {"score": evaluation.score(key), "reasoning": why} for key, why in evaluation.reasons.items()
+            key: {"score": evaluation.score(key), "reasoning": reason}
+            for key, reason in evaluation.reasons.items()
         },
         "strengths": evaluation.strengths,
         "weaknesses": evaluation.weaknesses,
@@ -87,30 +88,30 @@ def subject_of_document(document: Mapping[str, Any], *, name: str = "", problem:
     verdict = cast(PanelVerdict, document.get("verdict") or {})
     names = {debater["id"]: debater["name"] for debater in (document.get("config") or {}).get("debaters", [])}
     context = [entry["content"] for entry in transcript if traits_of(entry).user_input == "document"]
-    asked = [entry for entry in transcript if traits_of(entry).user_input == "answer"]
-    argued = [entry for entry in transcript if traits_of(entry).argues]
-    last = _last_messages([(entry["speaker"], entry["content"]) for entry in argued], names)
-    solution = document.get("solution") or verdict.get("solution_markdown") or last
+    answers = [entry for entry in transcript if traits_of(entry).user_input == "answer"]
+    messages = [entry for entry in transcript if traits_of(entry).argues]
+    last_messages = _last_messages([(entry["speaker"], entry["content"]) for entry in messages], names)
+    solution = document.get("solution") or verdict.get("solution_markdown") or last_messages
     if not solution.strip():
         raise InputError(f"debate {name or document.get('name')!r} has no messages to evaluate")
-    unmet = [
+    requirements = [
         f"- {item['text']}{' (major)' * item['major']}" for item in verdict.get("unmet_requirements") or []
     ]
     return Subject(
         name=name or str(document.get("name") or document.get("id") or "debate"),
         problem=problem or "\n\n".join([str(document.get("topic") or ""), *context]),
         solution=solution,
-        clarifications="\n".join(f"{entry['speaker']}: {entry['content']}" for entry in asked),
-        requirements="\n".join(unmet),
-        models=frozenset(str(entry.get("model") or "") for entry in argued),
+        clarifications="\n".join(f"{entry['speaker']}: {entry['content']}" for entry in answers),
+        requirements="\n".join(requirements),
+        models=frozenset(str(entry.get("model") or "") for entry in messages),
     )
 
 
-def _last_messages(said: Iterable[tuple[str, str]], names: Mapping[str, str]) -> str:
-    last = {who: words for who, words in said if not names or who in names}
-    if not last:
+def _last_messages(messages: Iterable[tuple[str, str]], names: Mapping[str, str]) -> str:
+    last_messages = {speaker: text for speaker, text in messages if not names or speaker in names}
+    if not last_messages:
         return ""
-    parts = [f"## {names.get(who, who)}\n{words}" for who, words in last.items()]
+    parts = [f"## {names.get(speaker, speaker)}\n{text}" for speaker, text in last_messages.items()]
     return "\n\n".join(["The debate has no solution. The last message of each debater:", *parts])
 
 
@@ -134,8 +135,8 @@ def read_subject(path: Path, *, problem: str = "") -> Subject:
             subject = subject_of_document(imported.document, name=path.stem, problem=problem)
         else:
             names = {speaker.id: speaker.name for speaker in imported.speakers}
-            said = [(each.speaker, each.content) for each in imported.messages if each.kind == "speech"]
-            solution = imported.solution or _last_messages(said, names)
+            messages = [(each.speaker, each.content) for each in imported.messages if each.kind == "speech"]
+            solution = imported.solution or _last_messages(messages, names)
             subject = Subject(path.stem, problem or imported.topic, solution)
     if not subject.problem.strip():
         raise InputError(f"{str(path)!r} does not state the problem that was debated: add --problem")
@@ -177,17 +178,17 @@ def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
         debate = _DialecticDebate.model_validate_json(text)
     except ValidationError:
         return None
-    final = debate.finalSolution or _Solution()
-    parts = [final.description.strip()]
+    solution = debate.finalSolution or _Solution()
+    parts = [solution.description.strip()]
     if not parts[0]:
         raise InputError(
             f"the debate in {str(path)!r} is not finished, because finalSolution.description is missing: "
             "finish the debate, and save its file again"
         )
-    for heading, listed in (("Tradeoffs", final.tradeoffs), ("Recommendations", final.recommendations)):
-        if listed:
-            parts.append(f"## {heading}\n" + "\n".join(f"- {item}" for item in listed))
-    asked = [
+    for heading, items in (("Tradeoffs", solution.tradeoffs), ("Recommendations", solution.recommendations)):
+        if items:
+            parts.append(f"## {heading}\n" + "\n".join(f"- {item}" for item in items))
+    clarifications = [
         f"{group.agentName} asked: {item.question}\nAnswer: {item.answer}"
         for group in debate.clarifications
         for item in group.items
@@ -196,8 +197,8 @@ def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
         name=path.stem,
         problem=problem or debate.problem,
         solution="\n\n".join(parts),
-        clarifications="\n".join(asked),
-        requirements="\n".join(f"- {item} (major)" for item in final.unfulfilledMajorRequirements),
+        clarifications="\n".join(clarifications),
+        requirements="\n".join(f"- {item} (major)" for item in solution.unfulfilledMajorRequirements),
     )
 
 
@@ -223,10 +224,14 @@ def evaluate_subjects(
     limit = asyncio.Semaphore(config.limits.concurrency)
 
     async def score(evaluator: Evaluator) -> list[Evaluation]:
-        own = evaluator.own(config)
-        flow = evaluate(subjects, evaluator, own, environment.token_counter_for(own, evaluator.model))
-        answering = EffectHandler(environment, Permissions.of_operator(own), JournalPosition(), limit=limit)
-        return await run_generator(flow, answering.handle)
+        own_config = evaluator.own(config)
+        flow = evaluate(
+            subjects, evaluator, own_config, environment.token_counter_for(own_config, evaluator.model)
+        )
+        handler = EffectHandler(
+            environment, Permissions.of_operator(own_config), JournalPosition(), limit=limit
+        )
+        return await run_generator(flow, handler.handle)
 
     async def score_all() -> list[list[Evaluation]]:
         return list(await asyncio.gather(*map(score, evaluators)))
@@ -255,16 +260,16 @@ def figures(card: Scorecard, missing: str = MISSING) -> list[str]:
 
 def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
     """Return the scores as CSV, with one row per debate and empty cells for missing scores."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    output = io.StringIO()
+    writer = csv.writer(output, lineterminator="\n")
     if heading:
         writer.writerow(header())
     for card in cards:
-        line = " ".join(card.name.split())
+        name = " ".join(card.name.split())
         # The quote prevents spreadsheets from reading the name as a formula.
-        inert = f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
-        writer.writerow([inert, *figures(card, "")])
-    return out.getvalue()
+        cell = f"'{name}" if name[:1] in ("=", "+", "-", "@") else name
+        writer.writerow([cell, *figures(card, "")])
+    return output.getvalue()
 
 
 class _Agent(BaseModel, coerce_numbers_to_str=True):
@@ -288,8 +293,8 @@ def evaluators_named(models: Sequence[str], taken: Collection[str] = ()) -> tupl
     """
     evaluators: dict[str, Evaluator] = {}
     for model in models:
-        key = unique_slug(slug(model) or "evaluator", {*evaluators, *taken})
-        evaluators[key] = Evaluator(key, model, model)
+        evaluator_id = unique_slug(slug(model) or "evaluator", {*evaluators, *taken})
+        evaluators[evaluator_id] = Evaluator(evaluator_id, model, model)
     return tuple(evaluators.values())
 
 
@@ -327,11 +332,11 @@ def _evaluator(row: object, number: int, path: Path) -> Evaluator:
         agent = _Agent.model_validate(row)
     except ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
-        wanted = {"model": "set the name of the model", "timeout": "set milliseconds above 0"}
-        advice = wanted.get(key, error.errors()[0]["msg"])
+        hints = {"model": "set the name of the model", "timeout": "set milliseconds above 0"}
+        advice = hints.get(key, error.errors()[0]["msg"])
         raise ConfigError(f"{str(path)!r}: agents[{number}].{key}: {advice}") from error
-    own_server = environment.variable("OPENAI_BASE_URL") is not None
-    reached = {} if own_server else PROVIDERS.get((agent.provider or "").lower(), {})
+    has_own_server = environment.variable("OPENAI_BASE_URL") is not None
+    provider_settings = {} if has_own_server else PROVIDERS.get((agent.provider or "").lower(), {})
     timeout = {"timeout_s": agent.timeout / 1000} if agent.timeout else {}
     id_ = agent.id or f"evaluator-{number + 1}"
     return Evaluator(
@@ -340,15 +345,15 @@ def _evaluator(row: object, number: int, path: Path) -> Evaluator:
         agent.name or id_,
         system_prompt=_prompt(agent.systemPromptPath, "systemPromptPath", path),
         user_prompt=_prompt(agent.userPromptPath, "userPromptPath", path),
-        settings=ModelSettings.model_validate({**reached, **timeout}),
+        settings=ModelSettings.model_validate({**provider_settings, **timeout}),
     )
 
 
-def _prompt(named: str | None, key: str, path: Path) -> str:
+def _prompt(prompt_path: str | None, key: str, path: Path) -> str:
     try:
-        return (path.parent / named).read_text(encoding="utf-8") if named else ""
+        return (path.parent / prompt_path).read_text(encoding="utf-8") if prompt_path else ""
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{key}: cannot read {named!r}: {file_error_reason(error)}") from error
+        raise ConfigError(f"{key}: cannot read {prompt_path!r}: {file_error_reason(error)}") from error
 
 
 SYSTEM = load_prompt_template("evaluator")
@@ -481,11 +486,11 @@ def evaluation_rubric() -> Rubric:
 @cache
 def evaluator_schema() -> type[BaseModel]:
     """Return the schema of an evaluator's reply with one field per criterion."""
-    *criteria, whole = evaluation_rubric().criteria
+    *criteria, overall = evaluation_rubric().criteria
     fields: dict[str, Any] = {each.id: (Appraisal, Field(description=each.description)) for each in criteria}
     fields["strengths"] = (str, Field(description="Strongest points of the solution, in a few words each."))
     fields["weaknesses"] = (str, Field(description="Weakest points of the solution, in a few words each."))
-    fields[whole.id] = (Whole, Field(None, description=whole.description))
+    fields[overall.id] = (Whole, Field(None, description=overall.description))
     doc = "An evaluator's scores and remarks for one result."
     return create_model("EvaluatorOpinion", __doc__=doc, **fields)
 
@@ -511,28 +516,32 @@ def record_evaluation(evaluator: Evaluator, request: JudgeRequest, reply: Reply)
     response = request.response(reply)
     if response is None:
         return Evaluation(evaluator, request.failed(reply))
-    said, scores, notes, reasons = response.model_dump(), [], [], {}
+    opinion, scores, notes, reasons = response.model_dump(), [], [], {}
     for criterion in request.check.rubric.criteria:
-        given = said[criterion.id]
-        score, reason = (given, "") if criterion == OVERALL else (given["score"], given["reasoning"])
+        value = opinion[criterion.id]
+        score, reason = (value, "") if criterion == OVERALL else (value["score"], value["reasoning"])
         reasons[criterion.id] = reason
         if score is None:
             if not reply.placeholder:
                 notes.append(f"{criterion.id}: no score")
             continue
-        (outcome,) = request.check.sides
-        scores.append(CriterionScore(debater=outcome, criterion=criterion.id, score=score))
+        (side,) = request.check.sides
+        scores.append(CriterionScore(debater=side, criterion=criterion.id, score=score))
         if score != criterion.clamp(score):
             notes.append(f"{criterion.id}: {score} became {criterion.clamp(score):g}")
     verdict: Verdict = {**request.check.score_verdict(scores, reply), "notes": notes}
-    return Evaluation(evaluator, verdict, said["strengths"], said["weaknesses"], reasons)
+    return Evaluation(evaluator, verdict, opinion["strengths"], opinion["weaknesses"], reasons)
 
 
 def averages(evaluations: Sequence[Evaluation]) -> Averages:
     """Return one result's mean scores over several evaluators."""
     verdicts = [each.verdict for each in evaluations if each.verdict["status"] == "ok"]
-    judged = [verdict for verdict in verdicts if not verdict.get("placeholder")]
-    means = {key: one["score"] for of in mean_scores_of(judged).values() for key, one in of.items()}
+    real_verdicts = [verdict for verdict in verdicts if not verdict.get("placeholder")]
+    means = {
+        key: record["score"]
+        for records in mean_scores_of(real_verdicts).values()
+        for key, record in records.items()
+    }
     rounded = {key: round(mean, 2) for key, mean in means.items()}
     criteria = evaluation_rubric().criteria
     return Averages(scores={each.id: rounded.get(each.id) for each in criteria}, evaluators=len(verdicts))
@@ -554,9 +563,9 @@ def evaluation_prompt(subject: Subject, evaluator: Evaluator, budget: int, count
     return truncate_blocks(blocks, budget, count)
 
 
-def _chunks(subject: Subject, own: str, fence: str) -> list[Block]:
+def _chunks(subject: Subject, user_prompt: str, fence: str) -> list[Block]:
     """Return the prompt blocks that show an evaluator the problem, requirements and solution."""
-    if own:
+    if user_prompt:
         values = {
             "problem": subject.problem,
             "clarifications": subject.clarifications or "(none)",
@@ -564,7 +573,9 @@ def _chunks(subject: Subject, own: str, fence: str) -> list[Block]:
             "requirements_info": subject.requirements or "(none)",
         }
         # One pass, so that placeholders inside the inserted values are not replaced.
-        text = re.sub(rf"\{{({'|'.join(values)})\}}", lambda match: fenced(values[match[1]], fence), own)
+        text = re.sub(
+            rf"\{{({'|'.join(values)})\}}", lambda match: fenced(values[match[1]], fence), user_prompt
+        )
         return [Block("messages", {"role": "user", "content": text}, label="evaluator's own prompt")]
     parts = {
         "Problem": subject.problem,

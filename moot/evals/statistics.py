@@ -76,8 +76,8 @@ def proportion_interval(successes: int, trials: int) -> Interval:
     """Return a proportion's Wilson score interval (Wilson 1927), or 0 to 1 without trials."""
     if not trials:
         return Interval(0.0, 1.0, "none")
-    found = _scipy_stats().binomtest(successes, trials).proportion_ci(LEVEL, method="wilson")
-    return Interval(float(found.low), float(found.high), "wilson")
+    interval = _scipy_stats().binomtest(successes, trials).proportion_ci(LEVEL, method="wilson")
+    return Interval(float(interval.low), float(interval.high), "wilson")
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
@@ -85,7 +85,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
     low, high = min(values, default=0.0), max(values, default=1.0)
     if len(values) < 2 or low == high:
         return Interval(low, high, "none")
-    found = _scipy_stats().bootstrap(
+    result = _scipy_stats().bootstrap(
         (np.asarray(values),),
         np.mean,
         confidence_level=LEVEL,
@@ -94,7 +94,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
         method="percentile",
         rng=np.random.default_rng(SEED),
     )
-    low, high = map(float, found.confidence_interval)
+    low, high = map(float, result.confidence_interval)
     return Interval(low, high, "bootstrap")
 
 
@@ -126,20 +126,20 @@ def paired_difference(first: Sequence[float], second: Sequence[float]) -> Paired
     (Newcombe 1998, *Improved confidence intervals for the difference between binomial proportions based on
     paired data*, method 10). For graded scores: paired permutation test and paired bootstrap.
     """
-    one, other = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    difference = one - other
+    first_scores, second_scores = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    difference = first_scores - second_scores
     wins, losses, items = int((difference > 0).sum()), int((difference < 0).sum()), len(difference)
     if not items:
         return PairedDifference(0, 0.0, Interval(-1.0, 1.0, "none"), 1.0, "exact McNemar", 0, 0)
     mean = float(difference.mean())
-    if set(np.unique(np.concatenate([one, other])).tolist()) <= {0.0, 1.0}:
+    if set(np.unique(np.concatenate([first_scores, second_scores])).tolist()) <= {0.0, 1.0}:
         p_value = mcnemar_p(wins, losses)
-        interval = newcombe_interval(int((one * other).sum()), wins, losses, items)
+        interval = newcombe_interval(int((first_scores * second_scores).sum()), wins, losses, items)
         return PairedDifference(items, mean, interval, p_value, "exact McNemar", wins, losses)
     p_value = 1.0
     if wins or losses:
-        found = _scipy_stats().permutation_test(
-            (one, other),
+        result = _scipy_stats().permutation_test(
+            (first_scores, second_scores),
             lambda a, b, axis: np.mean(a - b, axis=axis),
             permutation_type="samples",
             vectorized=True,
@@ -147,7 +147,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float]) -> Paired
             batch=max(1, 2_000_000 // items),
             rng=np.random.default_rng(SEED),
         )
-        p_value = float(found.pvalue)
+        p_value = float(result.pvalue)
     interval = mean_interval(difference.tolist())
     return PairedDifference(items, mean, interval, p_value, "paired permutation", wins, losses)
 
@@ -169,8 +169,8 @@ def newcombe_interval(both: int, wins: int, losses: int, items: int) -> Interval
         items: Number of all items.
     """
     first, second = both + wins, both + losses
-    one, other = proportion_interval(first, items), proportion_interval(second, items)
-    p_one, p_other = first / items, second / items
+    first_interval, second_interval = proportion_interval(first, items), proportion_interval(second, items)
+    p_first, p_second = first / items, second / items
     neither = items - both - wins - losses
     margins = first * (items - first) * second * (items - second)
     determinant = float(both * neither - wins * losses)
@@ -181,8 +181,8 @@ def newcombe_interval(both: int, wins: int, losses: int, items: int) -> Interval
     def margin(below: float, above: float) -> float:
         return sqrt(max(0.0, below**2 - 2 * phi * below * above + above**2))
 
-    low = p_one - p_other - margin(p_one - one.low, other.high - p_other)
-    high = p_one - p_other + margin(one.high - p_one, p_other - other.low)
+    low = p_first - p_second - margin(p_first - first_interval.low, second_interval.high - p_second)
+    high = p_first - p_second + margin(first_interval.high - p_first, p_second - second_interval.low)
     return Interval(max(-1.0, low), min(1.0, high), "newcombe")
 
 
@@ -197,10 +197,10 @@ def calibration_error(confidences: Sequence[float], correct: Sequence[float]) ->
     """Return the expected calibration error in ten bins (Guo et al., 2017), or `None` for an empty list."""
     if not confidences:
         return None
-    stated, right = np.asarray(confidences, dtype=float), np.asarray(correct, dtype=float)
-    bins = np.minimum((stated * BINS).astype(int), BINS - 1)
-    gaps = [abs(right[bins == each].sum() - stated[bins == each].sum()) for each in np.unique(bins)]
-    return float(sum(gaps) / len(stated))
+    confidence_array, right = np.asarray(confidences, dtype=float), np.asarray(correct, dtype=float)
+    bins = np.minimum((confidence_array * BINS).astype(int), BINS - 1)
+    gaps = [abs(right[bins == each].sum() - confidence_array[bins == each].sum()) for each in np.unique(bins)]
+    return float(sum(gaps) / len(confidence_array))
 
 
 @dataclass(frozen=True)
@@ -223,12 +223,12 @@ def calibration_bins(stated: Sequence[float], correct: Sequence[float]) -> list[
     """
     confidences, right = np.asarray(stated, dtype=float), np.asarray(correct, dtype=float)
     bins = np.minimum((confidences / 100 * BINS).astype(int), BINS - 1)
-    found = [(confidences[bins == each], right[bins == each]) for each in np.unique(bins)]
+    groups = [(confidences[bins == each], right[bins == each]) for each in np.unique(bins)]
     return [
         CalibrationBin(
             float(confidence.mean()), float(100 * (values.sum() + 1) / (len(values) + 2)), len(values)
         )
-        for confidence, values in found
+        for confidence, values in groups
     ]
 
 
@@ -265,8 +265,8 @@ def ratings(
     def strengths(table: Array) -> Array:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numpy warns of deprecated calls inside choix
-            found = choix.ilsr_pairwise_dense(table, alpha=PRIOR)
-        return ELO_MEAN + ELO_SCALE * (np.asarray(found) - np.mean(found))
+            estimates = choix.ilsr_pairwise_dense(table, alpha=PRIOR)
+        return ELO_MEAN + ELO_SCALE * (np.asarray(estimates) - np.mean(estimates))
 
     point = strengths(tables.sum(axis=0))
     random = np.random.default_rng(SEED)
@@ -274,8 +274,12 @@ def ratings(
     resampled = np.stack([strengths(tables[pick].sum(axis=0)) for pick in picks])
     low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return {
-        name: Rating(float(point[at]), float(min(low[at], point[at])), float(max(high[at], point[at])))
-        for name, at in index.items()
+        name: Rating(
+            float(point[number]),
+            float(min(low[number], point[number])),
+            float(max(high[number], point[number])),
+        )
+        for name, number in index.items()
     }
 
 
@@ -389,9 +393,14 @@ def _row(report: Report) -> ComparedDebate:
 
 def _decision(report: Report) -> str:
     verdict = report.verdict
-    if not verdict or verdict.failed or verdict.placeholder or not (said := verdict.record.get("decision")):
+    if (
+        not verdict
+        or verdict.failed
+        or verdict.placeholder
+        or not (decision := verdict.record.get("decision"))
+    ):
         return ""
-    return said if verdict.confidence is None else f"{said} (confidence {verdict.confidence} of 100)"
+    return decision if verdict.confidence is None else f"{decision} (confidence {verdict.confidence} of 100)"
 
 
 def answer_text(row: ComparedDebate) -> str:
@@ -417,7 +426,7 @@ def render_comparison(compared: DebateComparison) -> str:
 
     The text contains a table, the agreement, the points that only one debate makes, and all answers.
     """
-    rows, least = compared["debates"], min((row["tokens"] for row in compared["debates"]), default=0)
+    rows, min_tokens = compared["debates"], min((row["tokens"] for row in compared["debates"]), default=0)
     lines: dict[str, list[str]] = {
         "Decision": [row["decision"] or "–" for row in rows],
         "Protocol": [row["protocol"] for row in rows],
@@ -427,7 +436,11 @@ def render_comparison(compared: DebateComparison) -> str:
         "Turns": [group_digits(row["turns"]) for row in rows],
         "Tokens": [
             f"{row['tokens']:,}"
-            + (f", {_times(row['tokens'] / least)} the minimum" if row["tokens"] > least > 0 else "")
+            + (
+                f", {_times(row['tokens'] / min_tokens)} the minimum"
+                if row["tokens"] > min_tokens > 0
+                else ""
+            )
             for row in rows
         ],
         "Cost": [f"${row['cost_usd']:,.4f}" if row["cost_usd"] else "–" for row in rows],
@@ -438,18 +451,18 @@ def render_comparison(compared: DebateComparison) -> str:
     head = f"| | {' | '.join(plain(row['name']) for row in rows)} |\n|---|{'---|' * len(rows)}"
     table = [f"| {name} | {' | '.join(map(plain, cells))} |" for name, cells in lines.items()]
     winners = {True: "The same winner.", False: "Different winners.", None: ""}
-    same = winners[compared["same_winner"]] if compared["same_question"] else ""
-    agreed = "The answers are identical." if compared["same_answer"] else ""
+    winner_sentence = winners[compared["same_winner"]] if compared["same_question"] else ""
+    answer_sentence = "The answers are identical." if compared["same_answer"] else ""
     points = [
         f"- **{plain(each['debate'])}**: {plain(each['point'])} “{plain(each['quote'])}”"
         for each in compared["only"]
     ]
-    only = "\n".join(["## Points that only one debate makes", "", *points]) if points else ""
+    points_section = "\n".join(["## Points that only one debate makes", "", *points]) if points else ""
     answers = [f"## {plain(row['name'])}\n\n{section(text, 3)}" for row in rows if (text := answer_text(row))]
-    title, asked = comparison_title(compared), rows[0]["asked"]
-    agreement = " ".join(filter(None, [same, agreed]))
-    topic = block_quote(asked) if compared["same_question"] and asked != title else ""
-    parts = [f"# {plain(title)}", topic, "\n".join([head, *table]), agreement, only, *answers]
+    title, full_topic = comparison_title(compared), rows[0]["asked"]
+    agreement = " ".join(filter(None, [winner_sentence, answer_sentence]))
+    topic = block_quote(full_topic) if compared["same_question"] and full_topic != title else ""
+    parts = [f"# {plain(title)}", topic, "\n".join([head, *table]), agreement, points_section, *answers]
     return show_reordering("\n\n".join(filter(None, parts))) + "\n"
 
 
@@ -463,11 +476,11 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
     """
     permissions, environment = session.permissions(session.state().values), session.environment
     config = permissions.config
-    answered = {str(number): row for number, row in enumerate(rows, 1) if answer_text(row)}
-    if len(answered) < 2 or is_built_in(config.blackboard.model or config.model):
+    numbered_rows = {str(number): row for number, row in enumerate(rows, 1) if answer_text(row)}
+    if len(numbered_rows) < 2 or is_built_in(config.blackboard.model or config.model):
         return []
 
-    number_type: Any = Literal[tuple(answered)]
+    number_type: Any = Literal[tuple(numbered_rows)]
     point = create_model(
         "Point",
         point=(str, Field(description="The point that an answer makes, in one sentence.")),
@@ -484,7 +497,7 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
         ),
     )
     schema = create_model("Points", __base__=BaseModel, points=(list[point], Field(max_length=MAX_POINTS)))
-    texts = [f"Answer {number}:\n\n{answer_text(row)}" for number, row in answered.items()]
+    texts = [f"Answer {number}:\n\n{answer_text(row)}" for number, row in numbered_rows.items()]
 
     def ask() -> CallGenerator[Reply]:
         (reply,) = yield [
@@ -496,8 +509,8 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
 
     reply, _ = call_from_sync(run_to_end, ask(), environment, permissions)
     return [
-        {"debate": answered[each["answer"]]["name"], "point": each["point"], "quote": each["quote"]}
+        {"debate": numbered_rows[each["answer"]]["name"], "point": each["point"], "quote": each["quote"]}
         for each in (reply.require().data or {})["points"]
         if _bare_words(each["quote"])
-        and _bare_words(each["quote"]) in _bare_words(answer_text(answered[each["answer"]]))
+        and _bare_words(each["quote"]) in _bare_words(answer_text(numbered_rows[each["answer"]]))
     ]

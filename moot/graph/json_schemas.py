@@ -62,9 +62,9 @@ def whole_config() -> type[DebateConfig]:
 
 def config_schema() -> JsonObject:
     """Return the JSON Schema of debate configuration files, with a description of each key."""
-    whole = whole_config()
-    schema = whole.model_json_schema() | {"additionalProperties": False}
-    describe(schema, whole)
+    config_type = whole_config()
+    schema = config_type.model_json_schema() | {"additionalProperties": False}
+    describe(schema, config_type)
     schema["properties"]["protocol"]["enum"] = sorted(registry.PROTOCOLS)
     schema["$defs"]["MemoryConfig"]["properties"]["summarizer"]["examples"] = [
         NO_SUMMARY,
@@ -75,10 +75,10 @@ def config_schema() -> JsonObject:
 
 def graph_schemas(graph: DebateGraph) -> dict[str, JsonObject]:
     """Return the JSON Schemas of the graph's context, input and output."""
-    given, output = graph.get_input_jsonschema(), graph.get_output_jsonschema()
-    describe(given, ConversationInput)
-    describe(output, ConversationOutput)
-    return {"context": config_schema(), "input": given, "output": output}
+    input_schema, output_schema = graph.get_input_jsonschema(), graph.get_output_jsonschema()
+    describe(input_schema, ConversationInput)
+    describe(output_schema, ConversationOutput)
+    return {"context": config_schema(), "input": input_schema, "output": output_schema}
 
 
 @lru_cache
@@ -99,8 +99,8 @@ def field_docs(kind: type) -> dict[str, str]:
         return docs
     for pair in pairwise(cast(ast.ClassDef, source.body[0]).body):
         match pair:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
-                docs[name] = " ".join(said.split())
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(docstring))):
+                docs[name] = " ".join(docstring.split())
     return docs
 
 
@@ -110,20 +110,20 @@ def describe(schema: JsonObject, kind: type) -> None:
     A field without a docstring gets the description of its type.
     """
     kinds: dict[str, type] = {}
-    waiting: list[Any] = [kind]
-    for each in waiting:  # the loop extends the list
+    pending_types: list[Any] = [kind]
+    for each in pending_types:  # the loop extends the list
         if not is_typeddict(each) and not (isinstance(each, type) and issubclass(each, BaseModel)):
-            waiting += get_args(each)
+            pending_types += get_args(each)
         elif each.__name__ not in kinds:
             kinds[each.__name__] = each
-            waiting += get_type_hints(each, include_extras=True).values()
+            pending_types += get_type_hints(each, include_extras=True).values()
 
     defs = schema.get("$defs", {})
     for name, part in {**defs, kind.__name__: schema}.items():
         docs = field_docs(kinds[name]) if name in kinds else {}
         for key, each in part.get("properties", {}).items():
-            meant = defs.get(str(each.get("$ref")).removeprefix("#/$defs/"), {}).get("description", "")
-            if text := docs.get(key) or str(meant).partition("\n")[0]:
+            default = defs.get(str(each.get("$ref")).removeprefix("#/$defs/"), {}).get("description", "")
+            if text := docs.get(key) or str(default).partition("\n")[0]:
                 each.setdefault("description", text)
 
 

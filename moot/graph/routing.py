@@ -61,9 +61,9 @@ def turn_node(state: ConversationState, protocol: Protocol | None) -> str:
 
     In a graph of a single protocol, each phase has a node of its own.
     """
-    own = protocol is not None and frozen_config(state).protocol == protocol.name
+    is_own_protocol = protocol is not None and frozen_config(state).protocol == protocol.name
     phase = state["step"]["phase"]
-    return phase if protocol is not None and own and phase in protocol.phases else "turn"
+    return phase if protocol is not None and is_own_protocol and phase in protocol.phases else "turn"
 
 
 def after_open(state: ConversationState, env: Environment) -> str:

@@ -128,22 +128,22 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
                 description = (inspect.getdoc(spec.runnable.body) or "").partition("\n")[0]
                 if name != spec.runnable.name:
                     description = f"Phase {name}. {description}"
-                drawn = drawing.nodes[name]
-                drawing.nodes[name] = drawn._replace(metadata={"description": description})
+                node = drawing.nodes[name]
+                drawing.nodes[name] = node._replace(metadata={"description": description})
         return drawing
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run the debate and yield its events while it runs. `invoke` and `batch` call this method, too."""
-        with self._lease(config) as leased, debate_span(leased) as traced:
+        with self._lease(config) as leased_config, debate_span(leased_config) as traced_config:
             input = _checked_input(input, config)
-            if own := self._config_of_thread(config):
-                if _names_checkpoint(own):
-                    _require_checkpoint(self.get_state(own))
-                if wanted := _context_settings(options.get("context")):
-                    _tell_other_context(self.get_state(own), wanted)
+            if thread_config := self._config_of_thread(config):
+                if _names_checkpoint(thread_config):
+                    _require_checkpoint(self.get_state(thread_config))
+                if settings := _context_settings(options.get("context")):
+                    _tell_other_context(self.get_state(thread_config), settings)
                 if _changes_state(input):
-                    input = _normalize_input(input, self.get_state(own))
-            yield from super().stream(input, {**traced, **UNBOUNDED}, **options)
+                    input = _normalize_input(input, self.get_state(thread_config))
+            yield from super().stream(input, {**traced_config, **UNBOUNDED}, **options)
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
@@ -154,17 +154,17 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             InputError: The event loop is not asyncio's.
         """
         require_asyncio("the graph")
-        async with enter_in_thread(self._lease(config)) as leased:
-            with debate_span(leased) as traced:
+        async with enter_in_thread(self._lease(config)) as leased_config:
+            with debate_span(leased_config) as traced_config:
                 input = _checked_input(input, config)
-                if own := self._config_of_thread(config):
-                    if _names_checkpoint(own):
-                        _require_checkpoint(await self.aget_state(own))
-                    if wanted := _context_settings(options.get("context")):
-                        _tell_other_context(await self.aget_state(own), wanted)
+                if thread_config := self._config_of_thread(config):
+                    if _names_checkpoint(thread_config):
+                        _require_checkpoint(await self.aget_state(thread_config))
+                    if settings := _context_settings(options.get("context")):
+                        _tell_other_context(await self.aget_state(thread_config), settings)
                     if _changes_state(input):
-                        input = _normalize_input(input, await self.aget_state(own))
-                events = super().astream(input, {**traced, **UNBOUNDED}, **options)
+                        input = _normalize_input(input, await self.aget_state(thread_config))
+                events = super().astream(input, {**traced_config, **UNBOUNDED}, **options)
                 async with aclosing(events):  # type: ignore[type-var]  # a generator
                     async for event in events:
                         yield event
@@ -182,13 +182,13 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         A whole state of a long debate has hundreds of kilobytes, and chat clients fetch ten. With
         `brief_history`, only the newest snapshot is whole. `get_state` returns the whole state of any other.
         """
-        whole = before is None
-        found = super().aget_state_history(config, filter=filter, before=before, limit=limit)
-        async for snapshot in found:
-            if self.brief_history and not whole:
-                brief = {key: value for key, value in snapshot.values.items() if key in BRIEF_CHANNELS}
-                snapshot = snapshot._replace(values=brief)
-            whole = False
+        is_newest = before is None
+        snapshots = super().aget_state_history(config, filter=filter, before=before, limit=limit)
+        async for snapshot in snapshots:
+            if self.brief_history and not is_newest:
+                brief_values = {key: value for key, value in snapshot.values.items() if key in BRIEF_CHANNELS}
+                snapshot = snapshot._replace(values=brief_values)
+            is_newest = False
             yield snapshot
 
     def bulk_update_state(
@@ -201,22 +201,22 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             ConfigError: `config` is not a valid configuration. Nothing is written.
         """
         untrusted = lease_in(ensure_config(config)) is None  # the API's own updates carry the lease
-        with self._lease(config) as leased:
+        with self._lease(config) as leased_config:
             if _needs_state(supersteps, untrusted=untrusted):
                 snapshot = self.get_state(config)
                 supersteps = self._normalize_updates(supersteps, snapshot, untrusted=untrusted)
-            return super().bulk_update_state(leased, supersteps)
+            return super().bulk_update_state(leased_config, supersteps)
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Update a debate's state asynchronously, like `bulk_update_state`."""
         untrusted = lease_in(ensure_config(config)) is None
-        async with enter_in_thread(self._lease(config)) as leased:
+        async with enter_in_thread(self._lease(config)) as leased_config:
             if _needs_state(supersteps, untrusted=untrusted):
                 snapshot = await self.aget_state(config)
                 supersteps = self._normalize_updates(supersteps, snapshot, untrusted=untrusted)
-            return await super().abulk_update_state(leased, supersteps)
+            return await super().abulk_update_state(leased_config, supersteps)
 
     def _normalize_updates(
         self, supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot, *, untrusted: bool
@@ -236,20 +236,20 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
                         "the state update is not a mapping: give a mapping from channel names to values"
                     )
                 return update
-            new = _checked_update(update.values, values) if untrusted else update.values
+            changes = _checked_update(update.values, values) if untrusted else update.values
             if untrusted and update.as_node is None:
                 update = update._replace(as_node=self._node_to_update_as(snapshot))
-            if "usage" in new:  # the totals count towards the next update
-                values["usage"] = add_totals(values.get("usage") or {}, [new["usage"]])
-            new = people.normalize_update(people.with_message_ids(new), values)
+            if "usage" in changes:  # the totals count towards the next update
+                values["usage"] = add_totals(values.get("usage") or {}, [changes["usage"]])
+            changes = people.normalize_update(people.with_message_ids(changes), values)
             if values.get("config") and set(snapshot.next) - {"open", "plan"} and not snapshot.interrupts:
                 env = self.environment
-                new = people.ingest_messages(
-                    new, values, env.clock(), env.token_counter_for(frozen_config(values))
+                changes = people.ingest_messages(
+                    changes, values, env.clock(), env.token_counter_for(frozen_config(values))
                 )
-                values["full_transcript"] = [*values["full_transcript"], *new.get("full_transcript", ())]
-                values["messages"] = fold_window(values["messages"], [new.get("messages", [])])
-            return update._replace(values=new)
+                values["full_transcript"] = [*values["full_transcript"], *changes.get("full_transcript", ())]
+                values["messages"] = fold_window(values["messages"], [changes.get("messages", [])])
+            return update._replace(values=changes)
 
         return [[normalize(update) for update in superstep] for superstep in supersteps]
 
@@ -301,8 +301,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         It has none without a checkpointer or a `thread_id`, or if a parent graph's task runs it.
         """
         merged = ensure_config(merge_configs(self.config, config))
-        own = "thread_id" in merged["configurable"] and not langgraph_internals.runs_in_task(merged)
-        return {"configurable": merged["configurable"]} if self.checkpointer and own else None
+        has_thread = "thread_id" in merged["configurable"] and not langgraph_internals.runs_in_task(merged)
+        return {"configurable": merged["configurable"]} if self.checkpointer and has_thread else None
 
     @contextmanager
     def _lease(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
@@ -370,16 +370,16 @@ def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | N
     """
     if not _is_subgraph(config) or not isinstance(output, dict) or "messages" not in output:
         return output
-    given = graph_input.get("messages") if isinstance(graph_input, Mapping) else None
-    known = {message.id for message in convert_to_messages(given or [])}
-    own = [
+    input_messages = graph_input.get("messages") if isinstance(graph_input, Mapping) else None
+    known_ids = {message.id for message in convert_to_messages(input_messages or [])}
+    own_messages = [
         message
         for message in output["messages"]
         if isinstance(message, AIMessage)
-        and message.id not in known | {None}
+        and message.id not in known_ids | {None}
         and not message.additional_kwargs.get(USER_PROVIDED)
     ]
-    return {**output, "messages": own}
+    return {**output, "messages": own_messages}
 
 
 _TRANSCRIPT_KEYS = ("topic", "full_transcript", "messages")
@@ -401,12 +401,14 @@ def _check_place(config: RunnableConfig) -> None:
     """
     if langgraph_internals.set_by_parent(config):
         return
-    if sent := langgraph_internals.parent_keys_in(config):
-        raise InputError(f"{sent[0]}: only a parent graph can set this key: send the request without it")
+    if keys := langgraph_internals.parent_keys_in(config):
+        raise InputError(f"{keys[0]}: only a parent graph can set this key: send the request without it")
     configurable = config["configurable"]
-    if places := configurable.get("checkpoint_map"):
-        known = ("", configurable.get("checkpoint_id"))
-        if not isinstance(places, Mapping) or any(place != known for place in places.items()):
+    if checkpoint_map := configurable.get("checkpoint_map"):
+        root_item = ("", configurable.get("checkpoint_id"))
+        if not isinstance(checkpoint_map, Mapping) or any(
+            item != root_item for item in checkpoint_map.items()
+        ):
             raise InputError("checkpoint_map: give the debate's checkpoint as `checkpoint_id` instead")
 
 
@@ -424,8 +426,8 @@ def _require_checkpoint(snapshot: StateSnapshot) -> None:
         InputError: there is no such checkpoint.
     """
     if snapshot.created_at is None:
-        named = snapshot.config["configurable"]["checkpoint_id"]
-        raise InputError(f"checkpoint_id: the debate has no checkpoint {named!r}")
+        checkpoint_id = snapshot.config["configurable"]["checkpoint_id"]
+        raise InputError(f"checkpoint_id: the debate has no checkpoint {checkpoint_id!r}")
 
 
 def _changes_state(graph_input: object) -> bool:
@@ -451,16 +453,16 @@ def _context_settings(context: object) -> JsonObject:
     return {key: settings[key] for key in context if key in settings}
 
 
-def _tell_other_context(snapshot: StateSnapshot, wanted: JsonObject) -> None:
+def _tell_other_context(snapshot: StateSnapshot, settings: JsonObject) -> None:
     """Log a warning if the context passed to a run differs from the debate's stored configuration."""
-    if not (stored := snapshot.values.get("config")):
+    if not (stored_config := snapshot.values.get("config")):
         return
-    stored = without_definitions(stored)
-    if differing := sorted(key for key in wanted if stored.get(key) != wanted[key]):
+    stored_config = without_definitions(stored_config)
+    if differences := sorted(key for key in settings if stored_config.get(key) != settings[key]):
         log.warning(
             "the debate keeps the configuration that it started with; the context differs in %s: change it "
             "with `update_state`, or start another debate",
-            ", ".join(differing),
+            ", ".join(differences),
         )
 
 
@@ -481,13 +483,13 @@ def _checked_update(update: Mapping[str, Any], state: StateValues) -> JsonObject
         InputError: the update is not valid. The message names the channel.
         ConfigError: `config` is not valid, or names an unknown protocol, rubric or summarizer.
     """
-    checked = check_update(update, state)
-    if "config" in checked:
+    checked_values = check_update(update, state)
+    if "config" in checked_values:
         try:
-            check_names(frozen_config(checked))
+            check_names(frozen_config(checked_values))
         except ConfigError as error:
             raise ConfigError(f"config: {error}") from error
-    return checked
+    return checked_values
 
 
 def _normalize_input(graph_input: Any, snapshot: StateSnapshot) -> object:
@@ -500,10 +502,10 @@ def _normalize_input(graph_input: Any, snapshot: StateSnapshot) -> object:
     if isinstance(graph_input, Command):
         update = _checked_update(graph_input.update or {}, snapshot.values)
         return replace(graph_input, update=people.normalize_update(update, snapshot.values))
-    known = snapshot.values.get("topic") if snapshot.values.get("config") else None
-    if known and graph_input.get("topic") and topic_text(graph_input["topic"]) != topic_text(known):
+    topic = snapshot.values.get("topic") if snapshot.values.get("config") else None
+    if topic and graph_input.get("topic") and topic_text(graph_input["topic"]) != topic_text(topic):
         raise InputError(
-            f"this thread already has a debate about {known!r}: start another debate on a new thread, or "
+            f"this thread already has a debate about {topic!r}: start another debate on a new thread, or "
             "send a message to this debate"
         )
     return people.normalize_update(graph_input, snapshot.values)

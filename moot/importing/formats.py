@@ -78,8 +78,8 @@ def read_csv(text: str) -> ParsedTranscript:
     """
     headers = {mark: header for mark in ",;\t" if (header := header_of(text, mark))}
     lines = [line for line in text.split("\n")[:50] if line.strip()]
-    at_home = max(",;\t", key=lambda mark: (sum(mark in line for line in lines), mark == ","))
-    delimiter = next(iter(headers), at_home)
+    commonest = max(",;\t", key=lambda mark: (sum(mark in line for line in lines), mark == ","))
+    delimiter = next(iter(headers), commonest)
     rows = list(_rows(text, delimiter))
     if not rows:
         return ParsedTranscript([])
@@ -126,24 +126,28 @@ def _check_header(rows: Sequence[tuple[int, list[str]]], delimiter: str) -> None
     Raises:
         InputError: the first row is a header of other columns. The message names them.
     """
-    (line, first), *others = rows
+    (line, first), *other_rows = rows
     names = [cell.strip().casefold() for cell in first]
-    below = [
-        {cell for _, row in others if at < len(row) and (cell := row[at].strip().casefold())}
-        for at in range(len(names))
+    lower_cells = [
+        {cell for _, row in other_rows if index < len(row) and (cell := row[index].strip().casefold())}
+        for index in range(len(names))
     ]
-    words = all(re.fullmatch(r"[^\W\d]\w*(?:[ -]\w+)?", name) for name in names)
-    if not words or any(name in cells for name, cells in zip(names, below, strict=True)):
+    is_wordlike = all(re.fullmatch(r"[^\W\d]\w*(?:[ -]\w+)?", name) for name in names)
+    if not is_wordlike or any(name in cells for name, cells in zip(names, lower_cells, strict=True)):
         return
-    known = {key.casefold() for key in (*SPEAKER_KEYS, *CONTENT_KEYS, *TIME_KEYS)}
+    known_names = {key.casefold() for key in (*SPEAKER_KEYS, *CONTENT_KEYS, *TIME_KEYS)}
     number = re.compile(f"{CLOCK}|{_NUMBER}")
-    numbers = any(cells and all(map(number.fullmatch, cells)) for cells in below)
-    found = [cell.strip() for cell in first]
-    if numbers or known & {*names} or all(cell.islower() and " " not in cell for cell in found):
-        needed = f"speaker{delimiter}text".replace("\t", " and ")
+    has_numbers = any(cells and all(map(number.fullmatch, cells)) for cells in lower_cells)
+    column_names = [cell.strip() for cell in first]
+    if (
+        has_numbers
+        or known_names & {*names}
+        or all(cell.islower() and " " not in cell for cell in column_names)
+    ):
+        example = f"speaker{delimiter}text".replace("\t", " and ")
         raise InputError(
-            f"line {line}: the table has the columns {', '.join(found)}, but its header must name a "
-            f"speaker column and a text column, as in `{needed}`"
+            f"line {line}: the table has the columns {', '.join(column_names)}, but its header must name a "
+            f"speaker column and a text column, as in `{example}`"
         )
 
 
@@ -173,7 +177,7 @@ def _columns_by_content(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
     words = [index for index in filled if index not in clocks + numbers]
     timeless = [index for index in filled if index not in clocks]
     # Without other columns, speakers may be numbers and texts may be times.
-    speaker, *others = next(found for found in (words, timeless, filled) if len(found) > 1)
+    speaker, *others = next(candidates for candidates in (words, timeless, filled) if len(candidates) > 1)
     text = max(others, key=lambda index: sum(map(len, columns[index])))
     widest = max(len(row) for _, row in rows)
     if text not in words and widest > len(narrowest):
@@ -186,16 +190,16 @@ def _columns_by_content(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
 
 
 def _message(number: int, row: list[str], columns: _Columns, delimiter: str) -> ParsedMessage:
-    needed = max(columns.speaker, columns.text, columns.time or 0) + 1
-    if len(row) < needed:
+    min_width = max(columns.speaker, columns.text, columns.time or 0) + 1
+    if len(row) < min_width:
         raise InputError(
-            f"line {number}: the row has {len(row)} columns instead of {needed}; separate columns "
+            f"line {number}: the row has {len(row)} columns instead of {min_width}; separate columns "
             f"with {delimiter!r}"
         )
-    beyond = row[columns.width :]
+    extra_cells = row[columns.width :]
     if columns.text == columns.width - 1:
         row = [*row[: columns.text], delimiter.join(row[columns.text :])]
-    elif any(cell.strip() for cell in beyond):
+    elif any(cell.strip() for cell in extra_cells):
         raise InputError(
             f"line {number}: the row has {len(row)} columns instead of {columns.width}; put quotes around "
             f"any text that contains {delimiter!r}"
@@ -265,10 +269,11 @@ def _contributions(rounds: list[object]) -> list[object]:
     Another program, named dialectic, wrote the file.
     """
     return [
-        {**one, "round": number} if isinstance(one, dict) else one
-        for number, each in enumerate(rounds, start=1)
-        if isinstance(each, dict) and isinstance(contributions := each.get("contributions"), list)
-        for one in contributions
+        {**contribution, "round": number} if isinstance(contribution, dict) else contribution
+        for number, debate_round in enumerate(rounds, start=1)
+        if isinstance(debate_round, dict)
+        and isinstance(contributions := debate_round.get("contributions"), list)
+        for contribution in contributions
     ]
 
 
@@ -278,8 +283,8 @@ def _dialectic_solution(final: object) -> str:
         return _first_text({"text": final}, _TEXT_KEYS)
     parts = [_first_text(final, _TEXT_KEYS)]
     for key, title in (("tradeoffs", "Trade-offs"), ("recommendations", "Recommendations")):
-        listed = final.get(key)
-        if points := [str(each) for each in listed if each] if isinstance(listed, list) else []:
+        items = final.get(key)
+        if points := [str(each) for each in items if each] if isinstance(items, list) else []:
             parts.append(f"## {title}\n\n" + "\n".join(f"- {point}" for point in points))
     return "\n\n".join(filter(None, parts))
 
@@ -311,18 +316,20 @@ def _messages_of(document: dict[str, object]) -> list[object]:
         InputError: The document has no list of messages, or more than one.
     """
     for key in _LIST_KEYS:
-        if isinstance(named := document.get(key), list):
-            return named
-    found: dict[str, list[object]] = {}
-    waiting: list[tuple[str, object]] = list(document.items())
-    for key, value in waiting:  # the list grows
+        if isinstance(messages := document.get(key), list):
+            return messages
+    message_lists: dict[str, list[object]] = {}
+    pending_items: list[tuple[str, object]] = list(document.items())
+    for key, value in pending_items:  # the list grows
         if isinstance(value, dict):
-            waiting += [(f"{key}.{inner}", each) for inner, each in value.items()]
+            pending_items += [(f"{key}.{inner}", each) for inner, each in value.items()]
         elif isinstance(value, list) and value and all(map(_is_message, value)):
-            found[key] = value
-    if len(found) == 1:
-        return next(iter(found.values()))
-    problem = f"several lists of messages ({', '.join(found)})" if found else "no list of messages"
+            message_lists[key] = value
+    if len(message_lists) == 1:
+        return next(iter(message_lists.values()))
+    problem = (
+        f"several lists of messages ({', '.join(message_lists)})" if message_lists else "no list of messages"
+    )
     raise InputError(
         f"line 1: the JSON object has {problem}; use exactly one of the keys {', '.join(_LIST_KEYS)}"
     )
@@ -342,42 +349,45 @@ def _messages(items: Mapping[str, object]) -> list[ParsedMessage]:
     The keys are the positions of the messages, for error messages.
     """
     messages: list[ParsedMessage] = []
-    called: dict[str, tuple[str, object]] = {}
-    for where, item in items.items():
+    calls_by_id: dict[str, tuple[str, object]] = {}
+    for position, item in items.items():
         if not isinstance(item, dict):
             kind = type(item).__name__
             raise InputError(
-                f"{where}: the message must be an object with speaker and content, not a value of type {kind}"
+                f"{position}: the message must be an object with speaker and content, not a value of "
+                f"type {kind}"
             )
         if item.get("role") in _INSTRUCTIONS and not item.get("speaker"):
             continue
         if item.get("role") in _TOOL_ROLES and not item.get("speaker"):
-            messages.append(_tool_result(item, where, called))
+            messages.append(_tool_result(item, position, calls_by_id))
             continue
         name = _first_text(item, SPEAKER_KEYS)
         calls = _tool_calls(item)
         if not name:
-            raise InputError(f"{where}: the message has no speaker; add the key `speaker`")
+            raise InputError(f"{position}: the message has no speaker; add the key `speaker`")
         if not any(key in item for key in CONTENT_KEYS) and not calls:
-            raise InputError(f"{where}: the message from {name!r} has no content; add the key `content`")
-        at = _first_text(item, TIME_KEYS)
-        message = ParsedMessage(name, _text_of(_content(item), where), at)
-        made, number = _CONTRIBUTION_KINDS.get(str(item.get("type"))), item.get("round")
-        if made and isinstance(number, int):
+            raise InputError(f"{position}: the message from {name!r} has no content; add the key `content`")
+        time = _first_text(item, TIME_KEYS)
+        message = ParsedMessage(name, _text_of(_content(item), position), time)
+        contribution_kind, number = _CONTRIBUTION_KINDS.get(str(item.get("type"))), item.get("round")
+        if contribution_kind and isinstance(number, int):
             target = str(item.get("targetAgentId") or "")
-            message = replace(message, kind=made, round=number, target=target)
+            message = replace(message, kind=contribution_kind, round=number, target=target)
         messages.append(message)
         for call_id, tool, arguments in calls:
-            called[call_id] = (tool, arguments)
-            messages.append(ParsedMessage(name, f"{tool} {json.dumps(arguments)}", at, "tool_call", call_id))
+            calls_by_id[call_id] = (tool, arguments)
+            messages.append(
+                ParsedMessage(name, f"{tool} {json.dumps(arguments)}", time, "tool_call", call_id)
+            )
     return messages
 
 
 def _tool_calls(item: dict[str, object]) -> list[tuple[str, str, object]]:
     """Return each tool call's id, name and arguments from a chat message in OpenAI's format."""
     calls: list[tuple[str, str, object]] = []
-    listed = item.get("tool_calls")
-    for call in listed if isinstance(listed, list) else []:
+    raw_calls = item.get("tool_calls")
+    for call in raw_calls if isinstance(raw_calls, list) else []:
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             continue
@@ -390,20 +400,22 @@ def _tool_calls(item: dict[str, object]) -> list[tuple[str, str, object]]:
 
 
 def _tool_result(
-    item: dict[str, object], where: str, called: Mapping[str, tuple[str, object]]
+    item: dict[str, object], position: str, calls_by_id: Mapping[str, tuple[str, object]]
 ) -> ParsedMessage:
-    call_id, at = str(item.get("tool_call_id") or ""), _first_text(item, TIME_KEYS)
-    tool, arguments = called.get(call_id, (_first_text(item, ("name",)), {}))
-    text = _text_of(_content(item), where)
+    call_id, time = str(item.get("tool_call_id") or ""), _first_text(item, TIME_KEYS)
+    tool, arguments = calls_by_id.get(call_id, (_first_text(item, ("name",)), {}))
+    text = _text_of(_content(item), position)
     failed = True if item.get("status") == "error" or item.get("is_error") is True else None
-    use = make_tool_use(tool, arguments, text, failed=failed)
-    return ParsedMessage(TOOL_SPEAKER, f"{tool}: {text}" if tool else text, at, "tool_result", call_id, use)
+    tool_use = make_tool_use(tool, arguments, text, failed=failed)
+    return ParsedMessage(
+        TOOL_SPEAKER, f"{tool}: {text}" if tool else text, time, "tool_result", call_id, tool_use
+    )
 
 
 def _first_text(item: dict[str, object], keys: Iterable[str]) -> str:
     values = (item.get(key) for key in keys)
-    found = (str(v).strip() for v in values if isinstance(v, str | int | float) and not isinstance(v, bool))
-    return next((text for text in found if text), "")
+    texts = (str(v).strip() for v in values if isinstance(v, str | int | float) and not isinstance(v, bool))
+    return next((text for text in texts if text), "")
 
 
 def _content(item: dict[str, object]) -> object:
@@ -411,23 +423,23 @@ def _content(item: dict[str, object]) -> object:
     return next((item[key] for key in _TEXT_KEYS if item.get(key) is not None), None)
 
 
-def _text_of(value: object, where: str) -> str:
+def _text_of(value: object, position: str) -> str:
     """Convert the content of a message to text.
 
     Null and parts without text, such as images, are empty.
 
     Raises:
-        InputError: The content has another type. The message starts with `where`.
+        InputError: The content has another type. The message starts with `position`.
     """
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, list):
-        return "\n".join(filter(None, (_text_of(each, where) for each in value)))
+        return "\n".join(filter(None, (_text_of(each, position) for each in value)))
     if isinstance(value, dict) and ((inner := _content(value)) is not None or "type" in value):
-        return _text_of(inner, where)
+        return _text_of(inner, position)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise InputError(f"{where}: {json.dumps(value)[:60]} is not text; put quotes around the message")
+    raise InputError(f"{position}: {json.dumps(value)[:60]} is not text; put quotes around the message")
 
 
 SpeakerLines = Mapping[int, ParsedMessage]
@@ -487,17 +499,19 @@ def _speaker_lines(lines: Sequence[str]) -> SpeakerLines:
 
     Names that occur repeatedly are checked less strictly.
     """
-    matches = {at: match for at, line in enumerate(lines) if (match := _LINE.match(line))}
-    matches = {at: match for at, match in matches.items() if not _LABEL.fullmatch(match["name"])}
+    matches = {index: match for index, line in enumerate(lines) if (match := _LINE.match(line))}
+    matches = {index: match for index, match in matches.items() if not _LABEL.fullmatch(match["name"])}
     counts = Counter(match["name"] for match in matches.values())
-    first = next(iter(counts), "")
+    first_speaker = next(iter(counts), "")
     heads = {}
-    for at, match in matches.items():
-        known = counts[match["name"]] > 1 or match["name"] == first
-        setting = match["tight"] == ":" and match["name"][0].islower()  # `color:red`
-        reported = match["tight"] and not known and _REPORTED.match(match["text"])
-        if not (setting or reported) and _is_name(match["name"], known=known):
-            heads[at] = ParsedMessage(match["name"], match["text"], match["before"] or match["after"] or "")
+    for index, match in matches.items():
+        is_known = counts[match["name"]] > 1 or match["name"] == first_speaker
+        is_setting = match["tight"] == ":" and match["name"][0].islower()  # `color:red`
+        is_reported = match["tight"] and not is_known and _REPORTED.match(match["text"])
+        if not (is_setting or is_reported) and _is_name(match["name"], known=is_known):
+            heads[index] = ParsedMessage(
+                match["name"], match["text"], match["before"] or match["after"] or ""
+            )
     return heads
 
 
@@ -507,7 +521,7 @@ _BRACKETED = re.compile(r"[(（][^)）]*+([)）]?)")
 
 def _is_name(text: str, *, known: bool) -> bool:
     """Return True if the words before a colon look like a speaker's name."""
-    words = _BRACKETED.sub(lambda found: " " if found[1] else found[0], text).split()
+    words = _BRACKETED.sub(lambda match: " " if match[1] else match[0], text).split()
     if (
         not words
         or len(words) > 6
@@ -530,23 +544,25 @@ def read_md(text: str) -> ParsedTranscript:
     parser = MarkdownIt("commonmark").disable(["lheading", "html_block"])
     parser.core.ruler.disable("inline")
     lines, blocks = text.split("\n"), parser.parse(text)
-    fenced = {at for token in blocks if token.type == "fence" and token.map for at in range(*token.map)}
+    fenced_lines = {
+        index for token in blocks if token.type == "fence" and token.map for index in range(*token.map)
+    }
     headings = {
-        token.map[0]: (token.tag, inside.content)
-        for token, inside in pairwise(blocks)
+        token.map[0]: (token.tag, inline.content)
+        for token, inline in pairwise(blocks)
         if token.type == "heading_open" and token.level == 0 and token.map
     }
     level = min((tag for tag, _ in headings.values() if tag != "h1"), default="")
-    names = {at: name for at, (tag, name) in headings.items() if tag == level}
-    repeated = len(set(names.values())) < len(names)
+    names = {index: name for index, (tag, name) in headings.items() if tag == level}
+    has_repeats = len(set(names.values())) < len(names)
     # List items and a single heading count only if no other form names speakers.
-    if not repeated and any(map(BOLD.match, lines)):
-        return _messages_under(lines, _bold_speaker_lines(BOLD, lines, fenced), "**NAME:** text")
-    if not repeated and len(names) < 2 and is_listed(lines):
-        return _messages_under(lines, _bold_speaker_lines(LISTED, lines, fenced), "- **NAME**: text")
+    if not has_repeats and any(map(BOLD.match, lines)):
+        return _messages_under(lines, _bold_speaker_lines(BOLD, lines, fenced_lines), "**NAME:** text")
+    if not has_repeats and len(names) < 2 and is_listed(lines):
+        return _messages_under(lines, _bold_speaker_lines(LISTED, lines, fenced_lines), "- **NAME**: text")
     if names:
         return _messages_under(
-            lines, {at: _markdown_message(name, "") for at, name in names.items()}, "## NAME"
+            lines, {index: _markdown_message(name, "") for index, name in names.items()}, "## NAME"
         )
     return read_txt(text)
 
@@ -556,11 +572,17 @@ def is_listed(lines: Sequence[str]) -> bool:
     return any(map(LISTED.match, lines)) and not _speaker_lines(lines)
 
 
-def _bold_speaker_lines(form: re.Pattern[str], lines: Sequence[str], fenced: Container[int]) -> SpeakerLines:
-    matches = {at: match for at, line in enumerate(lines) if (match := form.match(line)) and at not in fenced}
+def _bold_speaker_lines(
+    form: re.Pattern[str], lines: Sequence[str], fenced_lines: Container[int]
+) -> SpeakerLines:
+    matches = {
+        index: match
+        for index, line in enumerate(lines)
+        if (match := form.match(line)) and index not in fenced_lines
+    }
     return {
-        at: _markdown_message(f"{match['time'] or ''}{match['name']}{match['aside'] or ''}", match["text"])
-        for at, match in matches.items()
+        index: _markdown_message(f"{match['time'] or ''}{match['name']}{match['aside'] or ''}", match["text"])
+        for index, match in matches.items()
     }
 
 
@@ -585,8 +607,8 @@ def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> Par
         raise InputError(f"line 1: no speaker was found; write each message as `{form}`")
     starts = [*heads, len(lines)]
     messages = [
-        ParsedMessage(head.speaker, "\n".join([head.content, *lines[at + 1 : end]]).strip(), head.at)
-        for (at, head), end in zip(heads.items(), starts[1:], strict=True)
+        ParsedMessage(head.speaker, "\n".join([head.content, *lines[start + 1 : end]]).strip(), head.at)
+        for (start, head), end in zip(heads.items(), starts[1:], strict=True)
     ]
-    topic = (_TOPIC.sub("", line.strip()) for line in lines[: starts[0]])
-    return ParsedTranscript(messages, " ".join(filter(None, topic)))
+    topic_lines = (_TOPIC.sub("", line.strip()) for line in lines[: starts[0]])
+    return ParsedTranscript(messages, " ".join(filter(None, topic_lines)))

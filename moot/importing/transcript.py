@@ -80,51 +80,53 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
             entry and says what to do.
     """
     text = entry_types.clean_text(text).removeprefix("\ufeff")
-    chosen = format or ENDINGS.get(PurePath(filename).suffix.lower()) or _format_of(text)
-    if chosen not in FORMATS:
-        raise InputError(f"unknown transcript format {chosen!r}: use one of {', '.join(FORMATS)}")
+    format_name = format or ENDINGS.get(PurePath(filename).suffix.lower()) or _format_of(text)
+    if format_name not in FORMATS:
+        raise InputError(f"unknown transcript format {format_name!r}: use one of {', '.join(FORMATS)}")
     if not text.strip():
         raise InputError("line 1: the transcript is empty")
     try:
-        if chosen == "json":
+        if format_name == "json":
             value = formats.parse_json(text)
             if isinstance(value, dict) and str(value.get("format", "")).startswith("moot.debate/"):
                 return _from_document(value)
             return _with_speakers(formats.read_json(value), filename)
-        return _with_speakers(_READERS[chosen](text.replace("\r\n", "\n").replace("\r", "\n")), filename)
+        return _with_speakers(_READERS[format_name](text.replace("\r\n", "\n").replace("\r", "\n")), filename)
     except RecursionError as error:
         raise InputError("the content of a message is nested too deeply: write it as text") from error
 
 
-def _with_speakers(read: formats.ParsedTranscript, filename: str) -> ImportedTranscript:
+def _with_speakers(transcript: formats.ParsedTranscript, filename: str) -> ImportedTranscript:
     """Assign ids to the speakers of a transcript, and remove empty messages."""
     names: dict[str, str] = {}
     """Name of each speaker as first written, by its normalized form."""
     messages: list[formats.ParsedMessage] = []
-    for one in read.messages:
-        content = entry_types.clean_text(one.content).strip()
-        if one.kind == "tool_result":
-            messages.append(one)
+    for message in transcript.messages:
+        content = entry_types.clean_text(message.content).strip()
+        if message.kind == "tool_result":
+            messages.append(message)
         elif content:
             name = (
-                plain_line(entry_types.clean_text(one.speaker)).strip("*_ ").removesuffix(":").rstrip()
+                plain_line(entry_types.clean_text(message.speaker)).strip("*_ ").removesuffix(":").rstrip()
                 or "Speaker"
             )
             speaker = names.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
-            messages.append(replace(one, speaker=speaker, content=content))
+            messages.append(replace(message, speaker=speaker, content=content))
     if not names:
         raise InputError("line 1: the transcript has no messages; write each message as `NAME: text`")
     ids = slugs(names.values())
     return ImportedTranscript(
-        topic=" ".join(read.topic.split()) or re.sub(r"[\W_]+", " ", PurePath(filename).stem).strip(),
+        topic=" ".join(transcript.topic.split()) or re.sub(r"[\W_]+", " ", PurePath(filename).stem).strip(),
         speakers=tuple(Speaker(ids[name], name) for name in names.values()),
         messages=tuple(
-            one
-            if one.kind == "tool_result"
-            else replace(one, speaker=ids[one.speaker], target=ids.get(_known(one.target, names), ""))
-            for one in messages
+            message
+            if message.kind == "tool_result"
+            else replace(
+                message, speaker=ids[message.speaker], target=ids.get(_known(message.target, names), "")
+            )
+            for message in messages
         ),
-        solution=read.solution,
+        solution=transcript.solution,
     )
 
 
@@ -138,14 +140,14 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     A name without letters or digits becomes `speaker-` and its position, from 1.
     """
     ids: dict[str, str] = {}
-    taken: dict[str, int] = {}
+    last_numbers: dict[str, int] = {}
     """Number after which to search for a free id, by id."""
     for position, name in enumerate(dict.fromkeys(names), start=1):
-        wanted = slug(name) or f"speaker-{position}"
-        wanted = f"speaker-{wanted}" if wanted in _RESERVED else wanted
-        ids[name] = unique_slug(wanted, taken, start=taken.get(wanted, 1) + 1)
-        taken[wanted] = taken.get(wanted, 0) + 1
-        taken.setdefault(ids[name], 1)
+        candidate = slug(name) or f"speaker-{position}"
+        candidate = f"speaker-{candidate}" if candidate in _RESERVED else candidate
+        ids[name] = unique_slug(candidate, last_numbers, start=last_numbers.get(candidate, 1) + 1)
+        last_numbers[candidate] = last_numbers.get(candidate, 0) + 1
+        last_numbers.setdefault(ids[name], 1)
     return ids
 
 
@@ -153,8 +155,10 @@ def _format_of(text: str) -> str:
     start = text.lstrip()[:1]
     lines = [line for line in text.splitlines() if line.strip()]
     if start in ("{", "[") and not formats.TIME_STAMP.match(text.lstrip()):
-        each = len(lines) > 1 and all(line.strip()[:1] == "{" and line.strip()[-1:] == "}" for line in lines)
-        return "jsonl" if each else "json"
+        is_jsonl = len(lines) > 1 and all(
+            line.strip()[:1] == "{" and line.strip()[-1:] == "}" for line in lines
+        )
+        return "jsonl" if is_jsonl else "json"
     if any(formats.BOLD.match(line) or line.startswith("## ") for line in lines):
         return "md"
     if lines and formats.header_of(lines[0]):
@@ -162,27 +166,27 @@ def _format_of(text: str) -> str:
     return "md" if formats.is_listed(lines) else "txt"
 
 
-def _from_document(given: dict[str, object]) -> ImportedTranscript:
-    if given["format"] != documents.FORMAT:
+def _from_document(raw_document: dict[str, object]) -> ImportedTranscript:
+    if raw_document["format"] != documents.FORMAT:
         raise InputError(
-            f"line 1: the format {given['format']!r} is unknown; this version of Moot reads "
+            f"line 1: the format {raw_document['format']!r} is unknown; this version of Moot reads "
             f"{documents.FORMAT}"
         )
-    document = documents.load_leniently(documents.DebateDocument, given)
+    document = documents.load_leniently(documents.DebateDocument, raw_document)
     entries = [entry for entry in document["transcript"] if entry_types.traits_of(entry).is_message]
     debaters = documents.document_config(document)["debaters"]
     names = {debater["id"]: debater["name"] or debater["id"] for debater in debaters}
-    spoke = dict.fromkeys(entry["speaker"] for entry in entries)
+    speaker_ids = dict.fromkeys(entry["speaker"] for entry in entries)
     return ImportedTranscript(
         topic=document["topic"],
-        speakers=tuple(Speaker(key, names.get(key, key)) for key in spoke),
+        speakers=tuple(Speaker(key, names.get(key, key)) for key in speaker_ids),
         messages=tuple(
             formats.ParsedMessage(
                 entry["speaker"], entry["content"], entry["at"] if entry.get("dated") else ""
             )
             for entry in entries
         ),
-        document=given,
+        document=raw_document,
         solution=document["solution"],
     )
 
@@ -210,19 +214,23 @@ def transcript_config(
     Raises:
         InputError: No speaker has this name.
     """
-    arguing = [speaker for speaker in imported.speakers if speaker.id not in RESERVED_IDS]
-    if not arguing:
+    candidates = [speaker for speaker in imported.speakers if speaker.id not in RESERVED_IDS]
+    if not candidates:
         raise InputError("the transcript has no debaters, because only a moderator or judge speaks")
-    by_word = {word: one for one in reversed(arguing) for word in (one.name.casefold(), one.id)}
-    chosen = [by_word.get(name.strip().casefold()) for name in debaters]
-    if None in chosen:
-        known = ", ".join(repr(speaker.name) for speaker in arguing[:20])
-        unknown = debaters[chosen.index(None)]
+    speakers_by_word = {
+        word: speaker for speaker in reversed(candidates) for word in (speaker.name.casefold(), speaker.id)
+    }
+    selection = [speakers_by_word.get(name.strip().casefold()) for name in debaters]
+    if None in selection:
+        known = ", ".join(repr(speaker.name) for speaker in candidates[:20])
+        unknown = debaters[selection.index(None)]
         raise InputError(f"--debater {unknown!r} is not the name of a speaker; the speakers are {known}")
-    named = dict.fromkeys(filter(None, chosen)) or arguing
-    people = tuple(DebaterConfig(id=one.id, name=unreserved_name(one.name)) for one in named)
+    selected_speakers = dict.fromkeys(filter(None, selection)) or candidates
+    debater_configs = tuple(
+        DebaterConfig(id=speaker.id, name=unreserved_name(speaker.name)) for speaker in selected_speakers
+    )
     return (base or DebateConfig()).model_copy(
-        update={"debaters": people, "order": (), "turns": None, "rounds": None}
+        update={"debaters": debater_configs, "order": (), "turns": None, "rounds": None}
     )
 
 
@@ -249,17 +257,25 @@ def transcript_values(
     now = environment.clock()
     entries = [entry_types.make_entry(0, "user", "topic", topic, at=now)]
     calls: dict[str, str] = {}
-    for seq, one in enumerate(imported.messages, start=1):
-        targets = [calls[one.call_id]] if one.kind == "tool_result" and one.call_id in calls else []
-        targets += [one.target] if one.target else []
-        entry = entry_types.make_entry(
-            seq, one.speaker, one.kind, one.content, round=one.round, targets=targets, at=one.at or now
+    for seq, message in enumerate(imported.messages, start=1):
+        targets = (
+            [calls[message.call_id]] if message.kind == "tool_result" and message.call_id in calls else []
         )
-        if one.kind == "tool_call":
-            calls[one.call_id] = entry["id"]
-        if one.tool:
-            entry["tool"] = one.tool
-        if one.at:
+        targets += [message.target] if message.target else []
+        entry = entry_types.make_entry(
+            seq,
+            message.speaker,
+            message.kind,
+            message.content,
+            round=message.round,
+            targets=targets,
+            at=message.at or now,
+        )
+        if message.kind == "tool_call":
+            calls[message.call_id] = entry["id"]
+        if message.tool:
+            entry["tool"] = message.tool
+        if message.at:
             entry["dated"] = True
         entries.append(entry)
     document: documents.DebateDocument = {
@@ -292,23 +308,23 @@ def _values(
     document: documents.DebateDocument, config: DebateConfig, environment: Environment
 ) -> entry_types.JsonObject:
     count = environment.token_counter_for(config)
-    cleaned = [(entry, entry_types.clean_text(entry["content"])) for entry in document["transcript"]]
+    entry_texts = [(entry, entry_types.clean_text(entry["content"])) for entry in document["transcript"]]
     # Tokens are counted again, because budgets need exact counts.
     entries: list[entry_types.Entry] = [
-        {**entry, "content": text, "tokens": count(text)} for entry, text in cleaned
+        {**entry, "content": text, "tokens": count(text)} for entry, text in entry_texts
     ]
-    board, carried = document["blackboard"], document.get("state", {})
+    board, carried_state = document["blackboard"], document.get("state", {})
     # Without its state, a summary cannot be continued, so its messages are summarized again.
-    rolling = carried.get("rolling_summary")
-    shown = entries[rolling["covers_through_seq"] + 1 if rolling else 0 :]
-    dropped = evict_through(shown, document["topic"], config, count)
+    rolling_summary = carried_state.get("rolling_summary")
+    recent_entries = entries[rolling_summary["covers_through_seq"] + 1 if rolling_summary else 0 :]
+    evicted_seq = evict_through(recent_entries, document["topic"], config, count)
     origin = str(uuid4())
     step = max((receipt["step"] for receipt in document["receipts"]), default=0)
     return {
         "topic": document["topic"],
         "full_transcript": entries,
         "user_provided": entry_types.user_provided_in(entries),
-        "messages": [window_message(entry, origin) for entry in shown if entry["seq"] > dropped],
+        "messages": [window_message(entry, origin) for entry in recent_entries if entry["seq"] > evicted_seq],
         "config": document["config"],
         "summary_versions": document["summaries"],
         "claim_events": board["claim_events"],
@@ -329,5 +345,9 @@ def _values(
         "current_speaker": "",
         "status": document["status"],
         "schema_version": document["schema_version"],
-        **{key: value for key, value in carried.items() if key in documents.CarriedState.__annotations__},
+        **{
+            key: value
+            for key, value in carried_state.items()
+            if key in documents.CarriedState.__annotations__
+        },
     }

@@ -97,11 +97,11 @@ def _quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(quoted_spans(text))
 
 
-def _starts_sentence(text: str, at: int) -> bool:
-    """Return True if the character at `at` begins a sentence, line or quotation."""
-    before = text[max(0, at - _LOOKBACK_CHARS) : at]
-    words = before.rstrip()
-    return not words or "\n" in before[len(words) :] or words[-1] in _BEFORE_SENTENCE
+def _starts_sentence(text: str, index: int) -> bool:
+    """Return True if the character at `index` begins a sentence, line or quotation."""
+    before = text[max(0, index - _LOOKBACK_CHARS) : index]
+    stripped = before.rstrip()
+    return not stripped or "\n" in before[len(stripped) :] or stripped[-1] in _BEFORE_SENTENCE
 
 
 @dataclass(frozen=True)
@@ -142,11 +142,11 @@ class Blinding:
         parts: list[str] = []
         for line in blinded.splitlines(keepends=True):
             # Pronouns may refer to a debater from the sentence with the name to the last one with a pronoun.
-            about = False
+            is_about_debater = False
             for sentence in _SENTENCE.findall(line):
-                named = any(label in sentence for label in self.labels.values())
-                about = named or (about and bool(_PRONOUN.search(sentence)))
-                parts.append(_PRONOUN.sub(_neutral_pronoun, sentence) if about else sentence)
+                has_label = any(label in sentence for label in self.labels.values())
+                is_about_debater = has_label or (is_about_debater and bool(_PRONOUN.search(sentence)))
+                parts.append(_PRONOUN.sub(_neutral_pronoun, sentence) if is_about_debater else sentence)
         return "".join(parts)
 
     def unblind_text(self, text: str) -> str:
@@ -161,8 +161,8 @@ class Blinding:
 
         Names in the text have not been replaced with labels.
         """
-        found = [match for match in self._mention.finditer(text) if self._is_mention(match)]
-        forms = (self._form(match) for match in found)
+        matches = [match for match in self._mention.finditer(text) if self._is_mention(match)]
+        forms = (self._form(match) for match in matches)
         return [form.debater for form in forms if form and form.debater]
 
     def label_of(self, debater: str) -> str:
@@ -197,7 +197,7 @@ class Blinding:
     @cached_property
     def _mention(self) -> re.Pattern[str]:
         lookalike = rf"(?<!{_WORD})(?i:{self.kind}s?)\s+{_LETTERS}(?!{_WORD})"
-        forms = "|".join(f"(?P<f{at}>{form.pattern})" for at, form in enumerate(self.forms))
+        forms = "|".join(f"(?P<f{index}>{form.pattern})" for index, form in enumerate(self.forms))
         title = rf"(?<!{_WORD})(?:{'|'.join(sorted(title.capitalize() for title in TITLES))})\.?{_SPACE}"
         # A title before a label would identify the debater. Titles may also be part of a name.
         mention = f"|(?:(?<!{_WORD})[Tt]he{_SPACE})?(?:{title}){{0,4}}?(?:{forms})" if forms else ""
@@ -227,27 +227,27 @@ class Blinding:
     @cached_property
     def _means(self) -> dict[str, str]:
         names = Counter(_key(name) for name in self.names.values())
-        known = {_key(name): debater for debater, name in self.names.items() if names[_key(name)] == 1}
-        known |= {_key(debater): debater for debater in self.labels}
+        debater_ids = {_key(name): debater for debater, name in self.names.items() if names[_key(name)] == 1}
+        debater_ids |= {_key(debater): debater for debater in self.labels}
         # The judge knows only labels, so "B" means Debater B even if another debater has the id "b".
-        known |= {_key(letters): debater for letters, debater in self._by_letters.items()}
-        return known | {_key(label): debater for debater, label in self.labels.items()}
+        debater_ids |= {_key(letters): debater for letters, debater in self._by_letters.items()}
+        return debater_ids | {_key(label): debater for debater, label in self.labels.items()}
 
-    def _form(self, found: re.Match[str]) -> _Form | None:
-        group = found.lastgroup or ""
+    def _form(self, match: re.Match[str]) -> _Form | None:
+        group = match.lastgroup or ""
         return self.forms[int(group[1:])] if group[1:].isdecimal() else None
 
-    def _is_mention(self, found: re.Match[str]) -> bool:
+    def _is_mention(self, match: re.Match[str]) -> bool:
         """Return True if the matched text names a debater."""
-        form, text = self._form(found), found.string
-        if form is None or self._is_quoted_background(text, *found.span()):
+        form, text = self._form(match), match.string
+        if form is None or self._is_quoted_background(text, *match.span()):
             return False
-        start, end = found.span(found.lastgroup or 0)
+        start, end = match.span(match.lastgroup or 0)
         if form.one_word and self._is_part_of_other_name(text, start, end):
             return False
         before = text[max(0, start - _LOOKBACK_CHARS) : start]
-        of_person = re.search(r"\bin\s$", before, re.IGNORECASE) and _POSSESSIVE.match(text, end)
-        if form.one_word and _ARTICLE_OR_PLACE.search(before) and not (of_person or _CITED.match(text, end)):
+        is_person = re.search(r"\bin\s$", before, re.IGNORECASE) and _POSSESSIVE.match(text, end)
+        if form.one_word and _ARTICLE_OR_PLACE.search(before) and not (is_person or _CITED.match(text, end)):
             return False
         if form.needs == "form" or text[max(0, start - 1) : start] == "@" or _CITED.match(text, end):
             return True
@@ -271,15 +271,19 @@ class Blinding:
 
     def _is_part_of_other_name(self, text: str, start: int, end: int) -> bool:
         """Return True if neighbouring words show that the matched name is part of another name."""
-        after, before = (
+        next_name, previous_name = (
             _NEXT_NAME.match(text, end),
             _NAME_BEFORE.search(text[max(0, start - _LOOKBACK_CHARS) : start]),
         )
-        if after and _key(after[1]) not in self._name_words and after[1].casefold() not in STOP_WORDS:
+        if (
+            next_name
+            and _key(next_name[1]) not in self._name_words
+            and next_name[1].casefold() not in STOP_WORDS
+        ):
             return True
-        if before is None or _key(before[1]) in self._name_words | TITLES:
+        if previous_name is None or _key(previous_name[1]) in self._name_words | TITLES:
             return False
-        return before[1].casefold() not in STOP_WORDS
+        return previous_name[1].casefold() not in STOP_WORDS
 
     @staticmethod
     def _closes_address(text: str, start: int, end: int) -> bool:
@@ -294,7 +298,7 @@ class Blinding:
         if after and (other := self._sure_mention.match(text, after.end())):
             return bool(other[0])
         line = text[max(0, start - _LOOKBACK_CHARS) : start].rpartition("\n")[2]
-        return any(_JOINED.fullmatch(line, found.end()) for found in self._sure_mention.finditer(line))
+        return any(_JOINED.fullmatch(line, match.end()) for match in self._sure_mention.finditer(line))
 
     @cached_property
     def _sure_mention(self) -> re.Pattern[str]:
@@ -305,23 +309,27 @@ class Blinding:
     def _name_words(self) -> frozenset[str]:
         return frozenset(_key(word.strip(".,")) for name in self.names.values() for word in name.split())
 
-    def _blind(self, found: re.Match[str]) -> str:
-        form = self._form(found)
+    def _blind(self, match: re.Match[str]) -> str:
+        form = self._form(match)
         if form:
-            if not self._is_mention(found):
-                return found[0]
+            if not self._is_mention(match):
+                return match[0]
             return self.labels[form.debater] if form.debater else SOMEONE
         # Words of the debate that look like a label must not be replaced by a name.
-        return re.sub(r"\s+", "-", found[0]) if found.lastgroup else found[0]
+        return re.sub(r"\s+", "-", match[0]) if match.lastgroup else match[0]
 
     def _name_of(self, letters: str, otherwise: str) -> str:
         return self.names[self._by_letters[letters]] if letters in self._by_letters else otherwise
 
-    def _unblind(self, found: re.Match[str]) -> str:
-        if letters := found["letters"] or (self.bare and found["alone"]):
-            return self._name_of(letters, found[0])
-        each = rf"(?<!{_WORD}){_LETTERS}(?!{_WORD})"
-        return re.sub(each, lambda one: self._name_of(one[0], one[0]), found["list"])
+    def _unblind(self, match: re.Match[str]) -> str:
+        if letters := match["letters"] or (self.bare and match["alone"]):
+            return self._name_of(letters, match[0])
+        letter_pattern = rf"(?<!{_WORD}){_LETTERS}(?!{_WORD})"
+        return re.sub(
+            letter_pattern,
+            lambda letter_match: self._name_of(letter_match[0], letter_match[0]),
+            match["list"],
+        )
 
     def _key_of(self, key: object) -> object:
         label = self._label.fullmatch(key) if isinstance(key, str) else None
@@ -353,7 +361,7 @@ def make_blinding(
         )
     texts, background = list(texts), list(background)
     kind = _free_kind([*names, *names.values()], texts)
-    taken = {
+    used_letters = {
         each for text in (*names, *names.values(), *texts) for each in re.findall(rf"\b{_LETTERS}\b", text)
     }
     letters = _LETTERED[: len(names)]
@@ -364,7 +372,7 @@ def make_blinding(
         kind=kind,
         background="\n".join(map(_plain, background)),
         # “A” and “I” are words. Other letters that the debate does not use stand for a debater.
-        bare=frozenset(letters) - taken - {"A", "I"} if texts else frozenset(),
+        bare=frozenset(letters) - used_letters - {"A", "I"} if texts else frozenset(),
     )
 
 
@@ -385,12 +393,12 @@ def is_everyday(word: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_mostly_lower(word: str) -> bool:
-    known = encoding(_ENGLISH)
-    lower = capitalised = known.max_token_value
+    tokenizer = encoding(_ENGLISH)
+    lower_rank = capitalised_rank = tokenizer.max_token_value
     with suppress(KeyError):
-        lower = known.encode_single_token(f" {word}")
-        capitalised = known.encode_single_token(f" {word.capitalize()}")
-    return lower < capitalised
+        lower_rank = tokenizer.encode_single_token(f" {word}")
+        capitalised_rank = tokenizer.encode_single_token(f" {word.capitalize()}")
+    return lower_rank < capitalised_rank
 
 
 _ENGLISH = "cl100k_base"
@@ -408,12 +416,12 @@ def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
 
 
 def _neutral_pronoun(pronoun: re.Match[str]) -> str:
-    both = _BOTH[pronoun.lastgroup or ""]
-    return both.capitalize() if pronoun[0][0].isupper() else both
+    neutral = _BOTH[pronoun.lastgroup or ""]
+    return neutral.capitalize() if pronoun[0][0].isupper() else neutral
 
 
-def _key(said: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", said).casefold().split())
+def _key(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def _plain(text: str) -> str:
@@ -429,7 +437,7 @@ def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
     """
     full = _owners((form, debater) for debater, name in names.items() for form in (debater, name))
     parts = _owners((part, debater) for debater, name in names.items() for part in _parts(name))
-    written: list[tuple[str, _Form]] = []
+    spelled_forms: list[tuple[str, _Form]] = []
     for key, (spellings, owners) in full.items():
         debater = min(owners) if len(owners) == 1 else None
         one_word = len(re.split(r"[\s_-]", key)) == 1
@@ -441,15 +449,15 @@ def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
         ordinary = any(_is_everyday_here(word, texts) for word in re.findall(r"[^\W\d_]+", key))
         as_written = is_part or (not one_word and ordinary)
         pattern = "|".join(map(_exact if as_written else _full_pattern, spellings))
-        written.append((spellings[0], _Form(pattern, debater, needs, one_word and key.isascii())))
+        spelled_forms.append((spellings[0], _Form(pattern, debater, needs, one_word and key.isascii())))
     for key, ((part, *_), owners) in parts.items():
         if len(owners) == 1 and (key not in full or full[key] == ([key], owners)):
             needs = "position" if is_everyday(key) else "form"
             if key in _CALENDAR or _has_other_meaning(key, texts):
                 needs = "sign"
-            written.append((part, _Form(_exact(part), min(owners), needs, one_word=key.isascii())))
-    written.sort(key=lambda row: (-len(row[0]), row[0]))
-    return tuple(form for _, form in written)
+            spelled_forms.append((part, _Form(_exact(part), min(owners), needs, one_word=key.isascii())))
+    spelled_forms.sort(key=lambda row: (-len(row[0]), row[0]))
+    return tuple(form for _, form in spelled_forms)
 
 
 def _is_everyday_here(word: str, texts: Sequence[str]) -> bool:
@@ -461,12 +469,12 @@ def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
     spellings = "|".join(map(re.escape, (word, word.capitalize())))
     pattern = re.compile(_with_boundaries(f"(?:{spellings})", word))
 
-    def is_other(found: re.Match[str]) -> bool:
-        before = found.string[max(0, found.start() - _LOOKBACK_CHARS) : found.start()]
-        is_thing = _THING_OR_PLACE.search(before) and not _POSSESSIVE.match(found.string, found.end())
-        return found[0] == word or bool(is_thing)
+    def is_other(match: re.Match[str]) -> bool:
+        before = match.string[max(0, match.start() - _LOOKBACK_CHARS) : match.start()]
+        is_thing = _THING_OR_PLACE.search(before) and not _POSSESSIVE.match(match.string, match.end())
+        return match[0] == word or bool(is_thing)
 
-    return word.isascii() and any(is_other(found) for text in texts for found in pattern.finditer(text))
+    return word.isascii() and any(is_other(match) for text in texts for match in pattern.finditer(text))
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:

@@ -138,10 +138,17 @@ class TranscriptSelector:
 
         They are for the messages to judge and the other messages, in full or cut. 0 if they do not fit.
         """
-        said, others = sum(map(self._cost, self._arguments)), sum(map(self._cost, self._others))
-        if said > remaining:
+        argument_tokens, other_tokens = (
+            sum(map(self._cost, self._arguments)),
+            sum(map(self._cost, self._others)),
+        )
+        if argument_tokens > remaining:
             return 0
-        return said + (others if said + others <= remaining else _others_part(others, said, remaining))
+        return argument_tokens + (
+            other_tokens
+            if argument_tokens + other_tokens <= remaining
+            else _others_part(other_tokens, argument_tokens, remaining)
+        )
 
     def select(self, query: str, remaining: int) -> Selection:
         """Return the messages to show to a judge, using at most `remaining` tokens.
@@ -150,33 +157,36 @@ class TranscriptSelector:
         not fit, each side gets an equal share: its first and last message, then the messages that best match
         `query`. Tokens that a side does not use are not given to others.
         """
-        said, others = sum(map(self._cost, self._arguments)), sum(map(self._cost, self._others))
-        part = _others_part(others, said, remaining)
-        all_fit = said + sum(map(self._cost, self.earlier)) + part <= remaining
-        if said + others <= remaining and not all_fit:
-            shown, _ = self._with_earlier(remaining - said - others)
-            whole = (*self._arguments, *self._others, *shown)
-            return Selection(_in_order(SelectedMessage(entry, remaining) for entry in whole), None)
+        argument_tokens, other_tokens = (
+            sum(map(self._cost, self._arguments)),
+            sum(map(self._cost, self._others)),
+        )
+        others_limit = _others_part(other_tokens, argument_tokens, remaining)
+        all_fit = argument_tokens + sum(map(self._cost, self.earlier)) + others_limit <= remaining
+        if argument_tokens + other_tokens <= remaining and not all_fit:
+            earlier_entries, _ = self._with_earlier(remaining - argument_tokens - other_tokens)
+            entries = (*self._arguments, *self._others, *earlier_entries)
+            return Selection(_in_order(SelectedMessage(entry, remaining) for entry in entries), None)
         if remaining < MIN_TRUNCATED_TOKENS or not self.sides:
             return Selection((), 0)
-        if said <= remaining:
-            shown, left = self._with_earlier(remaining - said - part)
-            chosen = [SelectedMessage(entry, remaining) for entry in (*self._arguments, *shown)]
-            return self._with_others(chosen, part + left, None)
-        share = (remaining - part) // len(self.sides)
-        return self._with_others(self._shares(query, share), part, share)
+        if argument_tokens <= remaining:
+            earlier_entries, spare_tokens = self._with_earlier(remaining - argument_tokens - others_limit)
+            messages = [SelectedMessage(entry, remaining) for entry in (*self._arguments, *earlier_entries)]
+            return self._with_others(messages, others_limit + spare_tokens, None)
+        share = (remaining - others_limit) // len(self.sides)
+        return self._with_others(self._shares(query, share), others_limit, share)
 
     def _with_earlier(self, remaining: int) -> tuple[list[Entry], int]:
         """Return the earlier arguments that fit in `remaining` tokens, and the number of tokens left.
 
         The newest arguments are selected first.
         """
-        shown = []
+        entries = []
         for entry in self.earlier:
             if self._cost(entry) <= remaining:
-                shown.append(entry)
+                entries.append(entry)
                 remaining -= self._cost(entry)
-        return shown, remaining
+        return entries, remaining
 
     def is_whole(self, shown: Iterable[str]) -> bool:
         """Return True if `shown` contains the id of every message in which a debater argues."""
@@ -184,29 +194,31 @@ class TranscriptSelector:
 
     def unselected(self, shown: Iterable[str]) -> list[Entry]:
         """Return all candidate messages whose ids are not in `shown`."""
-        known = frozenset(shown)
+        shown_ids = frozenset(shown)
         material = [*self._arguments, *self._others, *self.earlier]
-        return [entry for entry in material if entry["id"] not in known]
+        return [entry for entry in material if entry["id"] not in shown_ids]
 
     def _shares(self, query: str, share: int) -> list[SelectedMessage]:
         from moot.retrieval import select_evidence
 
-        most = max(int(share * MESSAGE_SHARE), min(share, MIN_TRUNCATED_TOKENS))
+        max_tokens = max(int(share * MESSAGE_SHARE), min(share, MIN_TRUNCATED_TOKENS))
         index = copy(self._index)  # limit the cost of each message to that of its truncated form
-        index.tokens = array("q", (min(tokens, most) for tokens in index.tokens))
-        ends: dict[str, list[int]] = {}
+        index.tokens = array("q", (min(tokens, max_tokens) for tokens in index.tokens))
+        seqs_by_speaker: dict[str, list[int]] = {}
         for entry in self._arguments:
-            ends.setdefault(entry["speaker"], []).append(entry["seq"])
-        chosen = select_evidence(
+            seqs_by_speaker.setdefault(entry["speaker"], []).append(entry["seq"])
+        evidence = select_evidence(
             index,
             query,
             budget=share * len(self.sides),
-            costs={entry["seq"]: min(self._cost(entry), most) for entry in self._arguments},
-            must_keep=[seq for seqs in ends.values() for seq in (seqs[0], seqs[-1])],
+            costs={entry["seq"]: min(self._cost(entry), max_tokens) for entry in self._arguments},
+            must_keep=[seq for seqs in seqs_by_speaker.values() for seq in (seqs[0], seqs[-1])],
             speakers=self.sides,
         )
-        wanted = frozenset(chosen.seqs)
-        return [SelectedMessage(entry, most) for entry in self._arguments if entry["seq"] in wanted]
+        selected_seqs = frozenset(evidence.seqs)
+        return [
+            SelectedMessage(entry, max_tokens) for entry in self._arguments if entry["seq"] in selected_seqs
+        ]
 
     @cached_property
     def _index(self) -> EvidenceIndex:
@@ -214,53 +226,53 @@ class TranscriptSelector:
 
         return EvidenceIndex(self._arguments, names=self._names)
 
-    def _with_others(self, chosen: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
+    def _with_others(self, messages: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
         """Fill the remaining tokens of a judge's prompt with messages other than debaters' arguments.
 
         Documents and messages that were replied to come first.
         """
-        answered = {shown.entry["seq"] - 1 for shown in chosen}
+        answered_seqs = {argument.entry["seq"] - 1 for argument in messages}
         ranked = sorted(
             self._others,
             key=lambda entry: (
                 traits_of(entry).user_input != "document",
-                entry["seq"] not in answered,
+                entry["seq"] not in answered_seqs,
                 -entry["seq"],
             ),
         )
-        most = max(MIN_TRUNCATED_TOKENS, remaining // max(1, min(len(ranked), MAX_PARTS)))
-        others = []
+        max_tokens = max(MIN_TRUNCATED_TOKENS, remaining // max(1, min(len(ranked), MAX_PARTS)))
+        other_messages = []
         for entry in ranked:
-            cost = min(self._cost(entry), most)
+            cost = min(self._cost(entry), max_tokens)
             if cost <= remaining:
-                others.append(SelectedMessage(entry, cost))
+                other_messages.append(SelectedMessage(entry, cost))
                 remaining -= cost
             if remaining < MIN_TRUNCATED_TOKENS:
                 break
-        for one in others:  # tokens that shorter messages leave restore truncated messages
-            more = min(self._cost(one.entry) - one.remaining, remaining)
-            chosen.append(replace(one, remaining=one.remaining + more))
-            remaining -= more
-        return Selection(_in_order(chosen), share)
+        for message in other_messages:  # tokens that shorter messages leave restore truncated messages
+            extra_tokens = min(self._cost(message.entry) - message.remaining, remaining)
+            messages.append(replace(message, remaining=message.remaining + extra_tokens))
+            remaining -= extra_tokens
+        return Selection(_in_order(messages), share)
 
 
-def _others_part(others: int, said: int, remaining: int) -> int:
+def _others_part(other_tokens: int, argument_tokens: int, remaining: int) -> int:
     """Return the token limit for non-debaters' messages in a judge's prompt.
 
     The limit applies if the prompt cannot hold all messages.
 
-    Arguments that need `said` tokens come first if they fit in full.
+    Arguments that need `argument_tokens` tokens come first if they fit in full.
     """
-    part = min(others, int(remaining * OTHERS_SHARE))
-    return min(part, remaining - said) if said <= remaining else part
+    limit = min(other_tokens, int(remaining * OTHERS_SHARE))
+    return min(limit, remaining - argument_tokens) if argument_tokens <= remaining else limit
 
 
 def _estimated_cost(entry: Entry) -> int:
     return entry["tokens"] + FRAME_TOKENS + (truncation.TIME_TOKENS if entry.get("dated") else 0)
 
 
-def _in_order(shown: Iterable[SelectedMessage]) -> tuple[SelectedMessage, ...]:
-    return tuple(sorted(shown, key=lambda one: one.entry["seq"]))
+def _in_order(messages: Iterable[SelectedMessage]) -> tuple[SelectedMessage, ...]:
+    return tuple(sorted(messages, key=lambda message: message.entry["seq"]))
 
 
 def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
@@ -268,15 +280,15 @@ def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
 
     The longest message is truncated first. A message with fewer than `MIN_TRUNCATED_TOKENS` left is dropped.
     """
-    rooms = dict(costs)
-    while rooms and (over := sum(rooms.values()) - share) > 0:
-        longest = max(rooms, key=lambda key: (rooms[key], key))
-        left = rooms[longest] - over
-        if left >= MIN_TRUNCATED_TOKENS:
-            rooms[longest] = left
+    limits = dict(costs)
+    while limits and (excess := sum(limits.values()) - share) > 0:
+        longest = max(limits, key=lambda key: (limits[key], key))
+        limit = limits[longest] - excess
+        if limit >= MIN_TRUNCATED_TOKENS:
+            limits[longest] = limit
         else:
-            del rooms[longest]
-    return rooms
+            del limits[longest]
+    return limits
 
 
 INDEPENDENT_ANSWERS = "independent answers to one question, whose authors saw no other author's answer"
@@ -370,16 +382,24 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
     )
     if context.config.options:
         ending = "\n".join(filter(None, (OPTIONS.format(quoted(context.config.options)), ending)))
-    each = reasons_each(len(context.order))
-    most = "the strongest of each" if each == 1 else f"at most {each} of each, the strongest first"
-    asked = VERDICT_SCORES
+    max_reasons = reasons_each(len(context.order))
+    limit_text = (
+        "the strongest of each" if max_reasons == 1 else f"at most {max_reasons} of each, the strongest first"
+    )
+    request_text = VERDICT_SCORES
     if judge_spec.judging != "scores":
-        asked = (VERDICT if judge_spec.interactive else VERDICT_ALONE).render(most=most, ending=ending)
-    last = truncation.Block("turn_suffix", {"role": "user", "content": asked}, label="verdict asked for")
-    topic, remaining = context.state["topic"], context.config.memory.budget
+        request_text = (VERDICT if judge_spec.interactive else VERDICT_ALONE).render(
+            most=limit_text, ending=ending
+        )
+    last = truncation.Block(
+        "turn_suffix", {"role": "user", "content": request_text}, label="verdict asked for"
+    )
+    topic, budget_config = context.state["topic"], context.config.memory.budget
     shared_prefix = [
         frame,
-        truncation.problem_block(topic, remaining, context.config.fence, context.count, heading="# Topic"),
+        truncation.problem_block(
+            topic, budget_config, context.config.fence, context.count, heading="# Topic"
+        ),
     ]
     background = select_background(
         context.state, context.config, context.count, partial(_entry_message, context)
@@ -390,36 +410,40 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         return budget - prompt_tokens([block.message for block in fixed], context.count)
 
     # All messages whole come first, then the ledger. A summary stands only for messages that are left out.
-    shown = _evidence(context, left()) if context.selector.argued <= budget else []
-    if context.selector.is_whole(key for block in shown for key in block.ids):
+    evidence = _evidence(context, left()) if context.selector.argued <= budget else []
+    if context.selector.is_whole(key for block in evidence for key in block.ids):
         # Scores need only the messages. The answer also rests on what the ledger says about them.
-        notes = [] if judge_spec.judging == "scores" else _ledger(context, left(*shown))
+        notes = [] if judge_spec.judging == "scores" else _ledger(context, left(*evidence))
     else:
         # Messages that a later one replaced come before the summary of them. If not even the messages to
         # judge fit (0), they share what the summaries leave.
-        kept = context.selector.reserved(left())
-        notes = _judge_summary(context, left() - kept)
-        known = background.ids if background.is_whole else frozenset[str]()
-        earlier = [] if kept else _rolling_summary(context, left(*notes), known)
-        notes += _ledger(context, min(int(remaining.total * LEDGER_SHARE), left(*earlier, *notes) - kept))
-        shown = _evidence(context, left(*earlier, *notes))
-        if kept:
-            known |= {key for block in shown for key in block.ids}
-            earlier = _rolling_summary(context, left(*notes, *shown), known)
+        reserved_tokens = context.selector.reserved(left())
+        notes = _judge_summary(context, left() - reserved_tokens)
+        shown_ids = background.ids if background.is_whole else frozenset[str]()
+        earlier = [] if reserved_tokens else _rolling_summary(context, left(*notes), shown_ids)
+        notes += _ledger(
+            context, min(int(budget_config.total * LEDGER_SHARE), left(*earlier, *notes) - reserved_tokens)
+        )
+        evidence = _evidence(context, left(*earlier, *notes))
+        if reserved_tokens:
+            shown_ids |= {key for block in evidence for key in block.ids}
+            earlier = _rolling_summary(context, left(*notes, *evidence), shown_ids)
         notes = [*earlier, *notes]
     if not judge_spec.interactive:
-        shown = _in_presentation_order(context, shown)
-    passages = background.passages(_query(context), left(*notes, *shown))
-    blocks = [*shared_prefix, *passages, *notes, *shown, last]
+        evidence = _in_presentation_order(context, evidence)
+    passages = background.passages(_query(context), left(*notes, *evidence))
+    blocks = [*shared_prefix, *passages, *notes, *evidence, last]
     prompt = truncation.truncate_blocks(with_background(blocks, background.blocks), budget, context.count)
-    gone = context.selector.unselected(key for block in (*blocks, *background.blocks) for key in block.ids)
+    omitted_entries = context.selector.unselected(
+        key for block in (*blocks, *background.blocks) for key in block.ids
+    )
     note: Omission = {
         "what": EVIDENCE,
         "why": "no room",
-        "tokens": sum(entry["tokens"] for entry in gone),
-        "count": len(gone),
+        "tokens": sum(entry["tokens"] for entry in omitted_entries),
+        "count": len(omitted_entries),
     }
-    return replace(prompt, omitted=(*prompt.omitted, note)) if gone else prompt
+    return replace(prompt, omitted=(*prompt.omitted, note)) if omitted_entries else prompt
 
 
 def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> truncation.Block:
@@ -431,21 +455,23 @@ def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> truncation.Block:
         instruction=context.config.judge.instruction,
         naming=NAMING if context.blinding else NAMING_UNBLINDED,
     )
-    whole = system_message(break_template_tokens(text), context.config.fence)
-    return truncation.cut_block("system", whole, budget, context.count, label="rubric")
+    message = system_message(break_template_tokens(text), context.config.fence)
+    return truncation.cut_block("system", message, budget, context.count, label="rubric")
 
 
 def _rubric_lines(rubric: Rubric) -> str:
     """Return the rubric's criteria, one per line. A scale that all criteria share is given once."""
-    weighted = len({c.weight for c in rubric.criteria}) > 1
-    shared = len({(c.scale_min, c.scale_max) for c in rubric.criteria}) == 1
+    has_unequal_weights = len({criterion.weight for criterion in rubric.criteria}) > 1
+    has_one_scale = len({(criterion.scale_min, criterion.scale_max) for criterion in rubric.criteria}) == 1
     lines = []
-    for c in rubric.criteria:
-        named = "" if c.name.casefold().replace(" ", "_") == c.id else c.name
-        scale = "" if shared else f"{c.scale_min:g} to {c.scale_max:g}"
-        facts = ", ".join(filter(None, (named, scale, f"weight {c.weight:g}" if weighted else "")))
-        lines.append(f"- {c.id}: " + ". ".join(filter(None, (facts, c.description))))
-    if shared:
+    for criterion in rubric.criteria:
+        name = "" if criterion.name.casefold().replace(" ", "_") == criterion.id else criterion.name
+        scale = "" if has_one_scale else f"{criterion.scale_min:g} to {criterion.scale_max:g}"
+        facts = ", ".join(
+            filter(None, (name, scale, f"weight {criterion.weight:g}" if has_unequal_weights else ""))
+        )
+        lines.append(f"- {criterion.id}: " + ". ".join(filter(None, (facts, criterion.description))))
+    if has_one_scale:
         first = rubric.criteria[0]
         lines.insert(0, f"Scores are from {first.scale_min:g} to {first.scale_max:g}.")
     return "\n".join(lines)
@@ -467,26 +493,28 @@ def _judge_summary(context: JudgeContext, remaining: int) -> list[truncation.Blo
     return _summary_block(context, "judge's summary", "# Summary of the final round", text, remaining)
 
 
-def _rolling_summary(context: JudgeContext, remaining: int, shown: frozenset[str]) -> list[truncation.Block]:
+def _rolling_summary(
+    context: JudgeContext, remaining: int, shown_ids: frozenset[str]
+) -> list[truncation.Block]:
     """Return the block with the summary of the debate's earlier part, using at most `remaining` tokens.
 
-    A summary of quoted points leaves out the points of messages whose ids are in `shown`.
+    A summary of quoted points leaves out the points of messages whose ids are in `shown_ids`.
     """
     summary = context.state.get("rolling_summary")
     text = summary["text"] if summary else ""
     points = cast(SummaryPoints, (summary and summary.get("points")) or {})
     if text and "shown" in points and render(points, context.config.names()) == text:
-        most = min(context.config.memory.budget.summary, remaining) - SUMMARY_FRAME_TOKENS
+        max_tokens = min(context.config.memory.budget.summary, remaining) - SUMMARY_FRAME_TOKENS
         # The headings of the points use the judge's labels, because a name may be an everyday word.
         rest: list[Point] = [
             {**point, "text": context.blind(point["text"])}
             for point in points["points"]
-            if not shown.issuperset(point["message_ids"])
+            if not shown_ids.issuperset(point["message_ids"])
         ]
         pool: SummaryPoints = {**points, "points": rest}
         names = {**context.config.names(), **context.labels}
-        laid = layout_points(pool, max_tokens=most, count=context.count, names=names)
-        text = render(laid, names) if rest else ""
+        layout = layout_points(pool, max_tokens=max_tokens, count=context.count, names=names)
+        text = render(layout, names) if rest else ""
     else:
         text = context.blind(text)
     return _summary_block(context, "rolling summary", "# Summary of earlier messages", text, remaining)
@@ -496,12 +524,12 @@ def _summary_block(
     context: JudgeContext, label: MemoryKind, heading: str, text: str, remaining: int
 ) -> list[truncation.Block]:
     """Return the block with a summary, or nothing if there is no summary or too little room for it."""
-    most = min(context.config.memory.budget.summary, remaining)
-    if not text or most < NOTICE_BELOW:
+    max_tokens = min(context.config.memory.budget.summary, remaining)
+    if not text or max_tokens < NOTICE_BELOW:
         return []
-    whole: WireMessage = {"role": "user", "content": fenced(text, context.config.fence, heading)}
+    message: WireMessage = {"role": "user", "content": fenced(text, context.config.fence, heading)}
     block = truncation.cut_block(
-        "summary", whole, most, context.count, label=label, priority=SUMMARY_PRIORITY, memory=label
+        "summary", message, max_tokens, context.count, label=label, priority=SUMMARY_PRIORITY, memory=label
     )
     cites = tuple(dict.fromkeys(ids_in(block.message["content"])))
     return [replace(block, grows=False, cites=cites)]
@@ -512,40 +540,45 @@ def _ledger(context: JudgeContext, budget: int) -> list[truncation.Block]:
 
     Debaters are listed in presentation order.
     """
-    names = {who: context.labels[who] for who in context.order if who in context.labels}
+    names = {debater: context.labels[debater] for debater in context.order if debater in context.labels}
     labels: dict[str, str] = {}
     if context.blinding:
         # The ledger's own lines name debaters by placeholders, because a name may be an everyday word.
-        labels = {f"{context.config.fence}{number}z": context.label(who) for number, who in enumerate(names)}
+        labels = {
+            f"{context.config.fence}{number}z": context.label(debater) for number, debater in enumerate(names)
+        }
         names = dict(zip(names, labels, strict=True))
     text, remaining = "", budget
     for _ in range(ATTEMPTS):  # labels may be longer than names
         text = render_blackboard(context.state, "", max_tokens=remaining, count=context.count, names=names)
-        blind = context.blind(text)
+        blinded_text = context.blind(text)
         for placeholder, label in labels.items():
-            blind = blind.replace(placeholder, label)
-        shown: WireMessage = {"role": "user", "content": fenced_section(blind, context.config.fence)}
-        over = prompt_tokens([shown], context.count) - budget
-        if over <= 0:
+            blinded_text = blinded_text.replace(placeholder, label)
+        full_message: WireMessage = {
+            "role": "user",
+            "content": fenced_section(blinded_text, context.config.fence),
+        }
+        excess = prompt_tokens([full_message], context.count) - budget
+        if excess <= 0:
             break
-        remaining -= over
+        remaining -= excess
     if not text:
         return []
-    message = truncation.cut_message(shown, budget, context.count)
-    held = memory_tokens(text, context.state, context.count)
-    return [truncation.Block("ledger", message, LEDGER_PRIORITY, label="ledger", memory=held)]
+    message = truncation.cut_message(full_message, budget, context.count)
+    ledger_tokens = memory_tokens(text, context.state, context.count)
+    return [truncation.Block("ledger", message, LEDGER_PRIORITY, label="ledger", memory=ledger_tokens)]
 
 
 def _evidence(context: JudgeContext, remaining: int) -> list[truncation.Block]:
     """Return prompt blocks with the messages to judge, using at most `remaining` tokens."""
-    query, wanted = _query(context), remaining
+    query, limit = _query(context), remaining
     for _ in range(ATTEMPTS):
-        selection = context.selector.select(query, wanted)
+        selection = context.selector.select(query, limit)
         blocks = _evidence_blocks(context, selection)
-        over = sum(message_tokens(block.message, context.count) for block in blocks) - remaining
-        if over <= 0:
+        excess = sum(message_tokens(block.message, context.count) for block in blocks) - remaining
+        if excess <= 0:
             break
-        wanted -= over
+        limit -= excess
     return blocks
 
 
@@ -573,32 +606,34 @@ def _in_presentation_order(
 
 
 def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[truncation.Block]:
-    shown = {
-        one.entry["id"]: truncation.cut_message(
-            _entry_message(context, one.entry), one.remaining, context.count
+    messages = {
+        item.entry["id"]: truncation.cut_message(
+            _entry_message(context, item.entry), item.remaining, context.count
         )
-        for one in selection.shown
+        for item in selection.shown
     }
     if selection.share is not None:
         # Truncate messages that exceed their side's share because of blinding.
         for side in context.order:
-            own = [one.entry["id"] for one in selection.shown if is_argued(one.entry, [side])]
-            costs = {key: message_tokens(shown[key], context.count) for key in own}
-            rooms = fair_shares(costs, selection.share)
-            for key in own:
-                message = shown.pop(key)
-                if key in rooms:
-                    shown[key] = truncation.cut_message(message, rooms[key], context.count)
+            side_ids = [item.entry["id"] for item in selection.shown if is_argued(item.entry, [side])]
+            costs = {key: message_tokens(messages[key], context.count) for key in side_ids}
+            limits = fair_shares(costs, selection.share)
+            for key in side_ids:
+                message = messages.pop(key)
+                if key in limits:
+                    messages[key] = truncation.cut_message(message, limits[key], context.count)
     blocks = []
-    for one in selection.shown:
-        key, whole = one.entry["id"], _entry_message(context, one.entry)
-        if key in shown:
-            part = shown[key]
-            priority = EVIDENCE_PRIORITY if is_argued(one.entry, context.order) else OTHERS_PRIORITY
-            label = EARLIER_EVIDENCE if one.entry in context.selector.earlier else EVIDENCE
-            cut = whole if part != whole else None
+    for item in selection.shown:
+        key, full_message = item.entry["id"], _entry_message(context, item.entry)
+        if key in messages:
+            shown_message = messages[key]
+            priority = EVIDENCE_PRIORITY if is_argued(item.entry, context.order) else OTHERS_PRIORITY
+            label = EARLIER_EVIDENCE if item.entry in context.selector.earlier else EVIDENCE
+            original = full_message if shown_message != full_message else None
             blocks.append(
-                truncation.Block("messages", part, priority, (key,), label=label, whole=cut, grows=False)
+                truncation.Block(
+                    "messages", shown_message, priority, (key,), label=label, whole=original, grows=False
+                )
             )
     return blocks
 
@@ -608,32 +643,32 @@ def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> lis
 
     Debaters' names in these messages are not replaced by labels.
     """
-    first = next((entry["seq"] for entry in transcript if entry["speaker"] in debaters), len(transcript))
+    first_seq = next((entry["seq"] for entry in transcript if entry["speaker"] in debaters), len(transcript))
     return [
         entry
         for entry in transcript
         if traits_of(entry).user_input in ("topic", "document")
-        or (entry["seq"] < first and traits_of(entry).by == "person")
+        or (entry["seq"] < first_seq and traits_of(entry).by == "person")
     ]
 
 
 def _entry_message(context: JudgeContext, entry: Entry) -> WireMessage:
-    about = ", ".join(
+    targets = ", ".join(
         truncation.prompt_name(target, context.labels)
         for target in entry["targets"]
         if target in context.order
     )
     note = ""
-    if entry["kind"] == "critique" and about:
-        note = f"(criticism {context.critique_labels[entry['id']]} of {about})"
+    if entry["kind"] == "critique" and targets:
+        note = f"(criticism {context.critique_labels[entry['id']]} of {targets})"
     if entry["kind"] in ("proposal", "refinement"):
-        first = entry["kind"] == "proposal"
-        earlier = "first proposal" if first else f"revised proposal of round {entry['round']}"
-        note = f"({earlier}, replaced since)" if entry in context.selector.earlier else "(final proposal)"
+        is_first = entry["kind"] == "proposal"
+        version = "first proposal" if is_first else f"revised proposal of round {entry['round']}"
+        note = f"({version}, replaced since)" if entry in context.selector.earlier else "(final proposal)"
     is_background = entry["id"] in context.background
     content = entry["content"] if is_background else context.blind(entry["content"])
-    at = context.blind(entry["at"]) if entry.get("dated") else entry["at"]
+    time = context.blind(entry["at"]) if entry.get("dated") else entry["at"]
     message = truncation.render_entry(
-        {**entry, "content": content, "at": at}, context.labels, context.config.fence, note
+        {**entry, "content": content, "at": time}, context.labels, context.config.fence, note
     )
     return {"role": message["role"], "content": message["content"]}  # the field `name` would tell who spoke

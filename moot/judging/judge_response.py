@@ -141,13 +141,14 @@ def reasons_each(sides: int) -> int:
 
 def response_tokens(sides: int, criteria: int, *, judging: verdict_types.Judging) -> int:
     """Return the expected number of tokens in a judge's response."""
-    reasons = 0 if judging == "scores" else 2 * REASON_TOKENS * reasons_each(sides)
-    each = SCORE_TOKENS * criteria + reasons
-    rows = (dict[str, str], list[verdict_types.Move])
-    fields = sum(
-        field.tokens * (sides if field.kind in rows else 1) for field in verdict_types.asked_fields(judging)
+    reason_tokens = 0 if judging == "scores" else 2 * REASON_TOKENS * reasons_each(sides)
+    tokens_per_side = SCORE_TOKENS * criteria + reason_tokens
+    row_kinds = (dict[str, str], list[verdict_types.Move])
+    field_tokens = sum(
+        field.tokens * (sides if field.kind in row_kinds else 1)
+        for field in verdict_types.asked_fields(judging)
     )
-    return each * sides + fields
+    return tokens_per_side * sides + field_tokens
 
 
 def response_type(
@@ -165,13 +166,13 @@ def response_type(
         asks: descriptions that replace those of single fields.
     """
     fields: dict[str, Any] = {}
-    for asked in verdict_types.asked_fields(judging):
-        kind = types.get(asked.name, _REPLY_TYPES.get(asked.kind, asked.kind))
-        default = _UNSAID.get(asked.kind, [])
-        if asked.name in _NEEDED:
+    for verdict_field in verdict_types.asked_fields(judging):
+        kind = types.get(verdict_field.name, _REPLY_TYPES.get(verdict_field.kind, verdict_field.kind))
+        default = _UNSAID.get(verdict_field.kind, [])
+        if verdict_field.name in _NEEDED:
             default = ...
-        ask = asks.get(asked.name, asked.ask) or None
-        fields[asked.name] = (Annotated[kind, Field(description=ask)], default)
+        description = asks.get(verdict_field.name, verdict_field.ask) or None
+        fields[verdict_field.name] = (Annotated[kind, Field(description=description)], default)
     return create_model("JudgeResponse", __base__=JudgeResponse, __doc__="The verdict.", **fields)
 
 
@@ -214,9 +215,9 @@ def response_schema(
         options: options of the question. The decision is one of them or `undecided`.
     """
     scales: dict[tuple[float, float], list[str]] = {}
-    for each in rubric.criteria:
-        scales.setdefault((each.scale_min, each.scale_max), []).append(each.id)
-    rows: list[Any] = [
+    for criterion in rubric.criteria:
+        scales.setdefault((criterion.scale_min, criterion.scale_max), []).append(criterion.id)
+    row_types: list[Any] = [
         narrow_schema(
             CriterionScore,
             {
@@ -229,36 +230,38 @@ def response_schema(
         )
         for number, (scale, criteria) in enumerate(scales.items(), 1)
     ]
-    count, debater = len(sides) * len(rubric.criteria), {"debater": one_of(sides, "Debater")}
+    row_count, debater_field = len(sides) * len(rubric.criteria), {"debater": one_of(sides, "Debater")}
     reasons = many(narrow_schema(CitedReason, {"citations": citation_type(ids)}), 0, reasons_each(len(sides)))
-    narrowed: dict[Any, Any] = {
+    types_by_kind: dict[Any, Any] = {
         float | None: Annotated[
             float | None, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})
         ],
-        dict[str, str]: many(narrow_schema(FinalPosition, debater), 0, len(sides)),
+        dict[str, str]: many(narrow_schema(FinalPosition, debater_field), 0, len(sides)),
         list[verdict_types.Move]: many(
-            narrow_schema(DebaterMove, {**debater, "message_id": cause_type(ids)}), 0, MAX_POINTS
+            narrow_schema(DebaterMove, {**debater_field, "message_id": cause_type(ids)}), 0, MAX_POINTS
         ),
         dict[str, verdict_types.Case]: many(
-            narrow_schema(DebaterCase, {**debater, "pros": reasons, "cons": reasons}), len(sides), len(sides)
+            narrow_schema(DebaterCase, {**debater_field, "pros": reasons, "cons": reasons}),
+            len(sides),
+            len(sides),
         ),
-        dict[str, dict[str, verdict_types.ScoreRecord]]: many(Union[tuple(rows)], count, count),  # noqa: UP007  # built at run time
+        dict[str, dict[str, verdict_types.ScoreRecord]]: many(Union[tuple(row_types)], row_count, row_count),  # noqa: UP007  # built at run time
     }
-    asked = verdict_types.asked_fields(judging)
-    types = {field.name: narrowed[field.kind] for field in asked if field.kind in narrowed}
+    fields = verdict_types.asked_fields(judging)
+    types = {field.name: types_by_kind[field.kind] for field in fields if field.kind in types_by_kind}
     # Only a verdict with a decision can combine positions, and a solution cannot be a tie.
-    nobody = [
+    other_winners = [
         *(() if judging in verdict_types.SOLVED else (verdict_types.TIE,)),
         *(() if judging == "scores" else (verdict_types.SYNTHESIS,)),
     ]
-    types["winner"] = one_of([*sides, *nobody])
-    asks = {"reasoning": REASONING_OF_SCORES} if judging == "scores" else {}
+    types["winner"] = one_of([*sides, *other_winners])
+    descriptions = {"reasoning": REASONING_OF_SCORES} if judging == "scores" else {}
     if judging in verdict_types.SOLVED:
-        asks["winner"] = WINNER_OF_SOLUTION
+        descriptions["winner"] = WINNER_OF_SOLUTION
     if options:
         types["decision"] = one_of([*options, verdict_types.UNDECIDED])
-        asks["decision"] = ""  # the prompt describes the options
-    return response_type(judging, types, asks)
+        descriptions["decision"] = ""  # the prompt describes the options
+    return response_type(judging, types, descriptions)
 
 
 @dataclass(frozen=True)
@@ -306,32 +309,32 @@ def combine(field: verdict_types.VerdictField, verdicts: Sequence[Mapping[str, A
         how: rule for combining the values: `first`, `union` or `mean`.
     """
     values = [each.get(field.name) for each in verdicts]
-    said = [value for value in values if value not in (None, "", [], {})]
-    if not said:
+    filled_values = [value for value in values if value not in (None, "", [], {})]
+    if not filled_values:
         return empty_value(field)
     if how == "mean":
-        return float(round(fmean(said)))
-    if how != "union" or isinstance(said[0], str):
-        return deepcopy(said[0])
-    if isinstance(said[0], Mapping):
-        return _union_of_maps(said, reasons_each(len(verdicts[0]["order"])))
-    return stated_once(chain.from_iterable(said))
+        return float(round(fmean(filled_values)))
+    if how != "union" or isinstance(filled_values[0], str):
+        return deepcopy(filled_values[0])
+    if isinstance(filled_values[0], Mapping):
+        return _union_of_maps(filled_values, reasons_each(len(verdicts[0]["order"])))
+    return stated_once(chain.from_iterable(filled_values))
 
 
-def _union_of_maps(maps: Sequence[Mapping[str, Any]], most: int) -> dict[str, Any]:
-    united: dict[str, Any] = {}
+def _union_of_maps(maps: Sequence[Mapping[str, Any]], max_reasons: int) -> dict[str, Any]:
+    union: dict[str, Any] = {}
     for key in dict.fromkeys(chain.from_iterable(maps)):
         values = [each[key] for each in maps if key in each]
         if isinstance(values[0], Mapping):  # alternate between the verdicts' lists of reasons
-            united[key] = {
+            union[key] = {
                 part: stated_once(filter(None, chain(*zip_longest(*(value[part] for value in values)))))[
-                    :most
+                    :max_reasons
                 ]
                 for part in values[0]
             }
         else:
-            united[key] = values[0]
-    return united
+            union[key] = values[0]
+    return union
 
 
 def stated_once(given: Iterable[Any]) -> list[Any]:
@@ -339,14 +342,14 @@ def stated_once(given: Iterable[Any]) -> list[Any]:
 
     Of two statements that say the same, the first is kept, with the citations of both.
     """
-    once: list[Any] = []
-    for each in given:
-        alike = next((known for known in once if _same(known, each)), None)
-        if alike is None:
-            once.append(deepcopy(each))
-        elif isinstance(alike, dict):
-            _merge(alike, each)
-    return once
+    unique_statements: list[Any] = []
+    for statement in given:
+        original = next((known for known in unique_statements if _same(known, statement)), None)
+        if original is None:
+            unique_statements.append(deepcopy(statement))
+        elif isinstance(original, dict):
+            _merge(original, statement)
+    return unique_statements
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -361,12 +364,12 @@ def _same(one: Any, other: Any) -> bool:
     )
 
 
-def _merge(known: dict[str, Any], again: Mapping[str, Any]) -> None:
-    if "citations" in known:
-        known["citations"] = list(dict.fromkeys([*known["citations"], *again["citations"]]))
-    if "major" in known:  # keep the longer wording, and mark the result as major if one of the two is major
-        known["text"] = max(known["text"], again["text"], key=len)
-        known["major"] |= again["major"]
+def _merge(original: dict[str, Any], duplicate: Mapping[str, Any]) -> None:
+    if "citations" in original:
+        original["citations"] = list(dict.fromkeys([*original["citations"], *duplicate["citations"]]))
+    if "major" in original:  # keep the longer wording, and mark it as major if either of the two is
+        original["text"] = max(original["text"], duplicate["text"], key=len)
+        original["major"] |= duplicate["major"]
 
 
 def shown(
@@ -388,24 +391,28 @@ def shown(
         transcript: messages of the debate. A move that another participant's message caused is then shown as
             a move after that message.
     """
-    found, speakers = [], {entry["id"]: entry["speaker"] for entry in transcript}
-    for each in verdict_types.shown_fields(*(sections or ("title", "answer"))):
-        value = cast(Mapping[str, Any], verdict).get(each.name)
-        if each.name == "decision" and value and headline.startswith(value):
+    fields, speakers = [], {entry["id"]: entry["speaker"] for entry in transcript}
+    for verdict_field in verdict_types.shown_fields(*(sections or ("title", "answer"))):
+        value = cast(Mapping[str, Any], verdict).get(verdict_field.name)
+        if verdict_field.name == "decision" and value and headline.startswith(value):
             value = headline  # the headline also names the winner
-        elif each.name == "winner" and value:
+        elif verdict_field.name == "winner" and value:
             value = headline or verdict_types.NO_WINNER.get(value, "").capitalize() or names.get(value, value)
             value = "" if (decision := verdict.get("decision")) and value.startswith(decision) else value
         lines = tuple(_lines(value, names, speakers))
         if lines:
-            own = each.name == "winner" or (each.name == "decision" and value == headline)
-            label = winner_label if own and winner_label else each.label
-            if each.name == "winner_confidence" and verdict["winner"] in verdict_types.NO_WINNER:
+            is_headline = verdict_field.name == "winner" or (
+                verdict_field.name == "decision" and value == headline
+            )
+            label = winner_label if is_headline and winner_label else verdict_field.label
+            if verdict_field.name == "winner_confidence" and verdict["winner"] in verdict_types.NO_WINNER:
                 label = "Confidence in this result"
             percent = round(min(max(value, 0.0), 100.0)) if isinstance(value, int | float) else None
-            single = not isinstance(value, list | dict)
-            found.append(ShownField(each.name, label, lines, single, percent, lead=each.lead))
-    return found
+            is_single = not isinstance(value, list | dict)
+            fields.append(
+                ShownField(verdict_field.name, label, lines, is_single, percent, lead=verdict_field.lead)
+            )
+    return fields
 
 
 def _lines(value: Any, names: Mapping[str, str], speakers: Mapping[str, str]) -> Iterable[ShownLine]:
@@ -420,16 +427,18 @@ def _lines(value: Any, names: Mapping[str, str], speakers: Mapping[str, str]) ->
             if text:
                 yield ShownLine(f"{names.get(key, key)}: {text}")
     else:
-        for each in value:
-            if isinstance(each, str):
-                yield ShownLine(each)
-            elif "before" in each:
-                who, cause = names.get(each["debater"], each["debater"]), each["message_id"]
-                changed = f"from “{each['before']}” to “{each['after']}”" if each["before"] else each["after"]
-                own = speakers.get(cause, each["debater"]) == each["debater"]
-                yield ShownLine(f"{who}: {changed}{'' if own else ', after'}", (cause,) if cause else ())
+        for item in value:
+            if isinstance(item, str):
+                yield ShownLine(item)
+            elif "before" in item:
+                name, cause = names.get(item["debater"], item["debater"]), item["message_id"]
+                change = f"from “{item['before']}” to “{item['after']}”" if item["before"] else item["after"]
+                is_own_message = speakers.get(cause, item["debater"]) == item["debater"]
+                yield ShownLine(
+                    f"{name}: {change}{'' if is_own_message else ', after'}", (cause,) if cause else ()
+                )
             else:
-                yield ShownLine(f"{'major: ' if each.get('major') else ''}{each['text']}")
+                yield ShownLine(f"{'major: ' if item.get('major') else ''}{item['text']}")
 
 
 MAJOR_CAP = 40.0
@@ -474,23 +483,23 @@ class ResponseCheck:
         criteria, are dropped and counted. A placeholder has no scores.
         """
         verdict = self.failed("", model=reply.model, usage=reply.usage)
-        exact: dict[str, dict[str, float]] = {}
-        for given in () if reply.placeholder else scores:
-            side, criterion = _side_meant(given.debater, self.sides), self.rubric.criterion(given.criterion)
-            of_side = verdict["scores"].get(side or "", {})
-            if side is None or criterion is None or criterion.id in of_side or not isfinite(given.score):
+        exact_scores: dict[str, dict[str, float]] = {}
+        for row in () if reply.placeholder else scores:
+            side, criterion = _side_meant(row.debater, self.sides), self.rubric.criterion(row.criterion)
+            side_scores = verdict["scores"].get(side or "", {})
+            if side is None or criterion is None or criterion.id in side_scores or not isfinite(row.score):
                 verdict["dropped_scores"] += 1
                 continue
-            kept = self._existing_ids(given.citations, verdict)
-            score = criterion.clamp(given.score)
-            verdict["clamped_scores"] += score != given.score
+            citations = self._existing_ids(row.citations, verdict)
+            score = criterion.clamp(row.score)
+            verdict["clamped_scores"] += score != row.score
             record = verdict_types.ScoreRecord(
-                score=verdict_types.tenths(score), reason=given.reason, citations=kept
+                score=verdict_types.tenths(score), reason=row.reason, citations=citations
             )
             verdict["scores"].setdefault(side, {})[criterion.id] = record
-            exact.setdefault(side, {})[criterion.id] = score
-        for side, scored in exact.items():
-            total = self.rubric.total(scored)
+            exact_scores.setdefault(side, {})[criterion.id] = score
+        for side, criterion_scores in exact_scores.items():
+            total = self.rubric.total(criterion_scores)
             if total is not None:
                 verdict["totals"][side] = verdict_types.tenths(total)
         verdict["status"] = "ok"
@@ -506,125 +515,128 @@ class ResponseCheck:
         The winner is a debater, `tie` or `synthesis`. A response without a valid winner and without a valid
         score becomes a failed verdict. A placeholder is always a tie.
         """
-        said = response.model_dump()
-        scores = [CriterionScore.model_validate(each) for each in said.get("scores", ())]
+        data = response.model_dump()
+        scores = [CriterionScore.model_validate(row) for row in data.get("scores", ())]
         verdict = self.score_verdict(scores, reply)
-        named = said["winner"]
+        winner_text = data["winner"]
         if reply.placeholder:
-            verdict["reasoning"], verdict["winner"] = said["reasoning"], verdict_types.TIE
+            verdict["reasoning"], verdict["winner"] = data["reasoning"], verdict_types.TIE
             verdict["flip"]["winners"] = [verdict_types.TIE]
             return verdict
-        outcome = named.strip().casefold()
-        winner = _side_meant(named, self.sides) or (
+        outcome = winner_text.strip().casefold()
+        winner = _side_meant(winner_text, self.sides) or (
             outcome if outcome in (verdict_types.TIE, verdict_types.SYNTHESIS) else None
         )
         if winner is None and not verdict["scores"]:
             del verdict["criteria"]
             verdict["status"] = "failed"
-            verdict["error"] = f"the judge named {named!r} as winner and scored no debater"
+            verdict["error"] = f"the judge named {winner_text!r} as winner and scored no debater"
             return verdict
         record = cast(dict[str, Any], verdict)
-        for name, each in verdict_types.VERDICT_FIELDS.items():
-            if name in said and name not in ("winner", "scores"):
-                record[name] = self._recorded(each, said[name], verdict)
+        for name, verdict_field in verdict_types.VERDICT_FIELDS.items():
+            if name in data and name not in ("winner", "scores"):
+                record[name] = self._recorded(verdict_field, data[name], verdict)
         if self.options:
             verdict["options"] = list(self.options)
-            if "decision" in said:  # the second presentation order may be asked for scores alone
+            if "decision" in data:  # the second presentation order may be asked for scores alone
                 self._restrict_decision(verdict)
         verdict["winner"] = winner or verdict_types.TIE
         if winner is None:
             verdict["notes"].append(
-                f"The judge named {named!r} as winner, who took no part; recorded as a tie."
+                f"The judge named {winner_text!r} as winner, who took no part; recorded as a tie."
             )
         self._answer_for_totals(verdict, verdict["despite_scores"])
         verdict["flip"]["winners"] = [verdict["winner"]]
         clear_confidence(verdict)
-        if "solution_markdown" in said:
+        if "solution_markdown" in data:
             cap_confidence(verdict)
         return verdict
 
     def _restrict_decision(self, verdict: verdict_types.Verdict) -> None:
         """If the decision is not one of the options, replace it with `undecided` and add a note."""
-        said = verdict["decision"]
+        decision = verdict["decision"]
         allowed = [*self.options, verdict_types.UNDECIDED]
-        named = [each for each in allowed if each.casefold() == said.strip(" .`\"'“”*").casefold()]
-        verdict["decision"] = named[0] if named else verdict_types.UNDECIDED
-        if not named:
+        matches = [each for each in allowed if each.casefold() == decision.strip(" .`\"'“”*").casefold()]
+        verdict["decision"] = matches[0] if matches else verdict_types.UNDECIDED
+        if not matches:
             verdict["notes"].append(
                 f"The judge's decision was none of the options, so it counts as {verdict_types.UNDECIDED}: "
-                f"{clip(said, NOTED_CHARS)}"
+                f"{clip(decision, NOTED_CHARS)}"
             )
 
-    def _recorded(self, field: verdict_types.VerdictField, said: Any, verdict: verdict_types.Verdict) -> Any:
+    def _recorded(self, field: verdict_types.VerdictField, value: Any, verdict: verdict_types.Verdict) -> Any:
         """Convert a field of a judge's response to its stored form.
 
         Unknown debaters and message ids are dropped.
         """
-        if isinstance(said, str):
-            return said.strip()
-        if isinstance(said, int | float):
-            return float(round(min(max(said, 0.0), 100.0))) if isfinite(said) else 0.0
-        if said is None:
+        if isinstance(value, str):
+            return value.strip()
+        if isinstance(value, int | float):
+            return float(round(min(max(value, 0.0), 100.0))) if isfinite(value) else 0.0
+        if value is None:
             return None
         if field.kind == dict[str, verdict_types.Case]:
-            return self._cases(map(DebaterCase.model_validate, said), verdict)
+            return self._cases(map(DebaterCase.model_validate, value), verdict)
         if field.kind == list[str]:
-            return [text.strip() for text in said if text.strip()]
-        rows = [row for each in said if (row := self._row(each, verdict)) is not None]
+            return [text.strip() for text in value if text.strip()]
+        rows = [row for each in value if (row := self._row(each, verdict)) is not None]
         if field.kind == dict[str, str]:
             return {row["debater"]: row["position"].strip() for row in rows if row["position"].strip()}
         return rows
 
-    def _row(self, said: Mapping[str, Any], verdict: verdict_types.Verdict) -> dict[str, Any] | None:
+    def _row(self, response_row: Mapping[str, Any], verdict: verdict_types.Verdict) -> dict[str, Any] | None:
         """Copy a row of a judge's response, without a message id that does not exist.
 
         Return `None` if the row's debater is unknown.
         """
-        row = dict(said)
+        row = dict(response_row)
         if "debater" in row:
             side = _side_meant(row["debater"], self.sides)
             if side is None:
                 return None
             row["debater"] = side
-        if cited := row.get("message_id"):
-            row["message_id"] = next(iter(self._existing_ids([cited], verdict)), "")
+        if message_id := row.get("message_id"):
+            row["message_id"] = next(iter(self._existing_ids([message_id], verdict)), "")
         return row
 
     def _cases(
-        self, given: Iterable[DebaterCase], verdict: verdict_types.Verdict
+        self, debater_cases: Iterable[DebaterCase], verdict: verdict_types.Verdict
     ) -> dict[str, verdict_types.Case]:
         """Return the valid reasons for and against each debater's answer.
 
         Empty reasons and citations of missing messages are dropped.
         """
         cases: dict[str, verdict_types.Case] = {}
-        for each in given:
-            side = _side_meant(each.debater, self.sides)
+        for debater_case in debater_cases:
+            side = _side_meant(debater_case.debater, self.sides)
             if side is None:
                 continue
             case = cases.setdefault(side, verdict_types.Case(pros=[], cons=[]))
-            for kept, reasons in ((case["pros"], each.pros), (case["cons"], each.cons)):
-                kept += [
+            for valid_reasons, reasons in (
+                (case["pros"], debater_case.pros),
+                (case["cons"], debater_case.cons),
+            ):
+                valid_reasons += [
                     verdict_types.Reason(
                         text=reason.text.strip(), citations=self._existing_ids(reason.citations, verdict)
                     )
                     for reason in reasons
                     if reason.text.strip()
                 ]
-        most = reasons_each(len(self.sides))
+        max_reasons = reasons_each(len(self.sides))
         return {
-            side: verdict_types.Case(pros=case["pros"][:most], cons=case["cons"][:most])
+            side: verdict_types.Case(pros=case["pros"][:max_reasons], cons=case["cons"][:max_reasons])
             for side, case in cases.items()
         }
 
     def _existing_ids(self, citations: Iterable[str], verdict: verdict_types.Verdict) -> list[str]:
         """Return the cited ids of known messages, and count the unknown ids."""
-        cited = list(dict.fromkeys(map(cited_id, citations)))
-        kept = [citation for citation in cited if citation in self.known_ids]
-        verdict["dropped_citations"] += len(cited) - len(kept)
-        return kept
+        cited_ids = list(dict.fromkeys(map(cited_id, citations)))
+        existing_ids = [citation for citation in cited_ids if citation in self.known_ids]
+        verdict["dropped_citations"] += len(cited_ids) - len(existing_ids)
+        return existing_ids
 
-    def _answer_for_totals(self, verdict: verdict_types.Verdict, why: str) -> None:
+    def _answer_for_totals(self, verdict: verdict_types.Verdict, reason: str) -> None:
         """If the judge's winner lacks the highest total score, add a note or declare a tie.
 
         If the judge gave a reason, add a note with this reason.
@@ -635,13 +647,15 @@ class ResponseCheck:
         if winner not in totals or totals[winner] == max(totals.values()):
             return
         best = max(totals, key=lambda side: totals[side])
-        named, ahead = (self.names.get(side, side) for side in (winner, best))
-        figures = f"{ahead} has {totals[best]:.1f} of 100, {named} {totals[winner]:.1f}"
-        if why:
-            verdict["notes"].append(f"The judge named {named} in spite of a lower total ({figures}): {why}")
+        winner_name, best_name = (self.names.get(side, side) for side in (winner, best))
+        figures = f"{best_name} has {totals[best]:.1f} of 100, {winner_name} {totals[winner]:.1f}"
+        if reason:
+            verdict["notes"].append(
+                f"The judge named {winner_name} in spite of a lower total ({figures}): {reason}"
+            )
         else:
             verdict["winner"] = verdict_types.TIE
-            verdict["notes"].append(f"The judge named {named} and does not say why: {figures}. A tie.")
+            verdict["notes"].append(f"The judge named {winner_name} and does not say why: {figures}. A tie.")
 
 
 @dataclass(frozen=True)
@@ -678,7 +692,7 @@ def failed_verdict(
     usage: EntryUsage | None = None,
 ) -> verdict_types.Verdict:
     """Return a verdict with status `failed` and empty fields. `error` contains the reason."""
-    said = {name: empty_value(each) for name, each in verdict_types.VERDICT_FIELDS.items()}
+    empty_fields = {name: empty_value(each) for name, each in verdict_types.VERDICT_FIELDS.items()}
     record = {
         "status": "failed",
         "error": error,
@@ -687,7 +701,7 @@ def failed_verdict(
         "rubric": rubric,
         "order": list(order),
         "totals": {},
-        **said,
+        **empty_fields,
         "dropped_citations": 0,
         "dropped_scores": 0,
         "clamped_scores": 0,
@@ -712,11 +726,12 @@ def clear_confidence(verdict: verdict_types.Verdict) -> None:
 
 def cap_confidence(verdict: verdict_types.Verdict) -> None:
     """If a major requirement is unmet, limit the confidence to `MAJOR_CAP` and add a note."""
-    major = next((each["text"] for each in verdict["unmet_requirements"] if each["major"]), None)
-    if major is not None and (verdict["confidence"] or 0.0) > MAJOR_CAP:
+    major_requirement = next((each["text"] for each in verdict["unmet_requirements"] if each["major"]), None)
+    if major_requirement is not None and (verdict["confidence"] or 0.0) > MAJOR_CAP:
         verdict["confidence"] = MAJOR_CAP
         verdict["notes"].append(
-            f"Confidence capped at {MAJOR_CAP:.0f}: a major requirement is unmet: {clip(major, NOTED_CHARS)}"
+            f"Confidence capped at {MAJOR_CAP:.0f}: a major requirement is unmet: "
+            f"{clip(major_requirement, NOTED_CHARS)}"
         )
 
 
@@ -725,10 +740,10 @@ def confidence_of(verdict: verdict_types.Verdict) -> int | None:
 
     Return `None` for a tie without a decision.
     """
-    stated = verdict["confidence"]
-    if stated is None or (verdict["winner"] == verdict_types.TIE and not verdict.get("decision")):
+    confidence = verdict["confidence"]
+    if confidence is None or (verdict["winner"] == verdict_types.TIE and not verdict.get("decision")):
         return None
-    return round(min(max(stated, 0.0), 100.0))
+    return round(min(max(confidence, 0.0), 100.0))
 
 
 def changed_text(verdict: verdict_types.Verdict) -> str:
@@ -745,17 +760,17 @@ def changed_text(verdict: verdict_types.Verdict) -> str:
         (verdict["clamped_scores"], "score", "outside the scale, set to its nearest end"),
         (verdict["dropped_citations"], "citation", "ignored (no such message)"),
     )
-    said = [f"{count_noun(count, noun)} {change}" for count, noun, change in counts if count]
-    return f"Corrected in the judge's reply: {'; '.join(said)}." if said else ""
+    corrections = [f"{count_noun(count, noun)} {change}" for count, noun, change in counts if count]
+    return f"Corrected in the judge's reply: {'; '.join(corrections)}." if corrections else ""
 
 
-def _side_meant(said: str, sides: Sequence[str]) -> str | None:
+def _side_meant(text: str, sides: Sequence[str]) -> str | None:
     """Return the id of the debater whom the judge named, or `None` if no debater matches.
 
     Case and surrounding spaces are ignored if only one id matches.
     """
-    wanted = said.strip()
-    if said in sides or wanted in sides:
-        return said if said in sides else wanted
-    alike = [side for side in sides if side.casefold() == wanted.casefold()]
-    return alike[0] if len(alike) == 1 else None
+    trimmed_text = text.strip()
+    if text in sides or trimmed_text in sides:
+        return text if text in sides else trimmed_text
+    matches = [side for side in sides if side.casefold() == trimmed_text.casefold()]
+    return matches[0] if len(matches) == 1 else None

@@ -49,8 +49,8 @@ def flip_rate(flips: Iterable[bool | None]) -> verdict_types.Rate:
 
     Verdicts given in only one order (`None`) do not count.
     """
-    known = [flip for flip in flips if flip is not None]
-    return rate_of(sum(known), len(known))
+    known_flips = [flip for flip in flips if flip is not None]
+    return rate_of(sum(known_flips), len(known_flips))
 
 
 def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float | None:
@@ -68,8 +68,8 @@ def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float
         1 for full agreement, 0 for chance, below 0 for systematic disagreement. `None` if no unit has two
         ratings, or all ratings are equal.
     """
-    rated = [Counter(given) for given in map(_marks, units) if len(given) > 1]
-    totals = sum(rated, Counter[Mark]())
+    unit_counts = [Counter(marks) for marks in map(_marks, units) if len(marks) > 1]
+    totals = sum(unit_counts, Counter[Mark]())
     values = sorted(totals)
     if len(values) < 2:
         return None
@@ -78,16 +78,16 @@ def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float
         places = {value: rank - totals[value] / 2 for value, rank in zip(values, ranks, strict=True)}
     elif level == "interval":
         places = {value: float(value) for value in values}
-    far = {
+    distances = {
         (one, other): 1.0 if level == "nominal" else (places[other] - places[one]) ** 2
         for one, other in combinations(values, 2)
     }
 
     def disagreement(marks: Counter[Mark]) -> float:
         pairs = combinations(sorted(marks), 2)
-        return 2 * sum(far[one, other] * marks[one] * marks[other] for one, other in pairs)
+        return 2 * sum(distances[one, other] * marks[one] * marks[other] for one, other in pairs)
 
-    observed = sum(disagreement(marks) / (marks.total() - 1) for marks in rated)
+    observed = sum(disagreement(marks) / (marks.total() - 1) for marks in unit_counts)
     return 1 - (totals.total() - 1) * observed / disagreement(totals)
 
 
@@ -117,17 +117,17 @@ def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[verdict_types.PairAgreem
     Args:
         ratings: ratings by judge, in the same order of units.
     """
-    found = []
+    agreements = []
     for first, second in combinations(sorted(ratings), 2):
         pairs = _mark_pairs(ratings[first], ratings[second])
-        alike = sum(a == b for a, b in pairs) / len(pairs) if pairs else None
+        agreement = sum(a == b for a, b in pairs) / len(pairs) if pairs else None
         kappa = cohen_kappa(ratings[first], ratings[second])
-        found.append(
+        agreements.append(
             verdict_types.PairAgreement(
-                first=first, second=second, n=len(pairs), agreement=alike, kappa=kappa
+                first=first, second=second, n=len(pairs), agreement=agreement, kappa=kappa
             )
         )
-    return found
+    return agreements
 
 
 def _marks(unit: Unit) -> list[Mark]:
@@ -137,8 +137,8 @@ def _marks(unit: Unit) -> list[Mark]:
 
 
 def _mark_pairs(first: Unit, second: Unit) -> list[tuple[Mark, Mark]]:
-    both = [_marks(pair) for pair in zip(first, second, strict=True)]
-    return [(pair[0], pair[1]) for pair in both if len(pair) == 2]
+    pairs = [_marks(pair) for pair in zip(first, second, strict=True)]
+    return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]
 
 
 ScoreTable = dict[str, dict[str, verdict_types.ScoreRecord]]
@@ -181,12 +181,12 @@ def reconcile(
         Usage and counts, such as dropped citations, are sums in each case.
     """
     both = (first, second)
-    judged = [verdict for verdict in both if verdict["status"] == "ok"]
-    winners = [verdict["winner"] for verdict in judged]
-    flipped = _debater_of(winners[0]) != _debater_of(winners[1]) if len(judged) == 2 else None
-    notes = _notes_by_order(both, names) if len(judged) == 2 else _union(first["notes"], second["notes"])
+    usable = [verdict for verdict in both if verdict["status"] == "ok"]
+    winners = [verdict["winner"] for verdict in usable]
+    flipped = _debater_of(winners[0]) != _debater_of(winners[1]) if len(usable) == 2 else None
+    notes = _notes_by_order(both, names) if len(usable) == 2 else _union(first["notes"], second["notes"])
     verdict: verdict_types.Verdict = {
-        **(judged or both)[0],
+        **(usable or both)[0],
         "dropped_citations": first["dropped_citations"] + second["dropped_citations"],
         "dropped_scores": first["dropped_scores"] + second["dropped_scores"],
         "clamped_scores": first["clamped_scores"] + second["clamped_scores"],
@@ -197,12 +197,12 @@ def reconcile(
             orders=[first["order"], second["order"]], winners=winners, flipped=flipped
         ),
     }
-    if any(each.get("placeholder") for each in judged):
+    if any(each.get("placeholder") for each in usable):
         verdict["placeholder"] = True
     errors = _union([first["error"], second["error"]])
-    if not judged:
+    if not usable:
         return {**verdict, "error": "; ".join(errors)}
-    if len(judged) == 1:
+    if len(usable) == 1:
         if "options" in verdict and not verdict["decision"]:
             verdict["decision"] = verdict_types.UNDECIDED
         note = f"Judged in one order only. The other order failed: {errors[-1]}"
@@ -210,16 +210,16 @@ def reconcile(
     totals = [each["totals"] for each in both]
     verdict["scores"] = in_tenths(mean_table(each["scores"] for each in both))
     verdict["totals"] = {
-        side: verdict_types.tenths(fmean(given[side] for given in totals if side in given))
+        side: verdict_types.tenths(fmean(scores[side] for scores in totals if side in scores))
         for side in totals[0] | totals[1]
     }
     for field in verdict_types.VERDICT_FIELDS.values():
         if field.orders != "own":
             cast(dict[str, Any], verdict)[field.name] = combine(field, both, field.orders)
-    if deciding := [each for each in both if "options" in each and each["decision"]]:
-        merge_decisions(verdict, deciding)
-    sure = combine(verdict_types.VERDICT_FIELDS["winner_confidence"], both, "mean")
-    verdict["winner_confidence"] = None if flipped else sure
+    if deciding_verdicts := [each for each in both if "options" in each and each["decision"]]:
+        merge_decisions(verdict, deciding_verdicts)
+    confidence = combine(verdict_types.VERDICT_FIELDS["winner_confidence"], both, "mean")
+    verdict["winner_confidence"] = None if flipped else confidence
     if capped:
         cap_confidence(verdict)
     if flipped:
@@ -238,14 +238,14 @@ def _merge_flipped(
     verdict["winner"] = leader or verdict_types.TIE
     # The confidence in two different winners means nothing for a tie.
     clear_confidence(verdict)
-    passes, changed = [], []
-    for each in both:
-        order, winner = _order_text(each, names), _winner_text(each["winner"], names)
-        passes.append(f"Presented as {order}: {winner}.\n\n{each['reasoning']}")
-        changed.append(f"{winner} in the order {order}")
-    verdict["reasoning"] = "\n\n".join(passes)
+    reasonings, changes = [], []
+    for judgement in both:
+        order, winner = _order_text(judgement, names), _winner_text(judgement["winner"], names)
+        reasonings.append(f"Presented as {order}: {winner}.\n\n{judgement['reasoning']}")
+        changes.append(f"{winner} in the order {order}")
+    verdict["reasoning"] = "\n\n".join(reasonings)
     outcome = f"{_winner_text(leader, names)} has the highest total in both orders." if leader else "A tie."
-    notes = [f"The winner changed with the order of presentation: {'; '.join(changed)}. {outcome}"]
+    notes = [f"The winner changed with the order of presentation: {'; '.join(changes)}. {outcome}"]
     second = both[1]
     if "options" not in verdict and second["decision"] and second["decision"] != verdict["decision"]:
         notes.append(f"In the order {_order_text(second, names)} the decision was: {second['decision']}")
@@ -260,13 +260,13 @@ def merge_decisions(verdict: verdict_types.Verdict, given: Sequence[verdict_type
     """
     votes = Counter(each["decision"] for each in given)
     ranked = votes.most_common(2)
-    tied = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
-    chosen = verdict_types.UNDECIDED if tied else ranked[0][0]
-    agreeing = [each["confidence"] or 0.0 for each in given if each["decision"] == chosen]
-    verdict["decision"] = chosen
+    is_tied = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
+    decision = verdict_types.UNDECIDED if is_tied else ranked[0][0]
+    confidences = [each["confidence"] or 0.0 for each in given if each["decision"] == decision]
+    verdict["decision"] = decision
     if len(given) > 1:
         verdict["confidence"] = (
-            None if chosen == verdict_types.UNDECIDED else float(round(sum(agreeing) / len(given)))
+            None if decision == verdict_types.UNDECIDED else float(round(sum(confidences) / len(given)))
         )
     else:
         verdict["confidence"] = given[0]["confidence"]
@@ -283,13 +283,13 @@ def _leader_of_both(both: Sequence[verdict_types.Verdict]) -> str:
     The two judgements present the debaters in different orders.
     """
     leaders = set()
-    for each in both:
-        ranked = sorted(each["totals"].values(), reverse=True)
+    for judgement in both:
+        ranked = sorted(judgement["totals"].values(), reverse=True)
         if len(ranked) < 2 or ranked[0] == ranked[1]:
             return ""
-        leaders.add(max(each["totals"], key=lambda side: each["totals"][side]))
-    named = {_debater_of(each["winner"]) for each in both} - {""}
-    return leaders.pop() if len(leaders) == 1 and named <= leaders else ""
+        leaders.add(max(judgement["totals"], key=lambda side: judgement["totals"][side]))
+    winners = {_debater_of(each["winner"]) for each in both} - {""}
+    return leaders.pop() if len(leaders) == 1 and winners <= leaders else ""
 
 
 def _debater_of(winner: str) -> str:
@@ -304,17 +304,17 @@ def _notes_by_order(both: Sequence[verdict_types.Verdict], names: Mapping[str, s
     """
     first, second = both
     shared = [note for note in first["notes"] if note in second["notes"]]
-    own = [
+    order_notes = [
         f"In the order {_order_text(each, names)}: {note}"
         for each in both
         for note in each["notes"]
         if note not in shared
     ]
-    return _union(shared, own)
+    return _union(shared, order_notes)
 
 
 def _order_text(verdict: verdict_types.Verdict, names: Mapping[str, str]) -> str:
-    return ", ".join(names.get(who, who) for who in verdict["order"])
+    return ", ".join(names.get(debater, debater) for debater in verdict["order"])
 
 
 def _winner_text(winner: str, names: Mapping[str, str]) -> str:
@@ -344,12 +344,12 @@ def mean_table(tables: Iterable[Mapping[str, Mapping[str, verdict_types.ScoreRec
 
     All reasons and citations are kept. Missing scores do not count.
     """
-    given: dict[str, dict[str, list[verdict_types.ScoreRecord]]] = {}
+    records_by_side: dict[str, dict[str, list[verdict_types.ScoreRecord]]] = {}
     for table in tables:
         for side, records in table.items():
-            of_side = given.setdefault(side, {})
+            side_records = records_by_side.setdefault(side, {})
             for criterion, record in records.items():
-                of_side.setdefault(criterion, []).append(record)
+                side_records.setdefault(criterion, []).append(record)
     return {
         side: {
             criterion: verdict_types.ScoreRecord(
@@ -357,9 +357,9 @@ def mean_table(tables: Iterable[Mapping[str, Mapping[str, verdict_types.ScoreRec
                 reason="\n".join(_union([record["reason"] for record in records])),
                 citations=_union(*(record["citations"] for record in records)),
             )
-            for criterion, records in of_side.items()
+            for criterion, records in side_records.items()
         }
-        for side, of_side in given.items()
+        for side, side_records in records_by_side.items()
     }
 
 

@@ -77,8 +77,10 @@ def decide(ballots: Sequence[Ballot], rule: verdict_types.Rule = "mean") -> verd
     if not ballots:
         raise JudgeFailed("no judge returned a usable verdict, so no decision can be made")
     tally, winner, tied = RULES[rule].over(ballots)
-    others = [
-        verdict_types.Dissent(judge=b["judge"], winner=b["winner"]) for b in ballots if b["winner"] != winner
+    dissents = [
+        verdict_types.Dissent(judge=ballot["judge"], winner=ballot["winner"])
+        for ballot in ballots
+        if ballot["winner"] != winner
     ]
     return verdict_types.RuleResult(
         rule=rule,
@@ -86,7 +88,7 @@ def decide(ballots: Sequence[Ballot], rule: verdict_types.Rule = "mean") -> verd
         tally=tally,
         tied=tied,
         mean_scores=mean_scores(ballots),
-        dissent=sorted(others, key=lambda dissent: (dissent["judge"], dissent["winner"])),
+        dissent=sorted(dissents, key=lambda dissent: (dissent["judge"], dissent["winner"])),
         judges=len(ballots),
     )
 
@@ -119,11 +121,11 @@ def winning_side(
 
     Several debaters may form one side.
     """
-    own = [verdict for verdict in verdicts if verdict.get("judging") == decision.get("judging")]
-    ballots = ballots_of(verdict_on_sides(verdict, sides) for verdict in own)
+    run_verdicts = [verdict for verdict in verdicts if verdict.get("judging") == decision.get("judging")]
+    ballots = ballots_of(verdict_on_sides(verdict, sides) for verdict in run_verdicts)
     winner = decide(ballots, decision["outcome"]["rule"])["winner"] if ballots else ""
-    named = winner or sides.get(decision["winner"], verdict_types.TIE)
-    return named if named in sides.values() else verdict_types.TIE
+    side = winner or sides.get(decision["winner"], verdict_types.TIE)
+    return side if side in sides.values() else verdict_types.TIE
 
 
 def verdict_on_sides(verdict: verdict_types.Verdict, sides: Mapping[str, str]) -> verdict_types.Verdict:
@@ -131,27 +133,35 @@ def verdict_on_sides(verdict: verdict_types.Verdict, sides: Mapping[str, str]) -
 
     The total of a side is the mean of its members.
     """
-    named = [sides.get(winner, winner) for winner in verdict["flip"]["winners"]]
-    agreed = len(set(named)) == 1
-    members = {side: [who for who in verdict["totals"] if sides.get(who) == side] for side in sides.values()}
-    flipped = None if verdict["flip"]["flipped"] is None else not agreed
+    winners = [sides.get(winner, winner) for winner in verdict["flip"]["winners"]]
+    has_one_winner = len(set(winners)) == 1
+    members = {
+        side: [debater for debater in verdict["totals"] if sides.get(debater) == side]
+        for side in sides.values()
+    }
+    flipped = None if verdict["flip"]["flipped"] is None else not has_one_winner
     return {
         **verdict,
-        "winner": named[0] if agreed else sides.get(verdict["winner"], verdict_types.TIE),
-        "totals": {side: fmean(verdict["totals"][who] for who in of) for side, of in members.items() if of},
-        "flip": {**verdict["flip"], "winners": named, "flipped": flipped},
+        "winner": winners[0] if has_one_winner else sides.get(verdict["winner"], verdict_types.TIE),
+        "totals": {
+            side: fmean(verdict["totals"][debater] for debater in debaters)
+            for side, debaters in members.items()
+            if debaters
+        },
+        "flip": {**verdict["flip"], "winners": winners, "flipped": flipped},
     }
 
 
 def mean_scores(ballots: Iterable[Ballot]) -> dict[str, float]:
     """Return each debater's mean total score over the ballots that score the debater."""
-    given: dict[str, list[float]] = {}
+    scores_by_debater: dict[str, list[float]] = {}
     for ballot in ballots:
         for debater, score in ballot["scores"].items():
-            given.setdefault(debater, []).append(score)
+            scores_by_debater.setdefault(debater, []).append(score)
     # With fsum, the mean does not depend on the order of the ballots.
     return {
-        debater: verdict_types.tenths(fsum(given[debater]) / len(given[debater])) for debater in sorted(given)
+        debater: verdict_types.tenths(fsum(scores_by_debater[debater]) / len(scores_by_debater[debater]))
+        for debater in sorted(scores_by_debater)
     }
 
 
@@ -188,38 +198,42 @@ def _votes(choices: Iterable[str]) -> dict[str, float]:
     return {choice: float(votes[choice]) for choice in sorted(votes)}
 
 
-def _at_least(ballots: Sequence[Ballot], needed: float) -> _Tally:
-    """Count the ballots, and return a tally in which a choice wins only with at least `needed` votes.
+def _at_least(ballots: Sequence[Ballot], min_votes: float) -> _Tally:
+    """Count the ballots, and return a tally in which a choice wins only with at least `min_votes` votes.
 
     If no choice has enough votes, the tally is tied.
     """
     tally = _votes(ballot["winner"] for ballot in ballots)
-    winner = next((choice for choice, n in tally.items() if n >= needed), verdict_types.TIE)
+    winner = next((choice for choice, votes in tally.items() if votes >= min_votes), verdict_types.TIE)
     leaders = [
-        choice for choice, n in tally.items() if n == max(tally.values()) and choice != verdict_types.TIE
+        choice
+        for choice, votes in tally.items()
+        if votes == max(tally.values()) and choice != verdict_types.TIE
     ]
     return _Tally(tally, winner, leaders if winner == verdict_types.TIE and len(leaders) > 1 else [])
 
 
 RULES: Mapping[str, PanelRule] = {
     "mean": PanelRule(
-        "highest mean total score", "mean total score", lambda given: _highest(mean_scores(given))
+        "highest mean total score", "mean total score", lambda ballots: _highest(mean_scores(ballots))
     ),
     "majority": PanelRule(
-        "choice of more than half of the judges", "votes", lambda given: _at_least(given, len(given) // 2 + 1)
+        "choice of more than half of the judges",
+        "votes",
+        lambda ballots: _at_least(ballots, len(ballots) // 2 + 1),
     ),
     "ranked": PanelRule(
         "Borda count of the judges' rankings by score",
         "Borda points",
-        lambda given: _highest(borda_points(given)),
+        lambda ballots: _highest(borda_points(ballots)),
     ),
     "approval": PanelRule(
         f"who most judges approve of: a total of {APPROVED:g} of 100, or their winner",
         "approvals",
-        lambda given: _highest(_votes(name for ballot in given for name in set(ballot["approved"]))),
+        lambda ballots: _highest(_votes(name for ballot in ballots for name in set(ballot["approved"]))),
     ),
     "unanimous": PanelRule(
-        "choice of every judge, else a tie", "votes", lambda given: _at_least(given, len(given))
+        "choice of every judge, else a tie", "votes", lambda ballots: _at_least(ballots, len(ballots))
     ),
 }
 """All decision rules of a panel, keyed by rule name."""
@@ -242,25 +256,25 @@ def decision_of(
     named the winner, or else from the first judge. `speaker` is the id of this judge. Placeholders count only
     if there is no other verdict.
     """
-    alone = len(verdicts) == 1
-    given = [verdict for verdict in verdicts if verdict["status"] == "ok"]
-    usable = [verdict for verdict in given if not verdict.get("placeholder")] or given
+    is_single_judge = len(verdicts) == 1
+    ok_verdicts = [verdict for verdict in verdicts if verdict["status"] == "ok"]
+    usable = [verdict for verdict in ok_verdicts if not verdict.get("placeholder")] or ok_verdicts
     try:
-        outcome = decide(ballots_of(usable), "majority" if alone else rule)
+        outcome = decide(ballots_of(usable), "majority" if is_single_judge else rule)
     except JudgeFailed as error:
         errors = "; ".join(verdict["error"] for verdict in verdicts if verdict["error"])
-        failed = judge_response.failed_verdict(verdict_types.PANEL, f"{error}: {errors}")
-        return as_decision(failed, agreement=panel_report(verdicts, None, earlier))
+        failed_verdict = judge_response.failed_verdict(verdict_types.PANEL, f"{error}: {errors}")
+        return as_decision(failed_verdict, agreement=panel_report(verdicts, None, earlier))
     report = panel_report(verdicts, outcome, earlier)
-    if alone:
+    if is_single_judge:
         return as_decision(usable[0], outcome, report)
-    agreeing = [verdict for verdict in usable if verdict["winner"] == outcome["winner"]]
-    speaking = (agreeing or usable)[0]
+    agreeing_verdicts = [verdict for verdict in usable if verdict["winner"] == outcome["winner"]]
+    speaker_verdict = (agreeing_verdicts or usable)[0]
     notes = [f"{verdict['judge']}: {note}" for verdict in usable for note in verdict["notes"] if note]
-    if not agreeing:
+    if not agreeing_verdicts:
         notes.insert(0, f"No judge named this outcome. It is the result of the rule {outcome['rule']!r}.")
-    united: verdict_types.Verdict = {
-        **speaking,
+    combined_verdict: verdict_types.Verdict = {
+        **speaker_verdict,
         "dropped_citations": sum(verdict["dropped_citations"] for verdict in usable),
         "dropped_scores": sum(verdict["dropped_scores"] for verdict in usable),
         "clamped_scores": sum(verdict["clamped_scores"] for verdict in usable),
@@ -271,19 +285,25 @@ def decision_of(
         "totals": outcome["mean_scores"],
         "winner": outcome["winner"],
         "winner_confidence": None
-        if outcome["winner"] == verdict_types.TIE or not agreeing or speaking.get("winner_confidence") is None
-        else float(round(sum(verdict["winner_confidence"] or 0.0 for verdict in agreeing) / len(usable))),
+        if outcome["winner"] == verdict_types.TIE
+        or not agreeing_verdicts
+        or speaker_verdict.get("winner_confidence") is None
+        else float(
+            round(sum(verdict["winner_confidence"] or 0.0 for verdict in agreeing_verdicts) / len(usable))
+        ),
         "notes": notes,
         # Each judge has its own flip, and `agreement` has the flip rate of all judges.
         "flip": verdict_types.Flip(orders=[], winners=[], flipped=None),
     }
     for field in verdict_types.VERDICT_FIELDS.values():
         if field.panel not in ("own", "speaker"):
-            cast(dict[str, Any], united)[field.name] = judge_response.combine(field, usable, field.panel)
-    if deciding := [each for each in usable if "options" in each]:
-        orders.merge_decisions(united, deciding)
-    decision = as_decision(united, outcome, report)
-    decision["speaker"] = speaking["judge"]
+            cast(dict[str, Any], combined_verdict)[field.name] = judge_response.combine(
+                field, usable, field.panel
+            )
+    if deciding_verdicts := [each for each in usable if "options" in each]:
+        orders.merge_decisions(combined_verdict, deciding_verdicts)
+    decision = as_decision(combined_verdict, outcome, report)
+    decision["speaker"] = speaker_verdict["judge"]
     return decision
 
 
@@ -311,20 +331,20 @@ def mean_scores_of(verdicts: Sequence[verdict_types.Verdict]) -> orders.ScoreTab
     mean for each debater. Judges may have different rubrics: scores are converted to the scale of the first
     judge.
     """
-    shared = _criteria(verdicts)
+    shared_scales = _criteria(verdicts)
     tables = []
     for verdict in verdicts:
         table: orders.ScoreTable = {side: {} for side in verdict["scores"]}
-        for key, own in _criteria([verdict]).items():
-            low, high = own["scale_min"], own["scale_max"]
-            bottom, top = shared[key]["scale_min"], shared[key]["scale_max"]
-            moved = (low, high) != (bottom, top)
-            records = {side: of[key] for side, of in verdict["scores"].items() if key in of}
-            level = fmean(record["score"] for record in records.values()) if records else None
+        for key, scale in _criteria([verdict]).items():
+            low, high = scale["scale_min"], scale["scale_max"]
+            bottom, top = shared_scales[key]["scale_min"], shared_scales[key]["scale_max"]
+            has_other_scale = (low, high) != (bottom, top)
+            records = {side: scores[key] for side, scores in verdict["scores"].items() if key in scores}
+            mean_score = fmean(record["score"] for record in records.values()) if records else None
             for side, record in records.items():
-                tied = verdict["flip"]["flipped"] and verdict["winner"] == verdict_types.TIE
-                score = level if level is not None and tied else record["score"]
-                score = bottom + (top - bottom) * (score - low) / (high - low) if moved else score
+                is_tied = verdict["flip"]["flipped"] and verdict["winner"] == verdict_types.TIE
+                score = mean_score if mean_score is not None and is_tied else record["score"]
+                score = bottom + (top - bottom) * (score - low) / (high - low) if has_other_scale else score
                 reason = f"{verdict['judge']}: {record['reason']}" if record["reason"] else ""
                 table[side][key] = {**record, "score": score, "reason": reason}
         tables.append(table)
@@ -349,32 +369,34 @@ def panel_report(
     Earlier verdicts count only for flip rates.
     """
     usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
-    several = len(usable) > 1
-    given: dict[str, dict[Cell, float]] = {verdict["judge"]: {} for verdict in usable}
+    has_several = len(usable) > 1
+    scores_by_judge: dict[str, dict[Cell, float]] = {verdict["judge"]: {} for verdict in usable}
     for verdict in usable:
-        for side, of in verdict["scores"].items():
-            given[verdict["judge"]].update({(side, key): one["score"] for key, one in of.items()})
-    cells = dict.fromkeys(cell for scores in given.values() for cell in scores)
-    pairs = orders.pairwise_kappa(_preferences(given)) if several else []
+        for side, records in verdict["scores"].items():
+            scores_by_judge[verdict["judge"]].update(
+                {(side, key): record["score"] for key, record in records.items()}
+            )
+    cells = dict.fromkeys(cell for scores in scores_by_judge.values() for cell in scores)
+    pairs = orders.pairwise_kappa(_preferences(scores_by_judge)) if has_several else []
     kappas = [pair["kappa"] for pair in pairs if pair["kappa"] is not None]
     flips = orders.flip_rate(verdict["flip"]["flipped"] for verdict in usable)
-    units = [[scores.get(cell) for scores in given.values()] for cell in cells]
+    units = [[scores.get(cell) for scores in scores_by_judge.values()] for cell in cells]
     return verdict_types.PanelReport(
         judges=len(usable),
         failed=len(verdicts) - len(usable),
-        alpha=orders.krippendorff_alpha(units, "interval") if several else None,
+        alpha=orders.krippendorff_alpha(units, "interval") if has_several else None,
         kappa=fmean(kappas) if kappas else None,
         flip_rate=flips["rate"],
         flips=flips,
         flip_rates=orders.flip_rates([*earlier, *usable]),
         pairs=pairs,
-        unanimous=len({verdict["winner"] for verdict in usable}) == 1 if several else None,
+        unanimous=len({verdict["winner"] for verdict in usable}) == 1 if has_several else None,
         mean_scores=outcome["mean_scores"] if outcome else {},
         dissent=outcome["dissent"] if outcome else [],
     )
 
 
-def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[orders.Mark | None]]:
+def _preferences(scores_by_judge: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[orders.Mark | None]]:
     """Return each judge's preferred debater for every pair of debaters and every criterion."""
 
     def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:
@@ -383,10 +405,10 @@ def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[or
             return None
         return "even" if equal_scores(mine, theirs) else (one if mine > theirs else other)
 
-    sides = sorted({side for scores in given.values() for side, _ in scores})
-    criteria = dict.fromkeys(key for scores in given.values() for _, key in scores)
+    sides = sorted({side for scores in scores_by_judge.values() for side, _ in scores})
+    criteria = dict.fromkeys(key for scores in scores_by_judge.values() for _, key in scores)
     units = [(one, other, key) for one, other in combinations(sides, 2) for key in criteria]
-    return {judge: [ahead(scores, *unit) for unit in units] for judge, scores in given.items()}
+    return {judge: [ahead(scores, *unit) for unit in units] for judge, scores in scores_by_judge.items()}
 
 
 IDS_SHARE = 0.1
@@ -421,27 +443,27 @@ def assess(
     """
     requests = _judge_requests(state, config, count, judge_spec, evidence)
     replies = yield [request.call for request in requests]
-    passes: dict[str, list[verdict_types.Verdict]] = {}
+    verdicts_by_judge: dict[str, list[verdict_types.Verdict]] = {}
     for request, reply in zip(requests, replies, strict=True):
         response, check = request.response(reply), request.check
-        said = (
+        order_verdict = (
             check.response_verdict(response, reply)
             if isinstance(response, judge_response.JudgeResponse)
             else request.failed(reply)
         )
-        passes.setdefault(check.judge, []).append(said)
+        verdicts_by_judge.setdefault(check.judge, []).append(order_verdict)
     verdicts = [
         orders.reconcile(*both, names=config.names(), capped=judge_spec.solution)
         if len(both) == 2
         else both[0]
-        for both in passes.values()
+        for both in verdicts_by_judge.values()
     ]
     number = next_judging(state)
     for verdict in verdicts:
         verdict["judging"] = number
     decision = decision_of(verdicts, config.judge.rule, state.get("verdicts") or [])
-    if asked := decision["question"]:
-        decision["question"] = title_of(state["topic"], asked)
+    if question := decision["question"]:
+        decision["question"] = title_of(state["topic"], question)
     return Assessment(verdicts, {**decision, "judging": number})
 
 
@@ -457,7 +479,7 @@ def shows_whole(
     `evidence` are the messages. `None`: all arguments of the debaters.
     """
     names = config.names()
-    wanted = {
+    evidence_ids = {
         entry["id"]
         for entry in (state["full_transcript"] if evidence is None else evidence)
         if judge_prompts.is_argued(entry, list(names))
@@ -465,7 +487,7 @@ def shows_whole(
     prompts = [request.call.prompt for request in _judge_requests(state, config, count, judge_spec, evidence)]
     return all(
         prompt
-        and wanted <= {*prompt.shown}
+        and evidence_ids <= {*prompt.shown}
         and not any(
             each["what"] == judge_prompts.EVIDENCE and each["why"] == SHOWN_IN_PART for each in prompt.omitted
         )
@@ -476,8 +498,8 @@ def shows_whole(
 def next_judging(state: ConversationState) -> int:
     """Return the number of the debate's next judging run, starting at 1."""
     decision = state.get("verdict")
-    before = [*(state.get("verdicts") or []), *([decision] if decision else [])]
-    return 1 + max((verdict.get("judging") or 0 for verdict in before), default=0)
+    earlier_verdicts = [*(state.get("verdicts") or []), *([decision] if decision else [])]
+    return 1 + max((verdict.get("judging") or 0 for verdict in earlier_verdicts), default=0)
 
 
 def _judge_requests(
@@ -489,8 +511,8 @@ def _judge_requests(
 ) -> list[judge_response.JudgeRequest]:
     """Return one model request for each judge and presentation order. Shared parts are computed once."""
     transcript = state["full_transcript"]
-    spoke = {entry["speaker"] for entry in transcript}
-    debaters = [debater for debater in config.debaters if debater.id in spoke] or config.debaters
+    speakers = {entry["speaker"] for entry in transcript}
+    debaters = [debater for debater in config.debaters if debater.id in speakers] or config.debaters
     sides = [debater.id for debater in debaters]
     lengths = dict.fromkeys(sides, 0)
     for entry in transcript:
@@ -503,8 +525,8 @@ def _judge_requests(
         texts = [entry["content"] for entry in transcript]
         blinding = make_blinding(names, texts, [state["topic"], *(entry["content"] for entry in background)])
     # Every prompt shows background and pinned messages right after the topic.
-    apart = {entry["id"] for entry in background_entries(state, config)}
-    material = [entry for entry in transcript if entry["id"] not in apart]
+    background_ids = {entry["id"] for entry in background_entries(state, config)}
+    material = [entry for entry in transcript if entry["id"] not in background_ids]
     selector = judge_prompts.TranscriptSelector(material, sides, config.names(), evidence)
     swap = judge_spec.swap if config.judge.swap is None else config.judge.swap
     user_ids = frozenset(entry["id"] for entry in background)
@@ -512,9 +534,9 @@ def _judge_requests(
     for panel_judge in config.judge.judges():
         rubric = rubric_for(panel_judge, config, judge_spec.rubric, state.get("question"))
         for index, order in enumerate(orders.presentation_orders(sides, swap=swap)):
-            shown = blinding and blinding.in_order(order)
+            order_blinding = blinding and blinding.in_order(order)
             context = judge_prompts.JudgeContext(
-                state, config, rubric, shown, order, count, selector, user_ids
+                state, config, rubric, order_blinding, order, count, selector, user_ids
             )
             if not requests:  # the labels of all judges have the same length
                 selector.measure(context.cost, config.memory.budget.total)
@@ -525,7 +547,7 @@ def _judge_requests(
             check = judge_response.ResponseCheck(
                 rubric, order, shown_ids, panel_judge.id, lengths, config.names(), config.options
             )
-            requests.append(judge_response.JudgeRequest(call, check, shown))
+            requests.append(judge_response.JudgeRequest(call, check, order_blinding))
     return requests
 
 
@@ -544,26 +566,30 @@ def _call(
         )
 
     # The schema counts towards the budget. It lists the ids that the judge may cite if the budget allows.
-    prompt, bare = judge_prompts.judge_prompt(context, judge_spec), schema_for(())
-    listed, schema = prompt.citable, schema_for(prompt.citable)
-    listing = schema_tokens(schema, context.count) - schema_tokens(bare, context.count)
-    lists = listing <= total * IDS_SHARE
+    prompt, bare_schema = judge_prompts.judge_prompt(context, judge_spec), schema_for(())
+    listed_ids, schema = prompt.citable, schema_for(prompt.citable)
+    ids_tokens = schema_tokens(schema, context.count) - schema_tokens(bare_schema, context.count)
+    has_ids = ids_tokens <= total * IDS_SHARE
     prompt = judge_prompts.judge_prompt(
-        context, judge_spec, prompt_budget(total, schema if lists else bare, context.count)
+        context, judge_spec, prompt_budget(total, schema if has_ids else bare_schema, context.count)
     )
-    if not lists:
-        schema = bare
-    elif prompt.citable != listed:
+    if not has_ids:
+        schema = bare_schema
+    elif prompt.citable != listed_ids:
         # The schema lists fewer ids than the first prompt showed, so one more message may fit.
         schema = schema_for(prompt.citable)
-        fuller = judge_prompts.judge_prompt(context, judge_spec, prompt_budget(total, schema, context.count))
-        wider = schema_for(fuller.citable)
-        if fuller.total_tokens <= prompt_budget(total, wider, context.count):
-            prompt, schema = fuller, wider
+        fuller_prompt = judge_prompts.judge_prompt(
+            context, judge_spec, prompt_budget(total, schema, context.count)
+        )
+        wider_schema = schema_for(fuller_prompt.citable)
+        if fuller_prompt.total_tokens <= prompt_budget(total, wider_schema, context.count):
+            prompt, schema = fuller_prompt, wider_schema
     hints: Hints = {"debaters": labels, "message_ids": list(prompt.citable)}
-    needed = judge_response.response_tokens(
+    min_tokens = judge_response.response_tokens(
         len(labels), len(context.rubric.criteria), judging=judge_spec.judging
     )
-    reply = max(context.config.judge.reply, needed)
+    reply_tokens = max(context.config.judge.reply, min_tokens)
     params = model_params(context.config, panel_judge)
-    return make_call(params, "judge", prompt, schema=schema, reply=reply, call_index=index, hints=hints)
+    return make_call(
+        params, "judge", prompt, schema=schema, reply=reply_tokens, call_index=index, hints=hints
+    )

@@ -75,15 +75,15 @@ def asked_of_topic(
     """
     if is_built_in(config.model) or not judge_spec.interactive:
         return ()
-    judged = config.judge.enabled and judge_spec.judged
-    criteria = judged and asks_for_criteria(config, judge_spec.rubric)
-    asks = criteria or (judged and is_long(topic))
+    is_judged = config.judge.enabled and judge_spec.judged
+    needs_criteria = is_judged and asks_for_criteria(config, judge_spec.rubric)
+    needs_question = needs_criteria or (is_judged and is_long(topic))
     parts = []
-    if not config.options and (extracts or (asks and (is_long(topic) or has_background))):
+    if not config.options and (extracts or (needs_question and (is_long(topic) or has_background))):
         parts.append("options")
-    if criteria:
+    if needs_criteria:
         parts.append("criteria")
-    return ("question", *parts) if parts or asks else ()
+    return ("question", *parts) if parts or needs_question else ()
 
 
 def question_call(
@@ -99,20 +99,22 @@ def question_call(
 
     If a model extracts claims, which refer to the options, the model may also add options of its own.
     """
-    room = max(200, config.memory.budget.total - _FRAME_TOKENS)
+    token_limit = max(200, config.memory.budget.total - _FRAME_TOKENS)
     texts = {"options": _OPTIONS if extracts else _NAMED_OPTIONS, "criteria": _CRITERIA}
-    wanted = [text for name, text in texts.items() if name in parts]
+    part_texts = [text for name, text in texts.items() if name in parts]
     system = FRAME.render(
-        topic=fenced(truncate_middle(topic, room // 2, count), config.fence),
+        topic=fenced(truncate_middle(topic, token_limit // 2, count), config.fence),
         debaters=debater_lines(config),
         sources=_BACKGROUND if background else _NO_BACKGROUND,
-        parts="\n".join(wanted),
+        parts="\n".join(part_texts),
     )
-    shown = shown_entries(background, config, room // 2, count)
+    background_messages = shown_entries(background, config, token_limit // 2, count)
     hints: Hints = {"phase": "question"}
     params = model_params(config, config.blackboard)
-    said = [*shown, "Fill in the fields."]
-    return structured_call("extract", config, system, said, _schema(parts), count, params=params, hints=hints)
+    messages = [*background_messages, "Fill in the fields."]
+    return structured_call(
+        "extract", config, system, messages, _schema(parts), count, params=params, hints=hints
+    )
 
 
 def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
@@ -120,11 +122,11 @@ def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
     data = None if reply.placeholder else structured_data(_schema(parts), reply)
     if data is None or not (question := board_text(data["question"], QUESTION_CHARS)):
         return {}
-    found: DebateQuestion = {"question": question}
+    debate_question: DebateQuestion = {"question": question}
     texts = dict.fromkeys(board_text(option, OPTION_CHARS) for option in data.get("options", ()))
     options = [option for option in texts if option and option.casefold() != UNDECIDED][:MAX_OPTIONS]
     if len(options) > 1:
-        found["options"] = options
+        debate_question["options"] = options
     criteria = [
         QuestionCriterion(
             name=board_text(each["name"], 60), description=board_text(each["description"], CRITERION_CHARS)
@@ -133,8 +135,8 @@ def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
     ]
     criteria = [each for each in criteria if each["name"]][:MAX_CRITERIA]
     if len({each["name"].casefold() for each in criteria}) >= MIN_CRITERIA:
-        found["criteria"] = criteria
-    return found
+        debate_question["criteria"] = criteria
+    return debate_question
 
 
 def question_text(question: DebateQuestion, topic: str) -> str:
@@ -146,11 +148,11 @@ def question_text(question: DebateQuestion, topic: str) -> str:
     options = question.get("options") or ()
     if not question or not (options or is_long(topic)):
         return ""
-    asked = question.get("question", "")
-    says_the_same = " ".join(asked.casefold().split()) == " ".join(topic.casefold().split())
-    lines = [] if says_the_same else [f"Question to decide: {asked}", ""]
-    listed = ["Options:", *(f"- {each}" for each in options), "", OTHER_ANSWERS] if options else []
-    return "\n".join([*lines, *listed]).strip()
+    text = question.get("question", "")
+    says_the_same = " ".join(text.casefold().split()) == " ".join(topic.casefold().split())
+    lines = [] if says_the_same else [f"Question to decide: {text}", ""]
+    option_lines = ["Options:", *(f"- {each}" for each in options), "", OTHER_ANSWERS] if options else []
+    return "\n".join([*lines, *option_lines]).strip()
 
 
 def _schema(parts: Sequence[str]) -> type[BaseModel]:

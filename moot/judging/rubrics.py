@@ -83,8 +83,8 @@ class Rubric(BaseModel):
 
     def criterion(self, said: str) -> Criterion | None:
         """Find a criterion by id or name, ignoring case, or return `None`."""
-        wanted = _key(said)
-        return next((each for each in self.criteria if wanted in (_key(each.id), _key(each.name))), None)
+        key = _key(said)
+        return next((each for each in self.criteria if key in (_key(each.id), _key(each.name))), None)
 
     def scales(self) -> list[CriterionScale]:
         """Return the names, scales and weights of the criteria.
@@ -133,8 +133,8 @@ def find_rubric(name: str) -> Rubric | None:
     Raises:
         ConfigError: the plug-in of this name cannot be imported, or is no rubric.
     """
-    known = shipped_rubrics() | _REGISTERED
-    if name not in known and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
+    rubrics = shipped_rubrics() | _REGISTERED
+    if name not in rubrics and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
         rubric = load_plugin(point, "judge.rubric")
         if not isinstance(rubric, Rubric) or rubric.name != name:
             raise ConfigError(
@@ -142,7 +142,7 @@ def find_rubric(name: str) -> Rubric | None:
             )
         register(rubric)
         return rubric
-    return known.get(name)
+    return rubrics.get(name)
 
 
 def rubric_names() -> list[str]:
@@ -159,9 +159,9 @@ def load_rubric(path: Path) -> Rubric:
     try:
         return parse_rubric(data_in(path.read_text(encoding="utf-8"), path, "rubric"), str(path))
     except (OSError, ValueError) as error:
-        known = ", ".join(map(repr, rubric_names()))
+        names = ", ".join(map(repr, rubric_names()))
         raise ConfigError(
-            f"rubric: {str(path)!r} is neither a rubric's name ({known}) nor a readable file: "
+            f"rubric: {str(path)!r} is neither a rubric's name ({names}) nor a readable file: "
             f"{file_error_reason(error)}"
         ) from error
 
@@ -171,8 +171,8 @@ def asks_for_criteria(config: DebateConfig, default: str) -> bool:
 
     This is the case for a council without a configured rubric whose debaters are not all built-in roles.
     """
-    configured = [panel_judge.rubric or config.judge.rubric for panel_judge in config.judge.judges()]
-    return default == DESIGN and not all(configured) and not _designs_software(config)
+    configured_rubrics = [panel_judge.rubric or config.judge.rubric for panel_judge in config.judge.judges()]
+    return default == DESIGN and not all(configured_rubrics) and not _designs_software(config)
 
 
 def rubric_for(
@@ -196,17 +196,17 @@ def rubric_for(
         ConfigError: the rubric is unknown or invalid.
     """
     configured = panel_judge.rubric or config.judge.rubric
-    given = configured or default
+    setting = configured or default
     if not configured and default == DESIGN and not _designs_software(config):
         if criteria := (question or {}).get("criteria"):
             return _rubric_of(criteria)
-        given = DECISION
-    if isinstance(given, dict):
-        return parse_rubric(given, "judge.rubric")
-    rubric = find_rubric(given)
+        setting = DECISION
+    if isinstance(setting, dict):
+        return parse_rubric(setting, "judge.rubric")
+    rubric = find_rubric(setting)
     if rubric is None:  # a rubric file is read only if the operator names it on the command line
         raise ConfigError(
-            f"judge.rubric: there is no rubric {given!r}: use {', '.join(map(repr, rubric_names()))}, or "
+            f"judge.rubric: there is no rubric {setting!r}: use {', '.join(map(repr, rubric_names()))}, or "
             "list the criteria under `judge.rubric`. A file name works only on the command line"
         )
     return rubric
@@ -222,12 +222,14 @@ def _designs_software(config: DebateConfig) -> bool:
 
 def _rubric_of(criteria: Sequence[QuestionCriterion]) -> Rubric:
     """Build a rubric from the debate question's criteria."""
-    named: dict[str, QuestionCriterion] = {}
-    for number, each in enumerate(criteria, 1):
-        key = slug(each["name"])
-        named[key if key[:1].isalpha() and key not in named else f"criterion-{number}"] = each
-    made = [Criterion(id=key, **each) for key, each in named.items()]
-    return Rubric(name="question", criteria=tuple(made))
+    criteria_by_id: dict[str, QuestionCriterion] = {}
+    for number, criterion in enumerate(criteria, 1):
+        key = slug(criterion["name"])
+        criteria_by_id[key if key[:1].isalpha() and key not in criteria_by_id else f"criterion-{number}"] = (
+            criterion
+        )
+    rubric_criteria = [Criterion(id=key, **criterion) for key, criterion in criteria_by_id.items()]
+    return Rubric(name="question", criteria=tuple(rubric_criteria))
 
 
 def rubric_text(config: DebateConfig, default: str = "debate", question: DebateQuestion | None = None) -> str:
@@ -260,8 +262,8 @@ def parse_rubric(data: object, source: str = "rubric") -> Rubric:
         raise ConfigError(f"{source}: {'; '.join(errors_in(error, 'rubric'))}") from error
 
 
-def _key(said: str) -> str:
-    return " ".join(said.casefold().replace("_", " ").replace("-", " ").split())
+def _key(text: str) -> str:
+    return " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
 
 
 shipped_rubrics()  # read at import, so that judging on an event loop does not wait for the disk

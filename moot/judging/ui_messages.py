@@ -39,7 +39,7 @@ def _verdict_props(values: StateValues, headline: str) -> JsonObject:
     `fields` are the parts of the verdict in the order in which to show them.
     """
     verdict: PanelVerdict | None = values.get("verdict") or None
-    ended = (values.get("step") or {}).get("end_reason", {}).get("reason", "")
+    end_reason = (values.get("step") or {}).get("end_reason", {}).get("reason", "")
     props: JsonObject = {
         "question": values.get("topic", ""),
         "status": verdict["status"] if verdict else "none",
@@ -50,7 +50,7 @@ def _verdict_props(values: StateValues, headline: str) -> JsonObject:
         "reasoning": "",
         "placeholder": False,
         "error": "",
-        "end_reason": ended,
+        "end_reason": end_reason,
         "fields": [],
     }
     if verdict is None:
@@ -85,21 +85,21 @@ def _position_props(values: StateValues) -> JsonObject:
     """Return each debater's initial stance, final position and changes of position."""
     verdict: Mapping[str, object] = values.get("verdict") or {}
     final, moved = verdict.get("final_position"), verdict.get("moved")
-    ends: Mapping[str, str] = final if isinstance(final, Mapping) else {}
+    final_positions: Mapping[str, str] = final if isinstance(final, Mapping) else {}
     moves = moved if isinstance(moved, list) else []
     ledger = ledger_of(values)
     debaters = []
     for debater in frozen_config(values).debaters:
-        stated = ledger.stance(debater.id)
+        stance = ledger.stance(debater.id)
         debaters.append(
             {
                 "id": debater.id,
                 "name": debater.name,
                 "role": debater.role,
                 "stance": debater.stance,
-                "position": ends.get(debater.id, ""),
-                "quote": stated["quote"] if stated else "",
-                "citation": stated["message_id"] if stated else "",
+                "position": final_positions.get(debater.id, ""),
+                "quote": stance["quote"] if stance else "",
+                "citation": stance["message_id"] if stance else "",
                 "moved": [
                     {key: move[key] for key in ("before", "after", "message_id")}
                     for move in moves

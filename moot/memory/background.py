@@ -49,23 +49,25 @@ Render = Callable[[Entry], WireMessage]
 def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
     """Return the debate's documents and all messages before the debaters' first turn."""
     names, transcript = config.names(), state["full_transcript"]
-    first = next(
+    first_seq = next(
         (entry["seq"] for entry in transcript if entry["speaker"] in names and traits_of(entry).ends_turn),
         len(transcript),
     )
-    given = (transcript[seq] for seq in state.get("user_provided") or () if seq >= first)
-    early = (
+    user_entries = (transcript[seq] for seq in state.get("user_provided") or () if seq >= first_seq)
+    early_entries = (
         entry
-        for entry in transcript[:first]
+        for entry in transcript[:first_seq]
         if traits_of(entry).in_prompts and not traits_of(entry).automatic
     )
-    return [*early, *(entry for entry in given if traits_of(entry).user_input == "document")]
+    return [*early_entries, *(entry for entry in user_entries if traits_of(entry).user_input == "document")]
 
 
 def _departed_remarks(state: StateValues, start: int) -> list[Entry]:
     """Return people's messages from before the window, which begins at the sequence number `start`."""
-    given = (state["full_transcript"][seq] for seq in state.get("user_provided") or () if 0 < seq < start)
-    return [entry for entry in given if traits_of(entry).is_message]
+    user_entries = (
+        state["full_transcript"][seq] for seq in state.get("user_provided") or () if 0 < seq < start
+    )
+    return [entry for entry in user_entries if traits_of(entry).is_message]
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,13 @@ class Background:
     def texts(self, query: str, remaining: int) -> list[str]:
         """Return background texts of at most `remaining` tokens, including passages that match `query`."""
         blocks = truncation.truncate_evenly(
-            [b for b in self.blocks if b.section == "background"], remaining, self._count
+            [block for block in self.blocks if block.section == "background"], remaining, self._count
         )
-        shown = [block for block in blocks if block.priority == truncation.OPTIONAL]
-        left = remaining - background_tokens(shown, self._count)
-        return [block.message["content"] for block in (*shown, *self.passages(query, left))]
+        background_blocks = [block for block in blocks if block.priority == truncation.OPTIONAL]
+        spare_tokens = remaining - background_tokens(background_blocks, self._count)
+        return [
+            block.message["content"] for block in (*background_blocks, *self.passages(query, spare_tokens))
+        ]
 
 
 def select_background(
@@ -130,17 +134,17 @@ def select_background(
             0 for prompts that show these messages in their place.
     """
     names, budget = config.names(), config.memory.budget
-    shown = render or (lambda entry: truncation.render_entry(entry, names, config.fence))
+    render_entry = render or (lambda entry: truncation.render_entry(entry, names, config.fence))
     pinned = truncation.pinned_entries(state)
-    apart = {entry["id"] for entry in pinned}
-    entries = [entry for entry in background_entries(state, config) if entry["id"] not in apart]
-    known = apart | {entry["id"] for entry in entries}
-    remarks = [entry for entry in _departed_remarks(state, start) if entry["id"] not in known]
+    pinned_ids = {entry["id"] for entry in pinned}
+    entries = [entry for entry in background_entries(state, config) if entry["id"] not in pinned_ids]
+    known_ids = pinned_ids | {entry["id"] for entry in entries}
+    remarks = [entry for entry in _departed_remarks(state, start) if entry["id"] not in known_ids]
     ids = frozenset(entry["id"] for entry in (*entries, *remarks))
     pins = [
         truncation.Block(
             "pinned",
-            shown(entry),
+            render_entry(entry),
             truncation.OPTIONAL,
             (entry["id"],),
             label=f"pinned {entry['id']}",
@@ -148,38 +152,38 @@ def select_background(
         )
         for entry in pinned
     ]
-    topic = message_tokens(
+    topic_tokens = message_tokens(
         truncation.problem_block(state["topic"], budget, config.fence, count).message, count
     )
-    limit = int(budget.total * BACKGROUND_SHARE) - topic
+    limit = int(budget.total * BACKGROUND_SHARE) - topic_tokens
 
     def whole_blocks(candidates: Sequence[Entry]) -> list[truncation.Block] | None:
         """Return the candidates' blocks, or `None` if they do not fit with topic and pinned messages."""
         # The stored counts are without labels, so a background that is far too long is not rendered whole.
         if sum(entry["tokens"] for entry in candidates) > limit:
             return None
-        blocks = [_background_block(entry, shown(entry)) for entry in candidates]
+        blocks = [_background_block(entry, render_entry(entry)) for entry in candidates]
         return blocks if background_tokens([*blocks, *pins], count) <= limit else None
 
     def background(
-        blocks: Sequence[truncation.Block], whole: Sequence[Entry], rest: _Passages | None
+        blocks: Sequence[truncation.Block], whole_entries: Sequence[Entry], rest: _Passages | None
     ) -> Background:
         tokens = background_tokens(blocks, count)
-        whole_ids = frozenset(entry["id"] for entry in whole)
-        return Background(tuple(blocks), tokens, ids, whole_ids, rest, shown, count)
+        whole_ids = frozenset(entry["id"] for entry in whole_entries)
+        return Background(tuple(blocks), tokens, ids, whole_ids, rest, render_entry, count)
 
     everything = sorted([*entries, *remarks], key=lambda entry: entry["seq"])
     if (blocks := whole_blocks(everything)) is not None:
         return background([*blocks, *pins], everything, None)
     if remarks and (blocks := whole_blocks(entries)) is not None:
-        left = limit - background_tokens([*blocks, *pins], count)
-        parts, rest = _passages_of(*remarks).blocks(state["topic"], left, shown, count)
+        spare_tokens = limit - background_tokens([*blocks, *pins], count)
+        parts, rest = _passages_of(*remarks).blocks(state["topic"], spare_tokens, render_entry, count)
         return background([*blocks, *parts, *pins], entries, rest)
     pins = truncation.truncate_evenly(pins, int(budget.messages * PIN_SHARE), count)
     limit = max(int(budget.total * PASSAGES_SHARE), limit - background_tokens(pins, count))
     if not everything:
         return background(pins, [], None)
-    parts, rest = _passages_of(*everything).blocks(state["topic"], limit, shown, count)
+    parts, rest = _passages_of(*everything).blocks(state["topic"], limit, render_entry, count)
     return background([*parts, *pins], [], rest)
 
 
@@ -197,18 +201,18 @@ def with_background(
 
     A block that is always shown keeps its place. Any other copy of a pinned message is removed.
     """
-    kept = {key for block in blocks if block.priority == 0 and block.ids for key in block.ids}
-    own = [block for block in background if not kept.issuperset(block.ids)]
-    ids = {block.ids for block in own}
+    fixed_ids = {key for block in blocks if block.priority == 0 and block.ids for key in block.ids}
+    background_blocks = [block for block in background if not fixed_ids.issuperset(block.ids)]
+    ids = {block.ids for block in background_blocks}
     rest = [block for block in blocks if block.ids not in ids]
-    shared_prefix = next(
-        (at for at, block in enumerate(rest) if block.section not in ("system", "topic")), len(rest)
+    prefix_length = next(
+        (index for index, block in enumerate(rest) if block.section not in ("system", "topic")), len(rest)
     )
-    return [*rest[:shared_prefix], *own, *rest[shared_prefix:]]
+    return [*rest[:prefix_length], *background_blocks, *rest[prefix_length:]]
 
 
 def _background_block(
-    entry: Entry, message: WireMessage, whole: WireMessage | None = None
+    entry: Entry, message: WireMessage, full_message: WireMessage | None = None
 ) -> truncation.Block:
     return truncation.Block(
         "background",
@@ -216,7 +220,7 @@ def _background_block(
         truncation.OPTIONAL,
         (entry["id"],),
         label=f"background {entry['id']}",
-        whole=whole,
+        whole=full_message,
         grows=False,
     )
 
@@ -244,35 +248,35 @@ class _Passages:
         keys = [key for key in self.search.seqs if key not in self.shown]
         costs = {key: remaining + 1 for key in self.search.seqs}
         costs |= {key: self.search.tokens[self.search.position(key) or 0] + 4 for key in keys}
-        starts = [] if self.shown else [key_of(Place(entry["seq"], 0)) for entry in self.entries]
-        frame = sum(
+        start_keys = [] if self.shown else [key_of(Place(entry["seq"], 0)) for entry in self.entries]
+        frame_tokens = sum(
             message_tokens(render({**entry, "content": heading}), count) + 4 for entry in self.entries
         )
-        budget = remaining - min(frame, remaining // 2)
+        budget = remaining - min(frame_tokens, remaining // 2)
         while budget > 0:
-            chosen = select_evidence(self.search, query, budget=budget, costs=costs, must_keep=starts)
-            made = self._render(chosen.seqs, render, heading)
-            over = background_tokens(made, count) - remaining
-            if over <= 0:
-                return made, replace(self, shown=self.shown | frozenset(chosen.seqs))
-            budget -= over
+            evidence = select_evidence(self.search, query, budget=budget, costs=costs, must_keep=start_keys)
+            blocks = self._render(evidence.seqs, render, heading)
+            excess = background_tokens(blocks, count) - remaining
+            if excess <= 0:
+                return blocks, replace(self, shown=self.shown | frozenset(evidence.seqs))
+            budget -= excess
         return [], self
 
     def _render(self, keys: Sequence[int], render: Render, heading: str) -> list[truncation.Block]:
         by_seq = {entry["seq"]: entry for entry in self.entries}
-        made = []
+        blocks = []
         for seq, parts in by_message(sorted(keys)):
             entry, spans = by_seq[seq], _SPLITTING.spans(by_seq[seq])
             text, end = "", 0
-            for start, after in (spans[part] for part in parts):
-                text += (TRUNCATION_MARK if start > end else "") + entry["content"][start:after]
-                end = after
+            for start, stop in (spans[part] for part in parts):
+                text += (TRUNCATION_MARK if start > end else "") + entry["content"][start:stop]
+                end = stop
             text += TRUNCATION_MARK.rstrip() if end < len(entry["content"]) else ""
             is_whole = len(parts) == len(spans)
             message = render({**entry, "content": text})
             message = {**message, "content": f"{heading}\n{message['content']}".lstrip("\n")}
-            made.append(_background_block(entry, message, None if is_whole else render(entry)))
-        return made
+            blocks.append(_background_block(entry, message, None if is_whole else render(entry)))
+        return blocks
 
 
 @memoize_by_identity(8)  # the background is the same in all prompts of a debate

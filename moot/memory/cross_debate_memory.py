@@ -51,16 +51,16 @@ def retrieve_earlier_positions(config: DebateConfig, topic: str, debate: str) ->
     """Return the positions that each debater took in the most similar earlier debates."""
     from moot.retrieval import MemoryItem, MemoryItems, rank
 
-    found: dict[str, list[EarlierPosition]] = {}
+    positions: dict[str, list[EarlierPosition]] = {}
     for debater_id, identity in identities(config).items():
         stored = (yield SearchStore(namespace_of(identity), MAX_SEARCHED)) or []
-        past = [each for each in _valid(stored) if each["debate"] != debate]
-        texts = [" ".join([each["topic"], each["stance"], *each["positions"]]) for each in past]
+        earlier_positions = [each for each in _valid(stored) if each["debate"] != debate]
+        texts = [" ".join([each["topic"], each["stance"], *each["positions"]]) for each in earlier_positions]
         items = MemoryItems([MemoryItem(str(age), text) for age, text in enumerate(texts)])
-        alike = rank(items, topic[: 8 * TOPIC_CHARS])[:MAX_RETRIEVED]
-        if alike:  # the newest first if debates are equally similar
-            found[debater_id] = [past[int(each.item.id)] for each in alike]
-    return found
+        matches = rank(items, topic[: 8 * TOPIC_CHARS])[:MAX_RETRIEVED]
+        if matches:  # the newest first if debates are equally similar
+            positions[debater_id] = [earlier_positions[int(each.item.id)] for each in matches]
+    return positions
 
 
 _POSITION = TypeAdapter(EarlierPosition)
@@ -71,12 +71,14 @@ def _valid(stored: Iterable[object]) -> list[EarlierPosition]:
 
     Clients of a server can write to the store.
     """
-    found = []
-    for each in stored:
+    positions = []
+    for record in stored:
         with suppress(ValidationError):
-            position = _POSITION.validate_python(each, strict=True)
-            found.append(cast(EarlierPosition, {key: _on_one_line(value) for key, value in position.items()}))
-    return found
+            position = _POSITION.validate_python(record, strict=True)
+            positions.append(
+                cast(EarlierPosition, {key: _on_one_line(value) for key, value in position.items()})
+            )
+    return positions
 
 
 def _on_one_line(value: object) -> object:
@@ -92,12 +94,14 @@ def store_positions(state: ConversationState, debate: str, now: str) -> Generato
     """
     ledger = ledger_of(state)
     for debater, identity in identities(frozen_config(state)).items():
-        own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
-        if not debate or not own:
+        own_entries = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
+        if not debate or not own_entries:
             continue
         stance = ledger.stance(debater)
-        held = (ledger.stance(debater, key) for key in reversed(ledger.by_salience) if key != MAIN_QUESTION)
-        positions = [event["quote"] for event in held if event]
+        stances = (
+            ledger.stance(debater, key) for key in reversed(ledger.by_salience) if key != MAIN_QUESTION
+        )
+        positions = [event["quote"] for event in stances if event]
         concessions = [event["quote"] for event in ledger.concessions(debater)]
         position: EarlierPosition = {
             "topic": _line(state["topic"], TOPIC_CHARS),
@@ -107,7 +111,7 @@ def store_positions(state: ConversationState, debate: str, now: str) -> Generato
             "challenged": [
                 _line(each["quote"], TEXT_CHARS) for each in ledger.open_challenges(debater)[:CONCESSIONS]
             ],
-            "last": _line(own[-1]["content"], TEXT_CHARS),
+            "last": _line(own_entries[-1]["content"], TEXT_CHARS),
             "winner": state.get("verdict", {}).get("winner", "") == debater,
             "debate": debate,
             "at": now[:10],
@@ -123,14 +127,18 @@ def earlier_positions_text(
     Each debate has its own line. A debate whose line does not fit `remaining` tokens is left out.
     """
     lines = [OTHER_DEBATES_HEADING]
-    for each in cross_debate_memory:
-        argued = "; ".join(each["positions"]) or each["stance"] or each["last"]
-        conceded = f"; you conceded: {'; '.join(each['concessions'])}" if each["concessions"] else ""
-        challenged = "; ".join(each.get("challenged", ()))
-        conceded += f"; you were challenged on this and did not answer: {challenged}" if challenged else ""
-        won = "; the decision was for you" if each["winner"] else ""
-        when = f"Last time this came up ({each['at']}, “{each['topic']}”)"
-        line = f"- {when} you argued: {argued}{conceded}{won}"
+    for position in cross_debate_memory:
+        positions_text = "; ".join(position["positions"]) or position["stance"] or position["last"]
+        concessions_text = (
+            f"; you conceded: {'; '.join(position['concessions'])}" if position["concessions"] else ""
+        )
+        challenges_text = "; ".join(position.get("challenged", ()))
+        concessions_text += (
+            f"; you were challenged on this and did not answer: {challenges_text}" if challenges_text else ""
+        )
+        outcome_text = "; the decision was for you" if position["winner"] else ""
+        occasion = f"Last time this came up ({position['at']}, “{position['topic']}”)"
+        line = f"- {occasion} you argued: {positions_text}{concessions_text}{outcome_text}"
         if count("\n".join([*lines, line])) <= remaining:
             lines.append(line)
     return "\n".join(lines) if len(lines) > 1 else ""
@@ -151,8 +159,8 @@ def namespace_of(identity: str) -> tuple[str, ...]:
 
     Namespace labels cannot contain periods.
     """
-    known = f"{slug(identity)}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
-    return ("moot", "positions", known.strip("-"))
+    label = f"{slug(identity)}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+    return ("moot", "positions", label.strip("-"))
 
 
 def _line(text: str, chars: int) -> str:
@@ -177,7 +185,7 @@ class Passage(NamedTuple):
 @lru_cache(maxsize=32)
 def passages(reference_documents: tuple[ReferenceDocument, ...]) -> tuple[Passage, ...]:
     """Split reference documents at sentence ends into passages of about `PASSAGE_CHARS` characters."""
-    split: list[Passage] = []
+    all_passages: list[Passage] = []
     for document in reference_documents:
         parts: list[str] = []
         for sentence in filter(None, [sanitize_line(each.text) for each in split_sentences(document.text)]):
@@ -186,8 +194,8 @@ def passages(reference_documents: tuple[ReferenceDocument, ...]) -> tuple[Passag
             else:
                 parts.append(clip(sentence, 2 * PASSAGE_CHARS))
         name = sanitize_line(document.name)
-        split += [Passage(f"{name} §{n}", text) for n, text in enumerate(parts, 1)]
-    return tuple(split)
+        all_passages += [Passage(f"{name} §{n}", text) for n, text in enumerate(parts, 1)]
+    return tuple(all_passages)
 
 
 def matching_passages(reference_documents: tuple[ReferenceDocument, ...], query: str) -> list[Passage]:
@@ -197,9 +205,9 @@ def matching_passages(reference_documents: tuple[ReferenceDocument, ...], query:
     """
     from moot.retrieval import MemoryItem, MemoryItems, rank
 
-    every = passages(reference_documents)
-    items = MemoryItems([MemoryItem(str(n), passage.text) for n, passage in enumerate(every)])
-    return [every[int(found.item.id)] for found in rank(items, query)[:MAX_PASSAGES]]
+    all_passages = passages(reference_documents)
+    items = MemoryItems([MemoryItem(str(n), passage.text) for n, passage in enumerate(all_passages)])
+    return [all_passages[int(match.item.id)] for match in rank(items, query)[:MAX_PASSAGES]]
 
 
 def reference_text(
@@ -286,30 +294,30 @@ def retrieve_memories(
 
     index = retrieval_index(state, memories, names)
     items = memory_items(ledger_of(state), state.get("crux_cards"), state.get("reflections"), names, count)
-    told = set(seqs_of(ids_in(shown)))
+    shown_seqs = set(seqs_of(ids_in(shown)))
     lines = _MemoryLines(state["full_transcript"], names, count, query, settings.top_k + TRIES)
-    look = partial(
+    search = partial(
         retrieve,
         index,
         query.query,
         budget=remaining - count(f"{HEADING}\n"),
         answering=query.answering,
         items=memories.indexes.items(memories.debate, items),
-        exclude=told | set(seqs_of(exclude)),
-        exclude_items={item.id for item in items if item.seq in told or item.text in shown},
+        exclude=shown_seqs | set(seqs_of(exclude)),
+        exclude_items={item.id for item in items if item.seq in shown_seqs or item.text in shown},
         top=settings.top_k,
         costs=lines.cost,
         noted=noted_importance(ledger_of(state)),
     )
-    found = _or_lexical(look, index)
+    result = _or_lexical(search, index)
     texts = {item.id: f"- {item.text}" for item in items}
-    back = [(item_id, texts[item_id]) for item_id in found.item_ids]
-    back += [(lines.transcript[seq]["id"], lines.text(seq)) for seq in found.seqs]
-    while back:
-        text = "\n".join([HEADING, *(line for _, line in back)])
+    keyed_lines = [(item_id, texts[item_id]) for item_id in result.item_ids]
+    keyed_lines += [(lines.transcript[seq]["id"], lines.text(seq)) for seq in result.seqs]
+    while keyed_lines:
+        text = "\n".join([HEADING, *(line for _, line in keyed_lines)])
         if count(text) <= remaining:  # joined text may have one more token per line
-            return RetrievedMemories(text, tuple(key for key, _ in back))
-        back.pop()
+            return RetrievedMemories(text, tuple(key for key, _ in keyed_lines))
+        keyed_lines.pop()
     return RetrievedMemories()
 
 
@@ -347,7 +355,7 @@ def retrieve_messages(
     from moot.retrieval import retrieve
 
     index = retrieval_index(state, memories, names, everything=True)
-    look = partial(
+    search = partial(
         retrieve,
         index,
         query.query,
@@ -359,17 +367,17 @@ def retrieve_messages(
         costs=lambda seq: costs(transcript[seq]),
         noted=noted_importance(ledger_of(state)),
     )
-    return [transcript[seq] for seq in _or_lexical(look, index).seqs]
+    return [transcript[seq] for seq in _or_lexical(search, index).seqs]
 
 
-def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
-    """Run the search function `look`, and repeat it without embeddings if the embedding service fails."""
+def _or_lexical(search: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
+    """Run `search`, and repeat it without embeddings if the embedding service fails."""
     try:
-        return look()
+        return search()
     except Exception:  # a failing embedding service must not fail the turn
         if index.vectors is None:
             raise
-        return look(semantic=False)
+        return search(semantic=False)
 
 
 def retrieval_index(
@@ -397,8 +405,8 @@ def embedding_job(
     A worker thread runs it before prompts are assembled, so assembly finds all vectors in the cache.
     `everything`: prompts retrieve from the whole transcript, not only from what has left the window.
     """
-    gone = len(state["full_transcript"]) if everything else window_start(state)
-    if memories.embeddings is None or gone <= 1:
+    entry_count = len(state["full_transcript"]) if everything else window_start(state)
+    if memories.embeddings is None or entry_count <= 1:
         return None
 
     def run() -> str:
@@ -410,8 +418,8 @@ def embedding_job(
             return f"{type(error).__name__}: {error}"
         return ""
 
-    asked = [gone, *((query.query, query.answering) for query in queries)]
-    return LocalJob(json.dumps(asked), run)
+    job_key = [entry_count, *((query.query, query.answering) for query in queries)]
+    return LocalJob(json.dumps(job_key), run)
 
 
 class _MemoryLines:
@@ -423,11 +431,11 @@ class _MemoryLines:
         names: Mapping[str, str],
         count: TokenCounter,
         query: RetrievalQuery,
-        most: int,
+        max_lines: int,
     ) -> None:
         self.transcript, self.names, self.count = transcript, names, count
         self.wanted = frozenset(question_terms(f"{query.query}\n{query.answering}"))
-        self.most = most
+        self.most = max_lines
         self._known: dict[int, str] = {}
 
     def text(self, seq: int) -> str:
@@ -436,7 +444,7 @@ class _MemoryLines:
             entry, content, start = self.transcript[seq], self.transcript[seq]["content"], 0
             if len(content) > EXCERPT_CHARS:
                 sentences = sentence_terms(content[:READ_CHARS])
-                scored = [(len(self.wanted & words), -at) for at, words in sentences]
+                scored = [(len(self.wanted & words), -offset) for offset, words in sentences]
                 start = -max(scored, default=(0, 0))[1]
             label = f"{speaker_label(entry['speaker'], self.names)} [{entry['id']}]{source_time(entry)}"
             self._known[seq] = f"- {label}: {_excerpt_from(content, start, self.count)}"
@@ -464,9 +472,9 @@ def noted_importance(ledger: Ledger) -> Mapping[int, int]:
     which 23 % answered it, compared with 3.9 and 28 % (237 questions of QMSum, 600 tokens).
     """
     events = Counter(message_seq(event) for event in ledger.events)
-    found = {seq: min(CLAIM_IMPORTANCE, 1 + number) for seq, number in events.items()}
-    found |= {message_seq(event): CONCESSION_IMPORTANCE for event in ledger.concessions()}
-    return found | {message_seq(change.event): _SHIFT_IMPORTANCE for change in ledger.changes}
+    importances = {seq: min(CLAIM_IMPORTANCE, 1 + number) for seq, number in events.items()}
+    importances |= {message_seq(event): CONCESSION_IMPORTANCE for event in ledger.concessions()}
+    return importances | {message_seq(change.event): _SHIFT_IMPORTANCE for change in ledger.changes}
 
 
 @memoize_by_identity(8)  # memory items change only when messages leave the window, but every turn reads them
@@ -481,23 +489,27 @@ def memory_items(
 
     A result card records the outcome of a side discussion.
     """
-    noted_down: list[tuple[str, str, int, Sequence[str]]] = []
+    records: list[tuple[str, str, int, Sequence[str]]] = []
     for change in ledger.changes[-SHIFTS:]:
         event, before = change.event, change.before
-        held = f" from “{board_text(before['quote'])}”" if before else ""
+        origin = f" from “{board_text(before['quote'])}”" if before else ""
         verb = f"kept the answer and {change.new_conditions}," if change.new_conditions else "moved"
-        text = f"{display_name(event['debater'], names)} {verb}{held} to {quotation(event, TEXT)}"
-        noted_down.append((f"shift:{event['id']}", text, _SHIFT_IMPORTANCE, [event["message_id"]]))
+        text = f"{display_name(event['debater'], names)} {verb}{origin} to {quotation(event, TEXT)}"
+        records.append((f"shift:{event['id']}", text, _SHIFT_IMPORTANCE, [event["message_id"]]))
     for card in list((cards or {}).values())[-CARDS:]:
         outcome = f"{card_status(card)}: {card['resolution'] or card['diagnosis']}"
         text = f"{card['question']} ({card_results_text(card, names)}; {outcome})"
-        noted_down.append((card["id"], text, _CARD_IMPORTANCE, card["message_ids"]))
-    current = [each for each in reflections or [] if each["id"] not in ledger.dropped_reflections]
-    for each in current[-REFLECTIONS:]:
-        noted_down.append((each["id"], each["content"], each["importance"], each["message_ids"]))
+        records.append((card["id"], text, _CARD_IMPORTANCE, card["message_ids"]))
+    current = [
+        reflection for reflection in reflections or [] if reflection["id"] not in ledger.dropped_reflections
+    ]
+    for reflection in current[-REFLECTIONS:]:
+        records.append(
+            (reflection["id"], reflection["content"], reflection["importance"], reflection["message_ids"])
+        )
     return [
         _memory_item(key, text, importance, max((seq_of(each) or 0 for each in ids), default=0), count)
-        for key, text, importance, ids in noted_down
+        for key, text, importance, ids in records
     ]
 
 
@@ -519,9 +531,9 @@ def retrieval_query(state: ConversationState, window: Sequence[Entry], turn: Tur
     It combines the aspect or topic with the message to answer. That message is a target of the turn, or else
     the newest message of another speaker in the window.
     """
-    named = entries_of(turn["targets"], state["full_transcript"])
+    target_entries = entries_of(turn["targets"], state["full_transcript"])
     others = (entry for entry in reversed(window) if entry["speaker"] != turn["speaker"])
-    answered = named[-1] if named else next(others, None)
+    answered_entry = target_entries[-1] if target_entries else next(others, None)
     aspect = state.get("step", {}).get("aspect") or OVERALL
     query = (state["topic"] if aspect == OVERALL else aspect)[:QUERY_CHARS]
-    return RetrievalQuery(query, answered["content"][:QUERY_CHARS] if answered else "")
+    return RetrievalQuery(query, answered_entry["content"][:QUERY_CHARS] if answered_entry else "")

@@ -85,8 +85,8 @@ def check_summarizers(config: DebateConfig) -> None:
     """
     if config.memory.summarizer != NO_SUMMARY:
         summarizer_named(config.memory.summarizer)
-    for own in (config.judge.summary, *(debater.perspective for debater in config.debaters)):
-        summarizer_named(config.memory.perspectives.with_overrides(own).method)
+    for overrides in (config.judge.summary, *(debater.perspective for debater in config.debaters)):
+        summarizer_named(config.memory.perspectives.with_overrides(overrides).method)
 
 
 def replaced_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
@@ -111,19 +111,19 @@ def due_debaters(state: ConversationState, config: DebateConfig, room: Callable[
     replace.
     """
     summaries = state.get("perspective_summaries") or {}
-    due = []
-    for each in config.debaters:
-        debater, settings = each.id, perspective_settings(config, each)
-        entries = perspective_entries(state["full_transcript"], debater)
-        replaced = replaced_entries(state["full_transcript"], debater)
-        covered = summaries[debater]["covers_through_seq"] if debater in summaries else -1
+    due_ids = []
+    for debater in config.debaters:
+        debater_id, settings = debater.id, perspective_settings(config, debater)
+        entries = perspective_entries(state["full_transcript"], debater_id)
+        replaced = replaced_entries(state["full_transcript"], debater_id)
+        covered = summaries[debater_id]["covers_through_seq"] if debater_id in summaries else -1
         if not settings.enabled or not replaced or replaced[-1]["seq"] <= covered:
             continue
         measures = settings.threshold_chars is None and settings.threshold_tokens is None
-        fits = not measures or whole_tokens(replaced) <= room(debater)
+        fits = not measures or whole_tokens(replaced) <= room(debater_id)
         if exceeds_threshold(entries, settings, fits=fits):
-            due.append(debater)
-    return due
+            due_ids.append(debater_id)
+    return due_ids
 
 
 def whole_tokens(entries: Sequence[Entry]) -> int:
@@ -135,8 +135,8 @@ def judge_summary(
     state: ConversationState, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter, now: str
 ) -> CallGenerator[PerspectiveResult | None]:
     """Return a summary of the final round for the judge, or `None` if none is needed."""
-    own = config.judge.summary
-    settings = config.memory.perspectives.with_overrides(own)
+    overrides = config.judge.summary
+    settings = config.memory.perspectives.with_overrides(overrides)
     # The caller asks for a summary only if the round does not fit the judge's prompt.
     if not settings.enabled or not exceeds_threshold(entries, settings, fits=False):
         return None
@@ -148,7 +148,7 @@ def judge_summary(
         entries,
         count,
         JUDGE,
-        (own and own.prompt) or JUDGE_SUMMARY.render(),
+        (overrides and overrides.prompt) or JUDGE_SUMMARY.render(),
     )
     return (yield from _make(request, settings, state.get("judge_summary") or {}, now))
 
@@ -167,12 +167,12 @@ def perspective_summary(
     params = model_params(config, debater)
     request = _request(state, config, params, settings, entries, count, debater_id, prompt)
     if settings.mode == "rolling" and previous:
-        new = [entry for entry in entries if entry["seq"] > previous["covers_through_seq"]]
-        request = replace(request, previous=previous, entries=new)
+        new_entries = [entry for entry in entries if entry["seq"] > previous["covers_through_seq"]]
+        request = replace(request, previous=previous, entries=new_entries)
     # A refinement or critique also contains a whole proposal.
     proposals = latest_proposals(state["full_transcript"]).values()
-    beside = max((entry["tokens"] for entry in proposals), default=0)
-    return (yield from _make(request, settings, previous, now, beside))
+    proposal_tokens = max((entry["tokens"] for entry in proposals), default=0)
+    return (yield from _make(request, settings, previous, now, proposal_tokens))
 
 
 def _request(
@@ -185,21 +185,21 @@ def _request(
     owner: str,
     prompt: str,
 ) -> SummaryRequest:
-    most = config.memory.budget.summary - FRAME_TOKENS
+    summary_budget = config.memory.budget.summary - FRAME_TOKENS
     if settings.max_tokens is not None:
-        remaining = min(most, settings.max_tokens)
+        remaining = min(summary_budget, settings.max_tokens)
     else:
         # A limit in characters is converted to tokens with the ratio of these entries, for any script.
         chars = sum(len(entry["content"]) for entry in entries)
         rate = sum(entry["tokens"] for entry in entries) / chars if chars else 0.25
-        remaining = max(16, min(most, int(settings.max_chars * rate)))
-    own = {"model": params.model, "temperature": params.temperature, "fallbacks": params.fallbacks}
+        remaining = max(16, min(summary_budget, int(settings.max_chars * rate)))
+    model_settings = {"model": params.model, "temperature": params.temperature, "fallbacks": params.fallbacks}
     return SummaryRequest(
         previous={},
         entries=entries,
         max_tokens=remaining,
         topic=state["topic"],
-        config=config.model_copy(update=own),
+        config=config.model_copy(update=model_settings),
         count=count,
         owner=owner,
         prompt=prompt,
@@ -208,7 +208,7 @@ def _request(
 
 
 def _make(
-    request: SummaryRequest, settings: PerspectiveConfig, before: Any, now: str, beside: int = 0
+    request: SummaryRequest, settings: PerspectiveConfig, previous: Any, now: str, proposal_tokens: int = 0
 ) -> CallGenerator[PerspectiveResult]:
     """Return a new summary of the debate for the debater or judge that `request` names.
 
@@ -218,11 +218,11 @@ def _make(
     the entries, return a result without a summary.
     """
     draft, failure = yield from draft_summary(settings.method, request)
-    whole = whole_tokens(request.transcript)
-    if request.count(draft.text) >= whole:
+    full_tokens = whole_tokens(request.transcript)
+    if request.count(draft.text) >= full_tokens:
         return PerspectiveResult(None, failure, request.owner)
-    if failure and beside + whole <= request.config.memory.budget.messages:
+    if failure and proposal_tokens + full_tokens <= request.config.memory.budget.messages:
         return PerspectiveResult(None, failure, request.owner)
     if settings.max_tokens is None:
         draft = replace(draft, text=truncate_middle(draft.text, settings.max_chars, len))
-    return PerspectiveResult(make_summary(request, draft, now, before, failure), failure, request.owner)
+    return PerspectiveResult(make_summary(request, draft, now, previous, failure), failure, request.owner)

@@ -98,11 +98,11 @@ class Splitting:
         content, tokens = entry["content"], entry["tokens"]
         if tokens <= self.long:
             return [Span(0, len(content))]
-        most = max(1, self.passage * len(content) // tokens)
+        max_chars = max(1, self.passage * len(content) // tokens)
         starts = [sentence.start for sentence in text_terms.split_sentences(content)]
         spans, start = list[Span](), 0
-        while len(content) - start > most:
-            limit = start + most
+        while len(content) - start > max_chars:
+            limit = start + max_chars
             end = starts[bisect_right(starts, limit) - 1] if starts else 0
             if end <= start:
                 end = max(content.rfind(" ", start, limit), content.rfind("\n", start, limit)) + 1
@@ -238,19 +238,19 @@ class EntryLines:
     def _excerpt(self, seq: int, parts: Iterable[int]) -> str:
         """Return passages of a message, with a mark at each gap."""
         content, spans = self.transcript[seq]["content"], self.spans(seq)
-        shown, end = list[str](), 0
-        for start, after in (spans[part] for part in parts):
-            shown += [TRUNCATION_MARK, content[start:after]] if start > end else [content[start:after]]
-            end = after
-        return "".join([*shown, TRUNCATION_MARK.rstrip() if end < len(content) else ""])
+        texts, end = list[str](), 0
+        for start, stop in (spans[part] for part in parts):
+            texts += [TRUNCATION_MARK, content[start:stop]] if start > end else [content[start:stop]]
+            end = stop
+        return "".join([*texts, TRUNCATION_MARK.rstrip() if end < len(content) else ""])
 
     def _line(self, seq: int, content: str, time: str) -> str:
         entry = self.transcript[seq]
-        who = entry["speaker"]
-        if who not in self._labels:
-            self._labels[who] = truncation.speaker_label(who, self.names, NAME_CHARS)
+        speaker = entry["speaker"]
+        if speaker not in self._labels:
+            self._labels[speaker] = truncation.speaker_label(speaker, self.names, NAME_CHARS)
         room = f" {note}" if (note := truncation.room_note(entry, self.names)) else ""
-        label = f"{entry['id']} {self._labels[who]}{room}{time}"
+        label = f"{entry['id']} {self._labels[speaker]}{room}{time}"
         return templates.fenced_item(label, content.strip(), self.fence)
 
 
@@ -277,8 +277,12 @@ class Quoted:
 
     def omitted(self, transcript: Sequence[entry_types.Entry]) -> list[entry_types.Entry]:
         """Return the transcript entries that the prompt does not quote at all."""
-        shown = {*self.whole, *self.cut}
-        return [e for e in transcript if e["seq"] not in shown and entry_types.traits_of(e).in_prompts]
+        quoted_seqs = {*self.whole, *self.cut}
+        return [
+            entry
+            for entry in transcript
+            if entry["seq"] not in quoted_seqs and entry_types.traits_of(entry).in_prompts
+        ]
 
     def notes(self, transcript: Sequence[entry_types.Entry]) -> list[entry_types.JsonObject]:
         """Return one record per shortened message in the prompt, and one for all omitted messages."""
@@ -286,26 +290,33 @@ class Quoted:
             {"what": entry_types.entry_id(seq), "why": TOO_LONG, "tokens": tokens, "count": 1}
             for seq, tokens in self.cut.items()
         ]
-        gone = [entry["tokens"] for entry in self.omitted(transcript)]
-        if gone:
-            notes.append({"what": "messages", "why": "no room", "tokens": sum(gone), "count": len(gone)})
+        omitted_tokens = [entry["tokens"] for entry in self.omitted(transcript)]
+        if omitted_tokens:
+            notes.append(
+                {
+                    "what": "messages",
+                    "why": "no room",
+                    "tokens": sum(omitted_tokens),
+                    "count": len(omitted_tokens),
+                }
+            )
         return notes
 
 
 def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
     """Select the messages and passages to quote in at most `remaining` tokens."""
-    kept = list(keys)
-    text = lines.passages(kept)
-    while kept and lines.size(text) > remaining:  # joined lines may have one more token each
-        kept.remove(min(kept, key=lines.key_cost))
-        text = lines.passages(kept)
-    whole, cut = list[int](), dict[int, int]()
-    for seq, parts in by_message(kept):
+    quoted_keys = list(keys)
+    text = lines.passages(quoted_keys)
+    while quoted_keys and lines.size(text) > remaining:  # joined lines may have one more token each
+        quoted_keys.remove(min(quoted_keys, key=lines.key_cost))
+        text = lines.passages(quoted_keys)
+    whole_seqs, cut_tokens = list[int](), dict[int, int]()
+    for seq, parts in by_message(quoted_keys):
         if len(parts) == len(lines.spans(seq)):
-            whole.append(seq)
+            whole_seqs.append(seq)
         else:
-            cut[seq] = lines.lack(seq, lines.passages(key_of(Place(seq, part)) for part in parts))
-    return Quoted(text, tuple(whole), cut)
+            cut_tokens[seq] = lines.lack(seq, lines.passages(key_of(Place(seq, part)) for part in parts))
+    return Quoted(text, tuple(whole_seqs), cut_tokens)
 
 
 def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
@@ -400,21 +411,21 @@ def question_prompt(
     from moot.retrieval import concentration, probabilities, read_question, select_evidence
 
     total = config.memory.budget.total if budget is None else budget
-    read, failure = read_question(index, question), ""
+    parsed_question, failure = read_question(index, question), ""
     try:
-        chances = probabilities(index, read)
+        chances = probabilities(index, parsed_question)
     except Exception as error:  # a failing embedding service must not fail the answer
         if index.vectors is None:
             raise
         failure = f"{type(error).__name__}: {error}"
-        chances = probabilities(index, read, semantic=False)
+        chances = probabilities(index, parsed_question, semantic=False)
     share = int(total * FRAME_SHARE)
-    asked = QUESTION.render(
+    question_text = QUESTION.render(
         question=templates.fenced(truncate_middle(question, max(8, share - 60), count), config.fence)
     )
     turn_suffix = truncation.Block(
         "turn_suffix",
-        truncation.cut_message({"role": "user", "content": asked}, share, count),
+        truncation.cut_message({"role": "user", "content": question_text}, share, count),
         label="question",
     )
     lines = entry_lines(state, config, count)
@@ -422,8 +433,8 @@ def question_prompt(
     frame: WireMessage = {"role": "user", "content": lines.block("")}
 
     def remaining_beside(prefix: Sequence[truncation.Block]) -> int:
-        shown = (*(block.message for block in prefix), frame, turn_suffix.message)
-        return total - REPLY_PRIMING - sum(message_tokens(message, count) for message in shown)
+        fixed_messages = (*(block.message for block in prefix), frame, turn_suffix.message)
+        return total - REPLY_PRIMING - sum(message_tokens(message, count) for message in fixed_messages)
 
     shared_prefix = _shared_prefix(state, config, total, count, result)
     remaining = remaining_beside(shared_prefix)
@@ -433,22 +444,26 @@ def question_prompt(
         remaining = remaining_beside(shared_prefix)
     recent = recent_seqs(state, lines, total) if has_overview else []
     pins = (entry["seq"] for entry in truncation.pinned_entries(state))
-    named = named_seqs(question, len(state["full_transcript"]))
-    look = partial(
+    mentioned_seqs = named_seqs(question, len(state["full_transcript"]))
+    select = partial(
         select_evidence,
         index,
-        read,
+        parsed_question,
         chances=chances,
         costs=lines.key_cost,
         must_keep=lines.keys(recent),
-        named=lines.keys([*_seqs_asked_for(state, index, read, named), *pins]),
+        named=lines.keys([*_seqs_asked_for(state, index, parsed_question, mentioned_seqs), *pins]),
     )
-    quoted = _fill_remaining(look, lines, remaining)
+    quoted = _fill_remaining(select, lines, remaining)
     messages: WireMessage = {"role": "user", "content": lines.block(quoted.text)}
-    chosen = [truncation.Block("messages", messages, ids=quoted.ids, label="messages")] if len(index) else []
-    said_by_judge = [_VERDICT, *result] if result else []
-    unknown = unsaid_words(read, config.names(), others=[*map(entry_types.entry_id, named), *said_by_judge])
-    prompt = truncation.truncate_blocks([*shared_prefix, *chosen, turn_suffix], total, count)
+    message_blocks = (
+        [truncation.Block("messages", messages, ids=quoted.ids, label="messages")] if len(index) else []
+    )
+    verdict_texts = [_VERDICT, *result] if result else []
+    unknown = unsaid_words(
+        parsed_question, config.names(), others=[*map(entry_types.entry_id, mentioned_seqs), *verdict_texts]
+    )
+    prompt = truncation.truncate_blocks([*shared_prefix, *message_blocks, turn_suffix], total, count)
     if (summary := str(state.get("rolling_summary", {}).get("text", ""))) and not has_overview:
         note: Omission = {"what": "summary", "why": NOT_BROAD, "tokens": count(summary), "count": 1}
         prompt = replace(prompt, omitted=(*prompt.omitted, note))
@@ -464,7 +479,10 @@ def question_prompt(
 
 
 def _seqs_asked_for(
-    state: ConversationState, index: EvidenceIndex, read: RetrievalQuestion, named: Sequence[int]
+    state: ConversationState,
+    index: EvidenceIndex,
+    parsed_question: RetrievalQuestion,
+    mentioned_seqs: Sequence[int],
 ) -> set[int]:
     """Return the `seq` of every message that a question refers to.
 
@@ -473,39 +491,39 @@ def _seqs_asked_for(
     position and the message it answers.
     """
     transcript, ledger = state["full_transcript"], ledger_of(state)
-    whose = {index.speakers[number] for number in read.speakers}
-    wanted = set(named)
-    if named and whose:
-        wanted |= {entry["seq"] for entry in transcript if entry["speaker"] in whose}
+    speakers = {index.speakers[number] for number in parsed_question.speakers}
+    seqs = set(mentioned_seqs)
+    if mentioned_seqs and speakers:
+        seqs |= {entry["seq"] for entry in transcript if entry["speaker"] in speakers}
     for change in ledger.changes:
         events = [change.event, *([change.before] if change.before else [])]
-        about = ledger.claims.get(change.event["claim"])
+        claim = ledger.claims.get(change.event["claim"])
         words = text_terms.term_set(
-            " ".join([about["text"] if about else "", *(each["quote"] for each in events)])
+            " ".join([claim["text"] if claim else "", *(each["quote"] for each in events)])
         )
-        if words & read.terms.keys() and (not whose or change.event["debater"] in whose):
-            seqs = list(entry_types.seqs_of(each["message_id"] for each in events))
-            wanted |= {*seqs, max(1, seqs[0] - 1)}
-    return wanted
+        if words & parsed_question.terms.keys() and (not speakers or change.event["debater"] in speakers):
+            event_seqs = list(entry_types.seqs_of(each["message_id"] for each in events))
+            seqs |= {*event_seqs, max(1, event_seqs[0] - 1)}
+    return seqs
 
 
 def named_seqs(question: str, entries: int) -> list[int]:
     """Return the `seq` of every existing message whose id occurs in a question."""
-    named = map(entry_types.seq_of, entry_types.ids_in(question.lower()))
-    return [seq for seq in dict.fromkeys(named) if seq is not None and seq < entries]
+    mentioned_seqs = map(entry_types.seq_of, entry_types.ids_in(question.lower()))
+    return [seq for seq in dict.fromkeys(mentioned_seqs) if seq is not None and seq < entries]
 
 
-def _fill_remaining(look: Callable[..., SelectedEvidence], lines: EntryLines, remaining: int) -> Quoted:
+def _fill_remaining(select: Callable[..., SelectedEvidence], lines: EntryLines, remaining: int) -> Quoted:
     """Return the selected messages that fit in `remaining` tokens."""
-    found = look(budget=remaining)
-    if found.oversize is not None:
-        return quote_cut(found.oversize, lines, remaining)
-    if found.omitted and any(lines.is_part(key) or lines.shares_time(key) for key in found.seqs):
+    evidence = select(budget=remaining)
+    if evidence.oversize is not None:
+        return quote_cut(evidence.oversize, lines, remaining)
+    if evidence.omitted and any(lines.is_part(key) or lines.shares_time(key) for key in evidence.seqs):
         # Passages side by side cost less than the sum of their single costs.
-        saved = found.tokens - lines.size(lines.passages(found.seqs))
-        more = look(budget=remaining + max(0, saved))
-        found = more if lines.size(lines.passages(more.seqs)) <= remaining else found
-    return quote(found.seqs, lines, remaining)
+        saved_tokens = evidence.tokens - lines.size(lines.passages(evidence.seqs))
+        more_evidence = select(budget=remaining + max(0, saved_tokens))
+        evidence = more_evidence if lines.size(lines.passages(more_evidence.seqs)) <= remaining else evidence
+    return quote(evidence.seqs, lines, remaining)
 
 
 def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCounter) -> EntryLines:
@@ -553,8 +571,8 @@ def _shared_prefix(
     shared_prefix = [truncation.Block("system", message, label="instruction")]
 
     share, names = int(total * SUMMARY_SHARE), config.names()
-    most = int((share - 16) * LEDGER_SHARE)
-    board = render_blackboard(state, "", max_tokens=most, count=count, names=names)
+    max_tokens = int((share - 16) * LEDGER_SHARE)
+    board = render_blackboard(state, "", max_tokens=max_tokens, count=count, names=names)
     size = share - 16 - count(board) - 8 - 2 * templates.FENCE_TOKENS
     summary = _summary_text(state, size, names, count) if summarize else ""
     text = "\n\n".join(
@@ -576,9 +594,9 @@ def _shared_prefix(
             "role": "user",
             "content": templates.fenced(result.text, config.fence, _VERDICT_HEADING),
         }
-        most = int(total * VERDICT_SHARE)
+        max_tokens = int(total * VERDICT_SHARE)
         shared_prefix.append(
-            truncation.Block("verdict", truncation.cut_message(verdict, most, count), label="verdict")
+            truncation.Block("verdict", truncation.cut_message(verdict, max_tokens, count), label="verdict")
         )
     return shared_prefix
 
@@ -615,15 +633,15 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
 
     The share is `RECENT_SHARE` of the prompt's tokens.
     """
-    remaining, kept = int(total * RECENT_SHARE), list[int]()
+    remaining, seqs = int(total * RECENT_SHARE), list[int]()
     for entry in reversed(state["full_transcript"]):
         if entry["tokens"] > remaining or not entry_types.traits_of(entry).in_prompts:
             break
         remaining -= lines.cost(entry["seq"])
         if remaining < 0:
             break
-        kept.append(entry["seq"])
-    return kept
+        seqs.append(entry["seq"])
+    return seqs
 
 
 def unsaid_words(
@@ -637,12 +655,12 @@ def unsaid_words(
     of which no adjacent pair occurs in the transcript. Other scripts without spaces give no result, because
     word limits are unknown.
     """
-    called = frozenset(
+    name_terms = frozenset(
         text_terms.terms(
             " ".join([*names, *names.values(), *truncation.PEOPLE, *truncation.PEOPLE.values(), *others])
         )
     )
-    unknown = frozenset(question.unknown) - called - text_terms.question_word_terms()
+    unknown = frozenset(question.unknown) - name_terms - text_terms.question_word_terms()
     words: dict[str, None] = {}
     for run in map(str.casefold, text_terms.spellings(question.text)):
         if not text_terms.is_unspaced(run):
@@ -652,8 +670,8 @@ def unsaid_words(
         # Split text without spaces at known pairs of characters.
         pairs = [place for place in range(len(run) - 1) if run[place : place + 2] not in unknown]
         known = {*pairs, *(place + 1 for place in pairs)}
-        left = "".join(" " if place in known else character for place, character in enumerate(run))
-        words |= dict.fromkeys(part for part in _BETWEEN.sub(" ", left).split() if len(part) > 1)
+        rest = "".join(" " if place in known else character for place, character in enumerate(run))
+        words |= dict.fromkeys(part for part in _BETWEEN.sub(" ", rest).split() if len(part) > 1)
     return tuple(words)
 
 
@@ -752,20 +770,22 @@ def ask(
     params, length = model_params(config, config.judge), config.memory.budget.reply
     (reply,) = yield [make_call(params, "ask", asked.prompt, schema=schema, reply=length)]
     data = reply.require().data
-    said = AskAnswer.model_validate(data) if data else NO_ANSWER
+    response = AskAnswer.model_validate(data) if data else NO_ANSWER
     transcript, prompt = state["full_transcript"], asked.prompt
     others = [VERDICT_ID] if asked.result else []
-    known, dropped = check_citations(said.citations, len(transcript), others)
-    text, not_found = said.answer.strip(), said.not_found
+    citations, dropped = check_citations(response.citations, len(transcript), others)
+    text, not_found = response.answer.strip(), response.not_found
     if reply.placeholder:
         not_found = list(asked.unknown)
-        shown = [transcript[seq] for seq in (*asked.messages.whole, *asked.messages.cut)]
-        named = named_seqs(asked.question, len(transcript))
-        text, known = extract_for(asked.question, sorted(shown, key=itemgetter("seq")), config.names(), named)
+        quoted_entries = [transcript[seq] for seq in (*asked.messages.whole, *asked.messages.cut)]
+        mentioned_seqs = named_seqs(asked.question, len(transcript))
+        text, citations = extract_for(
+            asked.question, sorted(quoted_entries, key=itemgetter("seq")), config.names(), mentioned_seqs
+        )
         text = f"The verdict: {asked.result.decision}\n\n{text}" if asked.result else text
     return DebateAnswer(
         text=text,
-        citations=known,
+        citations=citations,
         not_found=tuple(filter(None, map(str.strip, not_found))),
         dropped=dropped,
         model=reply.model,
@@ -793,13 +813,13 @@ def check_citations(
 
     `others` are valid ids of something other than a transcript entry, such as the verdict.
     """
-    named = [entry_types.cited_id(text) for text in cited]
-    real = [
+    cited_ids = [entry_types.cited_id(text) for text in cited]
+    existing_ids = [
         key
-        for key in named
+        for key in cited_ids
         if key in others or ((seq := entry_types.seq_of(key)) is not None and seq < entries)
     ]
-    return tuple(dict.fromkeys(real)), len(named) - len(real)
+    return tuple(dict.fromkeys(existing_ids)), len(cited_ids) - len(existing_ids)
 
 
 class Extract(NamedTuple):
@@ -824,28 +844,32 @@ def extract_for(
     from moot.retrieval import EvidenceIndex, read_question, retrieve
 
     # The importance of an entry does not affect the rank of its passages.
-    among = [entry for entry in entries if not asked_for or entry["seq"] in asked_for]
+    candidates = [entry for entry in entries if not asked_for or entry["seq"] in asked_for]
     chunks: list[entry_types.Entry] = [
-        {**chunk, "importance": 0} for entry in among for chunk in PASSAGE.chunks(entry)
+        {**chunk, "importance": 0} for entry in candidates for chunk in PASSAGE.chunks(entry)
     ]
     index = EvidenceIndex(chunks, names=names)
-    read = read_question(index, question)
-    whose = {index.speakers[number] for number in read.speakers}
-    others = {chunk["seq"] for chunk in chunks if whose and chunk["speaker"] not in whose}
+    parsed_question = read_question(index, question)
+    speakers = {index.speakers[number] for number in parsed_question.speakers}
+    excluded_seqs = {chunk["seq"] for chunk in chunks if speakers and chunk["speaker"] not in speakers}
     remaining = sum(index.tokens)
-    keys = retrieve(index, read.about, budget=remaining, exclude=others, top=MOST_PASSAGES, neighbours=0).seqs
+    keys = retrieve(
+        index, parsed_question.about, budget=remaining, exclude=excluded_seqs, top=MOST_PASSAGES, neighbours=0
+    ).seqs
     keys = keys or tuple(chunk["seq"] for chunk in chunks[: MOST_PASSAGES if asked_for else 0])
     by_key = {chunk["seq"]: chunk for chunk in chunks}
     lines, ids = list[str](), list[str]()
     for seq, parts in by_message(keys):
         # A mark shows each omission in a message.
-        words, after = list[str](), 0
+        words, next_part = list[str](), 0
         for part in parts:
-            words += [QUOTE_TRUNCATION_MARK] if part > after else []
+            words += [QUOTE_TRUNCATION_MARK] if part > next_part else []
             words.append(sanitize_line(by_key[key_of(Place(seq, part))]["content"]))
-            after = part + 1
-        words += [QUOTE_TRUNCATION_MARK] if key_of(Place(seq, after)) in by_key else []
-        who = sanitize_line(truncation.display_name(by_key[key_of(Place(seq, parts[0]))]["speaker"], names))
-        lines.append(f"- [{entry_types.entry_id(seq)}] {who}: {' '.join(words)}")
+            next_part = part + 1
+        words += [QUOTE_TRUNCATION_MARK] if key_of(Place(seq, next_part)) in by_key else []
+        speaker = sanitize_line(
+            truncation.display_name(by_key[key_of(Place(seq, parts[0]))]["speaker"], names)
+        )
+        lines.append(f"- [{entry_types.entry_id(seq)}] {speaker}: {' '.join(words)}")
         ids.append(entry_types.entry_id(seq))
     return Extract("\n".join([NO_MODEL, "", *lines]) if lines else NOTHING, tuple(ids))

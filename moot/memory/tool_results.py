@@ -97,15 +97,17 @@ def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | N
     `arguments` are the model's arguments, as an object if they could be parsed. If `failed` is `None`, the
     status is read from the result.
     """
-    given = arguments if isinstance(arguments, Mapping) else {}
-    found = ((sort, given[key]) for sort, keys in _ABOUT.items() for key in keys if given.get(key))
-    sort, about = next(found, ("", ""))
-    said = _says_failure(result, by_command=sort == "command") if failed is None else failed
-    shown = about if isinstance(about, str) else json.dumps(about, ensure_ascii=False, default=str)
+    fields = arguments if isinstance(arguments, Mapping) else {}
+    matches = ((kind, fields[key]) for kind, keys in _ABOUT.items() for key in keys if fields.get(key))
+    kind, subject = next(matches, ("", ""))
+    has_failed = _says_failure(result, by_command=kind == "command") if failed is None else failed
+    subject_text = (
+        subject if isinstance(subject, str) else json.dumps(subject, ensure_ascii=False, default=str)
+    )
     return {
         "name": name[:ABOUT_CHARS],
-        "about": clip(sanitize_line(shown[:2000]), ABOUT_CHARS),
-        "failed": said,
+        "about": clip(sanitize_line(subject_text[:2000]), ABOUT_CHARS),
+        "failed": has_failed,
     }
 
 
@@ -116,8 +118,8 @@ def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
         return use, content.removeprefix(f"{use['name']}: ")
     if entry["kind"] != "tool_result":
         return None
-    name, colon, said = content.partition(": ") if entry["speaker"] == "tools" else ("", "", "")
-    result = said if colon else content
+    name, colon, text = content.partition(": ") if entry["speaker"] == "tools" else ("", "", "")
+    result = text if colon else content
     return make_tool_use(name if colon else "", {}, result), result
 
 
@@ -128,8 +130,8 @@ def input_tool_use(entry: Entry, given: Mapping[str, object]) -> ToolUse:
         entry: the result as an entry.
         given: the result as it was passed. A record under `tool`, or `"status": "error"`, comes first.
     """
-    read = tool_use(entry)
-    name, result = (read[0]["name"], read[1]) if read else ("", entry["content"])
+    tool_result = tool_use(entry)
+    name, result = (tool_result[0]["name"], tool_result[1]) if tool_result else ("", entry["content"])
     record = given.get("tool")
     record = record if isinstance(record, Mapping) else {}
     name = str(record.get("name") or name or entry["speaker"])
@@ -146,19 +148,19 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
     `terms` counts the terms of the debate, which decide what is relevant.
     """
     label = " ".join(filter(None, (use["name"], use["about"]))) or "tool"
-    data, said = _unwrap(result)
+    data, output = _unwrap(result)
     if use["failed"]:
-        return [sanitize_line(f"{label} failed: {said}")]
-    found = [clip(sanitize_line(text), PASSAGE_CHARS) for text in _parts(data, said) if text.strip()]
-    outline = _outline(said)
-    worth = [
+        return [sanitize_line(f"{label} failed: {output}")]
+    candidates = [clip(sanitize_line(text), PASSAGE_CHARS) for text in _parts(data, output) if text.strip()]
+    outline = _outline(output)
+    scores = [
         sum(math.log1p(terms.get(term, 0)) for term in term_set(text)) + shows_evidence(text)
-        for text in found
+        for text in candidates
     ]
-    ranked = sorted(range(len(found)), key=lambda at: (-worth[at], at))
-    ranked = ranked[: MAX_PASSAGES - len(outline)]
-    shown = [at for at in sorted(ranked) if worth[at]] or sorted(ranked[:3])
-    parts = [*outline, *(found[at] for at in shown)]
+    ranking = sorted(range(len(candidates)), key=lambda index: (-scores[index], index))
+    ranking = ranking[: MAX_PASSAGES - len(outline)]
+    shown_indices = [index for index in sorted(ranking) if scores[index]] or sorted(ranking[:3])
+    parts = [*outline, *(candidates[index] for index in shown_indices)]
     return [f"{label}: {part}" for part in parts] or [f"{label}: no output"]
 
 
@@ -174,11 +176,11 @@ def _outline(text: str) -> list[str]:
     if len(lines) < MIN_OUTLINED_LINES and not exports:
         return []
     paths = sum(bool(_PATH.fullmatch(line.strip()[:300])) for line in lines[:READ_LINES])
-    told = [f"{len(lines)} {'files' if 2 * paths > len(lines) else 'lines'}"]
+    outline = [f"{len(lines)} {'files' if 2 * paths > len(lines) else 'lines'}"]
     for title, names in (("imports", imports), ("exports", exports)):
         if names:
-            told.append(f"{title} {', '.join(dict.fromkeys(names))}")
-    return [clip("; ".join(told), PASSAGE_CHARS)]
+            outline.append(f"{title} {', '.join(dict.fromkeys(names))}")
+    return [clip("; ".join(outline), PASSAGE_CHARS)]
 
 
 def shows_evidence(passage: str) -> bool:

@@ -69,8 +69,8 @@ class WindowLimits:
         high = memory.keep_recent + memory.summarize_every
         low_tokens = math.ceil(LOW_WATER * min(budget.messages, tokens))
         # A message across the low-water mark still fits below the high-water mark.
-        longest = min(int(budget.messages * MESSAGE_SHARE), tokens - low_tokens)
-        return cls(high, memory.keep_recent, tokens, low_tokens, longest)
+        message_limit = min(int(budget.messages * MESSAGE_SHARE), tokens - low_tokens)
+        return cls(high, memory.keep_recent, tokens, low_tokens, message_limit)
 
     def messages_kept(self, costs: Sequence[float]) -> int:
         """Return how many of the newest messages to keep.
@@ -82,13 +82,13 @@ class WindowLimits:
         if len(costs) < self.high_messages and sum(costs) <= self.high_tokens:
             return len(costs)
         growth = (self.high_messages - self.low_messages) * sum(costs) // len(costs)
-        target, tokens, kept = max(self.low_tokens, self.high_tokens - growth), 0.0, 0
+        target, tokens, kept_count = max(self.low_tokens, self.high_tokens - growth), 0.0, 0
         for cost in reversed(costs[-self.low_messages :]):
-            after = tokens + cost
-            if kept and after > target and (tokens >= self.low_tokens or after > self.high_tokens):
+            total = tokens + cost
+            if kept_count and total > target and (tokens >= self.low_tokens or total > self.high_tokens):
                 break
-            kept, tokens = kept + 1, after
-        return kept
+            kept_count, tokens = kept_count + 1, total
+        return kept_count
 
 
 @entry_types.memoize_by_identity(4096)  # every turn's prompt shows the messages of the window
@@ -120,34 +120,34 @@ def compact(
     """
     entries = [entry for entry in entries if entry_types.traits_of(entry).in_prompts]
     costs = [shown_message(entry, names, fence, limits, count)[1] for entry in entries]
-    kept = limits.messages_kept(costs) if costs else 0
-    if kept == len(entries):
+    kept_count = limits.messages_kept(costs) if costs else 0
+    if kept_count == len(entries):
         return None
-    places = {entry["id"]: at for at, entry in enumerate(entries)}
+    positions = {entry["id"]: index for index, entry in enumerate(entries)}
     pairs = [
-        (places[entry["targets"][0]], at)
-        for at, entry in enumerate(entries)
+        (positions[entry["targets"][0]], index)
+        for index, entry in enumerate(entries)
         if entry_types.traits_of(entry).pair == "closes"
         and entry["targets"]
-        and entry["targets"][0] in places
+        and entry["targets"][0] in positions
     ]
 
     # The window starts after a pair that would be split. It starts before the pair if the newest message is
     # part of the pair or too few messages would stay.
-    start = later = len(entries) - kept
-    while parted := [closed for opened, closed in pairs if opened < later <= closed]:
-        later = max(parted) + 1
-    if later < len(entries) and sum(costs[later:]) >= limits.low_tokens:
-        start = later
-    while parted := [opened for opened, closed in pairs if opened < start <= closed]:
-        start = min(parted)
+    start = later_start = len(entries) - kept_count
+    while split_indices := [closed for opened, closed in pairs if opened < later_start <= closed]:
+        later_start = max(split_indices) + 1
+    if later_start < len(entries) and sum(costs[later_start:]) >= limits.low_tokens:
+        start = later_start
+    while split_indices := [opened for opened, closed in pairs if opened < start <= closed]:
+        start = min(split_indices)
     return entries[start]["seq"] - 1 if start else None
 
 
 def window_start(state: StateValues) -> int:
     """Return the `seq` of the window's first entry, or of the next entry if the window is empty."""
-    told = entry_types.seqs_of(map(entry_id_of, state["messages"]))
-    return next(told, len(state["full_transcript"]))
+    seqs = entry_types.seqs_of(map(entry_id_of, state["messages"]))
+    return next(seqs, len(state["full_transcript"]))
 
 
 def needs_summary(state: StateValues) -> bool:
@@ -163,8 +163,8 @@ def entries_to_cover(state: StateValues, leaving: int = -1) -> list[entry_types.
     if not needs_summary(state):
         return []
     transcript: list[entry_types.Entry] = state["full_transcript"]
-    covered: int = (state.get("rolling_summary") or {}).get("covers_through_seq", -1)
-    return transcript[covered + 1 : max(window_start(state), leaving + 1)]
+    covered_through: int = (state.get("rolling_summary") or {}).get("covers_through_seq", -1)
+    return transcript[covered_through + 1 : max(window_start(state), leaving + 1)]
 
 
 def window_message(entry: entry_types.Entry, *origin: str) -> BaseMessage:
@@ -172,15 +172,15 @@ def window_message(entry: entry_types.Entry, *origin: str) -> BaseMessage:
 
     `origin` are the ids of the debate and the checkpoint, for the message's id.
     """
-    shared: entry_types.JsonObject = {
+    fields: entry_types.JsonObject = {
         "content": entry["content"],
         "id": entry.get("message_id") or entry_types.message_id(entry["id"], *origin),
         "name": entry["speaker"],
         "additional_kwargs": {ENTRY: entry["id"]},
     }
     if entry_types.traits_of(entry).by == "person" or entry["speaker"] in INTERJECTION_SPEAKERS:
-        return HumanMessage(**shared)
-    message = AIMessage(**shared)
+        return HumanMessage(**fields)
+    message = AIMessage(**fields)
     if entry["model"]:
         message.response_metadata = {"model_name": entry["model"]}
     if entry_types.tokens_of(entry["usage"]):

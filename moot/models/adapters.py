@@ -215,15 +215,15 @@ def cache_of(chat: BaseChatModel) -> BaseCache | None:
 
 def cached_reply(generations: Sequence[Generation] | None) -> AIMessage | None:
     """Return the message that a LangChain cache lookup found, or `None` if it found none."""
-    found = generations[0] if generations else None
-    message = found.message if isinstance(found, ChatGeneration) else None
+    generation = generations[0] if generations else None
+    message = generation.message if isinstance(generation, ChatGeneration) else None
     return message if isinstance(message, AIMessage) else None
 
 
 def can_stream(chat: BaseChatModel, attempt: Attempt) -> bool:
     """Return True if the chat model can stream its reply in the given attempt."""
-    refused = chat.disable_streaming is True or (chat.disable_streaming and bool(attempt.call.tools))
-    return attempt.settings.stream and streams_tokens(chat) and not refused
+    is_disabled = chat.disable_streaming is True or (chat.disable_streaming and bool(attempt.call.tools))
+    return attempt.settings.stream and streams_tokens(chat) and not is_disabled
 
 
 def _with_schema_in_words(attempt: Attempt) -> Attempt:
@@ -238,28 +238,28 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
     model are kept, except the token limit, which the prompt budget determines.
     """
     call, settings = attempt.call, attempt.settings
-    bound: Mapping[str, Any] = {}
+    bindings: Mapping[str, Any] = {}
     if call.schema is not None and attempt.method != "prompt":
         try:
-            bound = _bindings(chat, attempt)
+            bindings = _bindings(chat, attempt)
         except _BINDING_ERRORS:
             attempt = _with_schema_in_words(attempt)
     elif call.tools:
         try:
-            bound = _bindings(chat, attempt)
+            bindings = _bindings(chat, attempt)
         except NotImplementedError:
             raise Failure(
                 "the model does not support tools: remove `tools` from the debaters that use this model"
             ) from None
     profile = chat.profile or {}
-    warm = settings.temperature and profile.get("temperature") is not False
+    has_temperature = settings.temperature and profile.get("temperature") is not False
     update = {
-        **_open_field(chat, ("temperature",), call.temperature if warm else None),
+        **_open_field(chat, ("temperature",), call.temperature if has_temperature else None),
         **_open_field(chat, _SEED_FIELDS, call.seed if settings.seed else None),
     }
     if limit_field := _field_of(chat, _MAX_TOKENS_FIELDS):
         update[limit_field] = min(attempt.max_tokens, profile.get("max_output_tokens") or attempt.max_tokens)
-    return ChatRequest(chat.model_copy(update=update), attempt.messages, dict(bound), shows_names=False)
+    return ChatRequest(chat.model_copy(update=update), attempt.messages, dict(bindings), shows_names=False)
 
 
 def _field_of(chat: BaseChatModel, names: Sequence[str]) -> str | None:
@@ -300,12 +300,12 @@ def _bindings(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any]:
 
 def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:
     """Return the request fields that ask for structured output, in OpenAI's format."""
-    name, sent = wire_name(schema.__name__), sent_schema(schema)
+    name, json_schema = wire_name(schema.__name__), sent_schema(schema)
     if method == "json_schema":
-        body = {"name": name, "schema": sent, "strict": strict_schema(sent) is not None}
+        body = {"name": name, "schema": json_schema, "strict": strict_schema(json_schema) is not None}
         return {"response_format": {"type": "json_schema", "json_schema": body}}
     if method == "function_calling":
-        function = {"name": name, "description": "Give the answer.", "parameters": sent}
+        function = {"name": name, "description": "Give the answer.", "parameters": json_schema}
         return {
             "tools": [{"type": "function", "function": function}],
             "tool_choice": {"type": "function", "function": {"name": name}},
@@ -318,10 +318,10 @@ def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> t
 
     Some structured output methods have no separate parameter for the schema.
     """
-    described = schema_instruction(schema)
+    instruction = schema_instruction(schema)
     if not messages or messages[-1]["role"] not in ("user", "system"):
-        return (*messages, {"role": "user", "content": described})
-    last: WireMessage = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{described}"}
+        return (*messages, {"role": "user", "content": instruction})
+    last: WireMessage = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{instruction}"}
     return (*messages[:-1], last)
 
 
@@ -368,16 +368,16 @@ def _window_message(item: WireMessage) -> BaseMessage:
 
 
 def _message(item: WireMessage) -> BaseMessage:
-    named = {**item, "name": wire_name(item.get("name", "")) or None}
-    return convert_to_messages([named])[0]
+    named_item = {**item, "name": wire_name(item.get("name", "")) or None}
+    return convert_to_messages([named_item])[0]
 
 
 def _merge_roles(wire: Iterable[WireMessage]) -> list[WireMessage]:
     merged: list[WireMessage] = []
     for item in wire:
         last = merged[-1] if merged else item
-        plain = not any("tool_calls" in each or each["role"] == "tool" for each in (last, item))
-        if merged and plain and last["role"] == item["role"]:
+        is_plain = not any("tool_calls" in each or each["role"] == "tool" for each in (last, item))
+        if merged and is_plain and last["role"] == item["role"]:
             merged[-1] = {"role": item["role"], "content": f"{_labelled(last)}\n\n{_labelled(item)}"}
         else:
             merged.append(item)

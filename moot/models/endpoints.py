@@ -69,12 +69,12 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
     """
     endpoint, settings, backoff = endpoint_of(models, name), models.settings_of(name), models.backoff
     while (wait := await asyncio.to_thread(rate_limiter.wait_s, endpoint, settings.max_wait_s)) > 0:
-        why = f"another call was told to retry in {wait:.0f} s"
-        busy = Failure(why, status=429, retryable=True, retry_after=wait)
+        reason = f"another call was told to retry in {wait:.0f} s"
+        failure = Failure(reason, status=429, retryable=True, retry_after=wait)
         if wait > backoff.max_requested_wait_s:
-            raise busy
+            raise failure
         if wait > 1:
-            report_wait(name, busy, wait, f"call in {wait:.0f} s")
+            report_wait(name, failure, wait, f"call in {wait:.0f} s")
         await backoff.sleep(backoff.wait_s(1, wait))
     if settings.requests_per_minute or settings.tokens_per_minute:
         await backoff.sleep(await asyncio.to_thread(rate_limiter.reserve_s, endpoint, settings, tokens))
@@ -87,21 +87,21 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
 
 def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
     """Send a `retry` event with the wait before the retry, or log the wait."""
-    words = f"{failure.cause}, {what_next}"
+    message = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()
     except RuntimeError:  # outside of a graph
-        logging.getLogger(__name__).warning("%s: %s", model, words)
+        logging.getLogger(__name__).warning("%s: %s", model, message)
         return
-    write({"event": "retry", "model": model, "why": failure.text, "words": words, "wait_s": wait_s})
+    write({"event": "retry", "model": model, "why": failure.text, "words": message, "wait_s": wait_s})
 
 
 async def circuit_is_open(models: Models, name: str) -> bool:
     """Return True if the circuit breaker of a model's endpoint is open."""
     if models.rate_limiter is None:
         return False
-    longest = models.settings_of(name).max_wait_s
-    return await asyncio.to_thread(models.rate_limiter.circuit_is_open, endpoint_of(models, name), longest)
+    max_wait_s = models.settings_of(name).max_wait_s
+    return await asyncio.to_thread(models.rate_limiter.circuit_is_open, endpoint_of(models, name), max_wait_s)
 
 
 def endpoint_of(models: Models, name: str) -> str:
@@ -130,10 +130,10 @@ async def listed_models(access: Access, timeout_s: float = WAIT_S) -> list[JsonO
     """
     url = (access.base_url or OPENAI_URL).rstrip("/") + "/models"
     async with httpx.AsyncClient(timeout=timeout_s) as client:
-        answer = await client.get(url, headers={"authorization": f"Bearer {access.key}"})
-    answer.raise_for_status()
-    listed = json.loads(answer.text)
-    rows = listed.get("data") if isinstance(listed, dict) else None
+        response = await client.get(url, headers={"authorization": f"Bearer {access.key}"})
+    response.raise_for_status()
+    payload = json.loads(response.text)
+    rows = payload.get("data") if isinstance(payload, dict) else None
     if not isinstance(rows, list):
         raise ValueError("the endpoint's response is not a list of models")
     return [row for row in rows if isinstance(row, dict) and row.get("id")]
@@ -149,10 +149,10 @@ async def offered_models(access: Access) -> list[str]:
     try:
         return [str(row["id"]) for row in await listed_models(access)]
     except (httpx.HTTPError, ValueError) as error:
-        refused = isinstance(error, httpx.HTTPStatusError) and error.response.status_code in (401, 403)
+        is_refused = isinstance(error, httpx.HTTPStatusError) and error.response.status_code in (401, 403)
         check = (
             "Check the key: `moot setup` stores another one"
-            if refused
+            if is_refused
             else "Check that the server runs and that the address is that of its API, which often ends in /v1"
         )
         raise InputError(
@@ -195,18 +195,20 @@ async def explanation(name: str, failure: Failure, models: Models) -> str:
     """Return an error message for a failed model call, including advice on how to fix the problem."""
     hint = advice(failure, models.settings_of(name), models.base_url(name), name)
     if failure.status == 404 and not failure.advice:
-        offered = [str(row["id"]) for row in await models_for(name, models)]
-        if offered and name not in offered:
-            like = difflib.get_close_matches(name, offered, n=3)
-            if not like and (known := similar_model_name(name)):
-                like = [known]
-            near = f"did you mean {' or '.join(map(repr, like))}? " if like else ""
+        model_names = [str(row["id"]) for row in await models_for(name, models)]
+        if model_names and name not in model_names:
+            similar_names = difflib.get_close_matches(name, model_names, n=3)
+            if not similar_names and (similar_name := similar_model_name(name)):
+                similar_names = [similar_name]
+            suggestion = f"did you mean {' or '.join(map(repr, similar_names))}? " if similar_names else ""
             rest = (
-                f" and {len(offered) - MAX_SUGGESTED} more: `moot models`"
-                if len(offered) > MAX_SUGGESTED
+                f" and {len(model_names) - MAX_SUGGESTED} more: `moot models`"
+                if len(model_names) > MAX_SUGGESTED
                 else ""
             )
-            hint = f"{near}The server offers {', '.join(offered[:MAX_SUGGESTED])}{rest}; {OTHER_MODEL}"
+            hint = (
+                f"{suggestion}The server offers {', '.join(model_names[:MAX_SUGGESTED])}{rest}; {OTHER_MODEL}"
+            )
     return clean_text(f"{name}: {failure.text}" + (f" ({hint})" if hint else ""))
 
 

@@ -160,8 +160,8 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
     if isinstance(error, TimeoutError) or bases & _TIMEOUT:
         return Failure(f"no answer within {timeout_s:g} s", retryable=True)
     if isinstance(error, OSError) or bases & _CONNECTION:
-        if tls := _tls_error(error):
-            return Failure(f"no secure connection: {_error_text(tls)}", advice=NOT_TRUSTED)
+        if tls_error := _tls_error(error):
+            return Failure(f"no secure connection: {_error_text(tls_error)}", advice=NOT_TRUSTED)
         return Failure(f"connection failed: {_error_text(error)}", retryable=True, advice=UNREACHABLE)
     if (cause := error.__cause__) and _status(error, _body(error)) is None and getattr(cause, "code", None):
         error = cast(Exception, cause)  # LangChain's exception lacks the details
@@ -170,15 +170,15 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
     status = _status(error, body)
     if status is None:
         # A response with status 200 that is not a chat completion, or an error event in a stream.
-        malformed = bool(bases & _TRANSIENT)
-        fatal = code in FATAL_CODES
+        is_malformed = bool(bases & _TRANSIENT)
+        is_fatal = code in FATAL_CODES
         kind = "" if "APIError" in bases or body else f"unusable answer ({type(error).__name__}): "
-        return Failure(kind + _message(error, body), retryable=malformed and not fatal, code=code)
+        return Failure(kind + _message(error, body), retryable=is_malformed and not is_fatal, code=code)
     retryable = (status in RETRYABLE or status >= 500) and code not in FATAL_CODES
     wait = retry_after(getattr(getattr(error, "response", None), "headers", {}), datetime.now(UTC))
-    asks = "" if wait is None else f" (asks to wait {wait:.0f} s)"
+    wait_note = "" if wait is None else f" (asks to wait {wait:.0f} s)"
     return Failure(
-        f"HTTP {status}: {_message(error, body)}{asks}",
+        f"HTTP {status}: {_message(error, body)}{wait_note}",
         status=status,
         retryable=retryable,
         retry_after=wait,
@@ -192,11 +192,11 @@ def _tls_error(error: BaseException) -> ssl.SSLError | None:
 
     A connection that the server only closed does not count.
     """
-    each: BaseException | None = error
+    cause: BaseException | None = error
     for _ in range(MAX_CAUSES):
-        if isinstance(each, ssl.SSLError):
-            return None if isinstance(each, ssl.SSLEOFError | ssl.SSLZeroReturnError) else each
-        each = each and (each.__cause__ or each.__context__)
+        if isinstance(cause, ssl.SSLError):
+            return None if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError) else cause
+        cause = cause and (cause.__cause__ or cause.__context__)
     return None
 
 
@@ -219,9 +219,9 @@ def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
     if not is_context_overflow(failure):
         return 0
     numbers = [int(number) for number in re.findall(r"\d{3,9}", failure.text.partition(": ")[2])]
-    over = max(numbers[:2]) - min(numbers[:2]) if len(numbers) > 1 else 0
+    excess = max(numbers[:2]) - min(numbers[:2]) if len(numbers) > 1 else 0
     # The server's tokenizer may count slightly more tokens than Moot's, so an eighth is added as a margin.
-    return over + over // 8 + 16 if 0 < over < prompt_tokens else prompt_tokens // 4
+    return excess + excess // 8 + 16 if 0 < excess < prompt_tokens else prompt_tokens // 4
 
 
 def html_failure(status: int, text: str) -> Failure:
@@ -230,9 +230,9 @@ def html_failure(status: int, text: str) -> Failure:
     Gateways send such pages.
     """
     title = re.search(r"<title[^<>]*>([^<]*)</title>", text, re.I)
-    words = f" ({_clip(title[1])})" if title else ""
+    title_note = f" ({_clip(title[1])})" if title else ""
     return Failure(
-        f"HTTP {status}: the server sent a web page{words} instead of an answer",
+        f"HTTP {status}: the server sent a web page{title_note} instead of an answer",
         status=status,
         retryable=status in RETRYABLE or status >= 500,
         advice="" if status in (401, 403) or status >= 500 else NO_API,

@@ -216,18 +216,18 @@ class CommandModel(BaseChatModel):
         tasks = [asyncio.create_task(_read(pipe)) for pipe in pipes]
         tasks.append(asyncio.create_task(_feed(stdin, prompt)))
         try:
-            out, err, _ = await asyncio.gather(*tasks)
+            stdout, stderr, _ = await asyncio.gather(*tasks)
             code = await process.wait()
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await shield(_reap(process, tasks, pipes))
         if code:
-            said = redact(err.decode("utf-8", "replace")).strip()[-MESSAGE_CHARS:]
+            message = redact(stderr.decode("utf-8", "replace")).strip()[-MESSAGE_CHARS:]
             raise Failure(
-                f"the command {self.command[0]!r} ended with exit code {code}: {said}", retryable=True
+                f"the command {self.command[0]!r} ended with exit code {code}: {message}", retryable=True
             )
-        return out.decode("utf-8", "replace")
+        return stdout.decode("utf-8", "replace")
 
 
 async def _reap(
@@ -322,9 +322,9 @@ class _Generator:
             case "object":
                 return self._object(node)
             case "array":
-                fixed = [self.value(part) for part in node.get("prefixItems", ())]
-                missing = range(len(fixed), node.get("minItems", 0))
-                return [*fixed, *(self.value(node.get("items", {}), at) for at in missing)]
+                prefix = [self.value(part) for part in node.get("prefixItems", ())]
+                missing = range(len(prefix), node.get("minItems", 0))
+                return [*prefix, *(self.value(node.get("items", {}), index) for index in missing)]
             case "integer" | "number":
                 return _number(node, number)
         return self._string(node, number)
@@ -352,12 +352,12 @@ class _Generator:
         patterns = node.get("patternProperties", {})
         values = next(iter(patterns.values()), node.get("additionalProperties", {}))
         names = [self.value({"pattern": pattern}) for pattern in patterns]
-        filled: JsonObject = {}
+        instance: JsonObject = {}
         for number in range(node.get("minProperties", 0)):
             name = names[number] if number < len(names) else self.value(keys, number)
             key = f"key {number + 1}" if name == self.text else str(name)
-            filled[key] = self.value(values if isinstance(values, dict) else {})
-        return filled
+            instance[key] = self.value(values if isinstance(values, dict) else {})
+        return instance
 
     def _string(self, node: JsonObject, number: int) -> str:
         if "pattern" in node:
@@ -377,13 +377,13 @@ def _number(node: JsonObject, number: int) -> float:
 
     The limit is the minimum, or else the maximum, or else 0.
     """
-    whole = node["type"] == "integer"
-    step = node.get("multipleOf") or (1 if whole else 0)
+    is_integer = node["type"] == "integer"
+    step = node.get("multipleOf") or (1 if is_integer else 0)
     low = max(node.get("minimum", -math.inf), node.get("exclusiveMinimum", -math.inf))
     high = min(node.get("maximum", math.inf), node.get("exclusiveMaximum", math.inf))
     # Without a step, half the interval avoids exclusive bounds.
-    room = (high - low) / 2 if math.isfinite(high - low) else 1
-    nudge = step or min(1, room)
+    half_range = (high - low) / 2 if math.isfinite(high - low) else 1
+    nudge = step or min(1, half_range)
     value = low if math.isfinite(low) else (high if math.isfinite(high) else 0)
     if step:
         value = (math.ceil if math.isfinite(low) else math.floor)(value / step) * step
@@ -391,10 +391,10 @@ def _number(node: JsonObject, number: int) -> float:
         value += nudge
     elif value == node.get("exclusiveMaximum"):
         value -= nudge
-    away = number * nudge if math.isfinite(low) or not math.isfinite(high) else -number * nudge
-    if low < value + away < high:
-        value += away
-    return int(value) if whole else value
+    offset = number * nudge if math.isfinite(low) or not math.isfinite(high) else -number * nudge
+    if low < value + offset < high:
+        value += offset
+    return int(value) if is_integer else value
 
 
 CHARS_PER_TOKEN = 4
@@ -424,39 +424,41 @@ class OfflineModel(LocalModel):
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
         """Return a placeholder reply to a prompt as text, a tool call or JSON."""
         schema, hints = kwargs.get("json_schema"), cast(Hints, kwargs.get("hints") or {})
-        called = None if schema else _tool_call(messages, kwargs.get("tools") or ())
+        tool_call = None if schema else _tool_call(messages, kwargs.get("tools") or ())
         if schema is not None:
             answer = json.dumps(smallest_instance(schema), ensure_ascii=False)
-        elif called is not None:
+        elif tool_call is not None:
             answer = ""
         else:
             answer = _shorten(placeholder_text(hints), kwargs.get("max_tokens"))
-        sent = kwargs.get("prompt_tokens")
-        sent = sent or sum(len(message.content) for message in messages) // CHARS_PER_TOKEN
-        received = max(1, len(answer or str(called)) // CHARS_PER_TOKEN)
-        usage = UsageMetadata(input_tokens=sent, output_tokens=received, total_tokens=sent + received)
-        return AIMessage(answer, tool_calls=[called] if called else [], usage_metadata=usage)
+        input_tokens = kwargs.get("prompt_tokens")
+        input_tokens = input_tokens or sum(len(message.content) for message in messages) // CHARS_PER_TOKEN
+        output_tokens = max(1, len(answer or str(tool_call)) // CHARS_PER_TOKEN)
+        usage = UsageMetadata(
+            input_tokens=input_tokens, output_tokens=output_tokens, total_tokens=input_tokens + output_tokens
+        )
+        return AIMessage(answer, tool_calls=[tool_call] if tool_call else [], usage_metadata=usage)
 
 
 def placeholder_text(hints: Hints) -> str:
     """Return placeholder text that names a message's speaker, debate phase, round and targets."""
-    what = hints.get("phase", "answer").replace("-", " ")
+    description = hints.get("phase", "answer").replace("-", " ")
     if speaker := hints.get("speaker"):
-        what = f"{what} of {speaker}"
+        description = f"{description} of {speaker}"
     if targets := hints.get("targets"):
-        what = f"{what} to {', '.join(targets)}"
+        description = f"{description} to {', '.join(targets)}"
     if round_no := hints.get("round"):
-        what = f"{what} in round {round_no}"
-    wanted = "an argument" if hints.get("purpose", "turn") == "turn" else "a real one"
-    return f"[offline model] Placeholder for the {what}. Set a model to get {wanted}."
+        description = f"{description} in round {round_no}"
+    replacement = "an argument" if hints.get("purpose", "turn") == "turn" else "a real one"
+    return f"[offline model] Placeholder for the {description}. Set a model to get {replacement}."
 
 
 def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> Any:
     """Return a call to the first known tool, or `None` if the model should reply with text."""
     if any(isinstance(message, ToolMessage) for message in messages):
         return None
-    offered = (tool["function"]["name"] for tool in tools)
-    name = next((name for name in offered if name in TOOL_ARGUMENTS), None)
+    tool_names = (tool["function"]["name"] for tool in tools)
+    name = next((name for name in tool_names if name in TOOL_ARGUMENTS), None)
     return name and {"id": "call_1", "name": name, "args": TOOL_ARGUMENTS[name], "type": "tool_call"}
 
 

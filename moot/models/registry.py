@@ -100,8 +100,8 @@ def inner_chat_model(runnable: object) -> BaseChatModel | None:
     if isinstance(runnable, RunnableWithFallbacks):
         inner = [inner_chat_model(each) for each in runnable.runnables]
         return inner[0] if len({type(each) for each in inner}) == 1 else None
-    within = getattr(runnable, "bound", None) or getattr(runnable, "default", None)
-    return inner_chat_model(within) if isinstance(within, Runnable) else None
+    inner_runnable = getattr(runnable, "bound", None) or getattr(runnable, "default", None)
+    return inner_chat_model(inner_runnable) if isinstance(inner_runnable, Runnable) else None
 
 
 def _result(message: object) -> ChatResult:
@@ -203,18 +203,20 @@ def access_to(name: str, settings: model_settings.ModelSettings) -> Access:
     variable = settings.key_variable
     key = environment.api_key(variable) if variable else None
     if key is None and base_url is None:
-        meant = model_settings.similar_model_name(name)
-        advice = f"did you mean {meant!r}? Otherwise run `moot setup`" if meant else "run `moot setup`"
+        suggestion = model_settings.similar_model_name(name)
+        advice = (
+            f"did you mean {suggestion!r}? Otherwise run `moot setup`" if suggestion else "run `moot setup`"
+        )
         raise ConfigError(
             f"no API key{f' for the model {name!r}' if name else ''}: {advice}, or set {variable}. For a "
             "server that needs no key, set OPENAI_BASE_URL. `moot demo` needs no key"
         )
     if base_url is not None and urlsplit(base_url).scheme not in ("http", "https"):
-        where = f"models.{name}.base_url" if settings.base_url else "OPENAI_BASE_URL"
+        setting_name = f"models.{name}.base_url" if settings.base_url else "OPENAI_BASE_URL"
         host = base_url.rpartition("://")[2]
-        near = host.startswith(("localhost", "127.", "[::1]", "192.168.", "10."))
-        whole = redact_url(f"http{'' if near else 's'}://{host}")
-        raise ConfigError(f"{where} {redact_url(base_url)!r} has no URL scheme: write {whole}")
+        is_local = host.startswith(("localhost", "127.", "[::1]", "192.168.", "10."))
+        full_url = redact_url(f"http{'' if is_local else 's'}://{host}")
+        raise ConfigError(f"{setting_name} {redact_url(base_url)!r} has no URL scheme: write {full_url}")
     return Access(key or "not-needed", base_url)
 
 
@@ -318,8 +320,8 @@ class Models:
     def settings_of(self, name: str) -> model_settings.ModelSettings:
         """Return a model's configured settings, including the defaults for well-known models."""
         configured = self.settings.get(name)
-        explicit = configured.model_dump(exclude_unset=True) if configured else {}
-        return model_settings.ModelSettings(**{**known_settings(name), **explicit})
+        explicit_settings = configured.model_dump(exclude_unset=True) if configured else {}
+        return model_settings.ModelSettings(**{**known_settings(name), **explicit_settings})
 
     async def client(self, name: str) -> BaseChatModel:
         """Return the client for the model with this name.
@@ -332,14 +334,14 @@ class Models:
             ConfigError: the name or the environment is invalid.
         """
         key = (name, self.settings_of(name))
-        here = self._loops.setdefault(asyncio.get_running_loop(), _Loop())
-        async with here.lock:
-            if not here.closers:
-                here.closers.append(self._close_with_loop())
-                await anext(here.closers[0])
-            if key not in here.clients:
-                here.clients[key] = await to_thread(self._build, *key)
-        return here.clients[key]
+        loop = self._loops.setdefault(asyncio.get_running_loop(), _Loop())
+        async with loop.lock:
+            if not loop.closers:
+                loop.closers.append(self._close_with_loop())
+                await anext(loop.closers[0])
+            if key not in loop.clients:
+                loop.clients[key] = await to_thread(self._build, *key)
+        return loop.clients[key]
 
     async def _close_with_loop(self) -> AsyncGenerator[None, None]:
         try:
@@ -388,8 +390,8 @@ class Models:
             return 0.0
         settings = self.settings_of(name)
         cost = configured_price(settings, tokens)
-        own = self.factory is not make_model or name in self.chats or settings.command
-        if cost is not None or own:
+        is_custom = self.factory is not make_model or name in self.chats or settings.command
+        if cost is not None or is_custom:
             return cost
         return list_price(name, self.base_url(name), tokens)
 
@@ -411,8 +413,8 @@ class Models:
 
     def is_openai_compatible(self, name: str) -> bool:
         """Return True if a model is called through the OpenAI-compatible client."""
-        own = name in self.chats or self.settings_of(name).command
-        return model_settings.provider_of(name) in ("", model_settings.OPENAI) and not own
+        is_custom = name in self.chats or self.settings_of(name).command
+        return model_settings.provider_of(name) in ("", model_settings.OPENAI) and not is_custom
 
     def method_of(self, name: str) -> Method:
         """Return the structured output method to use with a model."""
@@ -432,16 +434,16 @@ class Models:
 
         A model object passed from Python stays open: its owner closes it.
         """
-        here = self._loops.pop(asyncio.get_running_loop(), _Loop())
-        for (name, _), chat in here.clients.items():
+        loop = self._loops.pop(asyncio.get_running_loop(), _Loop())
+        for (name, _), chat in loop.clients.items():
             if isinstance(self.chats.get(name), Runnable):
                 continue
             # LangChain models have no `close`, and each provider's class gives its HTTP client another name.
-            clients = [getattr(chat, place, None) for place in ("root_async_client", "_async_client")]
+            clients = [getattr(chat, attribute, None) for attribute in ("root_async_client", "_async_client")]
             clients.append(getattr(getattr(chat, "client", None), "aio", None))  # name in Google's class
             for owner in (*clients, *(getattr(client, "_client", None) for client in clients)):
-                closes = (getattr(owner, verb, None) for verb in ("close", "aclose"))
-                if close := next(filter(inspect.iscoroutinefunction, closes), None):
+                close_methods = (getattr(owner, method_name, None) for method_name in ("close", "aclose"))
+                if close := next(filter(inspect.iscoroutinefunction, close_methods), None):
                     await close()
 
 
@@ -468,10 +470,12 @@ def make_provider_model(name: str, settings: model_settings.ModelSettings) -> Ba
     chat = _make(name, arguments)
     # Moot retries calls itself. The timeout is unique, because LangChain shares one HTTP client among all
     # models with the same timeout, even across event loops, and loses replies that arrive on the wrong loop.
-    own = dict.fromkeys(_TIMEOUTS, settings.timeout_s + next(_clients) / 1e6)
-    own = {key: value for key, value in {"max_retries": 0, **own}.items() if key in type(chat).model_fields}
-    if own:
-        chat = _make(name, {**arguments, **own})
+    options = dict.fromkeys(_TIMEOUTS, settings.timeout_s + next(_clients) / 1e6)
+    options = {
+        key: value for key, value in {"max_retries": 0, **options}.items() if key in type(chat).model_fields
+    }
+    if options:
+        chat = _make(name, {**arguments, **options})
     _check_keys(name, chat, settings)
     return chat
 

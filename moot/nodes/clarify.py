@@ -44,9 +44,14 @@ def clarification_step(state: ConversationState, config: DebateConfig) -> Step |
 
     `None` if questions are disabled or already asked.
     """
-    wanted, so_far = config.clarifications, state.get("clarifications", {})
-    asked = so_far.get("rounds", 0)
-    if not wanted.enabled or state.get("turn_count") or so_far.get("settled") or asked >= wanted.rounds:
+    settings, progress = config.clarifications, state.get("clarifications", {})
+    asked_rounds = progress.get("rounds", 0)
+    if (
+        not settings.enabled
+        or state.get("turn_count")
+        or progress.get("settled")
+        or asked_rounds >= settings.rounds
+    ):
         return None
     turns = [make_turn(debater.id) for debater in config.debaters if not debater.is_human]
     return make_step(PHASE, 0, turns, kind="clarify") if turns else None
@@ -57,9 +62,9 @@ def clarify(state: ConversationState, context: NodeContext) -> NodeBody:
     config = frozen_config(state)
     if limit_reached(state, config):
         return {}  # `plan` ends the debate: a client can write the state, and run this node again
-    asking = [config.debater(turn["speaker"]) for turn in state["step"]["turns"]]
-    replies: list[Reply] = yield [_call(state, context, debater) for debater in asking]
-    questions = _questions(state, config, asking, replies)
+    debaters = [config.debater(turn["speaker"]) for turn in state["step"]["turns"]]
+    replies: list[Reply] = yield [_call(state, context, debater) for debater in debaters]
+    questions = _questions(state, config, debaters, replies)
     rounds = state.get("clarifications", {}).get("rounds", 0) + 1
     update: JsonObject = {"clarifications": {"rounds": rounds, "settled": not questions}}
     update |= errors_update(state, "clarify", [reply.error for reply in replies])
@@ -71,26 +76,28 @@ def clarify(state: ConversationState, context: NodeContext) -> NodeBody:
         len(state["full_transcript"]), count, context.env.clock, *context.origin, phase=PHASE
     )
     for question in questions:
-        asked = writer.write(question["debater"], "question", question["question"], targets=["user"])
-        writer.write("user", "answer", answers[question["id"]] or NO_ANSWER, targets=[asked["id"]])
+        question_entry = writer.write(question["debater"], "question", question["question"], targets=["user"])
+        writer.write("user", "answer", answers[question["id"]] or NO_ANSWER, targets=[question_entry["id"]])
     return {**update, **(yield from writer.enter())}
 
 
 def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig) -> ModelCall:
     """Return the model call that asks a debater for clarifying questions."""
     config = frozen_config(state)
-    count, most = context.env.token_counter_for(config), config.clarifications.max_per_debater
+    count, max_questions = context.env.token_counter_for(config), config.clarifications.max_per_debater
     ctx = PromptContext(state, config, make_turn(debater.id), count)
-    provided = (state["full_transcript"][seq] for seq in state.get("user_provided", ()))
-    earlier = [entry for entry in provided if traits_of(entry).user_input in ("document", "answer")]
+    provided_entries = (state["full_transcript"][seq] for seq in state.get("user_provided", ()))
+    earlier_entries = [
+        entry for entry in provided_entries if traits_of(entry).user_input in ("document", "answer")
+    ]
     role = shipped_role(debater)
     built_in = "\n".join(filter(None, (INSTRUCTION.render(), role.says("clarify") if role else "")))
-    answered = any(entry["kind"] == "answer" for entry in earlier)
-    known = "The answers so far are shown above. Ask only what they leave open." if answered else ""
+    has_answers = any(entry["kind"] == "answer" for entry in earlier_entries)
+    answers_note = "The answers so far are shown above. Ask only what they leave open." if has_answers else ""
     instruction = debater.clarification_prompt or built_in
-    asked = CLARIFY.render(instruction=instruction, most=str(most), known=known)
+    task = CLARIFY.render(instruction=instruction, most=str(max_questions), known=answers_note)
     contract = "" if ctx.persona_first else contract_text(debater)
-    last: WireMessage = {"role": "user", "content": f"{contract}\n\n{asked}".lstrip()}
+    turn_suffix: WireMessage = {"role": "user", "content": f"{contract}\n\n{task}".lstrip()}
     blocks = [
         rules_block(ctx),
         topic_block(state["topic"], config, count),
@@ -102,11 +109,11 @@ def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig
                 ids=(entry["id"],),
                 label="earlier",
             )
-            for entry in earlier
+            for entry in earlier_entries
         ),
-        Block("turn_suffix", last, KEEP, label="contract and instruction"),
+        Block("turn_suffix", turn_suffix, KEEP, label="contract and instruction"),
     ]
-    schema = narrow_schema(ClarifyingQuestions, {"questions": many(str, 0, most)})
+    schema = narrow_schema(ClarifyingQuestions, {"questions": many(str, 0, max_questions)})
     prompt = truncate_blocks(blocks, prompt_budget(config.memory.budget.total, schema, count), count)
     hints: Hints = {"speaker": debater.name}
     params = model_params(config, debater)
@@ -116,24 +123,28 @@ def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig
 def _questions(
     state: ConversationState,
     config: DebateConfig,
-    asking: Sequence[DebaterConfig],
+    debaters: Sequence[DebaterConfig],
     replies: Sequence[Reply],
 ) -> list[PersonQuestion]:
     """Return the debaters' questions, omitting duplicates and questions asked before.
 
     Their numbers continue from earlier rounds.
     """
-    before = [entry for entry in state["full_transcript"] if entry["kind"] == "question"]
-    seen = {entry["content"].casefold() for entry in before}
+    earlier_questions = [entry for entry in state["full_transcript"] if entry["kind"] == "question"]
+    seen_texts = {entry["content"].casefold() for entry in earlier_questions}
     questions: list[PersonQuestion] = []
-    for debater, reply in zip(asking, replies, strict=True):
-        number = sum(entry["speaker"] == debater.id for entry in before)
-        said = reply.data.get("questions", []) if reply.ok and reply.data else []
-        fresh = [text for item in said if (text := " ".join(clean_text(str(item)).split())[:QUESTION_CHARS])]
-        for text in fresh[: config.clarifications.max_per_debater]:
-            if text.casefold() in seen:
+    for debater, reply in zip(debaters, replies, strict=True):
+        number = sum(entry["speaker"] == debater.id for entry in earlier_questions)
+        raw_questions = reply.data.get("questions", []) if reply.ok and reply.data else []
+        texts = [
+            text
+            for item in raw_questions
+            if (text := " ".join(clean_text(str(item)).split())[:QUESTION_CHARS])
+        ]
+        for text in texts[: config.clarifications.max_per_debater]:
+            if text.casefold() in seen_texts:
                 continue
-            seen.add(text.casefold())
+            seen_texts.add(text.casefold())
             number += 1
             key = f"{debater.id}.{number}"
             questions.append(PersonQuestion(id=key, debater=debater.id, name=debater.name, question=text))

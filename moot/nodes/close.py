@@ -17,24 +17,24 @@ from moot.state.verdict import COUNT, PanelVerdict
 
 def close(state: ConversationState, context: NodeContext) -> NodeBody:
     """End the debate by setting its final status and adding the result message."""
-    ended = state["step"]["end_reason"]
-    status = "limit" if ended["cause"] == "limit" else "done"
+    end_reason = state["step"]["end_reason"]
+    status = "limit" if end_reason["cause"] == "limit" else "done"
     yield from store_positions(state, context.debate, context.env.clock())
     config = frozen_config(state)
     protocol = protocol_named(config.protocol)
     namespace, record = protocol.store_namespace(config), protocol.store_record(state, config)
     if namespace and record and context.debate:
         yield PutInStore(namespace, context.debate, record)
-    yield Emit({"event": "end", "status": status, "reason": ended["reason"]})
-    given = state.get("solution", "")
-    solution = with_final_answer(state, given)
+    yield Emit({"event": "end", "status": status, "reason": end_reason["reason"]})
+    stored_solution = state.get("solution", "")
+    solution = with_final_answer(state, stored_solution)
     values = {**state, "solution": solution}
     update: Update = {
         "status": status,
         "current_speaker": "",
         **result_update(values, *context.origin),
     }
-    return update if solution == given else {**update, "solution": solution}
+    return update if solution == stored_solution else {**update, "solution": solution}
 
 
 def with_final_answer(state: ConversationState, solution: str) -> str:
@@ -53,8 +53,8 @@ def result_update(values: StateValues, *origin: str) -> Update:
     It has the result message, the answer and the UI messages. The message has the decision, reasons,
     citations and open points. `origin` are the ids of the debate and the checkpoint.
     """
-    number, no = (values.get("verdict") or {}).get("judging", 0), step_number(values)
-    known_as = message_id(f"{RESULT_ID_PREFIX}{no}-{number}", *origin)
+    judging_no, step_no = (values.get("verdict") or {}).get("judging", 0), step_number(values)
+    known_as = message_id(f"{RESULT_ID_PREFIX}{step_no}-{judging_no}", *origin)
     return {
         "messages": [AIMessage(result_text(values), id=known_as, name="judge")],
         "answer": final_answer(values),
@@ -70,10 +70,10 @@ def final_answer(values: StateValues) -> str:
     """
     verdict: PanelVerdict | None = values.get("verdict") or None
     solution = rules_of(values).at_a_glance(values.get("solution", "")).strip()
-    judged = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
-    decision = verdict.get("decision", "") if verdict and judged else ""
-    if verdict and judged and not verdict.get("solution_markdown") and decision:
+    is_judged = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
+    decision = verdict.get("decision", "") if verdict and is_judged else ""
+    if verdict and is_judged and not verdict.get("solution_markdown") and decision:
         solution = ""  # findings that a protocol adds to a decision are no answer
     is_option = verdict is not None and "options" in verdict and verdict["judge"] != COUNT
-    repeated = decision and decision in solution and not is_option  # an option can occur in any text
-    return "\n\n".join(filter(None, [decision, "" if repeated else solution]))
+    is_repeated = decision and decision in solution and not is_option  # an option can occur in any text
+    return "\n\n".join(filter(None, [decision, "" if is_repeated else solution]))

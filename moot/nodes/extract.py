@@ -26,8 +26,8 @@ def extract(state: ConversationState, context: NodeContext) -> NodeBody:
     transcript = state["full_transcript"]
     update: Update = {}
     start = ledger_of(state).read_through + 1
-    if spoken_in := _spoken_in_rooms(state):
-        update["crux_rooms"] = spoken_in
+    if active_rooms := _spoken_in_rooms(state):
+        update["crux_rooms"] = active_rooms
     through = due_through(state, leaving_through(state, context.env))
     if through < start:
         return update
@@ -68,13 +68,13 @@ def due_through(state: ConversationState, leaving: int) -> int:
     when messages leave the window, and from the remaining messages after the last turn.
     """
     config, step = frozen_config(state), state.get("step") or {}
-    protocol, everything = protocol_named(config.protocol), len(state["full_transcript"]) - 1
+    protocol, last_seq = protocol_named(config.protocol), len(state["full_transcript"]) - 1
     if not protocol.extracts_by_model(config):
         return -1
     if protocol.extract_after:
-        return everything if not step or protocol.extracts_after(step["phase"], config) else -1
-    over = not step or state.get("turn_count", 0) >= config.total_turns()
-    return everything if over else leaving
+        return last_seq if not step or protocol.extracts_after(step["phase"], config) else -1
+    is_over = not step or state.get("turn_count", 0) >= config.total_turns()
+    return last_seq if is_over else leaving
 
 
 def _extract_claims(
@@ -83,14 +83,14 @@ def _extract_claims(
     """Let a model extract claims from entries, and return the claims and an error for each failed call."""
     config, transcript = frozen_config(state), state["full_transcript"]
     # Claims may be extracted from earlier messages that the entries cite. People's messages give facts.
-    cited = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
-    since = transcript[entries[0]["seq"] : entries[-1]["seq"]]
-    cited |= {entry["seq"] for entry in since if traits_of(entry).by == "person"}
-    cited -= {entry["seq"] for entry in (*entries, *background_entries(state, config))}
-    earlier = [transcript[seq] for seq in sorted(cited) if 0 < seq < entries[-1]["seq"]]
+    cited_seqs = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
+    span = transcript[entries[0]["seq"] : entries[-1]["seq"]]
+    cited_seqs |= {entry["seq"] for entry in span if traits_of(entry).by == "person"}
+    cited_seqs -= {entry["seq"] for entry in (*entries, *background_entries(state, config))}
+    earlier = [transcript[seq] for seq in sorted(cited_seqs) if 0 < seq < entries[-1]["seq"]]
     count = context.env.token_counter_for(config)
     background = select_background(state, config, count)
-    shown = as_context(background.texts("", background.tokens))
+    context_texts = as_context(background.texts("", background.tokens))
     extraction = ClaimExtraction(
         known=state.get("claim_events") or [],
         topic=state["topic"],
@@ -100,16 +100,16 @@ def _extract_claims(
         aspects=(state.get("protocol_state") or {}).get("aspects") or (),
         options=options_of(state),
         background=background.texts,
-        background_tokens=texts_tokens(shown, count),
+        background_tokens=texts_tokens(context_texts, count),
         threshold=config.blackboard.confidence,
     )
     failures = []
     for chunk in extraction_batches(entries, config):
         extraction.aspect, extraction.about = _subject(state, chunk)
         extraction.last = _is_last_word(state, chunk)
-        failed = yield from extract_claims(extraction, config, chunk, count)
-        if failed:
-            failures.append(f"no claims of {chunk[0]['id']} to {chunk[-1]['id']}: {failed}")
+        failure = yield from extract_claims(extraction, config, chunk, count)
+        if failure:
+            failures.append(f"no claims of {chunk[0]['id']} to {chunk[-1]['id']}: {failure}")
     return extraction, failures
 
 
@@ -127,9 +127,11 @@ def _is_last_word(state: ConversationState, entries: Sequence[Entry]) -> bool:
 def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
     """Return the aspect of the topic that the entries discuss, and its description."""
     rooms = state.get("crux_rooms", {})
-    first = rooms.get(entries[0]["room"])
-    claim = ledger_of(state).claims.get(first["claim"]) if first else None
+    first_room = rooms.get(entries[0]["room"])
+    claim = ledger_of(state).claims.get(first_room["claim"]) if first_room else None
     aspect = claim["aspect"] if claim else state.get("step", {}).get("aspect") or OVERALL
-    inside = [rooms[key] for key in dict.fromkeys(entry["room"] for entry in entries) if key]
-    told = [f"{' and '.join(room['between'])} in a side room on {room['claim']}" for room in inside]
-    return aspect, "; ".join([aspect, *told]) if told else ""
+    entry_rooms = [rooms[key] for key in dict.fromkeys(entry["room"] for entry in entries) if key]
+    room_notes = [
+        f"{' and '.join(room['between'])} in a side room on {room['claim']}" for room in entry_rooms
+    ]
+    return aspect, "; ".join([aspect, *room_notes]) if room_notes else ""

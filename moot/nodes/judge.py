@@ -45,24 +45,26 @@ def judge(state: ConversationState, context: NodeContext) -> NodeBody:
     count, protocol = context.env.token_counter_for(config), protocol_named(config.protocol)
     if "end_reason" not in state["step"]:
         return (yield from _step_before_end(state, config, count))
-    by_protocol = protocol.protocol_verdict(state, config)
-    made: PerspectiveResult | None = None
-    if by_protocol is None:
-        seen: ConversationState = {**state}
-        seen.pop("judge_summary", None)  # belongs to an earlier verdict
-        final, spec = protocol.final_round(state), protocol.judged_as(state)
-        if final and not shows_whole(seen, config, count, spec, protocol.judged_entries(seen)):
-            made = yield from judge_summary(state, config, final, count, context.env.clock())
-        if made and (made.summary or made.failure):
-            yield summary_event(made.summary, made.owner, made.failure)
-        if made and made.summary:
-            seen["judge_summary"] = made.summary
-        assessment = yield from assess_debate(seen, config, count)
+    protocol_verdict = protocol.protocol_verdict(state, config)
+    result: PerspectiveResult | None = None
+    if protocol_verdict is None:
+        judge_state: ConversationState = {**state}
+        judge_state.pop("judge_summary", None)  # belongs to an earlier verdict
+        final_entries, spec = protocol.final_round(state), protocol.judged_as(state)
+        if final_entries and not shows_whole(
+            judge_state, config, count, spec, protocol.judged_entries(judge_state)
+        ):
+            result = yield from judge_summary(state, config, final_entries, count, context.env.clock())
+        if result and (result.summary or result.failure):
+            yield summary_event(result.summary, result.owner, result.failure)
+        if result and result.summary:
+            judge_state["judge_summary"] = result.summary
+        assessment = yield from assess_debate(judge_state, config, count)
     else:
-        assessment = Assessment([], {**by_protocol, "judging": next_judging(state)})
+        assessment = Assessment([], {**protocol_verdict, "judging": next_judging(state)})
     decision = assessment.decision
     votes = protocol.vote(state, config)
-    ties = [votes.tie_text()] if votes and by_protocol is None else []
+    ties = [votes.tie_text()] if votes and protocol_verdict is None else []
     stages = protocol.stages(state, config)
     if stages:
         decision["stages"] = stages
@@ -71,10 +73,10 @@ def judge(state: ConversationState, context: NodeContext) -> NodeBody:
         decision["notes"] = [*decision["notes"], *remarks]
     yield Emit({"event": "verdict", "status": decision["status"], "winner": decision["winner"]})
     update: JsonObject = {"verdicts": assessment.verdicts}
-    known: PanelVerdict | None = state.get("verdict") or None
-    if decision["status"] == "ok" or known is None or known["status"] != "ok":
+    earlier_verdict: PanelVerdict | None = state.get("verdict") or None
+    if decision["status"] == "ok" or earlier_verdict is None or earlier_verdict["status"] != "ok":
         update |= {"verdict": decision, "solution": decision["solution_markdown"]}
-    if made and made.summary:
-        update |= {"judge_summary": made.summary, "summary_versions": [version_of(made.summary)]}
-    failures = [decision["error"] if decision["status"] == "failed" else "", made.failure if made else ""]
+    if result and result.summary:
+        update |= {"judge_summary": result.summary, "summary_versions": [version_of(result.summary)]}
+    failures = [decision["error"] if decision["status"] == "failed" else "", result.failure if result else ""]
     return {**update, **errors_update(state, "judge", failures)}

@@ -40,11 +40,11 @@ def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeB
     check_names(config)
     protocol = protocol_named(config.protocol)
     config, documents = yield from _context(config, context)
-    asked = new_input_messages(state)
-    topic, given_as_message = _topic(state, config, asked, nested=context.nested)
+    input_messages = new_input_messages(state)
+    topic, is_input_message = _topic(state, config, input_messages, nested=context.nested)
     entries = _seed(state, topic, documents, context, config)
-    if given_as_message and asked[0].id:
-        entries[0]["message_id"] = asked[0].id
+    if is_input_message and input_messages[0].id:
+        entries[0]["message_id"] = input_messages[0].id
     config = config.with_fence(fence_for(topic))
     question, failures = yield from _ask_question(config, topic, entries, context)
     if text := question_text(question, topic):
@@ -53,8 +53,8 @@ def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeB
         entries += writer.entries
     # A topic that came as a message is in the window already, so the two are linked. A continued
     # transcript enters the window whole: `summarize` covers what does not fit before `trim` removes it.
-    window: list[Any] = [assign_ids_operation(entries[:1])] if given_as_message else []
-    window += (window_message(entry, *context.origin) for entry in entries[given_as_message:])
+    window: list[Any] = [assign_ids_operation(entries[:1])] if is_input_message else []
+    window += (window_message(entry, *context.origin) for entry in entries[is_input_message:])
     namespace = protocol.store_namespace(config)
     earlier = (yield effects.SearchStore(namespace, MAX_RECORDS)) if namespace else []
     cross_debate_memory = yield from retrieve_earlier_positions(config, topic, context.debate)
@@ -88,21 +88,23 @@ def _reopen(state: ConversationState, context: NodeContext) -> effects.NodeBody:
     answered, or a reason for one more round. A debate that has reached a limit takes no more rounds.
     """
     config, step = frozen_config(state), state.get("step") or {}
-    said = new_input_messages(state)
+    input_messages = new_input_messages(state)
     if state["status"] == "running" and step.get("entry_count") == len(state["full_transcript"]):
-        asks = step["kind"] == "clarify" or any(config.has_person(each["speaker"]) for each in step["turns"])
-        if asks and any(message.type == "human" for message in said):
+        is_waiting = step["kind"] == "clarify" or any(
+            config.has_person(each["speaker"]) for each in step["turns"]
+        )
+        if is_waiting and any(message.type == "human" for message in input_messages):
             return {"status": "running", "step": {**step, "resumed": True}}
-    if state["status"] == "running" or not said:
+    if state["status"] == "running" or not input_messages:
         return {"status": "running"}
     question = new_input_text(state)
     if question and not can_continue(question, config):
         return (yield from answer_questions(state, context))
-    if reached := limit_reached(state, config):
-        return (yield from refuse_continuation(state, context, reached))
-    more = state["turn_count"] + len(config.turn_order())
+    if limit := limit_reached(state, config):
+        return (yield from refuse_continuation(state, context, limit))
+    turns = state["turn_count"] + len(config.turn_order())
     return {
-        "config": {**state["config"], "turns": more},
+        "config": {**state["config"], "turns": turns},
         "status": "running",
         "verdict": {},
         "solution": "",
@@ -128,12 +130,12 @@ def _ask_question(
         return {}, []
     (reply,) = yield [question_call(config, topic, parts, background, count, extracts=extracts)]
     question = question_found(parts, reply)
-    failed = not question and not reply.placeholder
-    return question, [reply.error or "the reply has no question"] if failed else []
+    has_failed = not question and not reply.placeholder
+    return question, [reply.error or "the reply has no question"] if has_failed else []
 
 
 def _topic(
-    state: ConversationState, config: DebateConfig, asked: Sequence[BaseMessage], *, nested: bool
+    state: ConversationState, config: DebateConfig, input_messages: Sequence[BaseMessage], *, nested: bool
 ) -> tuple[str, bool]:
     """Return the debate's topic, taken from the input or from a person's message.
 
@@ -143,15 +145,15 @@ def _topic(
     Raises:
         InputError: the input has no topic.
     """
-    given = topic_text(state.get("topic") or config.topic)
-    if given:
-        return given, False
-    people = [message for message in asked if message.type == "human"]
-    asking = people[-1 if nested else 0] if people else None
-    said = clean_text(asking.text).strip() if asking else ""
-    if not said:
+    topic = topic_text(state.get("topic") or config.topic)
+    if topic:
+        return topic, False
+    human_messages = [message for message in input_messages if message.type == "human"]
+    topic_message = human_messages[-1 if nested else 0] if human_messages else None
+    text = clean_text(topic_message.text).strip() if topic_message else ""
+    if not text:
         raise InputError("no topic is given: set `topic`, or give the topic in the first human message")
-    return said, asked[0] is asking
+    return text, input_messages[0] is topic_message
 
 
 def _context(
@@ -171,14 +173,14 @@ def _context(
 
     def check() -> str:
         checked = check_tools(config, count, context.env.tools)
-        filled = config.model_copy(update={"mcp_servers": checked.mcp_servers})
-        return json.dumps([checked.documents, freeze(filled)["mcp_servers"]])
+        full_config = config.model_copy(update={"mcp_servers": checked.mcp_servers})
+        return json.dumps([checked.documents, freeze(full_config)["mcp_servers"]])
 
     key = json.dumps([config.context, config.fingerprint()])
     documents, servers = json.loads((yield effects.LocalWork([effects.LocalJob(key, check)]))[0])
     if servers:
-        known = {name: McpServerConfig.model_validate(server) for name, server in servers.items()}
-        config = config.model_copy(update={"mcp_servers": known})
+        mcp_servers = {name: McpServerConfig.model_validate(server) for name, server in servers.items()}
+        config = config.model_copy(update={"mcp_servers": mcp_servers})
     return config, documents
 
 
@@ -198,25 +200,27 @@ def _seed(
     writer = TranscriptWriter(0, context.env.token_counter_for(config), lambda: now)
     writer.write("user", "topic", topic)
     for document in (*documents, *(state.get("context_documents") or [])):
-        said = f"{document.get('name', 'document')}\n\n{document.get('content', '')}"
-        writer.write("user", "context", said)
+        text = f"{document.get('name', 'document')}\n\n{document.get('content', '')}"
+        writer.write("user", "context", text)
     calls: dict[str, Entry] = {}
-    for given in state.get("full_transcript") or []:
-        if not traits_of(given).in_prompts:
+    for raw_entry in state.get("full_transcript") or []:
+        if not traits_of(raw_entry).in_prompts:
             continue
-        speaker, content = given.get("speaker"), given.get("content")
+        speaker, content = raw_entry.get("speaker"), raw_entry.get("content")
         if not isinstance(speaker, str) or not isinstance(content, str):
             place = f"full_transcript[{writer.seq}]"
             raise InputError(f"{place}: every entry must have the text fields `speaker` and `content`")
-        kept = {key: given[key] for key in _CARRIED if key in given}  # type: ignore[literal-required]  # keys of an entry
-        kind = given.get("kind", "speech")
+        kept_fields = {key: raw_entry[key] for key in _CARRIED if key in raw_entry}  # type: ignore[literal-required]  # keys of an entry
+        kind = raw_entry.get("kind", "speech")
         if kind == "tool_result":
-            kept["targets"] = [calls[key]["id"] for key in given.get("targets") or () if key in calls]
-        entry = writer.write(speaker, kind, content, at=given.get("at") or now, **kept)
-        if given.get("at"):
+            kept_fields["targets"] = [
+                calls[key]["id"] for key in raw_entry.get("targets") or () if key in calls
+            ]
+        entry = writer.write(speaker, kind, content, at=raw_entry.get("at") or now, **kept_fields)
+        if raw_entry.get("at"):
             entry["dated"] = True
         if kind == "tool_call":
-            calls[str(given.get("id", ""))] = entry
+            calls[str(raw_entry.get("id", ""))] = entry
         if kind == "tool_result":
-            entry["tool"] = input_tool_use(entry, given)
+            entry["tool"] = input_tool_use(entry, raw_entry)
     return writer.entries

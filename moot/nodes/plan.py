@@ -39,11 +39,11 @@ def plan(state: ConversationState, context: NodeContext) -> effects.NodeBody:
     update |= failures_update(state, inbox.failed)
     if inbox.asked:
         update["usage"] = add_totals(dict(inbox.asked), [update.get("usage", {})])
-    told = effects.errors_update(
+    error_update = effects.errors_update(
         update, "plan", [f"decided without a model: {failure}" for failure in failures]
     )
-    if told:
-        update["errors"] = [*update.get("errors", ()), *told["errors"]]
+    if error_update:
+        update["errors"] = [*update.get("errors", ()), *error_update["errors"]]
     update |= {"protocol_state": memo} if memo else {}
     update |= {"crux_rooms": rooms} if rooms else {}
     planned = planned_interjections(state)
@@ -51,25 +51,25 @@ def plan(state: ConversationState, context: NodeContext) -> effects.NodeBody:
     entries = interjection_entries(state, inbox.messages, planned, now, count)
     step["entry_count"] = len(state["full_transcript"]) + len(entries)
     if entries:
-        adopted = len(entries) - len(inbox.messages) - len(planned)
-        update |= interjections_update(entries, adopted, *context.origin)
+        assigned_count = len(entries) - len(inbox.messages) - len(planned)
+        update |= interjections_update(entries, assigned_count, *context.origin)
     if planned:
         update["planned_interjections_used"] = state.get("planned_interjections_used", 0) + len(planned)
     if inbox.last_number:
         update["last_inbox_number"] = inbox.last_number
     for entry in entries:
         yield effects.Emit({"event": "entry", "entry": entry})
-    told = {"number": step["number"], "kind": step["kind"], "phase": step["phase"], "round": step["round"]}
-    yield effects.Emit({"event": "step", **told, "speakers": speakers})
+    fields = {"number": step["number"], "kind": step["kind"], "phase": step["phase"], "round": step["round"]}
+    yield effects.Emit({"event": "step", **fields, "speakers": speakers})
     return update
 
 
-def _next_step(given: StateValues, config: DebateConfig) -> effects.CallGenerator[tuple[Step, list[str]]]:
+def _next_step(values: StateValues, config: DebateConfig) -> effects.CallGenerator[tuple[Step, list[str]]]:
     """Return the debate's next step, and one error for each failed model call."""
-    state = cast(ConversationState, given)
-    clarifying = None if limit_reached(state, config) else clarification_step(state, config)
-    if clarifying is not None:
-        return clarifying, []
+    state = cast(ConversationState, values)
+    clarification = None if limit_reached(state, config) else clarification_step(state, config)
+    if clarification is not None:
+        return clarification, []
     failures: list[str] = []
     planned = next_step(state, config)
     while isinstance(planned, ConsultModels):
@@ -79,11 +79,14 @@ def _next_step(given: StateValues, config: DebateConfig) -> effects.CallGenerato
     if not isinstance(planned, End):
         return planned, failures
     protocol = protocol_named(config.protocol)
-    judged = config.judge.enabled and protocol.judge_spec.judged
-    wants_verdict = judged and not state.get("verdict")
-    asked_at = {each["turns"] for each in state.get("final_answers", [])}
-    if wants_verdict and state.get("turn_count", 0) not in asked_at and protocol.deciders(state, config):
+    is_judged = config.judge.enabled and protocol.judge_spec.judged
+    wants_verdict = is_judged and not state.get("verdict")
+    answer_turns = {each["turns"] for each in state.get("final_answers", [])}
+    if wants_verdict and state.get("turn_count", 0) not in answer_turns and protocol.deciders(state, config):
         return make_step(DECIDE, state.get("round", 0), [], kind="judge"), failures
     step = make_step("closing", state.get("round", 0), [], kind="judge" if wants_verdict else "close")
-    by: Literal["limit", "protocol"] = "limit" if planned.limit else "protocol"
-    return {**step, "end_reason": {"cause": by, "setting": planned.limit, "reason": planned.reason}}, failures
+    cause: Literal["limit", "protocol"] = "limit" if planned.limit else "protocol"
+    return {
+        **step,
+        "end_reason": {"cause": cause, "setting": planned.limit, "reason": planned.reason},
+    }, failures

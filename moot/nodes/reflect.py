@@ -26,13 +26,13 @@ def _insights_due(state: ConversationState, count: TokenCounter) -> bool:
     """
     config, step = frozen_config(state), state.get("step") or {}
     protocol = protocol_named(config.protocol)
-    follows = protocol.reflect_after is None or step.get("phase") in protocol.reflect_after
-    if not follows or step.get("is_final") or not reflections.reflection_due(state):
+    is_phase_due = protocol.reflect_after is None or step.get("phase") in protocol.reflect_after
+    if not is_phase_due or step.get("is_final") or not reflections.reflection_due(state):
         return False
     if not isinstance(next_step(state, config), End):
         return True
-    judged = config.judge.enabled and protocol.judge_spec.judged
-    return judged and not judge_sees_everything(state, count)
+    is_judged = config.judge.enabled and protocol.judge_spec.judged
+    return is_judged and not judge_sees_everything(state, count)
 
 
 def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
@@ -58,36 +58,36 @@ def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
                 )
             ]
         replies = yield calls
-    found = [structured_data(crux_cards.CruxFinding, reply) for reply in replies[: len(rooms)]]
+    findings = [structured_data(crux_cards.CruxFinding, reply) for reply in replies[: len(rooms)]]
     update: Update = {}
     notes: list[ClaimEvent] = []
     if rooms:
         update["crux_cards"], update["crux_rooms"] = {}, {}
-        for room, data in zip(rooms, found, strict=True):
+        for room, data in zip(rooms, findings, strict=True):
             card = (
                 crux_cards.card_by_model(state, config, room, data)
                 if data
                 else crux_cards.card_by_rule(state, config, room)
             )
             notes += crux_cards.card_events(state, config, room, data, notes) if data else []
-            closes = crux_cards.is_room_over(state, room, card)
-            assessed: Room = {**room, "assessed": room["cycle"] + 1, "closed": closes}
+            is_over = crux_cards.is_room_over(state, room, card)
+            assessed_room: Room = {**room, "assessed": room["cycle"] + 1, "closed": is_over}
             if data:
-                assessed["card"] = card
-            update["crux_rooms"][room["id"]] = assessed
-            if closes:
+                assessed_room["card"] = card
+            update["crux_rooms"][room["id"]] = assessed_room
+            if is_over:
                 update["crux_cards"][card["id"]] = card
                 yield Emit({"event": "crux", "card": card["id"], "resolved": card["resolved"]})
     if due:
         data = structured_data(reflections.LaterReflections, replies[-1])
-        made = (
+        new_reflections = (
             reflections.reflections_by_model(state, config, data)
             if data
             else reflections.reflections_by_rule(state, config)
         )
-        update["reflections"] = made
-        dropped = reflections.contradicted_reflections(state, data["contradicted"]) if data else []
-        notes.append({"type": "reflection_pass", "dropped": dropped})
+        update["reflections"] = new_reflections
+        dropped_ids = reflections.contradicted_reflections(state, data["contradicted"]) if data else []
+        notes.append({"type": "reflection_pass", "dropped": dropped_ids})
     if notes:
         update["claim_events"] = notes
     return {**update, **errors_update(state, "reflect", [reply.error for reply in replies if reply])}

@@ -32,16 +32,16 @@ def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
     due = perspectives_due(state, count)
     if not due:
         return update
-    made = yield from gather_calls([perspective_summary(state, config, each, count, now) for each in due])
-    versions = [new.summary for new in made if new.summary]
-    for new in made:
-        if new.summary or new.failure:
-            yield drafting.summary_event(new.summary, new.owner, new.failure)
-    failures = [f"{new.owner}: {new.failure}" for new in made if new.failure]
+    results = yield from gather_calls([perspective_summary(state, config, each, count, now) for each in due])
+    versions = [result.summary for result in results if result.summary]
+    for result in results:
+        if result.summary or result.failure:
+            yield drafting.summary_event(result.summary, result.owner, result.failure)
+    failures = [f"{result.owner}: {result.failure}" for result in results if result.failure]
     errors = errors_update(state, "summarize", failures).get("errors", ())
     return {
         **update,
-        "perspective_summaries": {new.owner: new.summary for new in made},
+        "perspective_summaries": {result.owner: result.summary for result in results},
         "summary_versions": [*update.get("summary_versions", ()), *map(drafting.version_of, versions)],
         "errors": [*update.get("errors", ()), *errors],
     }
@@ -74,11 +74,11 @@ def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int 
     if not entries:
         return []
     protocol, memory = protocol_named(config.protocol), config.memory
-    free = not asks_model(memory.summarizer) or not state.get("step")
-    if protocol.shows_summary and (free or not isinstance(next_step(state, config), End)):
+    is_free = not asks_model(memory.summarizer) or not state.get("step")
+    if protocol.shows_summary and (is_free or not isinstance(next_step(state, config), End)):
         return entries
-    judged = config.judge.enabled and protocol.judge_spec.judged and protocol.judge_reads_summary
-    if not judged or judge_sees_everything(state, count):
+    is_judged = config.judge.enabled and protocol.judge_spec.judged and protocol.judge_reads_summary
+    if not is_judged or judge_sees_everything(state, count):
         return []
     return entries
 
@@ -109,10 +109,10 @@ def _update_rolling_summary(state: ConversationState, context: NodeContext) -> N
     if not entries:
         return {}
     background = select_background(state, config, count, start=max(window_start(state), leaving + 1))
-    transcript, fresh = state["full_transcript"], config.memory.mode == "fresh"
-    entries = transcript[: entries[-1]["seq"] + 1] if fresh else entries
+    transcript, is_fresh = state["full_transcript"], config.memory.mode == "fresh"
+    entries = transcript[: entries[-1]["seq"] + 1] if is_fresh else entries
     request = SummaryRequest(
-        previous={} if fresh else state.get("rolling_summary", {}),
+        previous={} if is_fresh else state.get("rolling_summary", {}),
         entries=[entry for entry in entries if traits_of(entry).in_prompts]
         or entries,  # only the topic, which the rules already show
         max_tokens=config.memory.budget.summary - drafting.FRAME_TOKENS,
@@ -123,8 +123,8 @@ def _update_rolling_summary(state: ConversationState, context: NodeContext) -> N
         transcript=transcript,
         shown=background.whole_ids,
     )
-    shown = protocol_named(config.protocol).shows_summary
-    method = config.memory.summarizer if shown else FALLBACK_SUMMARIZER
+    is_shown = protocol_named(config.protocol).shows_summary
+    method = config.memory.summarizer if is_shown else FALLBACK_SUMMARIZER
     draft, failure = yield from drafting.draft_summary(method, request)
     summary = drafting.make_summary(
         request, draft, context.env.clock(), state.get("rolling_summary", {}), failure

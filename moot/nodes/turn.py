@@ -79,14 +79,14 @@ def turn(state: ConversationState, context: NodeContext) -> NodeBody:
         round=step["round"],
     )
     receipts: list[Receipt] = []
-    for index, (turn, each) in enumerate(zip(step["turns"], results, strict=True)):
-        _write_tools(writer, turn, each.exchanges, count)
-        entry = _write_speech(writer, state, turn, each.reply)
-        receipts.append(_receipt(state, context, entry, index, each.call))
-    entered = yield from writer.enter()
+    for index, (turn, result) in enumerate(zip(step["turns"], results, strict=True)):
+        _write_tools(writer, turn, result.exchanges, count)
+        entry = _write_speech(writer, state, turn, result.reply)
+        receipts.append(_receipt(state, context, entry, index, result.call))
+    update = yield from writer.enter()
     failures += [each.reply.error for each in results]
     return {
-        **entered,
+        **update,
         "receipts": receipts,
         "turn_count": state.get("turn_count", 0) + turns_taken(writer.entries, config.names()),
         **errors_update(state, "turn", failures),
@@ -102,17 +102,17 @@ def _write_tools(
     """
     room = turn["room"]
     for exchange in exchanges:
-        said, usage = exchange.reply.text.strip(), exchange.reply.usage
+        text, usage = exchange.reply.text.strip(), exchange.reply.usage
         for call in exchange.calls:
-            asked = "\n\n".join(filter(None, [said, f"{call.name} {call.arguments}"]))
+            content = "\n\n".join(filter(None, [text, f"{call.name} {call.arguments}"]))
             model = exchange.reply.model
-            entry = writer.write(turn["speaker"], "tool_call", asked, room=room, model=model, usage=usage)
+            entry = writer.write(turn["speaker"], "tool_call", content, room=room, model=model, usage=usage)
             result = f"{call.name}: {truncate_middle(call.result, RESULT_TOKENS, count)}"
             answer = writer.write("tools", "tool_result", result, room=room, targets=[entry["id"]])
             # `run_tool` marks every failure with this prefix.
             failed = call.result.startswith("error: ")
             answer["tool"] = make_tool_use(call.name, json.loads(call.arguments), call.result, failed=failed)
-            said, usage = "", {}
+            text, usage = "", {}
 
 
 def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn, reply: Reply) -> Entry:
@@ -122,16 +122,16 @@ def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn
         ModelError: the turn failed and the protocol requires it.
     """
     config, room = frozen_config(state), turn["room"]
-    protocol, refused = protocol_named(config.protocol), is_pass(reply, config)
-    if not reply.ok and not refused:
+    protocol, is_refused = protocol_named(config.protocol), is_pass(reply, config)
+    if not reply.ok and not is_refused:
         notice = protocol.fallback_entry(state, config, turn, reply.error)
         if notice is None:
             reply.require()
         targets = [turn["speaker"], *turn["targets"]]
         return writer.write("moot", "notice", notice or "", room=room, targets=targets)
     kind = protocol.entry_kinds.get(state["step"]["phase"], "speech")
-    said = without_frame(reply.text, config.fence)
-    content = PASSES if refused else said + TRUNCATION_MARKS.get(reply.finish_reason, "")
+    text = without_frame(reply.text, config.fence)
+    content = PASSES if is_refused else text + TRUNCATION_MARKS.get(reply.finish_reason, "")
     fields: JsonObject = {
         "room": room,
         "targets": turn["targets"],

@@ -70,10 +70,11 @@ def make_prompt_template(name: str, template: str, *placeholders: str) -> Prompt
     Raises:
         ValueError: the template has unknown placeholders, or lacks one.
     """
-    found = frozenset(_PLACEHOLDER.findall(template))
-    if found != frozenset(placeholders):
+    used_placeholders = frozenset(_PLACEHOLDER.findall(template))
+    if used_placeholders != frozenset(placeholders):
         raise ValueError(
-            f"prompt {name!r} must have the placeholders {sorted(placeholders)}, but has {sorted(found)}"
+            f"prompt {name!r} must have the placeholders {sorted(placeholders)}, but has "
+            f"{sorted(used_placeholders)}"
         )
     return PromptTemplate(name, template)
 
@@ -90,12 +91,14 @@ def load_prompt_template(name: str, *placeholders: str, home: str | Path | None 
         ValueError: the file has other placeholders.
     """
     folder = home if isinstance(home, Path) else files(home or __package__)
-    known_as = f"{folder.name}/{name}" if home else name
+    full_name = f"{folder.name}/{name}" if home else name
     template = (folder / f"{name}.md").read_text(encoding="utf-8")
-    made = make_prompt_template(known_as, template, *placeholders)
+    prompt_template = make_prompt_template(full_name, template, *placeholders)
     path = f"{(home if isinstance(home, str) else __package__).replace('.', '/')}/{name}.md"
-    LOADED_TEMPLATES[known_as] = replace(made, path=str(folder / f"{name}.md") if home is folder else path)
-    return LOADED_TEMPLATES[known_as]
+    LOADED_TEMPLATES[full_name] = replace(
+        prompt_template, path=str(folder / f"{name}.md") if home is folder else path
+    )
+    return LOADED_TEMPLATES[full_name]
 
 
 SECTIONS = ("system", "propose", "critique", "refine", "summary", "clarify")
@@ -151,8 +154,8 @@ def _read_role(name: str) -> Role:
 
 def shipped_role(debater: DebaterConfig) -> Role | None:
     """Return a debater's built-in role, or `None` if there is none."""
-    for named in (slug(debater.role), debater.id):
-        name = _ALIASES.get(named, named)
+    for role_name in (slug(debater.role), debater.id):
+        name = _ALIASES.get(role_name, role_name)
         if name in shipped_roles():
             return shipped_roles()[name]
     return None
@@ -233,16 +236,16 @@ def break_fence(text: str, fence: str) -> str:
         return re.sub(re.escape(fence), lambda match: match[0][0] + MARK + match[0][1:], text, flags=re.I)
     if fence not in text.translate(_FOLDS):
         return text
-    places, letters = list[int](), list[str]()
-    for place, char in enumerate(text):
+    positions, letters = list[int](), list[str]()
+    for position, char in enumerate(text):
         plain = _FOLDS[ord(char)]
         letters.append(plain)
-        places += [place] * len(plain)
+        positions += [position] * len(plain)
     folded, cuts = "".join(letters), list[int]()
-    at = folded.find(fence)
-    while at >= 0:
-        cuts.append(places[at] + 1)
-        at = folded.find(fence, at + 1)
+    index = folded.find(fence)
+    while index >= 0:
+        cuts.append(positions[index] + 1)
+        index = folded.find(fence, index + 1)
     return MARK.join(text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True))
 
 
@@ -315,21 +318,21 @@ def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
     if not any(part.fence for part in parts):
         return truncate_middle(content, max_tokens, count)
     costs = [count(part.text) if part.fence else 0 for part in parts]
-    left = max_tokens - count(
+    remaining = max_tokens - count(
         "".join(map(_line, [part._replace(text="") if part.fence else part for part in parts]))
     )
-    while left >= sum(map(bool, costs)):
-        limits = common_length(costs, left)
-        shown = [
+    while remaining >= sum(map(bool, costs)):
+        limits = common_length(costs, remaining)
+        shortened_parts = [
             part._replace(text=truncate_middle(part.text, max(1, limit), count)) if part.fence else part
             for part, limit in zip(parts, limits, strict=True)
         ]
-        text = "".join(map(_line, shown))
-        if (over := count(text) - max_tokens) <= 0:
+        text = "".join(map(_line, shortened_parts))
+        if (excess := count(text) - max_tokens) <= 0:
             return text
-        left -= over
-    bare = "".join(TRUNCATION_MARK if part.fence else part.text for part in parts)
-    return truncate_middle(bare.strip(), max_tokens, count)
+        remaining -= excess
+    bare_text = "".join(TRUNCATION_MARK if part.fence else part.text for part in parts)
+    return truncate_middle(bare_text.strip(), max_tokens, count)
 
 
 @lru_cache(maxsize=256)

@@ -76,16 +76,18 @@ def source_time(entry: Entry) -> str:
 
 @lru_cache(maxsize=4096)  # every message of a session has the same time
 def _time_label(text: str) -> str:
-    at = _ISO_TIME.sub(r"\1 \2", sanitize_line(text)).translate(_NO_BRACKETS)
-    is_time = any(map(str.isdigit, at)) and not _PLAIN_NUMBER.fullmatch(at) and not ids_in(at)
-    return f" ({clip(at, TIME_CHARS)})" if is_time else ""
+    time = _ISO_TIME.sub(r"\1 \2", sanitize_line(text)).translate(_NO_BRACKETS)
+    is_time = any(map(str.isdigit, time)) and not _PLAIN_NUMBER.fullmatch(time) and not ids_in(time)
+    return f" ({clip(time, TIME_CHARS)})" if is_time else ""
 
 
 def room_note(entry: Entry, names: Mapping[str, str]) -> str:
     """Return a remark that names the partner in a message's side room (crux room), or `""` outside rooms."""
     if not entry.get("room"):
         return ""
-    partner = next((f" with {prompt_name(who, names)}" for who in entry["targets"] if who in names), "")
+    partner = next(
+        (f" with {prompt_name(target, names)}" for target in entry["targets"] if target in names), ""
+    )
     return f"(side room{partner})"
 
 
@@ -181,10 +183,10 @@ def cut_block(
 
     `memory` is the kind of memory that the message shows.
     """
-    shown = cut_message(message, max_tokens, count)
-    held = {memory: count(shown["content"])} if memory else {}
-    whole = message if shown != message else None
-    return Block(section, shown, priority, label=label, whole=whole, memory=held)
+    short_message = cut_message(message, max_tokens, count)
+    memory_tokens = {memory: count(short_message["content"])} if memory else {}
+    full_message = message if short_message != message else None
+    return Block(section, short_message, priority, label=label, whole=full_message, memory=memory_tokens)
 
 
 def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -> Prompt:
@@ -194,25 +196,27 @@ def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -
         ValueError: the frame of the required messages exceeds the budget. A validated budget prevents this.
     """
     costs = [_cost(block.message, count) for block in blocks]
-    wholes = [
+    full_costs = [
         message_tokens(block.whole, count) if block.whole else cost
         for block, cost in zip(blocks, costs, strict=True)
     ]
-    dropped = _choose_dropped(blocks, costs, budget)
-    shown = {i: (block.message, costs[i]) for i, block in enumerate(blocks) if i not in dropped}
+    dropped_indices = _choose_dropped(blocks, costs, budget)
+    shown_messages = {
+        i: (block.message, costs[i]) for i, block in enumerate(blocks) if i not in dropped_indices
+    }
 
     # Required blocks that still exceed the budget are truncated, the longest first.
-    while (over := REPLY_PRIMING + sum(cost for _, cost in shown.values()) - budget) > 0:
-        index = max(shown, key=lambda i: shown[i][1])
-        message, cost = shown[index]
-        shorter = cut_message(message, cost - over, count)
-        smaller = message_tokens(shorter, count)
-        if smaller >= cost:
+    while (excess := REPLY_PRIMING + sum(cost for _, cost in shown_messages.values()) - budget) > 0:
+        index = max(shown_messages, key=lambda i: shown_messages[i][1])
+        message, cost = shown_messages[index]
+        short_message = cut_message(message, cost - excess, count)
+        short_cost = message_tokens(short_message, count)
+        if short_cost >= cost:
             raise ValueError(f"the prompt's required messages do not fit in its budget of {budget} tokens")
-        shown[index] = shorter, smaller
+        shown_messages[index] = short_message, short_cost
 
-    _fill_up(shown, blocks, wholes, budget, count)
-    return _make_prompt(shown, blocks, wholes, budget)
+    _fill_up(shown_messages, blocks, full_costs, budget, count)
+    return _make_prompt(shown_messages, blocks, full_costs, budget)
 
 
 @memoize_by_identity(512)  # many turns use the same messages of a window
@@ -238,19 +242,21 @@ def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) 
 
     The least important and earliest blocks are dropped first, and whole groups at once.
     """
-    over = REPLY_PRIMING + sum(costs) - budget
-    dropped: set[int] = set()
-    if over <= 0:
-        return dropped
+    excess = REPLY_PRIMING + sum(costs) - budget
+    dropped_indices: set[int] = set()
+    if excess <= 0:
+        return dropped_indices
     rank = _ranks(blocks)
-    order = sorted((i for i, b in enumerate(blocks) if b.priority > KEEP), key=lambda i: (-rank[i], i))
+    order = sorted(
+        (i for i, block in enumerate(blocks) if block.priority > KEEP), key=lambda i: (-rank[i], i)
+    )
     for index in order:
-        if over <= 0:
+        if excess <= 0:
             break
-        for member in _group(blocks, index) - dropped:
-            dropped.add(member)
-            over -= costs[member]
-    return dropped
+        for member in _group(blocks, index) - dropped_indices:
+            dropped_indices.add(member)
+            excess -= costs[member]
+    return dropped_indices
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int]:
@@ -272,9 +278,9 @@ def _group(blocks: Sequence[Block], index: int) -> set[int]:
 
 
 def _fill_up(
-    shown: dict[int, _Sized],
+    shown_messages: dict[int, _Sized],
     blocks: Sequence[Block],
-    wholes: Sequence[int],
+    full_costs: Sequence[int],
     budget: int,
     count: TokenCounter,
 ) -> None:
@@ -282,32 +288,38 @@ def _fill_up(
 
     The turn suffix is restored whole or not at all, because its instruction must never be truncated.
     """
-    free = budget - REPLY_PRIMING - sum(cost for _, cost in shown.values())
+    free = budget - REPLY_PRIMING - sum(cost for _, cost in shown_messages.values())
     rank = _ranks(blocks)
-    lacking = [
-        i for i, whole in enumerate(wholes) if i not in shown or (shown[i][1] < whole and blocks[i].grows)
+    lacking_indices = [
+        i
+        for i, full_cost in enumerate(full_costs)
+        if i not in shown_messages or (shown_messages[i][1] < full_cost and blocks[i].grows)
     ]
-    for index in sorted(lacking, key=lambda i: (rank[i], -i)):
-        members = [index] if index in shown else sorted(_group(blocks, index) - shown.keys())
-        before = sum(shown[i][1] for i in members if i in shown)
-        needed = sum(wholes[i] for i in members)
-        if free <= 0 or needed <= before:
+    for index in sorted(lacking_indices, key=lambda i: (rank[i], -i)):
+        members = (
+            [index] if index in shown_messages else sorted(_group(blocks, index) - shown_messages.keys())
+        )
+        shown_tokens = sum(shown_messages[i][1] for i in members if i in shown_messages)
+        needed_tokens = sum(full_costs[i] for i in members)
+        if free <= 0 or needed_tokens <= shown_tokens:
             continue
-        if needed <= free + before:
-            shown.update((i, (blocks[i].whole or blocks[i].message, wholes[i])) for i in members)
-            free -= needed - before
+        if needed_tokens <= free + shown_tokens:
+            shown_messages.update((i, (blocks[i].whole or blocks[i].message, full_costs[i])) for i in members)
+            free -= needed_tokens - shown_tokens
         elif (
-            len(members) == 1 and blocks[index].section != "turn_suffix" and free + before >= MIN_PART_TOKENS
+            len(members) == 1
+            and blocks[index].section != "turn_suffix"
+            and free + shown_tokens >= MIN_PART_TOKENS
         ):
-            message = cut_message(blocks[index].whole or blocks[index].message, free + before, count)
+            message = cut_message(blocks[index].whole or blocks[index].message, free + shown_tokens, count)
             cost = message_tokens(message, count)
-            if before < cost <= free + before:
-                shown[index] = message, cost
-                free -= cost - before
+            if shown_tokens < cost <= free + shown_tokens:
+                shown_messages[index] = message, cost
+                free -= cost - shown_tokens
 
 
 def _make_prompt(
-    shown: Mapping[int, _Sized], blocks: Sequence[Block], wholes: Sequence[int], budget: int
+    shown_messages: Mapping[int, _Sized], blocks: Sequence[Block], full_costs: Sequence[int], budget: int
 ) -> Prompt:
     """Make a prompt from the given blocks, and record which blocks it omits.
 
@@ -317,28 +329,30 @@ def _make_prompt(
     omitted: dict[tuple[str, str], Omission] = {}
     for index, block in enumerate(blocks):
         cost = 0
-        if index in shown:
-            cost = shown[index][1]
+        if index in shown_messages:
+            cost = shown_messages[index][1]
             sections[block.section] += cost
             if block.memory:
                 memory.update(block.memory)
-        if cost < wholes[index]:
+        if cost < full_costs[index]:
             cut = "cut in its middle" if block.grows else SHOWN_IN_PART
-            what, why = block.label or block.section, cut if cost else "no room"
-            note = omitted.setdefault((what, why), {"what": what, "why": why, "tokens": 0, "count": 0})
-            note["tokens"] += wholes[index] - cost
+            label, reason = block.label or block.section, cut if cost else "no room"
+            note = omitted.setdefault(
+                (label, reason), {"what": label, "why": reason, "tokens": 0, "count": 0}
+            )
+            note["tokens"] += full_costs[index] - cost
             note["count"] += 1
-    kept = [blocks[index] for index in sorted(shown)]
+    shown_blocks = [blocks[index] for index in sorted(shown_messages)]
     return Prompt(
-        messages=tuple(shown[index][0] for index in sorted(shown)),
+        messages=tuple(shown_messages[index][0] for index in sorted(shown_messages)),
         total_tokens=REPLY_PRIMING + sections.total(),
         budget=budget,
         sections=dict(sections),
-        shown=tuple(key for block in kept for key in block.ids),
+        shown=tuple(key for block in shown_blocks for key in block.ids),
         omitted=tuple(omitted.values()),
-        retrieved=tuple(key for block in kept for key in block.retrieved),
-        cites=tuple(key for block in kept for key in block.cites),
-        layout=tuple(block.section for block in kept),
+        retrieved=tuple(key for block in shown_blocks for key in block.retrieved),
+        cites=tuple(key for block in shown_blocks for key in block.cites),
+        layout=tuple(block.section for block in shown_blocks),
         memory=memory,
     )
 
@@ -359,8 +373,8 @@ def problem_block(
     problem: str, budget: Budget, fence: str, count: TokenCounter, *, heading: str = "# Problem"
 ) -> Block:
     """Return the problem statement as a prompt block, truncated to its token limit."""
-    whole: WireMessage = {"role": "user", "content": fenced(problem, fence, heading)}
-    return cut_block("topic", whole, problem_token_limit(budget), count, label="topic")
+    message: WireMessage = {"role": "user", "content": fenced(problem, fence, heading)}
+    return cut_block("topic", message, problem_token_limit(budget), count, label="topic")
 
 
 def problem_token_limit(budget: Budget) -> int:
@@ -381,32 +395,34 @@ def fill_remaining(
     number first.
     """
     remaining = budget - prompt_tokens([block.message for block in (*shared_prefix, turn_suffix)], count)
-    shown = list(blocks)
-    for rank in sorted({block.priority for block in blocks}):
-        places = [at for at, block in enumerate(blocks) if block.priority == rank]
-        for at, block in zip(
-            places, truncate_evenly([blocks[at] for at in places], remaining, count), strict=True
+    fitted_blocks = list(blocks)
+    for priority in sorted({block.priority for block in blocks}):
+        indices = [index for index, block in enumerate(blocks) if block.priority == priority]
+        for index, block in zip(
+            indices, truncate_evenly([blocks[index] for index in indices], remaining, count), strict=True
         ):
-            shown[at] = block
+            fitted_blocks[index] = block
         remaining -= sum(
-            message_tokens(shown[at].message, count) for at in places if shown[at].priority < OMITTED_NOTICE
+            message_tokens(fitted_blocks[index].message, count)
+            for index in indices
+            if fitted_blocks[index].priority < OMITTED_NOTICE
         )
-    return [*shared_prefix, *shown, turn_suffix]
+    return [*shared_prefix, *fitted_blocks, turn_suffix]
 
 
 def truncate_evenly(blocks: Sequence[Block], remaining: int, count: TokenCounter) -> list[Block]:
     """Truncate or omit the longest blocks until all blocks together fit into `remaining` tokens."""
     costs = [message_tokens(block.message, count) for block in blocks]
-    cut: list[Block] = []
+    cut_blocks: list[Block] = []
     for block, cost, cap in zip(blocks, costs, common_length(costs, remaining), strict=True):
-        least = min(cost, MIN_TRUNCATED_TOKENS)
-        if cap < least and block.priority != KEEP:
+        min_tokens = min(cost, MIN_TRUNCATED_TOKENS)
+        if cap < min_tokens and block.priority != KEEP:
             block = replace(block, priority=OMITTED_NOTICE)
-        elif cost > max(cap, least):
-            shorter = cut_message(block.message, max(cap, least), count)
-            block = replace(block, message=shorter, whole=block.message)
-        cut.append(block)
-    return cut
+        elif cost > max(cap, min_tokens):
+            short_message = cut_message(block.message, max(cap, min_tokens), count)
+            block = replace(block, message=short_message, whole=block.message)
+        cut_blocks.append(block)
+    return cut_blocks
 
 
 def pinned_entries(state: StateValues) -> list[Entry]:

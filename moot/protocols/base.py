@@ -198,8 +198,8 @@ class Protocol(ProtocolSpec):
         """Return the ids of the debaters who must give a final answer before the vote."""
         if self.method(config) == "judge":
             return []
-        spoke = {entry["speaker"] for entry in state["full_transcript"]}
-        return [debater for debater in config.names() if debater in spoke]
+        speakers = {entry["speaker"] for entry in state["full_transcript"]}
+        return [debater for debater in config.names() if debater in speakers]
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
         """Return the answers that count in the vote (by default, the final answers)."""
@@ -256,8 +256,8 @@ class Protocol(ProtocolSpec):
         winner = verdict["winner"]
         if not winner:
             return "Judged, without a winner"
-        nobody = NO_WINNER.get(winner, "")
-        return nobody.capitalize() or self.win_text.format(names.get(winner, winner))
+        no_winner = NO_WINNER.get(winner, "")
+        return no_winner.capitalize() or self.win_text.format(names.get(winner, winner))
 
     def turns(self, config: DebateConfig) -> TurnCount | None:
         """Return the planned and maximum number of turns, or `None` if they are unknown."""
@@ -332,8 +332,8 @@ def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = Tru
     """
     intensity = config.agreement_intensity
     if intensity is not None:
-        told = next(text for most, text in AGREEMENT_INSTRUCTIONS if intensity <= most)
-        instruction = f"{instruction}\n\n{told}"
+        rule = next(text for max_intensity, text in AGREEMENT_INSTRUCTIONS if intensity <= max_intensity)
+        instruction = f"{instruction}\n\n{rule}"
     return with_answer_line(instruction, config) if answer else instruction
 
 

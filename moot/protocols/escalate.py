@@ -83,27 +83,27 @@ class Escalate(IndependentAnswers):
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
         """Return the next stage, or `End` if the answer is clear or the debate is over."""
-        taken, round_no = len(_answers(state)), state.get("round", 0) + 1
+        answer_count, round_no = len(_answers(state)), state.get("round", 0) + 1
         order = _order(config)
-        if taken == 0:
-            return make_step(PHASE, round_no, [make_turn(who) for who in order[:PAIR]])
-        if taken < ALL:
+        if answer_count == 0:
+            return make_step(PHASE, round_no, [make_turn(debater) for debater in order[:PAIR]])
+        if answer_count < ALL:
             agreed = _agreed(state, config)
             if agreed and not _wants_all(state, config):
                 return End(f"the first two answers agree: “{agreed}”")
-            return make_step(PHASE, round_no, [make_turn(who) for who in order[taken:]])
+            return make_step(PHASE, round_no, [make_turn(debater) for debater in order[answer_count:]])
         count = _independent_count(state, config)
         if count.majority and count.first:
             return End(f"“{count.first.answer}” has a majority: {count.most:g} of {count.total:g} answers")
         if not is_informative(_earlier(state)):
             return End("all five answers are counted, because the agreement of two says little here")
-        authors, debated = _authors(state, config), _debate_entries(state)
-        rounds = len({entry["round"] for entry in debated})
+        authors, debate_entries = _authors(state, config), _debate_entries(state)
+        rounds = len({entry["round"] for entry in debate_entries})
         if len(authors) < 2 or (rounds and len(set(authors.values())) == 1):
             return End("the authors of different answers agree" if rounds else "no answer has a majority")
         if rounds >= EscalateConfig.of(config).rounds:
             return End("no answer has a majority, and the debate is over")
-        return make_step(DEBATE_PHASE, round_no, [make_turn(who) for who in authors])
+        return make_step(DEBATE_PHASE, round_no, [make_turn(debater) for debater in authors])
 
     def prompt_blocks(self, ctx: PromptContext) -> list[Block]:
         """Return the prompt blocks of a turn."""
@@ -124,9 +124,11 @@ class Escalate(IndependentAnswers):
         if ctx.step["phase"] != DEBATE_PHASE:
             return super().instruction(ctx)
         authors = _authors(ctx.state, ctx.config)
-        own = _latest(ctx.state, authors).get(ctx.turn["speaker"])
+        own_entry = _latest(ctx.state, authors).get(ctx.turn["speaker"])
         return DEBATE.render(
-            own=own["id"] if own else "", words=str(ANSWER_WORDS), ending=self.answer_ending(ctx.config)
+            own=own_entry["id"] if own_entry else "",
+            words=str(ANSWER_WORDS),
+            ending=self.answer_ending(ctx.config),
         )
 
     def judged_as(self, state: ConversationState) -> JudgeSpec:
@@ -138,9 +140,9 @@ class Escalate(IndependentAnswers):
 
         A debater's last answer in the debate replaces earlier ones.
         """
-        debated = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}
-        kept = [each for each in _ballots(state, config) if each.debater not in debated]
-        return [*debated.values(), *kept]
+        debate_ballots = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}
+        other_ballots = [each for each in _ballots(state, config) if each.debater not in debate_ballots]
+        return [*debate_ballots.values(), *other_ballots]
 
     def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
         """Count the votes, or return `None` if a judge decides the debate.
@@ -161,9 +163,9 @@ class Escalate(IndependentAnswers):
         stages = [_stage("two answers", len(answers[:PAIR]), _count(answers[:PAIR], config))]
         if len(answers) > PAIR:
             stages.append(_stage("five answers", len(answers) - PAIR, _count(answers, config)))
-        if debated := _debate_entries(state):
+        if debate_entries := _debate_entries(state):
             count = VoteCount(self.ballots(state, config), config)
-            stages.append(_stage("debate", len(debated), count))
+            stages.append(_stage("debate", len(debate_entries), count))
         return stages
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
@@ -226,16 +228,18 @@ def is_informative(earlier: Earlier) -> bool:
     Otherwise return True. A sequential probability ratio test decides this from the number of times that a
     vote of five overturned the first two answers.
     """
-    kept = log((1 - OVERTURNED_IF_NOT) / (1 - OVERTURNED_IF_INFORMATIVE))
-    lost = log(OVERTURNED_IF_NOT / OVERTURNED_IF_INFORMATIVE)
-    ratio = (earlier["audited"] - earlier["overturned"]) * kept + earlier["overturned"] * lost
+    ratio_if_kept = log((1 - OVERTURNED_IF_NOT) / (1 - OVERTURNED_IF_INFORMATIVE))
+    ratio_if_overturned = log(OVERTURNED_IF_NOT / OVERTURNED_IF_INFORMATIVE)
+    ratio = (earlier["audited"] - earlier["overturned"]) * ratio_if_kept + earlier[
+        "overturned"
+    ] * ratio_if_overturned
     return ratio < EVIDENCE
 
 
 def _earlier(state: ConversationState) -> Earlier:
     """Return the statistics of earlier debates."""
-    found: Earlier = (state.get("protocol_state") or {}).get(EARLIER) or _NOTHING
-    return found
+    earlier: Earlier = (state.get("protocol_state") or {}).get(EARLIER) or _NOTHING
+    return earlier
 
 
 def _wants_all(state: ConversationState, config: DebateConfig) -> bool:
@@ -261,9 +265,9 @@ def _order(config: DebateConfig) -> list[str]:
     The second author has another model if possible.
     """
     first, *others = config.debaters
-    other = next((each for each in others if config.model_of(each) != config.model_of(first)), None)
-    if other:
-        others = [other, *(each for each in others if each is not other)]
+    second = next((each for each in others if config.model_of(each) != config.model_of(first)), None)
+    if second:
+        others = [second, *(each for each in others if each is not second)]
     return list(islice(cycle([first.id, *(each.id for each in others)]), ALL))
 
 
@@ -309,16 +313,16 @@ def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
     One debater is chosen as the author of each distinct independent answer.
     """
     current = {each.debater: each for each in _ballots(state, config) if not each.placeholder}
-    chosen = {each.form: who for who, each in reversed(current.items())}
+    author_by_form = {each.form: debater for debater, each in reversed(current.items())}
     latest = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}
-    authors = [who for who in current if who in chosen.values()]
-    return {who: latest.get(who, current[who]).answer for who in authors}
+    authors = [debater for debater in current if debater in author_by_form.values()]
+    return {debater: latest.get(debater, current[debater]).answer for debater in authors}
 
 
 def _latest(state: ConversationState, authors: Mapping[str, str]) -> dict[str, Entry]:
     """Return the latest message of each author, keyed by debater id."""
-    said = [*_answers(state), *_debate_entries(state)]
-    return {entry["speaker"]: entry for entry in said if entry["speaker"] in authors}
+    entries = [*_answers(state), *_debate_entries(state)]
+    return {entry["speaker"]: entry for entry in entries if entry["speaker"] in authors}
 
 
 def _stage(name: str, calls: int, count: VoteCount) -> Stage:

@@ -94,14 +94,14 @@ class RoundRobin(LongForm):
         turn, order = state.get("turn_count", 0), config.turn_order()
         if turn < len(order) and config.openings == "independent":
             order = first_round(config)
-        place, left = turn % len(order), config.total_turns() - turn - 1
-        speaker, following = order[place], [*order[place + 1 :], *order[: place + 1]]
+        position, turns_left = turn % len(order), config.total_turns() - turn - 1
+        speaker, following = order[position], [*order[position + 1 :], *order[: position + 1]]
         return turn_step(
             state,
             config,
             speaker,
-            first=turn < len(order) and speaker not in order[:place],
-            last=speaker not in following[: max(0, left)],
+            first=turn < len(order) and speaker not in order[:position],
+            last=speaker not in following[: max(0, turns_left)],
         )
 
 
@@ -116,9 +116,9 @@ class RandomOrder(LongForm):
 
     def next_turn(self, state: ConversationState, config: DebateConfig) -> Step:
         """Return a step with a turn for a randomly drawn debater."""
-        last = recent_speakers(state, config)[-1:] if len(config.debaters) > 2 else []
-        free = [debater for debater in config.names() if debater not in last]
-        candidates = [who for who in free if not is_stuck(state, config, who)] or free
+        last_speakers = recent_speakers(state, config)[-1:] if len(config.debaters) > 2 else []
+        free = [debater for debater in config.names() if debater not in last_speakers]
+        candidates = [debater for debater in free if not is_stuck(state, config, debater)] or free
         # The draw depends only on seed and turn, so a resumed debate continues like an uninterrupted debate.
         turn = state.get("turn_count", 0)
         digest = hashlib.sha256(f"{config.seed or 0}:{turn}".encode()).digest()
@@ -144,14 +144,14 @@ def opening_step(config: DebateConfig) -> Step:
     Nobody sees another debater's opening. A debate with fewer turns than debaters has fewer openings.
     """
     turns, openers = config.total_turns(), tuple(dict.fromkeys(config.turn_order()))
-    chosen = openers[:turns]
-    unread = UNREAD if len(chosen) > 1 else ""
+    speakers = openers[:turns]
+    unread = UNREAD if len(speakers) > 1 else ""
     return base.make_step(
         "opening",
         1,
         [
-            base.make_turn(who, _instruction(config, "opening", turn, unread))
-            for turn, who in enumerate(chosen, 1)
+            base.make_turn(speaker, _instruction(config, "opening", turn, unread))
+            for turn, speaker in enumerate(speakers, 1)
         ],
     )
 
@@ -221,13 +221,15 @@ def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bo
     Progress is a new dispute, a concession, a change of position or new evidence in the claim ledger.
     """
     recent = recent_speakers(state, config)
-    alone, pair = recent[-PATIENCE:], recent[-2 * PATIENCE :]
-    held_alone = len(alone) == PATIENCE and set(alone) == {speaker}
-    held_by_pair = len(config.debaters) > 2 and len(pair) == 2 * PATIENCE and len({*pair, speaker}) <= 2
-    span = PATIENCE if held_alone else 2 * PATIENCE
-    since = state["full_transcript"][ledger_of(state).last_progress + 1 :]
-    quiet = len(_turns(since, config)) >= span
-    return quiet and (held_alone or held_by_pair)
+    solo_turns, pair_turns = recent[-PATIENCE:], recent[-2 * PATIENCE :]
+    has_one_speaker = len(solo_turns) == PATIENCE and set(solo_turns) == {speaker}
+    has_two_speakers = (
+        len(config.debaters) > 2 and len(pair_turns) == 2 * PATIENCE and len({*pair_turns, speaker}) <= 2
+    )
+    span = PATIENCE if has_one_speaker else 2 * PATIENCE
+    later_entries = state["full_transcript"][ledger_of(state).last_progress + 1 :]
+    has_no_progress = len(_turns(later_entries, config)) >= span
+    return has_no_progress and (has_one_speaker or has_two_speakers)
 
 
 def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
@@ -284,7 +286,7 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
     system = MODERATE.render(
         topic=fenced(truncate_middle(state["topic"], remaining, count), config.fence),
         debaters=model_extraction.debater_lines(config),
-        spoken=" → ".join(prompt_name(who, names) for who in speakers) or "nobody yet",
+        spoken=" → ".join(prompt_name(speaker, names) for speaker in speakers) or "nobody yet",
         board=fenced_section(board, config.fence),
         turn=str(state.get("turn_count", 0) + 1),
         turns=str(config.total_turns()),
@@ -304,14 +306,14 @@ def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Re
         "next_speaker": "",
         "instruction": "",
     }
-    named = model_extraction.match_debater(nomination["next_speaker"], config.names())
-    speaker = named or config.debaters[state.get("turn_count", 0) % len(config.debaters)].id
-    instruction = board_text(nomination["instruction"], INSTRUCTION_CHARS) if named else ""
+    nominee = model_extraction.match_debater(nomination["next_speaker"], config.names())
+    speaker = nominee or config.debaters[state.get("turn_count", 0) % len(config.debaters)].id
+    instruction = board_text(nomination["instruction"], INSTRUCTION_CHARS) if nominee else ""
     if is_stuck(state, config, speaker):
         recent = recent_speakers(state, config)
-        newest = {who: place for place, who in enumerate(recent)}
-        others = [who for who in config.names() if who not in recent[-1:]] or list(config.names())
+        latest_turns = {debater: index for index, debater in enumerate(recent)}
+        others = [debater for debater in config.names() if debater not in recent[-1:]] or list(config.names())
         # The debater that has been silent longest, or the first of them in the configured order.
-        speaker, instruction = min(others, key=lambda who: newest.get(who, -1)), ""
+        speaker, instruction = min(others, key=lambda debater: latest_turns.get(debater, -1)), ""
     request = f"The moderator asks you: {instruction}" if instruction else ""
     return turn_step(state, config, speaker, request=request)

@@ -113,13 +113,15 @@ def assemble_prompt(
     caches most of the prompt (`is_cached`), these passages use few tokens, because they are not cached.
     """
     background, total, count = ctx.background, ctx.token_budget + ctx.background.tokens, ctx.count
-    *before, turn_suffix = with_background(blocks, background.blocks)
+    *body, turn_suffix = with_background(blocks, background.blocks)
     if not background.is_whole:
-        shown = [b.message for b in (*before, turn_suffix) if b.priority != truncation.OMITTED_NOTICE]
-        left = total - prompt_tokens(shown, count)
-        most = min(left, int(total * PASSAGES_SHARE)) if is_cached else left
-        before += background.passages(f"{query.query}\n{query.answering}", most)
-    return truncation.truncate_blocks([*before, turn_suffix], total, count)
+        messages = [
+            block.message for block in (*body, turn_suffix) if block.priority != truncation.OMITTED_NOTICE
+        ]
+        left = total - prompt_tokens(messages, count)
+        max_tokens = min(left, int(total * PASSAGES_SHARE)) if is_cached else left
+        body += background.passages(f"{query.query}\n{query.answering}", max_tokens)
+    return truncation.truncate_blocks([*body, turn_suffix], total, count)
 
 
 def entry_block(
@@ -138,12 +140,12 @@ def user_provided_entries(ctx: PromptContext, *gifts: UserInputKind) -> list[Ent
     `gifts`: kinds to return, by default all.
     """
     transcript = ctx.state["full_transcript"]
-    given = [
+    entries = [
         transcript[seq]
         for seq in ctx.state.get("user_provided", ())
         if transcript[seq]["id"] not in ctx.background.ids
     ]
-    return [entry for entry in given if not gifts or traits_of(entry).user_input in gifts]
+    return [entry for entry in entries if not gifts or traits_of(entry).user_input in gifts]
 
 
 def user_provided_block(ctx: PromptContext, entry: Entry, *, message: int, document: int) -> truncation.Block:
@@ -211,9 +213,11 @@ def members_text(config: DebateConfig) -> str:
     """Return a list of the debaters with their roles and stances, one per line."""
     lines = []
     for debater in config.debaters:
-        told = debater.description(with_id=True)
+        description = debater.description(with_id=True)
         lines.append(
-            break_template_tokens(plain_line(f"- {debater.name} ({told})" if told else f"- {debater.name}"))
+            break_template_tokens(
+                plain_line(f"- {debater.name} ({description})" if description else f"- {debater.name}")
+            )
         )
     return "\n".join(lines)
 
@@ -250,14 +254,14 @@ def rules_block(
     """
     persona = (contract or contract_text(ctx.speaker)) if ctx.persona_first else ""
     content = "\n\n".join(filter(None, [persona, rules or rules_text(ctx.config), extra]))
-    whole = templates.system_message(content, ctx.config.fence)
-    return truncation.cut_block("system", whole, ctx.config.memory.budget.system, ctx.count, label="rules")
+    message = templates.system_message(content, ctx.config.fence)
+    return truncation.cut_block("system", message, ctx.config.memory.budget.system, ctx.count, label="rules")
 
 
 def _as_retrieved(block: truncation.Block, entry: Entry, count: TokenCounter) -> truncation.Block:
     """Return a copy of a message's prompt block, marked as added by retrieval."""
-    held: dict[MemoryKind, int] = {"retrieved": message_tokens(block.message, count)}
-    return replace(block, retrieved=(entry["id"],), memory=held)
+    memory: dict[MemoryKind, int] = {"retrieved": message_tokens(block.message, count)}
+    return replace(block, retrieved=(entry["id"],), memory=memory)
 
 
 EarlierBlock = Callable[[Entry], truncation.Block]
@@ -289,13 +293,16 @@ def fill_with_earlier(
         hidden: messages that this prompt must not show.
     """
     filled = truncation.fill_remaining(shared_prefix, blocks, turn_suffix, ctx.token_budget, ctx.count)
-    shown = [block for block in filled if block.priority != truncation.OMITTED_NOTICE]
-    left = ctx.token_budget - prompt_tokens([block.message for block in shown], ctx.count)
+    shown_blocks = [block for block in filled if block.priority != truncation.OMITTED_NOTICE]
+    left = ctx.token_budget - prompt_tokens([block.message for block in shown_blocks], ctx.count)
     transcript = ctx.state["full_transcript"]
-    apart = {*ctx.background.ids, *(key for block in (*blocks, *ctx.background.blocks) for key in block.ids)}
-    apart |= {entry["id"] for entry in hidden}
-    apart |= {entry["id"] for entry in transcript if not traits_of(entry).argues}
-    found = cross_debate_memory.retrieve_messages(
+    excluded_ids = {
+        *ctx.background.ids,
+        *(key for block in (*blocks, *ctx.background.blocks) for key in block.ids),
+    }
+    excluded_ids |= {entry["id"] for entry in hidden}
+    excluded_ids |= {entry["id"] for entry in transcript if not traits_of(entry).argues}
+    matches = cross_debate_memory.retrieve_messages(
         ctx.state,
         ctx.memories,
         ctx.config.memory.retrieval,
@@ -303,13 +310,13 @@ def fill_with_earlier(
         remaining=left,
         costs=lambda entry: message_tokens(make_block(entry).message, ctx.count),
         names=ctx.names,
-        exclude={entry["seq"] for entry in transcript if entry["id"] in apart},
+        exclude={entry["seq"] for entry in transcript if entry["id"] in excluded_ids},
     )
-    earlier = [_as_retrieved(make_block(entry), entry, ctx.count) for entry in found]
-    if not earlier:
+    earlier_blocks = [_as_retrieved(make_block(entry), entry, ctx.count) for entry in matches]
+    if not earlier_blocks:
         return filled
     return truncation.fill_remaining(
-        shared_prefix, [*earlier, *blocks], turn_suffix, ctx.token_budget, ctx.count
+        shared_prefix, [*earlier_blocks, *blocks], turn_suffix, ctx.token_budget, ctx.count
     )
 
 
@@ -336,17 +343,17 @@ def summary_blocks(ctx: PromptContext) -> list[truncation.Block]:
     has_space = left >= budget.summary + budget.messages * MESSAGE_SHARE
     remaining = budget.summary if has_space else max(0, min(budget.summary, left // 10))
     heading = f"# Summary of the debate up to [{entry_id(summary['covers_through_seq'])}]"
-    whole: WireMessage = {"role": "user", "content": templates.fenced(text, ctx.config.fence, heading)}
-    message = whole
+    full_message: WireMessage = {"role": "user", "content": templates.fenced(text, ctx.config.fence, heading)}
+    message = full_message
     if remaining < min(NOTICE_BELOW, budget.summary):
         notice = f"{summary['messages']} earlier messages. The token budget has no space for their summary."
-        message = {**whole, "content": f"{heading}\n{notice}"}
+        message = {**full_message, "content": f"{heading}\n{notice}"}
     message = truncation.cut_message(message, max(remaining, MIN_SUMMARY_TOKENS), ctx.count)
-    held: dict[MemoryKind, int] = {"rolling summary": ctx.count(message["content"])}
-    cut = whole if message != whole else None
+    memory: dict[MemoryKind, int] = {"rolling summary": ctx.count(message["content"])}
+    original = full_message if message != full_message else None
     return [
         truncation.Block(
-            "summary", message, truncation.SUMMARY, label="rolling summary", whole=cut, memory=held
+            "summary", message, truncation.SUMMARY, label="rolling summary", whole=original, memory=memory
         )
     ]
 
@@ -359,43 +366,45 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
     A message longer than its share of the messages' budget is cut, so that it displaces no other message.
     Unused tokens restore only the newest one, so that the messages before it stay the same in the next turn.
     """
-    shown = ctx.window if entries is None else entries
+    shown_entries = ctx.window if entries is None else entries
     reserved = reserved_tokens(ctx.background, ctx.config, ctx.tool_tokens)
     limits = window_limits(ctx.state["topic"], ctx.config, ctx.count, reserved)
-    last = len(shown) - 1
+    last = len(shown_entries) - 1
     return [
         _message_block(
             entry,
             truncation.KEEP
-            if i == last
+            if index == last
             else truncation.RECENT
-            if i > last - RECENT_MESSAGES
+            if index > last - RECENT_MESSAGES
             else truncation.OLDER,
             ctx.persona_first and entry["speaker"] == ctx.speaker.id,
             ctx.config,
             limits,
             ctx.count,
         )
-        for i, entry in enumerate(shown)
+        for index, entry in enumerate(shown_entries)
     ]
 
 
 @memoize_by_identity(4096)  # every turn's prompt shows the messages of the window
 def _message_block(
-    entry: Entry, priority: int, own: bool, config: DebateConfig, limits: WindowLimits, count: TokenCounter
+    entry: Entry, priority: int, is_own: bool, config: DebateConfig, limits: WindowLimits, count: TokenCounter
 ) -> truncation.Block:
     """Return a message in the context window as a prompt block, truncated if it is too long.
 
-    The debater's `own` entry is shown in the assistant role, without name and id.
+    A debater's own entry (`is_own`) is shown in the assistant role, without name and id.
     """
     names, fence = config.names(), config.fence
     message, tokens = shown_message(entry, names, fence, limits, count)
-    whole = truncation.render_entry(entry, names, fence)
-    if own:
+    full_message = truncation.render_entry(entry, names, fence)
+    if is_own:
         content = templates.break_fence(break_template_tokens(entry["content"]), fence)
-        whole = {"role": "assistant", "content": content}
+        full_message = {"role": "assistant", "content": content}
         message = (
-            whole if message_tokens(whole, count) <= tokens else truncation.cut_message(whole, tokens, count)
+            full_message
+            if message_tokens(full_message, count) <= tokens
+            else truncation.cut_message(full_message, tokens, count)
         )
 
     # A tool call and its result are kept or removed together, and so are a question and its answer.
@@ -405,9 +414,16 @@ def _message_block(
     elif pair == "opens":
         group = entry["id"]
     label = f"message {entry['id']}" if priority == truncation.KEEP else "window messages"
-    cut = whole if message != whole else None
+    original = full_message if message != full_message else None
     return truncation.Block(
-        "messages", message, priority, (entry["id"],), group, label, cut, grows=priority == truncation.KEEP
+        "messages",
+        message,
+        priority,
+        (entry["id"],),
+        group,
+        label,
+        original,
+        grows=priority == truncation.KEEP,
     )
 
 
@@ -484,26 +500,31 @@ def turn_suffix_block(
         retrieved: ids of the retrieved memories, for the receipt.
     """
     texts, budget = _bare_turn_suffix(ctx), ctx.config.memory.budget.turn_suffix
-    given = dict(parts or {})
-    if "perspective" not in given:  # long-form protocols pass it, because they need its length
-        given["perspective"] = cross_debate_text(ctx)
+    part_texts = dict(parts or {})
+    if "perspective" not in part_texts:  # long-form protocols pass it, because they need its length
+        part_texts["perspective"] = cross_debate_text(ctx)
     for name in PARTS:
-        if text := given.get(name):
+        if text := part_texts.get(name):
             left = budget - _turn_suffix_tokens(texts, ctx.count)
             quoted = templates.fenced_section(text, ctx.config.fence)
             texts[name] = (
                 templates.truncate_fenced(quoted, left - 4, ctx.count) if left > MIN_PART_TOKENS else ""
             )
     message: WireMessage = {"role": "user", "content": TURN_SUFFIX.render(**texts)}
-    whole: WireMessage | None = None
+    full_message: WireMessage | None = None
     if texts["contract"] and texts["contract"] != (contract := contract_text(ctx.speaker)):
-        whole = {"role": "user", "content": TURN_SUFFIX.render(**{**texts, "contract": contract})}
-    held: dict[MemoryKind, int] = memory_tokens(texts["blackboard"], ctx.state, ctx.count)
-    held |= {kind: ctx.count(texts[name]) for name, kind in SUFFIX_PART_KINDS.items() if texts[name]}
-    whole_retrieved = templates.fenced_section(given.get("retrieved", ""), ctx.config.fence)
-    brought = retrieved if texts["retrieved"] == whole_retrieved else ()
+        full_message = {"role": "user", "content": TURN_SUFFIX.render(**{**texts, "contract": contract})}
+    memory: dict[MemoryKind, int] = memory_tokens(texts["blackboard"], ctx.state, ctx.count)
+    memory |= {kind: ctx.count(texts[name]) for name, kind in SUFFIX_PART_KINDS.items() if texts[name]}
+    retrieved_text = templates.fenced_section(part_texts.get("retrieved", ""), ctx.config.fence)
+    shown_ids = retrieved if texts["retrieved"] == retrieved_text else ()
     return truncation.Block(
-        "turn_suffix", message, label="contract and instruction", whole=whole, retrieved=brought, memory=held
+        "turn_suffix",
+        message,
+        label="contract and instruction",
+        whole=full_message,
+        retrieved=shown_ids,
+        memory=memory,
     )
 
 
@@ -519,10 +540,10 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
         "role": "user",
         "content": TURN_SUFFIX.render(contract=contract, instruction=instruction, **parts),
     }
-    held: dict[MemoryKind, int] = (
+    memory: dict[MemoryKind, int] = (
         {"reference documents": ctx.count(reference_documents)} if reference_documents else {}
     )
-    return truncation.Block("turn_suffix", message, label="contract and instruction", memory=held)
+    return truncation.Block("turn_suffix", message, label="contract and instruction", memory=memory)
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
@@ -540,12 +561,12 @@ def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
 
 def _news_text(ctx: PromptContext) -> str:
     """Return a request to answer interjections since the debater's last message, or `""` if none."""
-    given = [ctx.state["full_transcript"][seq] for seq in ctx.state.get("user_provided", ())]
-    news = [entry for entry in given if traits_of(entry).user_input == "interjection"]
+    entries = [ctx.state["full_transcript"][seq] for seq in ctx.state.get("user_provided", ())]
+    news = [entry for entry in entries if traits_of(entry).user_input == "interjection"]
     if not news:
         return ""
-    own = (e for e in reversed(ctx.state["full_transcript"]) if e["speaker"] == ctx.speaker.id)
-    last = next((entry["seq"] for entry in own if traits_of(entry).argues), None)
+    own_entries = (e for e in reversed(ctx.state["full_transcript"]) if e["speaker"] == ctx.speaker.id)
+    last = next((entry["seq"] for entry in own_entries if traits_of(entry).argues), None)
     ids = [f"[{entry['id']}]" for entry in news if last is not None and entry["seq"] > last]
     return f"\n\n{NEWS.format(', '.join(ids[-NAMED_NEWS:]))}" if ids else ""
 
@@ -590,7 +611,7 @@ def _long_form_suffix(ctx: PromptContext) -> truncation.Block:
     left = turn_suffix_remaining(ctx, parts)
     if ctx.memories is not None and window_start(ctx.state) > 1:
         board = blackboard_text(ctx, int(left * (1 - RETRIEVED_SHARE)))
-        back = cross_debate_memory.retrieve_memories(
+        memories = cross_debate_memory.retrieve_memories(
             ctx.state,
             ctx.memories,
             ctx.config.memory.retrieval,
@@ -601,8 +622,10 @@ def _long_form_suffix(ctx: PromptContext) -> truncation.Block:
             shown=board,
             exclude={*ctx.background.ids, *ctx.state.get("pinned", ())},
         )
-        if back.text:
-            return turn_suffix_block(ctx, {**parts, "blackboard": board, "retrieved": back.text}, back.ids)
+        if memories.text:
+            return turn_suffix_block(
+                ctx, {**parts, "blackboard": board, "retrieved": memories.text}, memories.ids
+            )
     return turn_suffix_block(ctx, {**parts, "blackboard": blackboard_text(ctx, left)})
 
 

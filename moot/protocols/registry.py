@@ -70,13 +70,13 @@ def protocol_named(name: str) -> Protocol:
     Raises:
         ConfigError: no protocol has this name.
     """
-    found = find_protocol(name)
-    if found is None:
+    protocol = find_protocol(name)
+    if protocol is None:
         raise ConfigError(
             f"unknown protocol {name!r}: use one of {', '.join(protocol_names())}, or install the package "
             "that provides it"
         )
-    return found
+    return protocol
 
 
 def protocol_names() -> list[str]:
@@ -113,21 +113,21 @@ def load_plugins() -> None:
 def next_step(state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
     """Return the debate's next step, or `End` if a limit or a `stop` condition is reached."""
     protocol = protocol_named(config.protocol)
-    ended = limit_reached(state, config)
-    if ended is None and protocol.compares_answers and (reason := stop_reason(state, config)):
-        ended = End(reason)
-    return ended or protocol.next_step(state, config)
+    end = limit_reached(state, config)
+    if end is None and protocol.compares_answers and (reason := stop_reason(state, config)):
+        end = End(reason)
+    return end or protocol.next_step(state, config)
 
 
 def limit_reached(state: StateValues, config: DebateConfig) -> End | None:
     """Return `End` if the debate has reached its limit on tokens, cost or time."""
     usage, limits = state.get("usage") or {}, config.limits
-    measured = (
+    measurements = (
         ("limits.total_tokens", tokens_of(usage), limits.total_tokens),
         ("limits.cost_usd", usage.get("cost_usd", 0), limits.cost_usd),
         ("limits.wall_clock_s", usage.get("elapsed_s", 0), limits.wall_clock_s),
     )
-    for name, spent, limit in measured:
+    for name, spent, limit in measurements:
         if limit is not None and spent >= limit:
             return End(f"{name} of {limit:g} is reached", limit=name)
     return None

@@ -46,13 +46,13 @@ class SoloProtocol(Protocol):
             for entry in prompt_context.user_provided_entries(ctx)
         ]
         # A debater without a role gets no contract, so that equal prompts produce independent samples.
-        contract, nobody = (
+        contract, plain_debater = (
             prompt_context.contract_text(speaker),
             DebaterConfig(name=speaker.name, id=speaker.id),
         )
         contract = (
             ""
-            if contract == prompt_context.contract_text(nobody)
+            if contract == prompt_context.contract_text(plain_debater)
             else truncate_middle_cached(contract, budget.system // 2, count)
         )
         turn_suffix = prompt_context.plain_turn_suffix(
@@ -89,12 +89,14 @@ class Single(SoloProtocol):
 
     def final_answer(self, state: ConversationState) -> str:
         """Return the debater's last answer, or `""` if a person has sent a message after it."""
-        given = answers_since(state["full_transcript"])
-        return given[-1]["content"] if given else ""
+        answers = answers_since(state["full_transcript"])
+        return answers[-1]["content"] if answers else ""
 
 
 def answers_since(transcript: Sequence[Entry]) -> list[Entry]:
     """Return all answers of debaters since the last message from a person."""
-    spoken = [entry["seq"] for entry in transcript if traits_of(entry).user_input == "interjection"]
-    since = spoken[-1] if spoken else -1
-    return [entry for entry in transcript if entry["phase"] == PHASE and entry["seq"] > since]
+    interjection_seqs = [
+        entry["seq"] for entry in transcript if traits_of(entry).user_input == "interjection"
+    ]
+    last_interjection = interjection_seqs[-1] if interjection_seqs else -1
+    return [entry for entry in transcript if entry["phase"] == PHASE and entry["seq"] > last_interjection]

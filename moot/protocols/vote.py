@@ -79,8 +79,8 @@ class IndependentAnswers(SoloProtocol):
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
         """Return the verdict that results from counting answers, or `None` if a judge decides the debate."""
         count = self.vote(state, config)
-        won = count.first.debater if count and count.first else ""
-        return count.verdict(state["topic"], winner=won) if count else None
+        winner = count.first.debater if count and count.first else ""
+        return count.verdict(state["topic"], winner=winner) if count else None
 
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
@@ -90,9 +90,9 @@ class IndependentAnswers(SoloProtocol):
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
         """Return one line that states the winning answer."""
-        given = verdict["solution_markdown"]
-        if verdict["judge"] != COUNT and given:
-            return clip(answer_as_written(given), SHOWN_CHARS)
+        solution = verdict["solution_markdown"]
+        if verdict["judge"] != COUNT and solution:
+            return clip(answer_as_written(solution), SHOWN_CHARS)
         return super().headline(verdict, names)
 
     def final_answer(self, state: ConversationState) -> str:

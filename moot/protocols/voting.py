@@ -36,8 +36,8 @@ _EDGES = " \t\r\n.,;:!?\"'`*_()[]{}“”‘’«»"
 
 def answer_as_written(text: str) -> str:
     """Return the answer in a text's last `Answer:` line, or the whole text if there is no such line."""
-    marked: list[str] = _LAST_LINE.findall(text)
-    return marked[-1] if marked else " ".join(text.split())
+    answer_lines: list[str] = _LAST_LINE.findall(text)
+    return answer_lines[-1] if answer_lines else " ".join(text.split())
 
 
 def parse_final_answer(text: str) -> str:
@@ -58,14 +58,14 @@ def parse_final_answer(text: str) -> str:
 
 def parse_confidence(text: str) -> float | None:
     """Return the number in a text's last `Confidence:` line, or `None` if there is no such line."""
-    stated: list[str] = _CONFIDENCE.findall(text)
-    return min(100.0, float(stated[-1])) if stated else None
+    matches: list[str] = _CONFIDENCE.findall(text)
+    return min(100.0, float(matches[-1])) if matches else None
 
 
 def match_option(said: str, options: Sequence[str]) -> str:
     """Return the option that a text names, ignoring case and markup, or `""` if there is none."""
-    wanted = parse_final_answer(said)
-    return next((option for option in options if parse_final_answer(option) == wanted), "")
+    form = parse_final_answer(said)
+    return next((option for option in options if parse_final_answer(option) == form), "")
 
 
 def read_answer(text: str, options: Sequence[str], *, whole: bool = False) -> str:
@@ -131,15 +131,18 @@ def current_answers(state: ConversationState, config: DebateConfig) -> Mapping[s
     """
     people = len(config.debaters)
     recent = state.get("full_transcript", [])[-2 * people * (people + 4) :]
-    found: dict[str, list[str]] = {}
+    answers: dict[str, list[str]] = {}
     for entry in reversed(recent):
         if traits_of(entry).user_input == "interjection":
             break
         if entry["speaker"] in config.names() and _states_answer(entry):
-            own = found.setdefault(entry["speaker"], [])
-            if len(own) < 2:
-                own.append(comparable_answer(entry["content"], config.options))
-    return {who: CurrentAnswer(own[0], own[1] if len(own) > 1 else None) for who, own in found.items()}
+            debater_answers = answers.setdefault(entry["speaker"], [])
+            if len(debater_answers) < 2:
+                debater_answers.append(comparable_answer(entry["content"], config.options))
+    return {
+        debater: CurrentAnswer(debater_answers[0], debater_answers[1] if len(debater_answers) > 1 else None)
+        for debater, debater_answers in answers.items()
+    }
 
 
 def _states_answer(entry: Entry) -> bool:
@@ -158,14 +161,16 @@ def stop_reason(state: ConversationState, config: DebateConfig) -> str:
     if state.get("planned_interjections_used", 0) < len(config.interjections):
         return ""
     answers = current_answers(state, config)
-    latest = [answers[who].latest for who in config.names() if who in answers]
+    latest = [answers[debater].latest for debater in config.names() if debater in answers]
     if len(latest) < max(2, len(config.debaters)) or not all(latest):
         return ""
     if "agreement" in config.stop and len(set(latest)) == 1:
         return f"agreement: all {len(latest)} debaters answer “{latest[0]}”"
     if "stable" in config.stop and all(each.latest == each.before for each in answers.values()):
-        held = "; ".join(f"{config.names()[who]}: “{each.latest}”" for who, each in answers.items())
-        return f"stable: no answer changed for a round ({held})"
+        answers_text = "; ".join(
+            f"{config.names()[debater]}: “{each.latest}”" for debater, each in answers.items()
+        )
+        return f"stable: no answer changed for a round ({answers_text})"
     return ""
 
 
@@ -198,52 +203,56 @@ def final_answers(
     answer and is recorded as an error.
     """
     calls = {
-        who: _call(state, config, who, index, count)
-        for index, who in enumerate(debaters)
-        if not config.has_person(who)
+        debater: _call(state, config, debater, index, count)
+        for index, debater in enumerate(debaters)
+        if not config.has_person(debater)
     }
     replies = dict(zip(calls, (yield list(calls.values())) if calls else [], strict=True))
-    given = [
-        _by_model(who, calls[who], replies[who], config) if who in calls else _by_person(state, config, who)
-        for who in debaters
+    answers = [
+        _by_model(debater, calls[debater], replies[debater], config)
+        if debater in calls
+        else _by_person(state, config, debater)
+        for debater in debaters
     ]
     turns = state.get("turn_count", 0)
-    failed = [f"no final answer of {config.names()[each['debater']]}: {each['error']}" for each in given]
-    errors = [text for text, each in zip(failed, given, strict=True) if each["error"]]
+    error_texts = [
+        f"no final answer of {config.names()[each['debater']]}: {each['error']}" for each in answers
+    ]
+    errors = [text for text, each in zip(error_texts, answers, strict=True) if each["error"]]
     return {
-        "final_answers": [{**each, "turns": turns} for each in given],
+        "final_answers": [{**each, "turns": turns} for each in answers],
         **errors_update(state, "judge", errors),
     }
 
 
 def _call(
-    state: ConversationState, config: DebateConfig, who: str, index: int, count: TokenCounter
+    state: ConversationState, config: DebateConfig, debater: str, index: int, count: TokenCounter
 ) -> ModelCall:
     types: dict[str, object] = {"confidence": between(0, 100)}
     if config.options:
         types["answer"] = one_of([*config.options, verdict_types.UNDECIDED])
     schema = narrow_schema(FinalAnswerReply, types)
     total = prompt_budget(config.memory.budget.total, schema, count)
-    asked = ASK.render(form=answer_form(config))
-    turn: Turn = {"speaker": who, "targets": [], "instruction": asked, "room": ""}
+    instruction = ASK.render(form=answer_form(config))
+    turn: Turn = {"speaker": debater, "targets": [], "instruction": instruction, "room": ""}
     context = PromptContext(state, config, turn, count, total)
     prompt = assemble_prompt(context, long_form_blocks(context), context.query, is_cached=True)
-    params = model_params(config, config.debater(who))
-    hints: Hints = {"phase": "decide", "speaker": config.names()[who]}
+    params = model_params(config, config.debater(debater))
+    hints: Hints = {"phase": "decide", "speaker": config.names()[debater]}
     return make_call(params, "decide", prompt, schema=schema, call_index=index, hints=hints)
 
 
-def _by_model(who: str, call: ModelCall, reply: Reply, config: DebateConfig) -> verdict_types.FinalAnswer:
-    said = structured_data(call.schema, reply) if call.schema else None
-    answer = " ".join(str((said or {}).get("answer", "")).split())
+def _by_model(debater: str, call: ModelCall, reply: Reply, config: DebateConfig) -> verdict_types.FinalAnswer:
+    reply_data = structured_data(call.schema, reply) if call.schema else None
+    answer = " ".join(str((reply_data or {}).get("answer", "")).split())
     if config.options and answer:
         answer = match_option(answer, config.options) or verdict_types.UNDECIDED
-    stated = (said or {}).get("confidence")
+    confidence = (reply_data or {}).get("confidence")
     return verdict_types.FinalAnswer(
-        debater=who,
+        debater=debater,
         answer=answer,
-        confidence=None if stated is None else min(100.0, max(0.0, float(stated))),
-        reasoning=(said or {}).get("reasoning", ""),
+        confidence=None if confidence is None else min(100.0, max(0.0, float(confidence))),
+        reasoning=(reply_data or {}).get("reasoning", ""),
         model=reply.model,
         placeholder=reply.placeholder,
         error="" if answer else reply.error or "the reply has no answer",
@@ -251,12 +260,12 @@ def _by_model(who: str, call: ModelCall, reply: Reply, config: DebateConfig) -> 
     )
 
 
-def _by_person(state: ConversationState, config: DebateConfig, who: str) -> verdict_types.FinalAnswer:
-    own = (each for each in reversed(state["full_transcript"]) if each["speaker"] == who)
-    text = next((each["content"] for each in own if traits_of(each).argues), "")
+def _by_person(state: ConversationState, config: DebateConfig, debater: str) -> verdict_types.FinalAnswer:
+    own_entries = (each for each in reversed(state["full_transcript"]) if each["speaker"] == debater)
+    text = next((each["content"] for each in own_entries if traits_of(each).argues), "")
     answer = read_answer(text, config.options)
     return verdict_types.FinalAnswer(
-        debater=who,
+        debater=debater,
         answer=answer,
         confidence=parse_confidence(text),
         reasoning="",
@@ -304,17 +313,17 @@ def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[A
 
     With options, a message that names none of them casts no ballot.
     """
-    found = []
+    ballots = []
     for entry in entries:
         text = entry["content"]
         answer = read_answer(text, config.options, whole=True) if traits_of(entry).argues else ""
         if answer:
             placeholder = bool(entry.get("placeholder"))
             confidence = parse_confidence(text)
-            found.append(
+            ballots.append(
                 AnswerBallot(entry["speaker"], answer, confidence, entry["model"], placeholder, text)
             )
-    return found
+    return ballots
 
 
 class VoteCount:
@@ -336,15 +345,15 @@ class VoteCount:
         leading = [form for form, votes in self.votes.items() if abs(votes - self.most) < 1e-9]
         self.tied = sorted(leading) if len(leading) > 1 else []
         """Normalised answers that share first place, else `[]`."""
-        won = leading[0] if len(leading) == 1 and self.most > 0 else None
-        self.first = next((each for each in self.counted if each.form == won), None)
+        winning_form = leading[0] if len(leading) == 1 and self.most > 0 else None
+        self.first = next((each for each in self.counted if each.form == winning_form), None)
         """First ballot with the winning answer, `None` for a tie or without ballots."""
 
     def _weight(self, ballot: AnswerBallot) -> float:
         if not self.weighted:
             return 1.0
-        stated = UNSTATED if ballot.confidence is None else ballot.confidence
-        return self.config.calibrated(ballot.model, stated) / 100
+        confidence = UNSTATED if ballot.confidence is None else ballot.confidence
+        return self.config.calibrated(ballot.model, confidence) / 100
 
     @property
     def tally(self) -> dict[str, float]:
@@ -391,11 +400,11 @@ class VoteCount:
         if self.first is None:
             verdict["placeholder"], verdict["winner"] = True, verdict_types.TIE
             return as_decision(verdict)
-        counted = (
+        heading = (
             "Sum of the confidences behind equal answers" if self.weighted else "Number of equal answers"
         )
-        lines = [f"- {said}: {votes:g} of {round(self.total, 2):g}" for said, votes in self.tally.items()]
-        verdict["reasoning"] = "\n".join([f"{counted}:", *lines])
+        lines = [f"- {answer}: {votes:g} of {round(self.total, 2):g}" for answer, votes in self.tally.items()]
+        verdict["reasoning"] = "\n".join([f"{heading}:", *lines])
         verdict["decision"] = self.first.answer
         verdict["confidence"] = float(round(100 * self.most / self.total))
         verdict["solution_markdown"] = self.first.content
@@ -415,11 +424,11 @@ class VoteCount:
 
 def stages_text(stages: Sequence[verdict_types.Stage]) -> str:
     """Return one sentence that states each stage's answer and number of calls."""
-    told = []
+    stage_texts = []
     for stage in stages:
         answer = f"“{clip(stage['answer'], SHOWN_CHARS)}”" if stage["answer"] else "no answer leads"
-        told.append(f"{stage['name']} ({count_noun(stage['calls'], 'call')}): {answer}")
-    return f"Answer after each stage: {'; '.join(told)}."
+        stage_texts.append(f"{stage['name']} ({count_noun(stage['calls'], 'call')}): {answer}")
+    return f"Answer after each stage: {'; '.join(stage_texts)}."
 
 
 def vote_headline(verdict: verdict_types.PanelVerdict) -> str:
@@ -429,8 +438,8 @@ def vote_headline(verdict: verdict_types.PanelVerdict) -> str:
     return f"{decision} ({max(votes):g} of {round(sum(votes), 2):g})"
 
 
-def _short(said: str) -> str:
-    if len(said) <= SHOWN_CHARS:
-        return said
+def _short(answer: str) -> str:
+    if len(answer) <= SHOWN_CHARS:
+        return answer
     # A hash distinguishes long answers with the same beginning.
-    return f"{said[:SHOWN_CHARS]}… ({hashlib.sha256(said.encode()).hexdigest()[:6]})"
+    return f"{answer[:SHOWN_CHARS]}… ({hashlib.sha256(answer.encode()).hexdigest()[:6]})"

@@ -75,53 +75,55 @@ def _claims(
     Its child nodes are the arguments for and against the claim.
     """
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
-    texts = {each["id"]: each for each in claims}
-    for key, claim in texts.items():
+    claims_by_id = {each["id"]: each for each in claims}
+    for key, claim in claims_by_id.items():
         text = document["topic"] if key == MAIN_QUESTION else claim["text"]
         node = MapNode(_claim(key), text, claim["status"])
-        for who, stance in claim["stances"].items():
+        for debater, stance in claim["stances"].items():
             sign = leaning(stance)
             if not sign:
                 continue
-            argument = MapNode(_argument(names, who, key), f"“{stance['quote']}” [{stance['message_id']}]")
+            argument = MapNode(
+                _argument(names, debater, key), f"“{stance['quote']}” [{stance['message_id']}]"
+            )
             if stance["condition"]:
                 argument.text += f" On the condition: {stance['condition']}"
-            argument.children = list(_replies(document, who, key, names))
+            argument.children = list(_replies(document, debater, key, names))
             node.children.append(("+" if sign > 0 else "-", argument))
         if key == MAIN_QUESTION:
-            node.children += _grounds(ledger, texts)
+            node.children += _grounds(ledger, claims_by_id)
         yield node
 
 
 def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNode]]:
     """Yield the claims that speak for or against a position on the main question."""
-    found: dict[tuple[str, str], None] = {}
+    relations: dict[tuple[str, str], None] = {}
     for key in claims:
-        for who in ledger.timeline(key).grounds if key != MAIN_QUESTION else ():
-            product = ledger.sign(who) * ledger.sign(who, key)
+        for debater in ledger.timeline(key).grounds if key != MAIN_QUESTION else ():
+            product = ledger.sign(debater) * ledger.sign(debater, key)
             if product:
-                found["+" if product > 0 else "-", key] = None
-    return ((relation, MapNode(_claim(key))) for relation, key in found)
+                relations["+" if product > 0 else "-", key] = None
+    return ((relation, MapNode(_claim(key))) for relation, key in relations)
 
 
 def _replies(
-    document: DebateDocument, who: str, claim: str, names: Mapping[str, str]
+    document: DebateDocument, debater: str, claim: str, names: Mapping[str, str]
 ) -> Iterator[tuple[str, MapNode]]:
     """Yield the evidence for a debater's stance on a claim, and the challenges to that stance."""
-    retracted = {
+    retracted_ids = {
         each["of"] for each in document["blackboard"]["claim_events"] if each["type"] == "retraction"
     }
     for each in document["blackboard"]["claim_events"]:
-        if each["type"] == "evidence" and (each["debater"], each["claim"]) == (who, claim):
-            relation, author, what = "+", who, f"evidence {each['id']}"
-        elif each["type"] == "challenge" and (each["to"], each["claim"]) == (who, claim):
-            relation, author, what = "-", each["debater"], f"challenge {each['id']}"
+        if each["type"] == "evidence" and (each["debater"], each["claim"]) == (debater, claim):
+            relation, author, label = "+", debater, f"evidence {each['id']}"
+        elif each["type"] == "challenge" and (each["to"], each["claim"]) == (debater, claim):
+            relation, author, label = "-", each["debater"], f"challenge {each['id']}"
         else:
             continue
-        if each["id"] not in retracted:
+        if each["id"] not in retracted_ids:
             yield (
                 relation,
-                MapNode(_argument(names, author, what), f"“{each['quote']}” [{each['message_id']}]"),
+                MapNode(_argument(names, author, label), f"“{each['quote']}” [{each['message_id']}]"),
             )
 
 
@@ -131,23 +133,26 @@ def _cases(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNo
     The children of an answer are the reasons for and against it.
     """
     verdict = document["verdict"]
-    judged = verdict if verdict and verdict["status"] == "ok" and not verdict.get("placeholder") else None
+    valid_verdict = (
+        verdict if verdict and verdict["status"] == "ok" and not verdict.get("placeholder") else None
+    )
     yield MapNode(_claim(MAIN_QUESTION), document["topic"])
-    if judged is None:
+    if valid_verdict is None:
         return
-    if judged["decision"]:
-        yield MapNode("[Decision]", judged["decision"])
-    positions, cases = judged.get("final_position", {}), judged.get("cases", {})
-    for who in dict.fromkeys([*positions, *cases]):
+    if valid_verdict["decision"]:
+        yield MapNode("[Decision]", valid_verdict["decision"])
+    positions, cases = valid_verdict.get("final_position", {}), valid_verdict.get("cases", {})
+    for debater in dict.fromkeys([*positions, *cases]):
         node = MapNode(
-            f"[Answer of {_title(names.get(who, who), who)}]", positions.get(who, "") or "No position"
+            f"[Answer of {_title(names.get(debater, debater), debater)}]",
+            positions.get(debater, "") or "No position",
         )
-        case = cases.get(who, {"pros": [], "cons": []})
-        for relation, what, reasons in (("+", "for", case["pros"]), ("-", "against", case["cons"])):
+        case = cases.get(debater, {"pros": [], "cons": []})
+        for relation, side, reasons in (("+", "for", case["pros"]), ("-", "against", case["cons"])):
             for number, reason in enumerate(reasons, 1):
-                cited = f" [{', '.join(reason['citations'])}]" if reason["citations"] else ""
-                argument = _argument(names, who, f"reason {number} {what}")
-                node.children.append((relation, MapNode(argument, reason["text"] + cited)))
+                citations = f" [{', '.join(reason['citations'])}]" if reason["citations"] else ""
+                argument = _argument(names, debater, f"reason {number} {side}")
+                node.children.append((relation, MapNode(argument, reason["text"] + citations)))
         yield node
 
 
@@ -155,17 +160,17 @@ def _claim(key: str) -> str:
     return f"[{_title(key, 'claim')}]"
 
 
-def _argument(names: Mapping[str, str], who: str, what: str) -> str:
-    return f"<{_title(names.get(who, who), who)} - {_title(what, 'argument')}>"
+def _argument(names: Mapping[str, str], debater: str, label: str) -> str:
+    return f"<{_title(names.get(debater, debater), debater)} - {_title(label, 'argument')}>"
 
 
-def _title(text: str, otherwise: str) -> str:
+def _title(text: str, fallback: str) -> str:
     """Return `text` without characters that a title may not contain.
 
-    `otherwise` is used if nothing is left of it.
+    `fallback` is used if nothing is left of it.
     """
     title = " ".join(_UNTITLED.sub(" ", text).split())[:TITLE_CHARS].strip(" .'-")
-    return title or _UNTITLED.sub(" ", otherwise).strip() or "unnamed"
+    return title or _UNTITLED.sub(" ", fallback).strip() or "unnamed"
 
 
 def _one_line(text: str) -> str:

@@ -41,24 +41,24 @@ NOTES = {
 class Report:
     """Contents of a report on a debate, independent of the output format."""
 
-    def __init__(self, given: object) -> None:
+    def __init__(self, raw_document: object) -> None:
         """Read the contents of a report from a debate document. Missing keys are allowed."""
-        self.document = document = load_leniently(DebateDocument, markdown_html.clean_strings(given))
+        self.document = document = load_leniently(DebateDocument, markdown_html.clean_strings(raw_document))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
-        asked = clip(question_of(document), TITLE)
-        self.title = asked or self.name or "A debate"
-        self.topic = topic if topic != asked else ""
+        question = clip(question_of(document), TITLE)
+        self.title = question or self.name or "A debate"
+        self.topic = topic if topic != question else ""
         """The whole topic, if the title does not show all of it."""
-        status, because = document["status"], document.get("ended_because", "").strip()
+        status, reason = document["status"], document.get("ended_because", "").strip()
         self.status_note = NOTES.get(status, "")
-        if status == "limit" and because:
-            self.status_note = f"Ended at a limit: {because}."
+        if status == "limit" and reason:
+            self.status_note = f"Ended at a limit: {reason}."
 
         self.people = Participants(document)
         self.anchors = anchors_of(document["transcript"])
         self.transcript = Transcript(document, self.people, self.anchors)
-        self.facts = tuple(fact for fact in self._facts(because) if fact.value)
+        self.facts = tuple(fact for fact in self._facts(reason) if fact.value)
         self.panel = Panel(document, self.people)
         self.verdict = self.panel.decision
         self.import_note = import_note(document.get("imported_at", "") if self.verdict else "")
@@ -70,8 +70,8 @@ class Report:
         self.solution = answer or (self.verdict.solution if self.verdict else "")
         self.at_a_glance = self.rules.at_a_glance(self.solution)
         """Part of the solution that fits on one page."""
-        decided = bool(self.verdict and not self.verdict.failed and self.verdict.record.get("decision"))
-        self.leads = bool(self.solution and self.rules.answer_heading and not decided)
+        has_decision = bool(self.verdict and not self.verdict.failed and self.verdict.record.get("decision"))
+        self.leads = bool(self.solution and self.rules.answer_heading and not has_decision)
         """True if the solution comes before the verdict: the debate asked for one, and no decision exists."""
 
         self.standings = tuple(
@@ -79,9 +79,9 @@ class Report:
             for each in positions.read_positions(document, self.people)
             if each.person.turns or each.stance or each.holdings or each.moments
         )
-        known = board["standing"]["claims"]
-        disputed = [each for each in known if each["was_disputed"]]
-        limited = [each for each in known if each["status"] in ("conditional", "withdrawn")]
+        board_claims = board["standing"]["claims"]
+        disputed = [each for each in board_claims if each["was_disputed"]]
+        limited = [each for each in board_claims if each["status"] in ("conditional", "withdrawn")]
         groups = {
             "Disputed claims": disputed,
             "Conditional or withdrawn claims": [each for each in limited if not each["was_disputed"]],
@@ -90,9 +90,9 @@ class Report:
         """Claims that were disputed, and others that are conditional or were withdrawn, by heading."""
         self.options_chosen = _options_chosen(document)
         """Debaters who chose each option of an open main question, by option, oldest first."""
-        main = next((each for each in known if each["id"] == MAIN_QUESTION), None)
-        self._main_stances = main["stances"] if main else {}
-        self.claims = {each["id"]: each["text"] for each in known}
+        main_claim = next((each for each in board_claims if each["id"] == MAIN_QUESTION), None)
+        self._main_stances = main_claim["stances"] if main_claim else {}
+        self.claims = {each["id"]: each["text"] for each in board_claims}
         """Text of each claim, by claim id."""
         if MAIN_QUESTION in self.claims and len(topic) > TITLE:
             self.claims[MAIN_QUESTION] = "The main question"
@@ -118,27 +118,29 @@ class Report:
         stance = self._main_stances.get(who)
         return stance.get("option", "") if stance else ""
 
-    def _facts(self, because: str) -> list[positions.Figure]:
+    def _facts(self, reason: str) -> list[positions.Figure]:
         document, verdict = self.document, self.document["verdict"]
         rounds = max((entry["round"] for entry in document["transcript"]), default=0)
-        began, ended = (
+        start, end = (
             markdown_html.clock(document["created_at"]),
             markdown_html.clock(document["updated_at"]),
         )
-        named = [entry["model"] for entry in document["transcript"]] + [verdict["model"] if verdict else ""]
+        model_names = [entry["model"] for entry in document["transcript"]] + [
+            verdict["model"] if verdict else ""
+        ]
         unchecked = " (replies of a capable model, facts not checked)"
         models = [
             each + (unchecked if each.startswith(RECORDED) else "")
-            for each in dict.fromkeys(filter(None, named))
+            for each in dict.fromkeys(filter(None, model_names))
         ]
         return [
             positions.Figure("Protocol", document["protocol"]),
             positions.Figure("Debaters", str(len(self.people) or "")),
             positions.Figure("Messages", f"{self.transcript.count:,}"),
             positions.Figure("Rounds", str(rounds or "")),
-            positions.Figure("Began", began),
-            positions.Figure("Last change", ended if ended != began else ""),
-            positions.Figure("Ended", because if document["status"] == "done" else ""),
+            positions.Figure("Began", start),
+            positions.Figure("Last change", end if end != start else ""),
+            positions.Figure("Ended", reason if document["status"] == "done" else ""),
             positions.Figure("Models", ", ".join(models)),
             positions.Figure("Id", document["id"] if document["name"] else ""),
         ]
@@ -152,11 +154,11 @@ def _options_chosen(document: DebateDocument) -> dict[str, list[str]]:
     The result is empty if there are no extracted claims, or if the main question is a yes-or-no question.
     """
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
-    chosen: dict[str, dict[str, None]] = {option: {} for option in options_chosen(ledger)}
+    debaters_by_option: dict[str, dict[str, None]] = {option: {} for option in options_chosen(ledger)}
     for change in ledger.timeline(MAIN_QUESTION):
-        if change.side in chosen:
-            chosen[change.side][change.event["debater"]] = None
-    return {option: list(debaters) for option, debaters in chosen.items()}
+        if change.side in debaters_by_option:
+            debaters_by_option[change.side][change.event["debater"]] = None
+    return {option: list(debaters) for option, debaters in debaters_by_option.items()}
 
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -199,14 +201,14 @@ def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tup
     anchors = anchors_of(among["transcript"])
     ids = {entry["id"] for entry in entries}
     receipts = [each for each in among["receipts"] if each["entry_id"] in ids]
-    few = {"config": among["config"], "transcript": list(entries), "receipts": receipts}
-    document = load_leniently(DebateDocument, markdown_html.clean_strings(few))
+    excerpt = {"config": among["config"], "transcript": list(entries), "receipts": receipts}
+    document = load_leniently(DebateDocument, markdown_html.clean_strings(excerpt))
     folds = Transcript(document, Participants(document), anchors).blocks
     template = _environment(markdown_html.Prose(anchors)).get_template("message.html.j2").module
     return [(each, show_reordering(str(template.message(each)))) for fold in folds for each in fold.messages]  # type: ignore[attr-defined]  # a macro
 
 
-def _render(template: str, report: Report, **more: object) -> str:
+def _render(template: str, report: Report, **variables: object) -> str:
     speaking_sizes = (
         (positions.WIDE, positions.NARROW) if report.transcript.count > 2 and len(report.people) else ()
     )
@@ -220,7 +222,7 @@ def _render(template: str, report: Report, **more: object) -> str:
             positions.speaking_chart(report.transcript.blocks, report.people, s) for s in speaking_sizes
         ],
         speaking_people=positions.leading(report.people),
-        **more,
+        **variables,
     )
     return show_reordering(page)
 

@@ -53,10 +53,10 @@ def section(text: str, base: int) -> str:
     text = defuse(text)
     lines, tokens = text.split("\n"), parser().parse(text)
     place_headings(tokens, base)
-    for opening, words in pairwise(tokens):
+    for opening, inline in pairwise(tokens):
         if opening.type == "heading_open" and opening.level == 0 and opening.map:
             first, end = opening.map
-            title = " ".join(words.content.split("\n"))
+            title = " ".join(inline.content.split("\n"))
             lines[first:end] = [f"{'#' * int(opening.tag[1:])} {title}", *[""] * (end - first - 1)]
     return "\n".join(lines)
 
@@ -200,10 +200,10 @@ def as_page(
         figures: Trusted HTML that is shown before the text. `None`: nothing.
         lead: Markdown that is shown before the figures.
     """
-    body, before = Prose({}).block(text.partition("\n")[2], base=2), Prose({}).block(lead, base=2)
+    body, lead_html = Prose({}).block(text.partition("\n")[2], base=2), Prose({}).block(lead, base=2)
     template = template_environment().get_template("brief.html.j2")
     return show_reordering(
-        template.render(title=title, lead=before, body=body, kicker=kicker, figures=figures or "")
+        template.render(title=title, lead=lead_html, body=body, kicker=kicker, figures=figures or "")
     )
 
 
@@ -214,13 +214,13 @@ def _options(report: Report) -> list[Option]:
         title = _position_of(report, person)
         pros, cons, remarks = _reasons(report, person)
         key = " ".join(title.casefold().split()) or person.id
-        same = options.get(key, Option(title, (), (), (), ()))
+        option = options.get(key, Option(title, (), (), (), ()))
         options[key] = Option(
             title,
-            [*same.debaters, person.name],
-            [*same.pros, *pros],
-            [*same.cons, *cons],
-            [*same.remarks, *remarks],
+            [*option.debaters, person.name],
+            [*option.pros, *pros],
+            [*option.cons, *cons],
+            [*option.remarks, *remarks],
         )
     return list(options.values())
 
@@ -230,19 +230,22 @@ def _considered(report: Report, options: Sequence[Option]) -> list[str]:
 
     The options of the question that nobody chose follow, then the judge's decision if it is another answer.
     """
-    left = {
-        option: [report.people[who].name for who in debaters if report.option_of(who) != option]
+    former_holders = {
+        option: [report.people[debater].name for debater in debaters if report.option_of(debater) != option]
         for option, debaters in report.options_chosen.items()
     }
-    held = {option.title: list(option.debaters) for option in options if option.title}
+    holders = {option.title: list(option.debaters) for option in options if option.title}
     decision = report.verdict.record.get("decision", "") if report.verdict else ""
-    named, lines = options_of(report.document.get("state") or {}), []
-    for answer in dict.fromkeys([*left, *named, *held]):
-        now, before = ", ".join(held.get(answer, ())), ", ".join(left.get(answer, ()))
-        notes = [now and f"argued by {now}", before and f"given up by {before}"]
-        chosen = "; ".join(filter(None, notes)) or ("chosen by nobody" if left else "")
-        lines.append(f"{answer} ({chosen})" if chosen else answer)
-    if decision and lines and decision not in {*left, *held, *named, UNDECIDED}:
+    question_options, lines = options_of(report.document.get("state") or {}), []
+    for answer in dict.fromkeys([*former_holders, *question_options, *holders]):
+        holder_names, former_names = (
+            ", ".join(holders.get(answer, ())),
+            ", ".join(former_holders.get(answer, ())),
+        )
+        notes = [holder_names and f"argued by {holder_names}", former_names and f"given up by {former_names}"]
+        note = "; ".join(filter(None, notes)) or ("chosen by nobody" if former_holders else "")
+        lines.append(f"{answer} ({note})" if note else answer)
+    if decision and lines and decision not in {*former_holders, *holders, *question_options, UNDECIDED}:
         lines.append(f"{decision} (the judge's decision)")
     return lines
 
@@ -309,11 +312,11 @@ def _solution_excerpt(text: str) -> str:
     text = text.strip()
     if len(text) <= SOLUTION_CHARS:
         return text
-    shown, _, rest = text[: SOLUTION_CHARS + 1].rpartition("\n")
+    excerpt, _, rest = text[: SOLUTION_CHARS + 1].rpartition("\n")
     for fence in ("```", "~~~"):
-        if shown.count(fence) % 2:
-            shown = shown[: shown.rindex(fence)]
-    return f"{shown.strip() or _whole_sentences(rest, SOLUTION_CHARS)}\n\n*The rest is in the full report.*"
+        if excerpt.count(fence) % 2:
+            excerpt = excerpt[: excerpt.rindex(fence)]
+    return f"{excerpt.strip() or _whole_sentences(rest, SOLUTION_CHARS)}\n\n*The rest is in the full report.*"
 
 
 def _whole_lines(text: str, limit: int) -> str:
@@ -322,15 +325,15 @@ def _whole_lines(text: str, limit: int) -> str:
     Of a first line that is too long, return whole sentences. Headings become plain lines.
     """
     lines = [line.strip().lstrip("#").strip() for line in text.strip().splitlines()]
-    shown: list[str] = []
+    shown_lines: list[str] = []
     for line in lines:
-        if sum(map(len, shown)) + len(line) > limit:
+        if sum(map(len, shown_lines)) + len(line) > limit:
             break
-        shown.append(line)
-    if not any(shown):
-        shown = [_whole_sentences(text, limit)]
-    gone = len(_one_line("\n".join(shown))) < len(_one_line("\n".join(lines)))
-    return "\n".join(shown).strip() + (" […]" if gone else "")
+        shown_lines.append(line)
+    if not any(shown_lines):
+        shown_lines = [_whole_sentences(text, limit)]
+    is_cut = len(_one_line("\n".join(shown_lines))) < len(_one_line("\n".join(lines)))
+    return "\n".join(shown_lines).strip() + (" […]" if is_cut else "")
 
 
 def _whole_sentences(text: str, limit: int) -> str:
@@ -356,8 +359,8 @@ def _one_line(text: str) -> str:
 
 def _reason_text(reason: Reason) -> str:
     """Return a reason as Markdown, with the ids of the messages that it cites."""
-    shown = f" ({plain(', '.join(reason['citations'][:MAX_CITED]))})" if reason["citations"] else ""
-    return plain(reason["text"]) + shown
+    citations = f" ({plain(', '.join(reason['citations'][:MAX_CITED]))})" if reason["citations"] else ""
+    return plain(reason["text"]) + citations
 
 
 def _tidy(text: str) -> str:

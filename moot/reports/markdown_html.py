@@ -119,10 +119,10 @@ class Prose:
     def folded(self, text: str, most: int, base: int) -> Markup:
         """Render Markdown as HTML, and collapse list items after the first `most` items."""
 
-        def fold(found: re.Match[str]) -> str:
-            points = found[1].splitlines()
+        def fold(match: re.Match[str]) -> str:
+            points = match[1].splitlines()
             if len(points) <= most:
-                return found[0]
+                return match[0]
             head, rest = "\n".join(points[:most]), "\n".join(points[most:])
             summary = f"<summary>{len(points) - most} more</summary>"
             return f'<ul>\n{head}\n</ul>\n<details class="fold">{summary}\n<ul>\n{rest}\n</ul></details>'
@@ -143,36 +143,36 @@ class Prose:
         return Markup('<a class="cite" href="#{}">{}</a>').format(anchor, message_id)  # format() escapes
 
     def _inline_tokens(self, children: Sequence[Token]) -> list[Token]:
-        out: list[Token] = []
+        tokens: list[Token] = []
         links: list[bool] = []
         for child in children:
             if child.type == "link_open":
                 links.append(is_safe_link(str(child.attrGet("href") or "")))
-                out += [child] if links[-1] else []
+                tokens += [child] if links[-1] else []
             elif child.type == "link_close":
-                out += [child] if links.pop() else []
+                tokens += [child] if links.pop() else []
             elif child.type == "image":
                 # A link replaces the image, because the browser would fetch an image.
                 source = str(child.attrGet("src") or "")
                 label = f"Image: {child.content.strip() or 'untitled'}"
                 is_linked = _SAFE_LINK.match(source) and not any(links)
-                out += _link(source, label, "") if is_linked else [_text(label)]
+                tokens += _link(source, label, "") if is_linked else [_text(label)]
             elif child.type == "text" and not any(links):
                 for part, is_citation in self._parts(child.content):
-                    out += _link(f"#{self._anchors[part]}", part, "cite") if is_citation else [_text(part)]
+                    tokens += _link(f"#{self._anchors[part]}", part, "cite") if is_citation else [_text(part)]
             else:
-                out.append(child)
-        return out
+                tokens.append(child)
+        return tokens
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
         """Split a text, and yield each part and whether it is a message id."""
-        done = 0
+        position = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:
-                yield text[done : match.start()], False
+                yield text[position : match.start()], False
                 yield match[0], True
-                done = match.end()
-        yield text[done:], False
+                position = match.end()
+        yield text[position:], False
 
 
 def place_headings(tokens: Sequence[Token], base: int | None) -> None:
@@ -180,14 +180,14 @@ def place_headings(tokens: Sequence[Token], base: int | None) -> None:
 
     With `base=None`, they become paragraphs.
     """
-    above: list[str] = []
+    open_tags: list[str] = []
     tag = "p"
     for token in tokens:
         if token.type == "heading_open":
-            while above and above[-1] >= token.tag:
-                above.pop()
-            above.append(token.tag)
-            tag = "p" if base is None else f"h{min(6, base + len(above) - 1)}"
+            while open_tags and open_tags[-1] >= token.tag:
+                open_tags.pop()
+            open_tags.append(token.tag)
+            tag = "p" if base is None else f"h{min(6, base + len(open_tags) - 1)}"
             if base is None:
                 token.attrSet("class", "heading")
             token.tag = tag

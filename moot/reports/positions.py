@@ -92,51 +92,55 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     main_stances = next((each["stances"] for each in standing["claims"] if each["id"] == MAIN_QUESTION), {})
     # The debater's stance covers the main question, so only other claims are listed.
-    others = [each for each in standing["claims"] if each["id"] != MAIN_QUESTION]
-    texts = {each["id"]: each["text"] for each in others}
+    other_claims = [each for each in standing["claims"] if each["id"] != MAIN_QUESTION]
+    texts = {each["id"]: each["text"] for each in other_claims}
     standings = []
     for person in people.values():
-        who, stance = person.id, main_stances.get(person.id)
-        holdings = list(_holdings(document, others, who, ledger))
+        debater, stance = person.id, main_stances.get(person.id)
+        holdings = list(_holdings(document, other_claims, debater, ledger))
         agreements: list[str] = []
         disagreements: list[str] = []
         conditional: list[str] = []
         for other in people.values():
-            if other.id == who:
+            if other.id == debater:
                 continue
-            ground = ledger.common_ground(who, other.id)
+            ground = ledger.common_ground(debater, other.id)
             disagreements += [
-                f"{other.name}, {ledger.disagreement_strength(key, who, other.id)}: {texts[key]}"
+                f"{other.name}, {ledger.disagreement_strength(key, debater, other.id)}: {texts[key]}"
                 for key in ground.differing
                 if key in texts
             ]
             for key in ground.agreed:
                 if key in texts:
-                    event = ledger.stance(who, key)
+                    event = ledger.stance(debater, key)
                     condition = f" ({event['condition']})" if event and event["condition"] else ""
-                    answer = "no" if ledger.sign(who, key) < 0 else "yes"
+                    answer = "no" if ledger.sign(debater, key) < 0 else "yes"
                     agreements.append(f"{other.name}: {answer} to: {texts[key]}{condition}")
             for key in ground.conditional:
                 if key in texts:
                     stances = stances_text(
-                        ledger, {each.id: each.name for each in people.values()}, key, (who, other.id)
+                        ledger, {each.id: each.name for each in people.values()}, key, (debater, other.id)
                     )
                     conditional.append(f"{other.name}: {texts[key]} ({stances})")
         concessions = [
             cited_quotation(each)
             for each in standing["concessions"]
-            if each["debater"] == who and not any(each["quote"] in held.position for held in holdings)
+            if each["debater"] == debater
+            and not any(each["quote"] in holding.position for holding in holdings)
         ]
-        said, final = quoted_stance(stance) if stance else "", _final_position(document, who)
-        if final and stance and stance["kind"] == "withdraws" and not stance.get("gave_up"):
-            said = f"gave up its earlier answer: {cited_quotation(stance)}"
-        text = final or said or person.stance
+        statement, final_position = (
+            quoted_stance(stance) if stance else "",
+            _final_position(document, debater),
+        )
+        if final_position and stance and stance["kind"] == "withdraws" and not stance.get("gave_up"):
+            statement = f"gave up its earlier answer: {cited_quotation(stance)}"
+        text = final_position or statement or person.stance
         moments = _timeline(document, person, stance)
         standings.append(
             DebaterPosition(
                 person=person,
                 stance=text,
-                quoted="" if said == text else said,
+                quoted="" if statement == text else statement,
                 began="" if person.stance == text else person.stance,
                 holdings=holdings,
                 agreements=agreements,
@@ -169,32 +173,32 @@ def evidence_text(event: Evidence) -> str:
 
 
 def _holdings(
-    document: DebateDocument, claims: Sequence[ClaimStatusRecord], who: str, ledger: Ledger
+    document: DebateDocument, claims: Sequence[ClaimStatusRecord], debater: str, ledger: Ledger
 ) -> Iterator[HeldPosition]:
     """Yield a debater's position on each claim.
 
     A position includes the debater's evidence and the challenges that the debater has not answered.
     """
-    waiting = document["blackboard"]["standing"]["open_challenges"]
-    evidence, challenged = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    open_challenges = document["blackboard"]["standing"]["open_challenges"]
+    evidence, challenges = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for event in document["blackboard"]["claim_events"]:
-        if event["type"] == "evidence" and event["debater"] == who:
+        if event["type"] == "evidence" and event["debater"] == debater:
             evidence[event["claim"]].append(evidence_text(event))
-        elif event["type"] == "challenge" and event["to"] == who and event["id"] in waiting:
-            challenged[event["claim"]].append(cited_quotation(event))
+        elif event["type"] == "challenge" and event["to"] == debater and event["id"] in open_challenges:
+            challenges[event["claim"]].append(cited_quotation(event))
     for each in claims:
-        key, stance = each["id"], each["stances"].get(who)
-        if stance or key in evidence or key in challenged:
+        key, stance = each["id"], each["stances"].get(debater)
+        if stance or key in evidence or key in challenges:
             # The quotation alone is enough if the claim repeats it.
-            own = stance is not None and board_text(stance["quote"]).startswith(each["text"].rstrip("…"))
-            latest = None if own else ledger.stance(who, key)
+            is_quote = stance is not None and board_text(stance["quote"]).startswith(each["text"].rstrip("…"))
+            latest = None if is_quote else ledger.stance(debater, key)
             position = (
                 quoted_stance(stance, side_conceded(ledger, latest) if latest else "") if stance else ""
             )
-            name = "" if own else each["text"].removesuffix(".")
-            yield HeldPosition(name, position, evidence[key], challenged[key])
-    if "" in evidence or "" in challenged:
-        yield HeldPosition("", "", evidence[""], challenged[""])
+            name = "" if is_quote else each["text"].removesuffix(".")
+            yield HeldPosition(name, position, evidence[key], challenges[key])
+    if "" in evidence or "" in challenges:
+        yield HeldPosition("", "", evidence[""], challenges[""])
 
 
 def _timeline(document: DebateDocument, person: Participant, main_stance: Stance | None) -> list[Moment]:
@@ -207,10 +211,10 @@ def _timeline(document: DebateDocument, person: Participant, main_stance: Stance
     rounds: Mapping[str, int] = {entry["id"]: entry["round"] for entry in document["transcript"]}
     positions = {message_id: position for position, message_id in enumerate(rounds)}
     moves = _moves(document, person, rounds)
-    by_judge = {moment.message_id for moment in moves if moment.message_id}
-    changed = {moment.when for moment in moves if rounds.get(moment.message_id)}
-    stated = list(_statements(document, person, main_stance, rounds, changed))
-    moments = [*(each for each in stated if each.message_id not in by_judge), *moves]
+    judged_ids = {moment.message_id for moment in moves if moment.message_id}
+    judged_rounds = {moment.when for moment in moves if rounds.get(moment.message_id)}
+    statements = list(_statements(document, person, main_stance, rounds, judged_rounds))
+    moments = [*(each for each in statements if each.message_id not in judged_ids), *moves]
     moments.sort(key=lambda each: positions.get(each.message_id or each.cause, len(positions)))
     if not moments:
         return []
@@ -218,18 +222,18 @@ def _timeline(document: DebateDocument, person: Participant, main_stance: Stance
         moments = [moment for moment in moments if moment.kind != "held"]
     if person.stance:
         moments.insert(0, Moment("At the start", "start", person.stance))
-    final = _final_position(document, person.id)
-    if final and final not in (moment.text for moment in moments):
-        moments.append(Moment("At the end", "end", final))
+    final_position = _final_position(document, person.id)
+    if final_position and final_position not in (moment.text for moment in moments):
+        moments.append(Moment("At the end", "end", final_position))
     return moments
 
 
-def _final_position(document: DebateDocument, who: str) -> str:
+def _final_position(document: DebateDocument, debater: str) -> str:
     """Return the final position that the judge attributes to a debater, or `""` if there is none."""
     verdict = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder"):
         return ""
-    return verdict.get("final_position", {}).get(who, "").strip()
+    return verdict.get("final_position", {}).get(debater, "").strip()
 
 
 def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, int]) -> list[Moment]:
@@ -239,22 +243,22 @@ def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, i
     states its opening position, so no move stands there.
     """
     verdict = document["verdict"]
-    own = [entry["id"] for entry in document["transcript"] if entry["speaker"] == person.id]
+    own_ids = [entry["id"] for entry in document["transcript"] if entry["speaker"] == person.id]
     moments = []
     for move in verdict.get("moved", []) if verdict else []:
         if move["debater"] != person.id or not move["after"]:
             continue
-        cited = move["message_id"]
-        cause = cited if cited in rounds and cited not in own else ""
-        later = list(rounds)[list(rounds).index(cause) :] if cause else ()
-        stated = next((each for each in later if each in own[1:]), "") if cause else cited
+        cited_id = move["message_id"]
+        cause = cited_id if cited_id in rounds and cited_id not in own_ids else ""
+        later_ids = list(rounds)[list(rounds).index(cause) :] if cause else ()
+        message_id = next((each for each in later_ids if each in own_ids[1:]), "") if cause else cited_id
         moments.append(
             Moment(
-                when=_when(stated or cause, rounds),
+                when=_when(message_id or cause, rounds),
                 kind="move",
                 text=move["after"],
                 before=move["before"],
-                message_id=stated,
+                message_id=message_id,
                 cause=cause,
                 change="changed position",
             )
@@ -267,22 +271,22 @@ def _statements(
     person: Participant,
     main_stance: Stance | None,
     rounds: Mapping[str, int],
-    changed: Set[str],
+    judged_rounds: Set[str],
 ) -> Iterator[Moment]:
     """Yield a debater's statements on the main question and changes of position.
 
-    Changes on the main question in the rounds `changed`, which the judge reports, are left out.
+    Changes on the main question in `judged_rounds` are left out, because the judge reports them.
     """
     changes = {each["event"]: each for each in document["blackboard"]["standing"]["changes"]}
-    held = set(main_stance["history"]) if main_stance else set()
+    history = set(main_stance["history"]) if main_stance else set()
     for event in document["blackboard"]["claim_events"]:
         if event["type"] != "event" or event["debater"] != person.id:
             continue
         when = _when(event["message_id"], rounds)
         change = changes.get(event["id"])
-        if change and event["claim"] == MAIN_QUESTION and when in changed:
+        if change and event["claim"] == MAIN_QUESTION and when in judged_rounds:
             continue
-        if change or event["id"] in held:
+        if change or event["id"] in history:
             conditions = change["new_conditions"] if change else ""
             yield Moment(
                 when=when,
@@ -371,14 +375,18 @@ def read_usage(usage: Usage) -> tuple[Figure, ...]:
 def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
     """Return comparisons of a debate's planned and actual usage, such as numbers of tokens."""
     planned = document.get("planned", {})
-    used = {key: amount for key, amount in document["usage"].items() if isinstance(amount, int | float)}
+    actual = {key: amount for key, amount in document["usage"].items() if isinstance(amount, int | float)}
     rows = []
     for key, value in planned.items():
         bound = next((each for each in ("at_least", "at_most") if key.endswith(f"_{each}")), "")
         amount = key.removesuffix(f"_{bound}")
-        if amount in used and isinstance(value, int | float) and not (bound and value == planned.get(amount)):
+        if (
+            amount in actual
+            and isinstance(value, int | float)
+            and not (bound and value == planned.get(amount))
+        ):
             name = ", ".join(filter(None, (amount, bound))).replace("_", " ").capitalize()
-            rows.append(Comparison(name, value, used[amount]))
+            rows.append(Comparison(name, value, actual[amount]))
     return tuple(rows)
 
 
@@ -472,9 +480,9 @@ def speaking_chart(blocks: Sequence[Fold], people: Participants, size: Size) -> 
     return _stacked_bars(size, labels, series, "Words of each debater over the course of the debate")
 
 
-def _neighbours(items: Sequence[_T], most: int) -> list[Sequence[_T]]:
-    """Split a sequence into at most `most` groups of neighbouring items."""
-    size = -(-len(items) // most) or 1
+def _neighbours(items: Sequence[_T], max_groups: int) -> list[Sequence[_T]]:
+    """Split a sequence into at most `max_groups` groups of neighbouring items."""
+    size = -(-len(items) // max_groups) or 1
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
@@ -491,16 +499,16 @@ def _stacked_bars(
     left = max(7 * len(f"{tick:,.0f}") for tick in ticks) + 10
     width, height = size.width - left - MARGIN, size.height - 2 * MARGIN - 14
     step = width / max(1, len(labels))
-    every = -(-len(labels) // size.labels) or 1
+    label_step = -(-len(labels) // size.labels) or 1
     bars: list[list[Bar]] = []
-    below = [0.0] * len(labels)
+    base_heights = [0.0] * len(labels)
     for values in series.values():
         bars.append([])
         for column, value in enumerate(values):
-            at = MARGIN + height * (1 - (below[column] + value) / top)
+            y = MARGIN + height * (1 - (base_heights[column] + value) / top)
             if value:
-                bars[-1].append(Bar(left + step * column + 1, at, max(step - 2, 0.5), height * value / top))
-            below[column] += value
+                bars[-1].append(Bar(left + step * column + 1, y, max(step - 2, 0.5), height * value / top))
+            base_heights[column] += value
     return BarChart(
         size=size,
         label=label,
@@ -508,7 +516,7 @@ def _stacked_bars(
         right=left + width,
         bottom=MARGIN + height,
         lines=[(f"{tick:,.0f}", MARGIN + height * (1 - tick / top), tick == budget) for tick in ticks],
-        names=[(labels[at], left + step * (at + 0.5)) for at in range(0, len(labels), every)],
+        names=[(labels[index], left + step * (index + 0.5)) for index in range(0, len(labels), label_step)],
         series=bars,
     )
 

@@ -52,7 +52,7 @@ class VerdictView:
         self,
         verdict: verdict_types.Verdict,
         people: "Participants",
-        named: Mapping[str, Sequence[verdict_types.CriterionScale]],
+        scales: Mapping[str, Sequence[verdict_types.CriterionScale]],
         rules: Protocol,
         transcript: Sequence[Entry] = (),
     ) -> None:
@@ -100,7 +100,7 @@ class VerdictView:
         self.top = top.text if top else self.headline
         self.top_label = top.label if top else rules.result
         self.fields = tuple(fields.values())
-        self.criteria = _criteria(record, people, record.get("criteria") or named.get(record["rubric"], []))
+        self.criteria = _criteria(record, people, record.get("criteria") or scales.get(record["rubric"], []))
         totals = {people[key].id: total for key, total in record["totals"].items()}
         self.totals = [
             Score(person, totals[person.id], _bar(totals[person.id] / _FULL))
@@ -126,30 +126,30 @@ class Panel:
         self.alpha = agreement.get("alpha")
         """Krippendorff's α of the judges' scores."""
         if number := decision.get("judging", 0) if decision else 0:
-            own = [verdict for verdict in verdicts if verdict.get("judging", 0) == number]
+            current = [verdict for verdict in verdicts if verdict.get("judging", 0) == number]
             earlier = [verdict for verdict in verdicts if verdict.get("judging", 0) < number]
             later = [verdict for verdict in verdicts if verdict.get("judging", 0) > number]
         else:
             later = [verdict for verdict in verdicts if verdict.get("judging")] if decision else []
             unnumbered = [verdict for verdict in verdicts if verdict not in later]
-            sat = agreement.get("judges", 0) + agreement.get("failed", 0)
-            first = max(0, len(unnumbered) - sat) if sat else 0
-            own, earlier = unnumbered[first:], unnumbered[:first]
+            judge_count = agreement.get("judges", 0) + agreement.get("failed", 0)
+            start = max(0, len(unnumbered) - judge_count) if judge_count else 0
+            current, earlier = unnumbered[start:], unnumbered[:start]
         scales, rules = _named_scales(document), rules_of(document)
 
-        def views(of: Sequence[verdict_types.Verdict]) -> tuple[VerdictView, ...]:
-            said = document["transcript"]
-            return tuple(VerdictView(verdict, people, scales, rules, said) for verdict in of)
+        def views(records: Sequence[verdict_types.Verdict]) -> tuple[VerdictView, ...]:
+            transcript = document["transcript"]
+            return tuple(VerdictView(verdict, people, scales, rules, transcript) for verdict in records)
 
-        self.verdicts = views(own)
+        self.verdicts = views(current)
         """Verdicts behind the decision."""
         self.earlier = views(earlier)
         """Verdicts of earlier judgings, oldest first."""
         self.later = views(later)
         """Verdicts of later judgings that all failed."""
         failed = all(verdict["status"] == "failed" for verdict in verdicts)
-        alone = verdicts[-1:] if failed else []
-        self.decision = next(iter(views([decision] if decision else alone)), None)
+        last_failed = verdicts[-1:] if failed else []
+        self.decision = next(iter(views([decision] if decision else last_failed)), None)
         """The decision, or the failed verdict of a single judge."""
         kappa, unanimous = agreement.get("kappa"), agreement.get("unanimous")
         figures = (
@@ -176,19 +176,24 @@ def _criteria(
     record: verdict_types.Verdict, people: "Participants", scales: Sequence[verdict_types.CriterionScale]
 ) -> tuple[CriterionRow, ...]:
     """Return a row of scores for each criterion."""
-    given = {people[key].id: records for key, records in record["scores"].items()}
-    scored = dict.fromkeys(criterion for records in given.values() for criterion in records)
-    known = {scale["id"]: scale for scale in scales}
+    scores_by_debater = {people[key].id: records for key, records in record["scores"].items()}
+    scored = dict.fromkeys(criterion for records in scores_by_debater.values() for criterion in records)
+    scale_by_id = {scale["id"]: scale for scale in scales}
     rows = []
-    for key in [*(key for key in known if key in scored), *(key for key in scored if key not in known)]:
-        of = [(person, given[person.id].get(key)) for person in _in_order(record["scores"], people)]
-        top = max((score["score"] for _, score in of if score), default=0.0)
+    for key in [
+        *(key for key in scale_by_id if key in scored),
+        *(key for key in scored if key not in scale_by_id),
+    ]:
+        debater_scores = [
+            (person, scores_by_debater[person.id].get(key)) for person in _in_order(record["scores"], people)
+        ]
+        top = max((score["score"] for _, score in debater_scores if score), default=0.0)
         # If the scale is unknown, its maximum is 10, 100, or the highest score if that is above 100.
         name, low, high = key.replace("_", " ").capitalize(), 0.0, 10.0 if top <= 10 else max(top, _FULL)
-        if scale := known.get(key):
+        if scale := scale_by_id.get(key):
             name, low, high = scale["name"], scale["scale_min"], scale["scale_max"]
         scores = []
-        for person, score in of:
+        for person, score in debater_scores:
             if score is None:
                 scores.append(Score(person, None, 0))
                 continue
@@ -204,9 +209,9 @@ def _bar(share: float) -> int:
 
 
 def _in_order(keys: Iterable[str], people: "Participants") -> "list[Participant]":
-    named = {people[key].id: people[key] for key in keys}
-    others = [person for key, person in named.items() if key not in people]
-    return [person for person in people.values() if person.id in named] + others
+    participants = {people[key].id: people[key] for key in keys}
+    others = [person for key, person in participants.items() if key not in people]
+    return [person for person in people.values() if person.id in participants] + others
 
 
 COLOURS = 8
@@ -246,20 +251,22 @@ class Participants(dict[str, Participant]):
         for entry in document["transcript"]:
             turns[entry["speaker"]] += 1
             words[entry["speaker"]] += len(entry["content"].split())
-        listed = {each["id"] or each["name"]: each for each in document_config(document)["debaters"]}
-        listed.pop("", None)
-        spoke = [key for key in turns if key and key not in _SYSTEM_SPEAKERS]
-        unknown = DocumentDebater(id="", name="", role="", stance="")
-        taken, numbers = set[str](), Counter[str]()
-        for index, (key, known) in enumerate((listed or dict.fromkeys(spoke, unknown)).items()):
-            name = known["name"].strip() or key
+        config_debaters = {each["id"] or each["name"]: each for each in document_config(document)["debaters"]}
+        config_debaters.pop("", None)
+        speaker_ids = [key for key in turns if key and key not in _SYSTEM_SPEAKERS]
+        unknown_debater = DocumentDebater(id="", name="", role="", stance="")
+        monograms, numbers = set[str](), Counter[str]()
+        for index, (key, debater) in enumerate(
+            (config_debaters or dict.fromkeys(speaker_ids, unknown_debater)).items()
+        ):
+            name = debater["name"].strip() or key
             self[key] = Participant(
                 key,
                 name,
                 f"d{index % COLOURS}",
-                _monogram(name, taken, numbers),
-                known["role"],
-                known["stance"],
+                _monogram(name, monograms, numbers),
+                debater["role"],
+                debater["stance"],
                 turns[key],
                 words[key],
             )
@@ -278,8 +285,8 @@ class Participants(dict[str, Participant]):
         return verdict_types.NO_WINNER.get(key) or (self[key].name if key in self else key)
 
 
-def _monogram(name: str, taken: set[str], numbers: Counter[str]) -> str:
-    """Return unique initials for a debater's name, and add them to `taken`.
+def _monogram(name: str, monograms: set[str], numbers: Counter[str]) -> str:
+    """Return unique initials for a debater's name, and add them to `monograms`.
 
     If all initials from the name are taken, its first letter gets a number. `numbers` holds the last number
     of each letter.
@@ -288,14 +295,14 @@ def _monogram(name: str, taken: set[str], numbers: Counter[str]) -> str:
     letters = "".join(words) or "?"
     initials = "".join(word[0] for word in words[:2]) or "?"
     options = [initials, letters[:2], *(letters[0] + letter for letter in letters[1:])]
-    chosen = next((short for each in options if (short := each.upper()[:3]) not in taken), "")
+    monogram = next((short for each in options if (short := each.upper()[:3]) not in monograms), "")
     letter = letters[0].upper()
-    while not chosen:
+    while not monogram:
         numbers[letter] += 1
-        numbered = f"{letter}{numbers[letter]}"
-        chosen = "" if numbered in taken else numbered
-    taken.add(chosen)
-    return chosen
+        candidate = f"{letter}{numbers[letter]}"
+        monogram = "" if candidate in monograms else candidate
+    monograms.add(monogram)
+    return monogram
 
 
 BLOCK = 100
@@ -361,14 +368,14 @@ class Transcript:
         for receipt in document["receipts"]:
             tokens, budget = group_digits(receipt["total_tokens"]), group_digits(receipt["budget"])
             views[receipt["entry_id"]] = f"{tokens} of {budget}"
-        chunks, used = _chunks(entries), set[str]()
+        chunks, used_anchors = _chunks(entries), set[str]()
         for title, chunk in zip(_titles(chunks), chunks, strict=True):
             messages: list[Message] = []
             for entry in chunk:
                 anchor = anchors[entry["id"]]
                 message = Message(
                     entry=entry,
-                    anchor="" if anchor in used else anchor,
+                    anchor="" if anchor in used_anchors else anchor,
                     label=entry["id"] or anchor,
                     person=people[entry["speaker"]],
                     new_phase=entry["phase"] not in ("", messages[-1].entry["phase"] if messages else ""),
@@ -379,7 +386,7 @@ class Transcript:
                     view=views.get(entry["id"], ""),
                 )
                 messages.append(message)
-                used.add(anchor)
+                used_anchors.add(anchor)
             self.blocks.append(Fold(title, messages))
 
 
@@ -416,17 +423,17 @@ def _chunks(entries: Sequence[Entry]) -> list[list[Entry]]:
 def _titles(chunks: Sequence[Sequence[Entry]]) -> list[str]:
     """Return a title for each transcript block in `chunks`, such as its round numbers or message numbers."""
     titles: list[str] = []
-    before = 0
+    offset = 0
     in_rounds = any(entry["round"] for chunk in chunks for entry in chunk)
     for chunk in chunks:
         first, last = chunk[0]["round"], chunk[-1]["round"]
         if not in_rounds:
-            name = f"Messages {before + 1}–{before + message_count(chunk)}"
+            name = f"Messages {offset + 1}–{offset + message_count(chunk)}"
         elif first == last:
             name = f"Round {first}" if first else "Opening"
         else:
             name = f"Rounds {first}–{last}" if first else f"Opening and rounds 1–{last}"
-        continued = bool(titles) and titles[-1].removesuffix(", continued") == name
-        titles.append(f"{name}, continued" if continued else name)
-        before += message_count(chunk)
+        is_continued = bool(titles) and titles[-1].removesuffix(", continued") == name
+        titles.append(f"{name}, continued" if is_continued else name)
+        offset += message_count(chunk)
     return titles

@@ -90,21 +90,24 @@ class MessageVectors:
             block = _unit(self.embeddings.embed_documents(self._full[:BATCH]))
             self._matrix = block if self._matrix is None else np.concatenate([self._matrix, block])
             del self._full[:BATCH]
-        asked = self._once(question, lambda: [self.embeddings.embed_query(without_question_words(question))])[
-            0
-        ]
-        parts, joined = [] if self._matrix is None else [self._matrix @ asked], list(self._joined)
+        question_vector = self._once(
+            question, lambda: [self.embeddings.embed_query(without_question_words(question))]
+        )[0]
+        parts, joined = [] if self._matrix is None else [self._matrix @ question_vector], list(self._joined)
         if self._open:
             # The unfinished block is embedded again each time, so that its limits do not depend on the time
             # of questions.
-            rest, with_last = self._window()
-            joined.append(with_last)
-            parts.append(self._once(f"\n{rest}", lambda: self.embeddings.embed_documents([rest])) @ asked)
+            open_window, includes_last = self._window()
+            joined.append(includes_last)
+            parts.append(
+                self._once(f"\n{open_window}", lambda: self.embeddings.embed_documents([open_window]))
+                @ question_vector
+            )
         cosine = np.concatenate([np.zeros(0), *parts])
         # cosine similarity of the vector shared with the next block
-        after = np.append(np.where(joined, cosine, -1.0)[1:], -1.0)
-        nearer: NDArray[np.float64] = np.maximum(cosine, after)[self._block_of]
-        return nearer
+        next_cosine = np.append(np.where(joined, cosine, -1.0)[1:], -1.0)
+        similarities: NDArray[np.float64] = np.maximum(cosine, next_cosine)[self._block_of]
+        return similarities
 
     def _once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
         """Return the normalized embedding vectors for `key` from the cache, or compute them with `embed`.
@@ -173,20 +176,20 @@ class Postings:
     def add(self, text: str, importance: int = 0) -> int:
         """Add a text to the index, and return its position."""
         position = len(self.lengths)
-        found = Counter(terms(text))
-        for term, count in found.items():
+        counts = Counter(terms(text))
+        for term, count in counts.items():
             self._positions.setdefault(term, array("q")).append(position)
             self._counts.setdefault(term, array("q")).append(count)
         if importance >= IMPORTANT:
             self.important.append(position)
-        self.lengths.append(found.total())
+        self.lengths.append(counts.total())
         self.words += self.lengths[-1]
         return position
 
     def occurrences(self, term: str) -> tuple[Ints, Ints]:
         """Return the positions of the texts that contain a term, and how often each contains it."""
-        found = self.all_occurrences([term])
-        return found.positions, found.counts
+        occurrences = self.all_occurrences([term])
+        return occurrences.positions, occurrences.counts
 
     def all_occurrences(self, terms: Iterable[str]) -> Occurrences:
         """Return where and how often the terms occur in the indexed texts, grouped by term."""
@@ -274,5 +277,5 @@ class EvidenceIndex:
 
     def position(self, seq: int) -> int | None:
         """Return the index position of the entry with this sequence number, or `None` if there is none."""
-        place = bisect_left(self.seqs, seq)
-        return place if place < len(self.seqs) and self.seqs[place] == seq else None
+        position = bisect_left(self.seqs, seq)
+        return position if position < len(self.seqs) and self.seqs[position] == seq else None

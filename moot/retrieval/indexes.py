@@ -56,19 +56,21 @@ class Indexes:
         """
         from moot.retrieval import EvidenceIndex, MessageVectors
 
-        wanted = list(entries)
+        snapshot = list(entries)
         with self._lock:
-            index, known = self._known.pop((debate, use), (None, ()))
-            old = None if index is None or index.vectors is None else index.vectors.embeddings
-            continues = known == wanted[: len(known)] and old is embeddings
-            if index is None or index.names != names or not continues:
+            index, indexed_entries = self._known.pop((debate, use), (None, ()))
+            old_embeddings = None if index is None or index.vectors is None else index.vectors.embeddings
+            is_extension = (
+                indexed_entries == snapshot[: len(indexed_entries)] and old_embeddings is embeddings
+            )
+            if index is None or index.names != names or not is_extension:
                 vectors = None if embeddings is None else MessageVectors(embeddings)
-                index, known = EvidenceIndex(names=names, vectors=vectors), ()
-            for entry in wanted[len(known) :]:
+                index, indexed_entries = EvidenceIndex(names=names, vectors=vectors), ()
+            for entry in snapshot[len(indexed_entries) :]:
                 if traits_of(entry).in_prompts:
                     for chunk in split(entry) if split else (entry,):
                         index.add(chunk)
-            _keep(self._known, (debate, use), (index, wanted))
+            _keep(self._known, (debate, use), (index, snapshot))
             return index
 
     def items(self, debate: str, items: Sequence[MemoryItem]) -> MemoryItems:
@@ -76,8 +78,8 @@ class Indexes:
         from moot.retrieval import MemoryItems
 
         with self._lock:
-            index, known = self._items.pop(debate, (None, ()))
-            if index is None or known != items:
+            index, indexed_items = self._items.pop(debate, (None, ()))
+            if index is None or indexed_items != items:
                 index = MemoryItems(items)
             _keep(self._items, debate, (index, items))
             return index
@@ -112,13 +114,13 @@ def load_embeddings(name: str) -> Any:
     """
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
-        made = found if hasattr(found, "embed_query") and not isinstance(found, type) else found()
+        value = getattr(import_module(module), attribute)
+        model = value if hasattr(value, "embed_query") and not isinstance(value, type) else value()
     except Exception as error:  # code of another package may raise any exception
         raise ConfigError(
             f"memory.retrieval.embeddings: cannot create the embedding model {name!r}: "
             f"{type(error).__name__}: {error}"
         ) from error
-    if not hasattr(made, "embed_documents"):
+    if not hasattr(model, "embed_documents"):
         raise ConfigError(f"memory.retrieval.embeddings: {name!r} is not a LangChain embedding model")
-    return made
+    return model

@@ -126,36 +126,36 @@ def retrieve(
     one and the value in `noted` for its `seq`.
     """
     limit = len(index) if before is None else bisect_left(index.seqs, before)
-    items, passed_over = items or MemoryItems(), frozenset(exclude)
-    asked = query if isinstance(query, scoring.RetrievalQuestion) else scoring.read_question(index, query)
-    terms = _query_weights(index, items, asked, answering, passed_over)
-    meant = f"{asked.text}\n{answering}".strip() if semantic else ""
-    good = [
-        *_entries(index, asked, terms, weights, limit, passed_over, meant, noted or {}),
+    items, excluded_seqs = items or MemoryItems(), frozenset(exclude)
+    question = query if isinstance(query, scoring.RetrievalQuestion) else scoring.read_question(index, query)
+    terms = _query_weights(index, items, question, answering, excluded_seqs)
+    text_to_embed = f"{question.text}\n{answering}".strip() if semantic else ""
+    candidates = [
+        *_entries(index, question, terms, weights, limit, excluded_seqs, text_to_embed, noted or {}),
         *_items(items, terms, frozenset(exclude_items)),
     ]
 
-    price, left, taken = scoring.token_costs(index, costs), budget, list[_Candidate]()
-    for each in _rank(good, weights):
-        if len(taken) == top:
+    price, left, selection = scoring.token_costs(index, costs), budget, list[_Candidate]()
+    for each in _rank(candidates, weights):
+        if len(selection) == top:
             break
         cost = price(each.seq) if each.is_entry else items.items[each.position].tokens
         if cost <= left:
             left -= cost
-            taken.append(each)
+            selection.append(each)
 
     # Add neighbours of the chosen entries, nearest first, while tokens remain.
-    picked = [each.position for each in taken if each.is_entry]
-    entries = set(picked)
+    selected_positions = [each.position for each in selection if each.is_entry]
+    entries = set(selected_positions)
     for step in (s for distance in range(1, neighbours + 1) for s in (-distance, distance)):
-        for position in (p + step for p in picked):
-            free = 0 <= position < limit and position not in entries
-            if free and (seq := index.seqs[position]) not in passed_over and price(seq) <= left:
+        for position in (p + step for p in selected_positions):
+            is_free = 0 <= position < limit and position not in entries
+            if is_free and (seq := index.seqs[position]) not in excluded_seqs and price(seq) <= left:
                 left -= price(seq)
                 entries.add(position)
     seqs = tuple(index.seqs[position] for position in sorted(entries))
-    item_ids = tuple(items.items[each.position].id for each in taken if not each.is_entry)
-    return RetrievalResult(seqs, item_ids, budget - left, len(good) - len(taken))
+    item_ids = tuple(items.items[each.position].id for each in selection if not each.is_entry)
+    return RetrievalResult(seqs, item_ids, budget - left, len(candidates) - len(selection))
 
 
 class RankedItem(NamedTuple):
@@ -171,14 +171,14 @@ def rank(items: MemoryItems, query: str) -> list[RankedItem]:
     index = EvidenceIndex()
     terms = _query_weights(index, items, scoring.read_question(index, query), "")
     relevance = scoring.own_evidence(items.postings, terms) / (scoring.most_evidence(terms) or 1.0)
-    found = [RankedItem(item, share) for item, share in zip(items.items, relevance.tolist(), strict=True)]
-    return sorted((each for each in found if each.relevance > 0), key=lambda each: -each.relevance)
+    ranking = [RankedItem(item, share) for item, share in zip(items.items, relevance.tolist(), strict=True)]
+    return sorted((each for each in ranking if each.relevance > 0), key=lambda each: -each.relevance)
 
 
 def _query_weights(
     index: EvidenceIndex,
     items: MemoryItems,
-    asked: scoring.RetrievalQuestion,
+    question: scoring.RetrievalQuestion,
     answering: str,
     exclude: Collection[int] = (),
 ) -> dict[str, float]:
@@ -189,64 +189,70 @@ def _query_weights(
     the `seq` of the messages that are no memories. One of them is the answered message, whose rarest terms no
     other message contains.
     """
-    apart = {index.position(seq) for seq in exclude}
+    excluded_positions = {index.position(seq) for seq in exclude}
 
     def is_known(term: str) -> bool:
-        return term in items.postings or any(p not in apart for p in index.postings.positions(term))
+        return term in items.postings or any(
+            p not in excluded_positions for p in index.postings.positions(term)
+        )
 
-    own = {**asked.terms, **asked.unknown}
-    wanted = dict(own)
+    own_terms = {**question.terms, **question.unknown}
+    terms = dict(own_terms)
     for term in dict.fromkeys(question_terms(answering)):
-        wanted[term] = wanted.get(term, 0.0) + ANSWERING_SHARE
-    weights = scoring.term_weights(replace(asked, terms=wanted, unknown={}), index.postings, items.postings)
-    found = set(filter(is_known, weights))
-    known = sorted(found, key=lambda term: (-weights[term], term))[:MAX_TERMS]
-    unknown = [term for term in own if term not in found]
-    return {term: weights[term] for term in (*known, *unknown)}
+        terms[term] = terms.get(term, 0.0) + ANSWERING_SHARE
+    weights = scoring.term_weights(replace(question, terms=terms, unknown={}), index.postings, items.postings)
+    known_terms = set(filter(is_known, weights))
+    rarest_terms = sorted(known_terms, key=lambda term: (-weights[term], term))[:MAX_TERMS]
+    unknown_terms = [term for term in own_terms if term not in known_terms]
+    return {term: weights[term] for term in (*rarest_terms, *unknown_terms)}
 
 
 def _entries(
     index: EvidenceIndex,
-    asked: scoring.RetrievalQuestion,
+    question: scoring.RetrievalQuestion,
     terms: Mapping[str, float],
     weights: scoring.ScoreWeights,
     limit: int,
     exclude: frozenset[int],
-    meant: str,
+    text_to_embed: str,
     noted: Mapping[int, int],
 ) -> Iterator[_Candidate]:
     """Yield the transcript entries that are important or relevant enough to be retrieved.
 
     An entry's relevance is that of its own words and meaning. Only positions below `limit` count.
 
-    `meant` is the text to embed, or `""` to search by words only.
+    With `text_to_embed=""`, the search is by words only.
     """
-    raised = (index.position(seq) for seq, importance in noted.items() if importance >= IMPORTANT)
-    important = [position for position in raised if position is not None]
+    noted_positions = (index.position(seq) for seq, importance in noted.items() if importance >= IMPORTANT)
+    important = [position for position in noted_positions if position is not None]
     positions = _matching(index.postings, terms, limit, important)
     closeness: Floats | None = None
-    if meant and index.vectors is not None and limit:
+    if text_to_embed and index.vectors is not None and limit:
         # Cosines of unrelated texts are above zero, so relevance is measured from their mean.
-        cosine = index.vectors.similarity(meant)[:limit]
+        cosine = index.vectors.similarity(text_to_embed)[:limit]
         closeness = np.clip((cosine - cosine.mean()) / max(1e-9, 1 - cosine.mean()), 0, 1)
         positions = np.union1d(positions, np.argsort(-closeness, kind="stable")[:MAX_PER_TERM])
     near = (positions[:, None] + np.arange(-CONTEXT_MESSAGES, CONTEXT_MESSAGES + 1)).ravel()
     is_near = np.zeros(limit, dtype=bool)
     is_near[near[(near >= 0) & (near < limit)]] = True
-    around = is_near.nonzero()[0]
-    most = scoring.most_evidence(terms) or 1.0
-    chosen = around.searchsorted(positions)
-    words = scoring.own_evidence(index.postings, terms, around)
-    relevance = scoring.message_evidence(index, asked, words, weights, around)[chosen] / (weights.own * most)
-    own = words[chosen] / most
+    context_positions = is_near.nonzero()[0]
+    max_evidence = scoring.most_evidence(terms) or 1.0
+    indices = context_positions.searchsorted(positions)
+    word_evidence = scoring.own_evidence(index.postings, terms, context_positions)
+    relevance = scoring.message_evidence(index, question, word_evidence, weights, context_positions)[
+        indices
+    ] / (weights.own * max_evidence)
+    own_relevance = word_evidence[indices] / max_evidence
     if closeness is not None:
-        own = np.maximum(own, closeness[positions])
-        relevance = np.maximum(relevance, own)
-    scored = zip(positions.tolist(), relevance.tolist(), (own >= RELEVANCE_FLOOR).tolist(), strict=True)
-    for position, share, relevant in scored:
+        own_relevance = np.maximum(own_relevance, closeness[positions])
+        relevance = np.maximum(relevance, own_relevance)
+    scored = zip(
+        positions.tolist(), relevance.tolist(), (own_relevance >= RELEVANCE_FLOOR).tolist(), strict=True
+    )
+    for position, share, is_relevant in scored:
         seq = index.seqs[position]
         importance = max(index.importance[position], noted.get(seq, 0))
-        if (relevant or importance >= IMPORTANT) and seq not in exclude:
+        if (is_relevant or importance >= IMPORTANT) and seq not in exclude:
             yield _Candidate(position, True, seq, importance, share)
 
 
@@ -264,23 +270,23 @@ def _items(
 
 
 def _matching(
-    postings: Postings, wanted: Mapping[str, float], limit: int, important: Sequence[int] = ()
+    postings: Postings, terms: Mapping[str, float], limit: int, important: Sequence[int] = ()
 ) -> Ints:
     """Return the positions of texts that contain a query term or are marked as important.
 
     Only positions below `limit` count. `important` holds positions that are important in addition to the
     indexed ones.
     """
-    flagged = sorted({*postings.important[-4 * MAX_PER_TERM :], *important})
-    found = set([position for position in flagged if position < limit][-MAX_PER_TERM:])
+    important_positions = sorted({*postings.important[-4 * MAX_PER_TERM :], *important})
+    matches = set([position for position in important_positions if position < limit][-MAX_PER_TERM:])
     remaining = MAX_CANDIDATES
-    for term in sorted(wanted, key=lambda t: (-wanted[t], t)):
+    for term in sorted(terms, key=lambda t: (-terms[t], t)):
         positions = postings.latest(term, before=limit, last=min(MAX_PER_TERM, remaining))
-        found.update(positions)
+        matches.update(positions)
         remaining -= len(positions)
         if remaining <= 0:
             break
-    return np.array(sorted(found), dtype=np.int64)
+    return np.array(sorted(matches), dtype=np.int64)
 
 
 def _scale(values: Floats) -> Floats:
@@ -289,18 +295,18 @@ def _scale(values: Floats) -> Floats:
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 
 
-def _rank(found: Sequence[_Candidate], weights: scoring.ScoreWeights) -> list[_Candidate]:
+def _rank(candidates: Sequence[_Candidate], weights: scoring.ScoreWeights) -> list[_Candidate]:
     """Return the candidates sorted by score, best first.
 
     Ties go to the newer one, then to the later one in the list.
     """
-    seqs = np.array([each.seq for each in found], dtype=np.int64)
-    ages = {seq: age for age, seq in enumerate(sorted({each.seq for each in found}, reverse=True))}
-    age = np.array([ages[each.seq] for each in found], dtype=float)
+    seqs = np.array([each.seq for each in candidates], dtype=np.int64)
+    ages = {seq: age for age, seq in enumerate(sorted({each.seq for each in candidates}, reverse=True))}
+    age = np.array([ages[each.seq] for each in candidates], dtype=float)
     score = (
         weights.recency * _scale(RECENCY_DECAY**age)
-        + weights.relevance * _scale(np.array([each.relevance for each in found], dtype=float))
-        + weights.importance * _scale(np.array([each.importance for each in found], dtype=float))
+        + weights.relevance * _scale(np.array([each.relevance for each in candidates], dtype=float))
+        + weights.importance * _scale(np.array([each.importance for each in candidates], dtype=float))
     )
     order = np.lexsort((-np.arange(len(score)), -seqs, -score.round(9)))
-    return [found[number] for number in order.tolist()]
+    return [candidates[number] for number in order.tolist()]

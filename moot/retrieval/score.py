@@ -60,33 +60,33 @@ class RetrievalQuestion:
 def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
     """Prepare a question for searching the transcript, and find the speakers that it names."""
     names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
-    called = _speakers_in(names, _word_weights(text))
-    naming = frozenset[str]().union(*(alias for aliases in called.values() for alias in aliases))
-    about = " ".join(word for word in WORD.findall(text) if _fold(word) not in naming)
-    wanted = Counter(question_terms(about))
-    rare = {term: rarity(word) for word in words(about) for term in terms(word)}
-    weights = {term: count * rare.get(term, 1.0) for term, count in wanted.items()}
+    mentions = _speakers_in(names, _word_weights(text))
+    name_words = frozenset[str]().union(*(alias for aliases in mentions.values() for alias in aliases))
+    text_without_names = " ".join(word for word in WORD.findall(text) if _fold(word) not in name_words)
+    counts = Counter(question_terms(text_without_names))
+    rarities = {term: rarity(word) for word in words(text_without_names) for term in terms(word)}
+    weights = {term: count * rarities.get(term, 1.0) for term, count in counts.items()}
     known = {term: weight for term, weight in weights.items() if term in index.postings}
     unknown = {term: weight for term, weight in weights.items() if term not in known}
-    return RetrievalQuestion(text, about or text, known, tuple(called), unknown)
+    return RetrievalQuestion(text, text_without_names or text, known, tuple(mentions), unknown)
 
 
 def _speakers_in(
-    names: Sequence[Sequence[frozenset[str]]], asked: Mapping[str, float]
+    names: Sequence[Sequence[frozenset[str]]], word_weights: Mapping[str, float]
 ) -> dict[int, list[frozenset[str]]]:
     """Return the names by which a question mentions speakers, keyed by index in `names`.
 
     A word has less weight if several speakers share it. A word that belongs to one speaker's full name does
     not name another speaker. For example, "Grad E" is not "Grad A".
     """
-    full = {n: [a for a in aliases if a <= asked.keys()] for n, aliases in enumerate(names)}
-    taken = frozenset[str]().union(*(alias for aliases in full.values() for alias in aliases))
-    rest = {word: weight for word, weight in asked.items() if word not in taken}
-    shared = Counter(word for aliases in names for word in frozenset[str]().union(*aliases))
+    full_names = {n: [a for a in aliases if a <= word_weights.keys()] for n, aliases in enumerate(names)}
+    name_words = frozenset[str]().union(*(alias for aliases in full_names.values() for alias in aliases))
+    other_words = {word: weight for word, weight in word_weights.items() if word not in name_words}
+    name_counts = Counter(word for aliases in names for word in frozenset[str]().union(*aliases))
     weights = {}
-    for word, count in shared.items():
-        own = _INITIAL_WEIGHT if len(word) == 1 else 1.0
-        weights[word] = (_GRAMMAR_WEIGHT if word in STOP_WORDS else own) / count
+    for word, count in name_counts.items():
+        base_weight = _INITIAL_WEIGHT if len(word) == 1 else 1.0
+        weights[word] = (_GRAMMAR_WEIGHT if word in STOP_WORDS else base_weight) / count
 
     def is_called(alias: frozenset[str]) -> bool:
         """Return True if the question contains most of the words in `alias`, a speaker's name.
@@ -94,10 +94,10 @@ def _speakers_in(
         Words are weighted.
         """
         total = sum(weights[word] for word in alias)
-        return sum(weights[word] * rest.get(word, 0.0) for word in alias) > total / 2
+        return sum(weights[word] * other_words.get(word, 0.0) for word in alias) > total / 2
 
-    called = {n: full[n] or list(filter(is_called, names[n])) for n in full}
-    return {n: aliases for n, aliases in called.items() if aliases}
+    mentions = {n: full_names[n] or list(filter(is_called, names[n])) for n in full_names}
+    return {n: aliases for n, aliases in mentions.items() if aliases}
 
 
 def _fold(word: str) -> str:
@@ -110,11 +110,11 @@ def _word_weights(text: str) -> dict[str, float]:
 
     A capitalized word has more weight, because it is likely a name, unless it is the question's first word.
     """
-    found = dict.fromkeys(words(text), 1.0)
+    weights = dict.fromkeys(words(text), 1.0)
     for n, word in enumerate(WORD.findall(text)):
         if word[0].isupper():
-            found[_fold(word)] = _CAPITAL_FACTOR if n else 1.0
-    return found
+            weights[_fold(word)] = _CAPITAL_FACTOR if n else 1.0
+    return weights
 
 
 @lru_cache(maxsize=256)
@@ -124,13 +124,13 @@ def _aliases(name: str) -> list[frozenset[str]]:
     The words in parentheses form a set of their own.
     """
     spellings = [_ALIAS.sub(" ", name), *_ALIAS.findall(name)]
-    found = [
+    aliases = [
         frozenset(
             part for word in WORD.findall(s) for part in ([_fold(word)] if len(word) == 1 else words(word))
         )
         for s in spellings
     ]
-    return [alias for alias in found if alias]
+    return [alias for alias in aliases if alias]
 
 
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
@@ -243,12 +243,12 @@ _SATURATION, _LENGTH_PENALTY = (
 
 def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, float]:
     """Return a weight for each question term, based on its inverse document frequency."""
-    asked = {**question.terms, **question.unknown}
+    term_counts = {**question.terms, **question.unknown}
     texts = sum(map(len, postings))
-    seen = {term: sum(each.frequency(term) for each in postings) for term in asked}
+    frequencies = {term: sum(each.frequency(term) for each in postings) for term in term_counts}
     return {
-        term: weight * math.log1p((texts - seen[term] + 0.5) / (seen[term] + 0.5))
-        for term, weight in asked.items()
+        term: weight * math.log1p((texts - frequencies[term] + 0.5) / (frequencies[term] + 0.5))
+        for term, weight in term_counts.items()
     }
 
 
@@ -266,17 +266,17 @@ def own_evidence(postings: Postings, weights: Mapping[str, float], positions: In
     """
     if not len(postings if positions is None else positions):
         return np.zeros(0)
-    found, counts, texts = postings.all_occurrences(weights)
+    rows, counts, texts = postings.all_occurrences(weights)
     weight, lengths = np.repeat([*weights.values()], texts), as_ints(postings.lengths)
     if positions is not None:
-        place = np.full(len(postings), -1)
-        place[positions] = np.arange(len(positions))
-        hit = place[found] >= 0
-        found, counts, weight, lengths = place[found[hit]], counts[hit], weight[hit], lengths[positions]
+        row_of = np.full(len(postings), -1)
+        row_of[positions] = np.arange(len(positions))
+        hit = row_of[rows] >= 0
+        rows, counts, weight, lengths = row_of[rows[hit]], counts[hit], weight[hit], lengths[positions]
     mean = max(1.0, postings.words / len(postings))
     norm = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * lengths / mean)
-    evidence = weight * counts * (_SATURATION + 1) / (counts + norm[found])
-    score: Floats = np.bincount(found, evidence, len(lengths)).astype(np.float64, copy=False)
+    evidence = weight * counts * (_SATURATION + 1) / (counts + norm[rows])
+    score: Floats = np.bincount(rows, evidence, len(lengths)).astype(np.float64, copy=False)
     return score
 
 
@@ -319,15 +319,17 @@ def message_evidence(
         weights: weights of the parts of the score.
         positions: positions of the messages. Messages elsewhere do not count as context. `None`: all.
     """
-    chosen: slice | Ints = slice(None) if positions is None else positions
-    middle = (as_ints(index.ends) - as_ints(index.tokens) / 2)[chosen]
+    selection: slice | Ints = slice(None) if positions is None else positions
+    middle = (as_ints(index.ends) - as_ints(index.tokens) / 2)[selection]
     evidence: Floats = weights.own * own + weights.context * context_sum(own, middle)
     if question.speakers:
-        named = np.isin(as_ints(index.speaker_of)[chosen], question.speakers)
-        tokens = as_ints(index.tokens)[chosen].astype(float)
-        said, every = (each + context_sum(each, middle, SPEAKERS_TOKENS) for each in (tokens * named, tokens))
-        share = np.log(said / every + weights.spans.share_smoothing)
-        evidence += weights.speaker * named + weights.speakers_near * share
+        is_named = np.isin(as_ints(index.speaker_of)[selection], question.speakers)
+        tokens = as_ints(index.tokens)[selection].astype(float)
+        named_tokens, all_tokens = (
+            each + context_sum(each, middle, SPEAKERS_TOKENS) for each in (tokens * is_named, tokens)
+        )
+        share = np.log(named_tokens / all_tokens + weights.spans.share_smoothing)
+        evidence += weights.speaker * is_named + weights.speakers_near * share
     return evidence
 
 
@@ -394,16 +396,16 @@ def densities(
     if not len(index):
         return np.zeros(0)
     vectors = index.vectors if semantic else None
-    by_span = weights.spans if vectors is None else weights.spans_with_embeddings
+    span_weights = weights.spans if vectors is None else weights.spans_with_embeddings
     spans = _spans_of(index)
     length = np.log(spans.tokens) - 7
-    score = by_span.length_square * length**2
-    score += (by_span.length_named if question.speakers else by_span.length) * length
-    score += by_span.turning * spans.turning + _evidence(index, question, spans, by_span)
+    score = span_weights.length_square * length**2
+    score += (span_weights.length_named if question.speakers else span_weights.length) * length
+    score += span_weights.turning * spans.turning + _evidence(index, question, spans, span_weights)
     if question.speakers:
-        score += by_span.speaker * _speaker_ratio(index, question, spans, by_span)
+        score += span_weights.speaker * _speaker_ratio(index, question, spans, span_weights)
     if vectors is not None:
-        score += _meaning(vectors.similarity(question.about), as_ints(index.tokens), spans, by_span)
+        score += _meaning(vectors.similarity(question.about), as_ints(index.tokens), spans, span_weights)
 
     # Each span divides its probability among its messages in proportion to their tokens.
     mass = np.exp(score - score.max())
@@ -425,9 +427,9 @@ def _spans_of(index: EvidenceIndex) -> _Spans:
 
     Spans do not extend beyond the end of the transcript.
     """
-    n, known = len(index), _SPANS.get(index)
-    if known is not None and known[0] == n:
-        return known[1]
+    n, cached_spans = len(index), _SPANS.get(index)
+    if cached_spans is not None and cached_spans[0] == n:
+        return cached_spans[1]
     tokens = as_ints(index.tokens)
     cumulated = _cumulate(tokens)
     starts = np.arange(n)
@@ -451,16 +453,24 @@ def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
     It is the standardised Jensen–Shannon divergence between the speakers' shares before and after the
     boundary.
     """
-    before = np.maximum(np.searchsorted(cumulated, cumulated - SIDE_TOKENS, "right") - 1, 0)
-    after = np.minimum(np.searchsorted(cumulated, cumulated + SIDE_TOKENS), len(tokens))
-    left, right = (np.maximum(1, cumulated - cumulated[before]), np.maximum(1, cumulated[after] - cumulated))
+    left_start = np.maximum(np.searchsorted(cumulated, cumulated - SIDE_TOKENS, "right") - 1, 0)
+    right_end = np.minimum(np.searchsorted(cumulated, cumulated + SIDE_TOKENS), len(tokens))
+    left_tokens, right_tokens = (
+        np.maximum(1, cumulated - cumulated[left_start]),
+        np.maximum(1, cumulated[right_end] - cumulated),
+    )
     speaker_of = as_ints(index.speaker_of)
     loudest = np.argsort(-np.bincount(speaker_of, tokens), kind="stable")[:MAX_SPEAKERS_SCORED]
     change: Floats = np.zeros(len(cumulated))
-    for spoke in (*(speaker_of == speaker for speaker in loudest), ~np.isin(speaker_of, loudest)):
-        said = _cumulate(np.where(spoke, tokens, 0))
-        ago, next_ = (said - said[before]) / left, (said[after] - said) / right
-        change += _entropy((ago + next_) / 2) - (_entropy(ago) + _entropy(next_)) / 2
+    for is_speaker in (*(speaker_of == speaker for speaker in loudest), ~np.isin(speaker_of, loudest)):
+        spoken_tokens = _cumulate(np.where(is_speaker, tokens, 0))
+        left_share, right_share = (
+            (spoken_tokens - spoken_tokens[left_start]) / left_tokens,
+            (spoken_tokens[right_end] - spoken_tokens) / right_tokens,
+        )
+        change += (
+            _entropy((left_share + right_share) / 2) - (_entropy(left_share) + _entropy(right_share)) / 2
+        )
     inner, turning = change[1:-1], np.zeros(len(change))  # the transcript's start and end mean nothing
     if len(inner):  # small differences carry no information if all turns are alike
         turning[1:-1] = (inner - inner.mean()) / max(float(inner.std()), 0.1)
@@ -514,10 +524,10 @@ def _speaker_ratio(
     tokens, speaker_of = as_ints(index.tokens), as_ints(index.speaker_of)
     ratio: Floats = np.zeros(len(spans.tokens))
     for speaker in question.speakers:  # if the question names two speakers, both should speak
-        said = _cumulate(np.where(speaker_of == speaker, tokens, 0))
-        share = (said[spans.end] - said[spans.start]) / spans.tokens
-        base = said[-1] / tokens.sum()
-        ratio += np.log((share + weights.share_smoothing) / (base + weights.share_smoothing))
+        spoken_tokens = _cumulate(np.where(speaker_of == speaker, tokens, 0))
+        share = (spoken_tokens[spans.end] - spoken_tokens[spans.start]) / spans.tokens
+        overall_share = spoken_tokens[-1] / tokens.sum()
+        ratio += np.log((share + weights.share_smoothing) / (overall_share + weights.share_smoothing))
     return ratio / len(question.speakers)
 
 
@@ -526,12 +536,12 @@ def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) 
 
     Meaning is compared by embeddings.
     """
-    other = cosine - np.average(cosine, weights=tokens)
-    standard = other / (np.sqrt(np.average(other**2, weights=tokens)) or 1.0)
-    size, mass = _cumulate(tokens), _cumulate(standard * tokens)
-    whole: Floats = (mass[spans.end] - mass[spans.start]) / spans.tokens
-    front: Floats = (mass[spans.front] - mass[spans.start]) / (size[spans.front] - size[spans.start])
-    return weights.meaning * whole + weights.meaning_front * front
+    deviation = cosine - np.average(cosine, weights=tokens)
+    z_score = deviation / (np.sqrt(np.average(deviation**2, weights=tokens)) or 1.0)
+    size, mass = _cumulate(tokens), _cumulate(z_score * tokens)
+    span_mean: Floats = (mass[spans.end] - mass[spans.start]) / spans.tokens
+    front_mean: Floats = (mass[spans.front] - mass[spans.start]) / (size[spans.front] - size[spans.start])
+    return weights.meaning * span_mean + weights.meaning_front * front_mean
 
 
 Costs = Mapping[int, int] | Callable[[int], int]
@@ -598,26 +608,26 @@ def select_evidence(
     question = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
     chances = probabilities(index, question) if chances is None else chances
     worth = chances / (np.array(index.tokens) + (0 if costs is None else LABEL_TOKENS))
-    others = np.ones(len(index), dtype=np.bool_)  # everyone whom the question does not name
-    others[[p for seq in named if (p := index.position(seq)) is not None]] = False
-    order = np.lexsort((-np.arange(len(index)), -worth, others)).tolist()
+    is_unnamed = np.ones(len(index), dtype=np.bool_)  # everyone whom the question does not name
+    is_unnamed[[p for seq in named if (p := index.position(seq)) is not None]] = False
+    order = np.lexsort((-np.arange(len(index)), -worth, is_unnamed)).tolist()
     draft = _SelectionDraft(index, costs, budget)
-    must = [p for seq in sorted(set(must_keep), reverse=True) if (p := index.position(seq)) is not None]
-    draft.fill(must, budget)
+    required = [p for seq in sorted(set(must_keep), reverse=True) if (p := index.position(seq)) is not None]
+    draft.fill(required, budget)
     if not speakers:
         draft.fill(order, draft.left)
-        return draft.evidence(must or order)
+        return draft.evidence(required or order)
 
     # Each side has its share of the budget, which includes its required entries.
-    sides, fixed = dict.fromkeys(speakers), frozenset(must)
-    said_by = [index.speakers[number] for number in index.speaker_of]
-    kept = {side: draft.spent(p for p in draft.chosen if said_by[p] == side) for side in sides}
-    share = (draft.left + sum(kept.values())) // len(sides)
+    sides, fixed = dict.fromkeys(speakers), frozenset(required)
+    speaker_ids = [index.speakers[number] for number in index.speaker_of]
+    spent_tokens = {side: draft.spent(p for p in draft.chosen if speaker_ids[p] == side) for side in sides}
+    share = (draft.left + sum(spent_tokens.values())) // len(sides)
     for side in sides:
-        own = [p for p in order if said_by[p] == side]
-        remaining = draft.fill(own, min(share - kept[side], draft.left))
-        draft.top_up([p for p in own if p not in fixed], remaining, int(share * SHARE_TOLERANCE))
-    return draft.evidence(must or order)
+        side_positions = [p for p in order if speaker_ids[p] == side]
+        remaining = draft.fill(side_positions, min(share - spent_tokens[side], draft.left))
+        draft.top_up([p for p in side_positions if p not in fixed], remaining, int(share * SHARE_TOLERANCE))
+    return draft.evidence(required or order)
 
 
 def token_costs(index: EvidenceIndex, costs: Costs | None) -> Callable[[int], int]:
@@ -667,21 +677,21 @@ class _SelectionDraft:
         Long messages leave gaps that no other message fits, which would give the sides unequal shares.
         """
         while remaining > tolerance:
-            rest = [p for p in own if p not in self.chosen][:_SWAP_POOL]
+            pool = [p for p in own if p not in self.chosen][:_SWAP_POOL]
             swaps = [
-                (self.cost(into) - self.cost(out), into, out)
-                for out in own
-                if out in self.chosen
-                for into in rest
-                if 0 < self.cost(into) - self.cost(out) <= remaining
+                (self.cost(addition) - self.cost(removal), addition, removal)
+                for removal in own
+                if removal in self.chosen
+                for addition in pool
+                if 0 < self.cost(addition) - self.cost(removal) <= remaining
             ]
             if not swaps:
                 break
-            more, into, out = max(swaps)
-            self.chosen.remove(out)
-            self.chosen.add(into)
-            self.left -= more
-            remaining -= more
+            extra_cost, addition, removal = max(swaps)
+            self.chosen.remove(removal)
+            self.chosen.add(addition)
+            self.left -= extra_cost
+            remaining -= extra_cost
 
     def spent(self, positions: Iterable[int]) -> int:
         return sum(self.cost(p) for p in positions)

@@ -89,12 +89,12 @@ async def _producer(
     make: Callable[[], AsyncIterator[T]],
     put: Callable[[object], object],
     holds: Callable[[T], bool],
-    asked: asyncio.Event,
+    next_request: asyncio.Event,
 ) -> asyncio.Task[None]:
     """Start an asyncio task that passes each item of an async iterator to the function `put`.
 
-    After an item for which `holds` is True, the task waits until the consumer sets `asked` to ask for the
-    next item.
+    After an item for which `holds` is True, the task waits until the consumer sets `next_request` to ask
+    for the next item.
     """
 
     async def pump() -> None:
@@ -105,17 +105,17 @@ async def _producer(
                     await until_asked()
         except asyncio.CancelledError as error:
             # If LangGraph is cancelled during its cleanup, the exception carries the unfinished tasks.
-            unfinished = [each for each in error.args if isinstance(each, asyncio.Task)]
-            if unfinished:
-                await asyncio.wait(unfinished)
+            unfinished_tasks = [each for each in error.args if isinstance(each, asyncio.Task)]
+            if unfinished_tasks:
+                await asyncio.wait(unfinished_tasks)
             raise
 
     async def until_asked() -> None:
         try:
-            await asked.wait()
+            await next_request.wait()
         except asyncio.CancelledError:
             task.cancel()  # in a loop, so that the iterator itself is cancelled and cleans up
-        asked.clear()
+        next_request.clear()
 
     task = asyncio.create_task(pump())
     task.add_done_callback(lambda _: put(_END))
@@ -135,21 +135,23 @@ def iterate_from_sync(
         holds: function that returns True for an item after which the iterator waits for the consumer. After
             other items it runs ahead.
     """
-    arrived: queue.SimpleQueue[object] = queue.SimpleQueue()
-    item, asked = None, asyncio.Event()
-    started = asyncio.run_coroutine_threadsafe(_producer(make, arrived.put, holds, asked), _loop(loop))
+    items: queue.SimpleQueue[object] = queue.SimpleQueue()
+    item, next_request = None, asyncio.Event()
+    task_future = asyncio.run_coroutine_threadsafe(
+        _producer(make, items.put, holds, next_request), _loop(loop)
+    )
     try:
-        while (item := arrived.get()) is not _END:
-            waited_for = holds(cast(T, item))
+        while (item := items.get()) is not _END:
+            is_waiting = holds(cast(T, item))
             yield cast(T, item)
-            if waited_for:
-                _loop(loop).call_soon_threadsafe(asked.set)
+            if is_waiting:
+                _loop(loop).call_soon_threadsafe(next_request.set)
         with _storage_errors():
-            started.result().result()
+            task_future.result().result()
     finally:
-        _loop(loop).call_soon_threadsafe(started.result().cancel)
+        _loop(loop).call_soon_threadsafe(task_future.result().cancel)
         while item is not _END:
-            item = arrived.get()
+            item = items.get()
 
 
 async def iterate_from_async(
@@ -159,27 +161,28 @@ async def iterate_from_async(
 
     The arguments are those of `iterate_from_sync`.
     """
-    arrived: asyncio.Queue[object] = asyncio.Queue()
-    tell, item, asked = asyncio.get_running_loop().call_soon_threadsafe, None, asyncio.Event()
+    items: asyncio.Queue[object] = asyncio.Queue()
+    call_soon, item, next_request = asyncio.get_running_loop().call_soon_threadsafe, None, asyncio.Event()
 
     async def wound_up() -> None:
-        while await arrived.get() is not _END:
+        while await items.get() is not _END:
             pass
 
-    started = asyncio.run_coroutine_threadsafe(
-        _producer(make, lambda item: tell(arrived.put_nowait, item), holds, asked), _loop(BACKGROUND_LOOP)
+    task_future = asyncio.run_coroutine_threadsafe(
+        _producer(make, lambda item: call_soon(items.put_nowait, item), holds, next_request),
+        _loop(BACKGROUND_LOOP),
     )
     try:
-        while (item := await arrived.get()) is not _END:
-            waited_for = holds(cast(T, item))
+        while (item := await items.get()) is not _END:
+            is_waiting = holds(cast(T, item))
             yield cast(T, item)
-            if waited_for:
-                _loop(BACKGROUND_LOOP).call_soon_threadsafe(asked.set)
+            if is_waiting:
+                _loop(BACKGROUND_LOOP).call_soon_threadsafe(next_request.set)
         with _storage_errors():
-            started.result().result()
+            task_future.result().result()
     finally:  # cancelled on the background loop after its start, so this loop is never blocked
         _loop(BACKGROUND_LOOP).call_soon_threadsafe(
-            started.add_done_callback, lambda begun: begun.result().cancel()
+            task_future.add_done_callback, lambda future: future.result().cancel()
         )
         if item is not _END:
             await shield(wound_up())

@@ -116,8 +116,8 @@ class Complete(Protocol):
 
 
 @lru_cache(maxsize=32)
-def _largest(of: Callable[[str], TokenCounter], encodings: tuple[str, ...]) -> TokenCounter:
-    counters = [of(encoding) for encoding in encodings]
+def _largest(make_counter: Callable[[str], TokenCounter], encodings: tuple[str, ...]) -> TokenCounter:
+    counters = [make_counter(encoding) for encoding in encodings]
     return counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters)
 
 
@@ -168,9 +168,9 @@ class Environment:
     @property
     def safe_capabilities(self) -> Collection[CapabilityKind | Capability]:
         """Capabilities, such as models, that need no permission because the calling program provides them."""
-        given: list[CapabilityKind | Capability] = [Capability("model", name) for name in self.models]
-        given += [] if self.factory is make_model else ["model", "endpoint", "command"]
-        return (*given, "embeddings") if self.embeddings is not None else given
+        capabilities: list[CapabilityKind | Capability] = [Capability("model", name) for name in self.models]
+        capabilities += [] if self.factory is make_model else ["model", "endpoint", "command"]
+        return (*capabilities, "embeddings") if self.embeddings is not None else capabilities
 
     def models_of(self, permissions: Permissions) -> Models:
         """Return the model clients for a debate.

@@ -64,30 +64,32 @@ def result_text(values: StateValues, share: float = 1.0) -> str:
 
 def verdict_text(verdict: PanelVerdict, values: StateValues, share: float = 1.0) -> str:
     """Return a verdict as Markdown, without the solution. `share` scales its parts' maximum lengths."""
-    why, most = int(share * WHY_CHARS), max(1, int(share * MOST))
+    max_chars, max_items = int(share * WHY_CHARS), max(1, int(share * MOST))
     if verdict["status"] == "failed":
-        return f"**No verdict.** Judging failed: {clip(verdict['error'], why)}"
+        return f"**No verdict.** Judging failed: {clip(verdict['error'], max_chars)}"
     if verdict.get("placeholder"):
         return f"**{PLACEHOLDER}**"
     scores = [score for row in verdict["scores"].values() for score in row.values()]
-    cited = list(dict.fromkeys(key for score in scores for key in score["citations"]))[:most]
+    citations = list(dict.fromkeys(key for score in scores for key in score["citations"]))[:max_items]
     names, transcript = frozen_config(values).names(), values.get("full_transcript") or []
     fields = shown(verdict, names, headline=judged_headline(values), transcript=transcript)
     parts = [
-        *(_field_text(field, most, why) for field in fields),
-        clip(verdict["reasoning"], why),
-        f"From {', '.join(cited)}." if cited else "",
+        *(_field_text(field, max_items, max_chars) for field in fields),
+        clip(verdict["reasoning"], max_chars),
+        f"From {', '.join(citations)}." if citations else "",
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def _field_text(field: ShownField, most: int, chars: int) -> str:
+def _field_text(field: ShownField, max_items: int, max_chars: int) -> str:
     if field.name in ("question", "winner"):
-        return f"**{clip(field.text, chars)}**"
+        return f"**{clip(field.text, max_chars)}**"
     if field.single:
-        return f"{field.label}: {clip(field.text, chars)}"
-    lines = [f"{line.text}{''.join(f' [{key}]' for key in line.citations)}" for line in field.lines[:most]]
-    return "\n".join([f"{field.label}:", *(f"- {clip(line, chars // 2)}" for line in lines)])
+        return f"{field.label}: {clip(field.text, max_chars)}"
+    lines = [
+        f"{line.text}{''.join(f' [{key}]' for key in line.citations)}" for line in field.lines[:max_items]
+    ]
+    return "\n".join([f"{field.label}:", *(f"- {clip(line, max_chars // 2)}" for line in lines)])
 
 
 def can_continue(text: str, config: DebateConfig) -> bool:
@@ -162,19 +164,19 @@ def call_refusal(
         node: name of the node. `open` checks the limits itself.
         calls: calls that the node wants to make.
     """
-    operators = operators_limits(context.permissions.config, context.env.default_config())
-    reached = limit_reached(state, operators)
+    limits_config = operators_limits(context.permissions.config, context.env.default_config())
+    reached = limit_reached(state, limits_config)
     if not reached or node == "open":
         return ""
     turns = [each["checkpoint"] for each in state.get("receipts") or []]
     # An imported document may state checkpoints that do not exist yet.
     last_turn = max((each for each in turns if each < context.checkpoint), default="")
-    made = {
+    purposes = {
         each["purpose"]
         for each in state.get("calls") or []
         if each["node"] == node and each["checkpoint"] > last_turn and not each["error"]
     }
-    return "" if made.isdisjoint(call.purpose for call in calls) else _no_more_calls(reached)
+    return "" if purposes.isdisjoint(call.purpose for call in calls) else _no_more_calls(reached)
 
 
 def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:
@@ -183,10 +185,10 @@ def permissions_for_answer(permissions: Permissions, model: str | None = None) -
     Default: the judge's model. A recorded debate is answered by the offline model.
     """
     is_recording = model_params(permissions.config, permissions.config.judge).model.startswith(RECORDED)
-    chosen = model or (OFFLINE if is_recording else None)
-    if not chosen:
+    answer_model = model or (OFFLINE if is_recording else None)
+    if not answer_model:
         return permissions
-    judge = permissions.config.judge.model_copy(update={"model": chosen})
+    judge = permissions.config.judge.model_copy(update={"model": answer_model})
     granted = {*permissions.granted, Capability("model", model)} if model else permissions.granted
     return replace(
         permissions, config=permissions.config.model_copy(update={"judge": judge}), granted=granted
@@ -201,24 +203,26 @@ def answer_question(
     Raises:
         ModelError: no model replied.
     """
-    seen: list[question_prompts.QuestionPrompt] = []
+    prompts: list[question_prompts.QuestionPrompt] = []
 
     def look() -> str:
-        seen.append(_question_prompt(state, context, question))
+        prompts.append(_question_prompt(state, context, question))
         return ""
 
     # This runs in a worker thread, because it may wait for an embedding model. The journal does not store the
     # prompt, so the prompt is assembled again after a resume.
     yield LocalWork([LocalJob(question, look)])
-    asked = seen[0] if seen else _question_prompt(state, context, question)
+    question_prompt = prompts[0] if prompts else _question_prompt(state, context, question)
     config = context.permissions.config
     count = context.env.token_counter_for(config, model_params(config, config.judge).model)
     # The schema lists the ids of the shown messages if the ids fit into the remaining tokens.
-    schema = question_prompts.JUDGED_SCHEMA if asked.result else question_prompts.ANSWER_SCHEMA
-    listing = question_prompts.answer_schema(asked.prompt.shown, asked.result)
-    extra = schema_tokens(listing, count) - schema_tokens(schema, count)
-    fits = asked.prompt.total_tokens + extra <= config.memory.budget.total
-    return (yield from question_prompts.ask(state, config, asked, listing if fits else schema))
+    schema = question_prompts.JUDGED_SCHEMA if question_prompt.result else question_prompts.ANSWER_SCHEMA
+    listing_schema = question_prompts.answer_schema(question_prompt.prompt.shown, question_prompt.result)
+    extra_tokens = schema_tokens(listing_schema, count) - schema_tokens(schema, count)
+    fits = question_prompt.prompt.total_tokens + extra_tokens <= config.memory.budget.total
+    return (
+        yield from question_prompts.ask(state, config, question_prompt, listing_schema if fits else schema)
+    )
 
 
 def _question_prompt(
@@ -235,10 +239,10 @@ def _question_prompt(
     result = _judged_result(state)
     schema = question_prompts.JUDGED_SCHEMA if result else question_prompts.ANSWER_SCHEMA
     budget = prompt_budget(config.memory.budget.total, schema, count)
-    asked = question_prompts.question_prompt(
+    question_prompt = question_prompts.question_prompt(
         state, config, question, index, count, budget=budget, result=result
     )
-    return replace(asked, prompt=with_schema(asked.prompt, schema, count))
+    return replace(question_prompt, prompt=with_schema(question_prompt.prompt, schema, count))
 
 
 def _judged_result(state: ConversationState) -> question_prompts.JudgedResult | None:

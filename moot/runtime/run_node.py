@@ -421,11 +421,11 @@ class _NodeRun:
             if isinstance(effect, effects.PutInStore):
                 await self.store.aput(effect.namespace, effect.key, dict(effect.value))
                 return []
-            found = await self.store.asearch(effect.namespace, limit=effect.limit)
+            items = await self.store.asearch(effect.namespace, limit=effect.limit)
         except Exception as error:
             get_stream_writer()({"event": "store_failed", "error": f"{type(error).__name__}: {error}"})
             return []
-        latest = sorted(found, key=lambda item: (item.updated_at, item.key), reverse=True)
+        latest = sorted(items, key=lambda item: (item.updated_at, item.key), reverse=True)
         return [item.value for item in latest]
 
     def _read_inbox(self, after: int) -> effects.InboxContents:

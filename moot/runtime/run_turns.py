@@ -56,13 +56,13 @@ class ModelTurnRequest:
         Used after a server refused the prompt because it exceeded the model's context.
         """
         config = frozen_config(self.state)
-        offered = registry.functions_tokens(
+        speaker_tool_tokens = registry.functions_tokens(
             self.speaker.tools,
             self.context.env.token_counter_for(config),
             registry.debate_tools(config, self.context.env.tools),
         )
-        remaining = max(self.call.prompt_tokens - excess, MINIMUM["total"])
-        shortened_by = config.memory.budget.total - offered - remaining
+        remaining_tokens = max(self.call.prompt_tokens - excess, MINIMUM["total"])
+        shortened_by = config.memory.budget.total - speaker_tool_tokens - remaining_tokens
         prompt = turn_prompt(self.state, self.context, self.call.call_index, taken=shortened_by)
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
 
@@ -80,29 +80,30 @@ class ModelTurnRequest:
         config = frozen_config(self.state)
         count = self.context.env.token_counter_for(config)
         # Tool calls, results and tool definitions may use half of the token budget for messages.
-        remaining = config.memory.budget.messages // 2 - registry.functions_tokens(
+        remaining_tokens = config.memory.budget.messages // 2 - registry.functions_tokens(
             self.speaker.tools, count, registry.debate_tools(config, self.context.env.tools)
         )
         if offered:
-            more = tool.exchange_messages(exchanges, remaining, config.fence, count)
+            exchange_messages = tool.exchange_messages(exchanges, remaining_tokens, config.fence, count)
         else:  # as text, since many servers refuse tool messages in a request without tools
-            more = [tool.exchange_report(exchanges, remaining, config.fence, count)]
-        taken = tool.wire_tokens(more, count)
-        prompt = turn_prompt(self.state, self.context, self.call.call_index, taken=taken)
-        if more:
+            exchange_messages = [tool.exchange_report(exchanges, remaining_tokens, config.fence, count)]
+        exchange_tokens = tool.wire_tokens(exchange_messages, count)
+        prompt = turn_prompt(self.state, self.context, self.call.call_index, taken=exchange_tokens)
+        if exchange_messages:
             prompt = replace(
                 prompt,
-                messages=(*prompt.messages, *more),
-                layout=(*prompt.layout, *("tools" for _ in more)),
-                sections={**prompt.sections, "tools": taken},
-                total_tokens=prompt.total_tokens + taken,
+                messages=(*prompt.messages, *exchange_messages),
+                layout=(*prompt.layout, *("tools" for _ in exchange_messages)),
+                sections={**prompt.sections, "tools": exchange_tokens},
+                total_tokens=prompt.total_tokens + exchange_tokens,
             )
-        number = self.call.call_index + sum(2 * len(exchange.calls) for exchange in exchanges)
-        speech = entry_id(len(self.state["full_transcript"]) + number)
+        offset = self.call.call_index + sum(2 * len(exchange.calls) for exchange in exchanges)
+        speech_id = entry_id(len(self.state["full_transcript"]) + offset)
         return replace(
             _with_prompt(self.call, prompt),
             tools=self.call.tools if offered else (),
-            stream_as=self.call.stream_as and _stream_as(self.context, speech, self.call.stream_as.speaker),
+            stream_as=self.call.stream_as
+            and _stream_as(self.context, speech_id, self.call.stream_as.speaker),
         )
 
 
@@ -127,15 +128,15 @@ class HumanTurnRequest:
 def human_turn_request(ctx: PromptContext) -> HumanTurnRequest:
     """Return the request for a person's turn."""
     protocol = protocol_named(ctx.config.protocol)
-    shown = [
+    texts = [
         unfenced(block.message["content"])
         for block in protocol.prompt_blocks(ctx)
         if block.section in ("topic", "messages") and block.priority == KEEP
     ]
-    asked = protocol.instruction(ctx) or ctx.step["phase"]
-    answering = ", ".join(ctx.names[target] for target in ctx.turn["targets"] if target in ctx.names)
-    request = f"{asked} (Answering {answering}.)" if answering else asked
-    return HumanTurnRequest(ctx.turn["speaker"], "\n\n".join([*shown, request]))
+    instruction = protocol.instruction(ctx) or ctx.step["phase"]
+    target_names = ", ".join(ctx.names[target] for target in ctx.turn["targets"] if target in ctx.names)
+    request = f"{instruction} (Answering {target_names}.)" if target_names else instruction
+    return HumanTurnRequest(ctx.turn["speaker"], "\n\n".join([*texts, request]))
 
 
 def make_turn_requests(
@@ -146,11 +147,11 @@ def make_turn_requests(
     tools = registry.debate_tools(config, context.env.tools)
     # Entries of tool calls precede the message of their turn. So the entry ids after the first turn with
     # tools are unknown until its calls are done, and later turns cannot be streamed under their ids.
-    with_tools = (at for at, turn in enumerate(turns) if config.debater(turn["speaker"]).tools)
-    live = next(with_tools, len(turns)) + 1
+    tool_turns = (position for position, turn in enumerate(turns) if config.debater(turn["speaker"]).tools)
+    live_count = next(tool_turns, len(turns)) + 1
     requests: list[ModelTurnRequest | HumanTurnRequest] = []
     duplicates = Counter[str]()
-    sent = {receipt["digest"] for receipt in (state.get("receipts") or [])[-RECENT_REQUESTS:]}
+    sent_digests = {receipt["digest"] for receipt in (state.get("receipts") or [])[-RECENT_REQUESTS:]}
     for index, turn in enumerate(turns):
         speaker = config.debater(turn["speaker"])
         if speaker.is_human:
@@ -158,23 +159,26 @@ def make_turn_requests(
                 human_turn_request(PromptContext(state, config, turn, context.env.token_counter_for(config)))
             )
             continue
-        prompt, entry = turn_prompt(state, context, index), entry_id(len(state["full_transcript"]) + index)
+        prompt, speech_id = (
+            turn_prompt(state, context, index),
+            entry_id(len(state["full_transcript"]) + index),
+        )
         call = make_call(
             model_params(config, speaker),
             "turn",
             prompt,
             tools=tuple(tool.function_of(registry.get_tool(name, tools)) for name in speaker.tools),
-            stream_as=_stream_as(context, entry, speaker.id) if index < live else None,
+            stream_as=_stream_as(context, speech_id, speaker.id) if index < live_count else None,
             call_index=index,
             hints=_hints(state, config, turn),
         )
         # Equal requests of a debate get different seeds, so that they are independent samples.
-        before = duplicates[call.digest]
-        sample = replace(call, seed=(call.seed or 0) + before) if before else call
-        while sample.digest in sent:
-            before += 1
-            sample = replace(call, seed=(call.seed or 0) + before)
-        duplicates[call.digest] = before + 1
+        repeats = duplicates[call.digest]
+        sample = replace(call, seed=(call.seed or 0) + repeats) if repeats else call
+        while sample.digest in sent_digests:
+            repeats += 1
+            sample = replace(call, seed=(call.seed or 0) + repeats)
+        duplicates[call.digest] = repeats + 1
         requests.append(ModelTurnRequest(state, context, sample))
     return requests
 
@@ -193,15 +197,15 @@ def turn_prompt(
     config, turn = frozen_config(state), state["step"]["turns"][index]
     count = context.env.token_counter_for(config)
     tools = registry.debate_tools(config, context.env.tools)
-    offered = registry.functions_tokens(config.debater(turn["speaker"]).tools, count, tools)
+    speaker_tool_tokens = registry.functions_tokens(config.debater(turn["speaker"]).tools, count, tools)
     protocol, background = protocol_named(config.protocol), turn_background(state, config, count)
     budget, phase = config.memory.budget, state["step"]["phase"]
-    total = budget.total - offered - taken
-    if lean := budget.phases.get(phase, protocol.phase_budgets.get(phase)):
-        topic = message_tokens(topic_block(state["topic"], config, count).message, count)
-        total = min(total, lean + topic + background.tokens)
-    most = registry.most_functions_tokens(config, count, context.env.tools)
-    ctx = PromptContext(state, config, turn, count, total, _memories(context), most, background)
+    total = budget.total - speaker_tool_tokens - taken
+    if phase_budget := budget.phases.get(phase, protocol.phase_budgets.get(phase)):
+        topic_tokens = message_tokens(topic_block(state["topic"], config, count).message, count)
+        total = min(total, phase_budget + topic_tokens + background.tokens)
+    max_tool_tokens = registry.most_functions_tokens(config, count, context.env.tools)
+    ctx = PromptContext(state, config, turn, count, total, _memories(context), max_tool_tokens, background)
     return assemble_prompt(
         ctx, protocol.prompt_blocks(ctx), protocol.query(ctx), is_cached=protocol.shows_summary
     )
@@ -272,41 +276,41 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[
     replies: list[effects.Reply] = yield [request.call for request in turns]
     results = [TurnResult(reply, call=request.call) for request, reply in zip(turns, replies, strict=True)]
 
-    if long := [at for at, each in enumerate(results) if each.reply.excess]:
-        again = [turns[at].with_shorter_prompt(results[at].reply.excess) for at in long]
-        for at, call, reply in zip(long, again, (yield again), strict=True):
-            results[at] = TurnResult(reply, call=call)
+    if too_long := [index for index, result in enumerate(results) if result.reply.excess]:
+        next_calls = [turns[index].with_shorter_prompt(results[index].reply.excess) for index in too_long]
+        for index, call, reply in zip(too_long, next_calls, (yield next_calls), strict=True):
+            results[index] = TurnResult(reply, call=call)
 
-    while pending := [at for at, request in enumerate(turns) if _wants_tools(request, results[at])]:
+    while pending := [index for index, request in enumerate(turns) if _wants_tools(request, results[index])]:
         jobs = [
-            _job(turns[at], call, allowed=place < _calls_left(turns[at], results[at]))
-            for at in pending
-            for place, call in enumerate(results[at].reply.tool_calls)
+            _job(turns[index], call, allowed=position < _calls_left(turns[index], results[index]))
+            for index in pending
+            for position, call in enumerate(results[index].reply.tool_calls)
         ]
         outputs = iter((yield effects.LocalWork(jobs)))
-        for at in pending:
-            returned = [next(outputs) for _ in results[at].reply.tool_calls]
-            exchange = _exchange(turns[at], results[at], returned)
-            results[at] = replace(results[at], exchanges=(*results[at].exchanges, exchange))
-        again = [
-            turns[at].with_tool_results(
-                results[at].exchanges, offered=_calls_left(turns[at], results[at]) > 0
+        for index in pending:
+            tool_outputs = [next(outputs) for _ in results[index].reply.tool_calls]
+            exchange = _exchange(turns[index], results[index], tool_outputs)
+            results[index] = replace(results[index], exchanges=(*results[index].exchanges, exchange))
+        next_calls = [
+            turns[index].with_tool_results(
+                results[index].exchanges, offered=_calls_left(turns[index], results[index]) > 0
             )
-            for at in pending
+            for index in pending
         ]
-        for at, call, reply in zip(pending, again, (yield again), strict=True):
-            results[at] = replace(results[at], reply=reply, call=call)
+        for index, call, reply in zip(pending, next_calls, (yield next_calls), strict=True):
+            results[index] = replace(results[index], reply=reply, call=call)
 
-    for at, each in enumerate(results):
-        if each.reply.ok and not each.reply.text.strip():
-            silent = replace(each.reply, error="the model called tools instead of writing a message")
-            results[at] = replace(each, reply=silent)
+    for index, result in enumerate(results):
+        if result.reply.ok and not result.reply.text.strip():
+            failed_reply = replace(result.reply, error="the model called tools instead of writing a message")
+            results[index] = replace(result, reply=failed_reply)
     return results
 
 
 def _wants_tools(request: ModelTurnRequest, result: TurnResult) -> bool:
-    asked = result.reply.ok and bool(result.reply.tool_calls)
-    return asked and bool(request.speaker.tools) and _calls_left(request, result) > 0
+    has_tool_calls = result.reply.ok and bool(result.reply.tool_calls)
+    return has_tool_calls and bool(request.speaker.tools) and _calls_left(request, result) > 0
 
 
 def _calls_left(request: ModelTurnRequest, result: TurnResult) -> int:
@@ -315,25 +319,25 @@ def _calls_left(request: ModelTurnRequest, result: TurnResult) -> int:
 
 def _job(request: ModelTurnRequest, call: JsonObject, *, allowed: bool) -> effects.LocalJob:
     name, arguments, speaker = str(call["name"]), call["args"], request.speaker
-    asked = json.dumps([name, arguments, allowed], sort_keys=True, default=str)
+    key = json.dumps([name, arguments, allowed], sort_keys=True, default=str)
     if not allowed:
         return effects.LocalJob(
-            asked, lambda: f"error: the limit of {speaker.tool_call_limit} tool calls in one turn is reached"
+            key, lambda: f"error: the limit of {speaker.tool_call_limit} tool calls in one turn is reached"
         )
     if name not in speaker.tools:
         return effects.LocalJob(
-            asked, lambda: f"error: there is no tool {name[:60]!r}: use {', '.join(speaker.tools)}"
+            key, lambda: f"error: there is no tool {name[:60]!r}: use {', '.join(speaker.tools)}"
         )
     tools = registry.debate_tools(frozen_config(request.state), request.context.env.tools)
     return effects.LocalJob(
-        asked, partial(tool.run_tool, registry.get_tool(name, tools), arguments, request.tool_context)
+        key, partial(tool.run_tool, registry.get_tool(name, tools), arguments, request.tool_context)
     )
 
 
 def _exchange(request: ModelTurnRequest, result: TurnResult, outputs: Sequence[str]) -> tool.ToolExchange:
     calls: list[tool.ToolCall] = []
-    answered = zip(result.reply.tool_calls, outputs, strict=True)
-    for number, (call, output) in enumerate(answered, result.calls + 1):
+    pairs = zip(result.reply.tool_calls, outputs, strict=True)
+    for number, (call, output) in enumerate(pairs, result.calls + 1):
         name = call["name"] if call["name"] in request.speaker.tools else "unknown_tool"
         arguments = json.dumps(call["args"], ensure_ascii=False, sort_keys=True)
         if len(arguments) > ARGUMENT_CHARS:
@@ -352,13 +356,13 @@ def run_human_turns(
     if not turns:
         return []
     names = frozen_config(state).names()
-    taken = Counter(receipt["speaker"] for receipt in state.get("receipts") or [])
+    turn_counts = Counter(receipt["speaker"] for receipt in state.get("receipts") or [])
     questions: list[PersonQuestion] = []
     for request in turns:
-        taken[request.speaker] += 1
-        key, name = f"{request.speaker}.{taken[request.speaker]}", names[request.speaker]
+        turn_counts[request.speaker] += 1
+        question_id, name = f"{request.speaker}.{turn_counts[request.speaker]}", names[request.speaker]
         questions.append(
-            PersonQuestion(id=key, debater=request.speaker, name=name, question=request.question)
+            PersonQuestion(id=question_id, debater=request.speaker, name=name, question=request.question)
         )
     replies = yield from ask_people("turn", state["step"]["round"], questions)
     return [replies[question["id"]] or PASSES for question in questions]

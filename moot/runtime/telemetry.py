@@ -169,41 +169,41 @@ def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None
     if metrics is None or _MUTED.get():
         return
     keys = ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "moot.purpose")
-    answered_by = {"gen_ai.response.model": reply.model if reply and reply.ok else None}
-    labels = _drop_unknown({**{key: facts[key] for key in keys}, **answered_by})
-    failed = {} if reply and reply.ok else {"error.type": str((reply and reply.status) or "failed")}
+    model_label = {"gen_ai.response.model": reply.model if reply and reply.ok else None}
+    labels = _drop_unknown({**{key: facts[key] for key in keys}, **model_label})
+    error_label = {} if reply and reply.ok else {"error.type": str((reply and reply.status) or "failed")}
     provider = metrics.get_meter_provider()
-    _histogram("gen_ai.client.operation.duration", "s", provider).record(seconds, {**labels, **failed})
+    _histogram("gen_ai.client.operation.duration", "s", provider).record(seconds, {**labels, **error_label})
     if reply and reply.first_chunk_s is not None:
         name = "gen_ai.client.operation.time_to_first_chunk"
         _histogram(name, "s", provider).record(reply.first_chunk_s, labels)
-    used: EntryUsage = reply.usage if reply else {}
-    tokens = {"input": used.get("prompt_tokens", 0), "output": used.get("completion_tokens", 0)}
+    usage: EntryUsage = reply.usage if reply else {}
+    tokens = {"input": usage.get("prompt_tokens", 0), "output": usage.get("completion_tokens", 0)}
     for kind, count in tokens.items():
         if count:
-            told = {**labels, "gen_ai.token.type": kind}
-            _histogram("gen_ai.client.token.usage", "{token}", provider).record(count, told)
+            token_labels = {**labels, "gen_ai.token.type": kind}
+            _histogram("gen_ai.client.token.usage", "{token}", provider).record(count, token_labels)
 
 
 def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
     """Return a model call's texts as span attributes if the operator permits it, or else `{}`."""
     if (variable(CAPTURE) or "").lower() not in _CAPTURING:
         return {}
-    written: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}
+    message: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}
     if reply.data is not None:
-        written["parts"] = [{"type": "text", "content": json.dumps(reply.data, ensure_ascii=False)}]
-    written["parts"] += [
+        message["parts"] = [{"type": "text", "content": json.dumps(reply.data, ensure_ascii=False)}]
+    message["parts"] += [
         {"type": "tool_call", "id": each["id"], "name": each["name"], "arguments": each["args"]}
         for each in reply.tool_calls
     ]
-    output = [{**written, "finish_reason": reply.finish_reason}] if reply.ok else []
-    found = {"gen_ai.input.messages": _message_parts(call.messages), "gen_ai.output.messages": output}
-    return {key: redact(json.dumps(messages, ensure_ascii=False)) for key, messages in found.items()}
+    output = [{**message, "finish_reason": reply.finish_reason}] if reply.ok else []
+    attributes = {"gen_ai.input.messages": _message_parts(call.messages), "gen_ai.output.messages": output}
+    return {key: redact(json.dumps(messages, ensure_ascii=False)) for key, messages in attributes.items()}
 
 
 def _message_parts(messages: Iterable[WireMessage]) -> list[JsonObject]:
     """Convert prompt messages to the format defined by OpenTelemetry's conventions."""
-    found: list[JsonObject] = []
+    span_messages: list[JsonObject] = []
     for message in messages:
         part: JsonObject = {"type": "text", "content": message["content"]}
         if "tool_call_id" in message:
@@ -216,8 +216,8 @@ def _message_parts(messages: Iterable[WireMessage]) -> list[JsonObject]:
             {"type": "tool_call", "id": call["id"], **call["function"]}
             for call in message.get("tool_calls", ())
         ]
-        found.append({"role": message["role"], "parts": [part, *calls]})
-    return found
+        span_messages.append({"role": message["role"], "parts": [part, *calls]})
+    return span_messages
 
 
 @contextmanager
@@ -303,14 +303,14 @@ def start_langsmith_root(debate: str, topic: str) -> RunTree | None:
 
     if get_current_run_tree() is not None:
         return None
-    place = get_tracing_context()
-    given = {"client": place.get("client"), "project_name": place.get("project_name")}
+    context = get_tracing_context()
+    options = {"client": context.get("client"), "project_name": context.get("project_name")}
     root = RunTree(
         name="debate",
         run_type="chain",
         inputs={"topic": topic},
         extra={"metadata": {"thread_id": debate}},
-        **_drop_unknown(given),
+        **_drop_unknown(options),
     )
     root.post()
     return root

@@ -53,8 +53,8 @@ MAX_DEPTH = 100
 @lru_cache
 def _adapter(channel: str) -> TypeAdapter[Any]:
     hint = get_type_hints(ConversationState, include_extras=True)[channel]
-    own = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    return TypeAdapter(_NARROWER.get(channel, own))
+    channel_type = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return TypeAdapter(_NARROWER.get(channel, channel_type))
 
 
 def check_channels(values: Mapping[str, Any]) -> None:
@@ -85,9 +85,11 @@ def check_types(values: Mapping[str, object]) -> None:
         try:
             _adapter(channel).validate_python(value, strict=True)
         except ValidationError as error:
-            found = error.errors(include_url=False)[:_MISTAKES_SHOWN]
+            mistakes = error.errors(include_url=False)[:_MISTAKES_SHOWN]
             raise InputError(
-                "\n".join(f"{'.'.join(map(str, (channel, *each['loc'])))}: {each['msg']}" for each in found)
+                "\n".join(
+                    f"{'.'.join(map(str, (channel, *each['loc'])))}: {each['msg']}" for each in mistakes
+                )
             ) from error
         if (
             channel == "step"
@@ -138,8 +140,8 @@ def _is_valid_text(text: str) -> bool:
     return True
 
 
-def _check_messages(given: Any) -> None:
-    for number, item in enumerate(given if isinstance(given, list) else [given]):
+def _check_messages(messages: Any) -> None:
+    for number, item in enumerate(messages if isinstance(messages, list) else [messages]):
         if isinstance(item, Mapping) and "op" in item:
             raise InputError(
                 f"messages.{number}: only Moot may use the key `op`: remove the key from the message"

@@ -236,8 +236,8 @@ def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | No
     for entry in transcript:
         if known_as in (entry.get("message_id"), entry["id"]):
             return entry
-    made = _MESSAGE_ID.fullmatch(known_as)
-    return next(iter(entries_of([made[1]], transcript)), None) if made else None
+    match = _MESSAGE_ID.fullmatch(known_as)
+    return next(iter(entries_of([match[1]], transcript)), None) if match else None
 
 
 def traits_of(entry: Mapping[str, object]) -> EntryTraits:
@@ -351,10 +351,10 @@ def topic_text(given: str | None) -> str:
     Raises:
         InputError: The topic is not a string.
     """
-    said: object = given or ""
-    if not isinstance(said, str):
-        raise InputError(f"the topic {said!r} is not text: give the topic as text")
-    return clean_text(said).strip()
+    text: object = given or ""
+    if not isinstance(text, str):
+        raise InputError(f"the topic {text!r} is not text: give the topic as text")
+    return clean_text(text).strip()
 
 
 def make_entry(
@@ -405,16 +405,16 @@ def memoize_by_identity(maxsize: int = 64) -> Callable[[T], T]:
     """
 
     def remembering(function: T) -> T:
-        known: dict[tuple[int, ...], tuple[tuple[object, ...], object]] = {}
+        cache: dict[tuple[int, ...], tuple[tuple[object, ...], object]] = {}
 
         def look_up(*arguments: object) -> object:
             key = tuple(map(id, arguments))
-            found = known.get(key)
-            if found is None:
-                if len(known) >= maxsize:
-                    known.clear()
-                found = known[key] = arguments, function(*arguments)  # keeps the arguments' ids in use
-            return found[1]
+            cache_entry = cache.get(key)
+            if cache_entry is None:
+                if len(cache) >= maxsize:
+                    cache.clear()
+                cache_entry = cache[key] = arguments, function(*arguments)  # keeps the arguments' ids in use
+            return cache_entry[1]
 
         return wraps(function)(look_up)  # type: ignore[return-value]  # the wrapper has the same signature
 

@@ -280,8 +280,8 @@ class ChatOpenAIHooks:
     def _convert_chunk_to_generation_chunk(
         self, chunk: JsonObject, default_chunk_class: type, base_generation_info: JsonObject | None
     ) -> ChatGenerationChunk | None:
-        if own := self.convert_chunk(chunk):
-            return own
+        if own_chunk := self.convert_chunk(chunk):
+            return own_chunk
         raw = self.change_reply(chunk)
         converted: ChatGenerationChunk | None = super()._convert_chunk_to_generation_chunk(  # type: ignore[misc]
             raw, default_chunk_class, base_generation_info

@@ -53,9 +53,9 @@ def register_password(url: str | None) -> str | None:
 
     The password is registered raw, decoded, and as the credentials that HTTP's basic authentication sends.
     """
-    if found := _PASSWORD.search(url or ""):
-        user, password = (unquote(part) for part in found.groups())
-        for secret in (found[2], password, b64encode(f"{user}:{password}".encode()).decode()):
+    if match := _PASSWORD.search(url or ""):
+        user, password = (unquote(part) for part in match.groups())
+        for secret in (match[2], password, b64encode(f"{user}:{password}".encode()).decode()):
             register_secret(secret)
     return url
 
@@ -67,14 +67,14 @@ def register_database_password(url: str) -> str:
     port or a database, and prints them in its errors.
     """
     register_password(url)
-    for found in _QUERY_PASSWORD.findall(url):
-        _secrets.update(filter(None, (found, unquote(found))))
+    for query_password in _QUERY_PASSWORD.findall(url):
+        _secrets.update(filter(None, (query_password, unquote(query_password))))
     password = url.partition("://")[2].partition(":")[2].rpartition("@")[0]
     if _SEPARATOR.search(password):
         starts = [0, *(separator.end() for separator in _SEPARATOR.finditer(password))]
         parts = [*_SEPARATOR.split(password), *(password[start:] for start in starts)]
-        known = {form for part in parts for form in (part, unquote(part))}
-        _secrets.update(part for part in known if len(part) >= MIN_PART_CHARS)
+        candidates = {form for part in parts for form in (part, unquote(part))}
+        _secrets.update(part for part in candidates if len(part) >= MIN_PART_CHARS)
     return url
 
 
@@ -223,20 +223,24 @@ def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
     from dotenv import dotenv_values
 
     try:
-        found = dotenv_values(path, interpolate=interpolate, encoding="utf-8")
+        file_values = dotenv_values(path, interpolate=interpolate, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {str(path)!r}: {file_error_reason(error)}") from error
-    said = {name: value for name, value in found.items() if value and value != os.environ.get(name)}
-    pair = [name for name in _ENDPOINT if os.environ.get(name)]
-    idle = [name for name in _ENDPOINT if name in said and pair and name not in pair]
-    for name in said.keys() - idle:
+    new_values = {
+        name: value for name, value in file_values.items() if value and value != os.environ.get(name)
+    }
+    endpoint_names = [name for name in _ENDPOINT if os.environ.get(name)]
+    ignored_names = [
+        name for name in _ENDPOINT if name in new_values and endpoint_names and name not in endpoint_names
+    ]
+    for name in new_values.keys() - ignored_names:
         if DOTENV.fullmatch(name) and not os.environ.get(name):
-            os.environ[name], _origins[name] = said[name], str(path)
-    words = (
-        f"{' and '.join(idle)} in {path.name} is ignored: {' and '.join(pair)} is set in "
-        f"{' and '.join(dict.fromkeys(map(origin_of, pair)))} and "
+            os.environ[name], _origins[name] = new_values[name], str(path)
+    warning = (
+        f"{' and '.join(ignored_names)} in {path.name} is ignored: {' and '.join(endpoint_names)} is set in "
+        f"{' and '.join(dict.fromkeys(map(origin_of, endpoint_names)))} and "
     )
-    return f"{words}belongs to another endpoint" if idle else ""
+    return f"{warning}belongs to another endpoint" if ignored_names else ""
 
 
 def set_variables(values: Mapping[str, str]) -> None:

@@ -212,14 +212,14 @@ VERDICT_FIELDS: dict[str, VerdictField] = _fields_of(VerdictContent)
 
 def asked_fields(judging: Judging) -> list[VerdictField]:
     """Return the fields that the judge's reply must contain, in the order of the reply."""
-    asked = (field for field in VERDICT_FIELDS.values() if judging in field.asked_for)
-    return sorted(asked, key=lambda field: field.ask_order)
+    fields = (field for field in VERDICT_FIELDS.values() if judging in field.asked_for)
+    return sorted(fields, key=lambda field: field.ask_order)
 
 
 def shown_fields(*sections: Section) -> list[VerdictField]:
     """Return the verdict fields of the given `sections`, in display order."""
-    shown = (field for field in VERDICT_FIELDS.values() if field.section in sections)
-    return sorted(shown, key=lambda field: field.show_order)
+    fields = (field for field in VERDICT_FIELDS.values() if field.section in sections)
+    return sorted(fields, key=lambda field: field.show_order)
 
 
 class Verdict(VerdictContent):

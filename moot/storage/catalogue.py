@@ -73,16 +73,16 @@ def check_name(name: str) -> None:
     Raises:
         InputError: The name is not a string, is empty or too long, or has unprintable characters.
     """
-    given: object = name
+    value: object = name
     if name == LATEST:
         raise InputError(
             f"the name {LATEST!r} is reserved for the most recently active debate: choose another "
             "name with --id"
         )
-    if not isinstance(given, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
-        shown = repr(given)[:MAX_NAME]
+    if not isinstance(value, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
+        quoted_name = repr(value)[:MAX_NAME]
         raise InputError(
-            f"{shown} is not a valid name for a debate (--id): use 1 to {MAX_NAME} printable characters"
+            f"{quoted_name} is not a valid name for a debate (--id): use 1 to {MAX_NAME} printable characters"
         )
 
 
@@ -193,10 +193,10 @@ class Catalogue(DebateTable):
 
     def not_found(self, name: str) -> DebateNotFound:
         """Return the error for a name that no debate has. It suggests a similar name."""
-        begun = [row.name for row in self.rows() if row.status != "new"]
-        near = get_close_matches(name, [*begun, LATEST] if begun else [], n=1)
-        meant = f"is {near[0]!r} meant? " if near else ""
-        return DebateNotFound(f"there is no debate {name!r}: {meant}run `moot list` to see all debates")
+        begun_names = [row.name for row in self.rows() if row.status != "new"]
+        close_matches = get_close_matches(name, [*begun_names, LATEST] if begun_names else [], n=1)
+        suggestion = f"is {close_matches[0]!r} meant? " if close_matches else ""
+        return DebateNotFound(f"there is no debate {name!r}: {suggestion}run `moot list` to see all debates")
 
     def name_of(self, debate: str) -> str:
         """Return the name of the debate with this id, or the id itself if the debate is unknown."""

@@ -24,10 +24,10 @@ class CheckedSaver(BaseCheckpointSaver[str]):
             StorageError: the checkpoint is damaged.
         """
         with reading("a checkpoint of the debate"):
-            found = _checked(await super().aget_tuple(config))
-            if found is not None:
-                sort_checkpoints_after(found.checkpoint["id"])
-        return found
+            checkpoint_tuple = _checked(await super().aget_tuple(config))
+            if checkpoint_tuple is not None:
+                sort_checkpoints_after(checkpoint_tuple.checkpoint["id"])
+        return checkpoint_tuple
 
     async def alist(
         self,
@@ -42,32 +42,32 @@ class CheckedSaver(BaseCheckpointSaver[str]):
         Raises:
             StorageError: a checkpoint is damaged.
         """
-        stored = super().alist(config, filter=dict(filter or {}), before=before, limit=limit)
-        every = cast(AsyncGenerator[CheckpointTuple], stored)
-        async with aclosing(every):
+        iterator = super().alist(config, filter=dict(filter or {}), before=before, limit=limit)
+        checkpoint_tuples = cast(AsyncGenerator[CheckpointTuple], iterator)
+        async with aclosing(checkpoint_tuples):
             while True:
                 with reading("a checkpoint of the debate"):
-                    found = _checked(await anext(every, None))
-                if found is None:
+                    checkpoint_tuple = _checked(await anext(checkpoint_tuples, None))
+                if checkpoint_tuple is None:
                     return
-                yield found
+                yield checkpoint_tuple
 
 
-def _checked(found: CheckpointTuple | None) -> CheckpointTuple | None:
+def _checked(checkpoint_tuple: CheckpointTuple | None) -> CheckpointTuple | None:
     """Check the types in a checkpoint from the database, and return the checkpoint.
 
     Raises:
         TypeError: the checkpoint, its metadata or its id has another type.
     """
-    if found is None:
+    if checkpoint_tuple is None:
         return None
-    stored: Sequence[tuple[object, type]] = (
-        (found.checkpoint, dict),
-        (found.metadata, dict),
-        (found.config["configurable"]["checkpoint_id"], str),
-        (found.checkpoint["id"], str),
+    typed_values: Sequence[tuple[object, type]] = (
+        (checkpoint_tuple.checkpoint, dict),
+        (checkpoint_tuple.metadata, dict),
+        (checkpoint_tuple.config["configurable"]["checkpoint_id"], str),
+        (checkpoint_tuple.checkpoint["id"], str),
     )
-    for value, kind in stored:
+    for value, kind in typed_values:
         if not isinstance(value, kind):
             raise TypeError(f"{type(value).__name__} instead of {kind.__name__}")
-    return found
+    return checkpoint_tuple

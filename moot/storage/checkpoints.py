@@ -157,11 +157,11 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
         Raises:
             DebateBusy: Another run has taken the debate.
         """
-        place = config["configurable"]
-        told = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
-        ids = (str(place["thread_id"]), place["checkpoint_ns"], checkpoint["id"])
+        configurable = config["configurable"]
+        metadata_json = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
+        ids = (str(configurable["thread_id"]), configurable["checkpoint_ns"], checkpoint["id"])
         blob = self.serde.dumps_typed(checkpoint)
-        row = (*ids, place.get("checkpoint_id"), *blob, told.encode("utf-8", "ignore"))
+        row = (*ids, configurable.get("checkpoint_id"), *blob, metadata_json.encode("utf-8", "ignore"))
         await self._write(config, [(_PUT, row)])
         return {"configurable": dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), ids, strict=True))}
 
@@ -173,14 +173,20 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
         Raises:
             DebateBusy: Another run has taken the debate.
         """
-        place = config["configurable"]
-        task = (str(place["thread_id"]), place["checkpoint_ns"], place["checkpoint_id"], task_id, task_path)
-        again = "REPLACE" if all(name in WRITES_IDX_MAP for name, _ in writes) else "IGNORE"
+        configurable = config["configurable"]
+        task = (
+            str(configurable["thread_id"]),
+            configurable["checkpoint_ns"],
+            configurable["checkpoint_id"],
+            task_id,
+            task_path,
+        )
+        conflict_action = "REPLACE" if all(name in WRITES_IDX_MAP for name, _ in writes) else "IGNORE"
         rows = [
             (*task, WRITES_IDX_MAP.get(name, number), name, *self.serde.dumps_typed(value))
             for number, (name, value) in enumerate(writes)
         ]
-        await self._write(config, [(_PUT_WRITES.format(again), row) for row in rows])
+        await self._write(config, [(_PUT_WRITES.format(conflict_action), row) for row in rows])
 
     async def _write(self, config: RunnableConfig, statements: Sequence[Statement]) -> None:
         permit = self.records.leases.permit_in(config)

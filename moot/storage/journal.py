@@ -66,17 +66,17 @@ class Journal(DebateTable):
             "AND call_index = ? AND digest = ?",
             [*vars(key).values()],
         )
-        for row_checkpoint, reply in sorted(
+        for row_checkpoint, reply_json in sorted(
             sorted(rows, reverse=True), key=lambda row: row[0] != base_checkpoint
         ):
             if resumed or not self._has_other_child(key.debate, row_checkpoint, base_checkpoint):
                 with reading("a stored reply", "restore a backup, or go on with a fork of the debate"):
-                    found = Reply.from_json(json.loads(reply))
+                    reply = Reply.from_json(json.loads(reply_json))
                 if (
                     row_checkpoint != base_checkpoint
                 ):  # store the reply for the changed state too, which may change again
-                    self.put(key, base_checkpoint, found)
-                return found
+                    self.put(key, base_checkpoint, reply)
+                return reply
         return None
 
     def put(self, key: JournalKey, base_checkpoint: str, reply: Reply) -> None:
@@ -148,12 +148,12 @@ class FailedRuns(DebateTable):
                     step=int(stored_number(step)),
                     node=stored_text(node),
                     error=stored_text(error),
-                    at=stored_text(at),
+                    at=stored_text(stopped_at),
                     run=stored_text(run),
                 ),
                 _stored_usage(usage),
             )
-            for step, node, error, at, run, usage in rows
+            for step, node, error, stopped_at, run, usage in rows
         ]
 
 
@@ -174,12 +174,17 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
 
     Runs of later steps than the state's are left out, because they belong to another branch.
     """
-    taken = {error.get("run") for error in state.get("errors") or ()} if failed else set()
-    at = step_number(state)
-    new = [each for each in failed if each.record["run"] not in taken and each.record["step"] <= at]
-    if not new:
+    recorded_runs = {error.get("run") for error in state.get("errors") or ()} if failed else set()
+    step = step_number(state)
+    new_runs = [
+        each for each in failed if each.record["run"] not in recorded_runs and each.record["step"] <= step
+    ]
+    if not new_runs:
         return {}
-    return {"usage": add_totals({}, [each.usage for each in new]), "errors": [each.record for each in new]}
+    return {
+        "usage": add_totals({}, [each.usage for each in new_runs]),
+        "errors": [each.record for each in new_runs],
+    }
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
@@ -258,17 +263,17 @@ class InboxTable(DebateTable):
             for number, *texts, kind in rows
             if kind == _INTERJECTION
         ]
-        asked = [_stored_usage(row[2]) for row in rows if row[4] == _QUESTION]
-        return UnreadInbox(messages, add_totals({}, asked) if asked else {}, rows[-1][0] if rows else 0)
+        usages = [_stored_usage(row[2]) for row in rows if row[4] == _QUESTION]
+        return UnreadInbox(messages, add_totals({}, usages) if usages else {}, rows[-1][0] if rows else 0)
 
     def consume_pause(self, debate: str) -> bool:
         """Delete the pause request of a debate, and return True if there was one."""
-        asked = (debate, _PAUSE)
-        if not self._execute("SELECT 1 FROM moot_inbox WHERE debate = ? AND kind = ? LIMIT 1", asked):
+        parameters = (debate, _PAUSE)
+        if not self._execute("SELECT 1 FROM moot_inbox WHERE debate = ? AND kind = ? LIMIT 1", parameters):
             return False  # avoid a write, because this runs before nearly every step
         # Clear the row instead of deleting it, so that no number is used twice.
-        taken = "UPDATE moot_inbox SET kind = '' WHERE debate = ? AND kind = ? RETURNING number"
-        return bool(self._execute(taken, asked))
+        statement = "UPDATE moot_inbox SET kind = '' WHERE debate = ? AND kind = ? RETURNING number"
+        return bool(self._execute(statement, parameters))
 
     def copy(self, source: str, target: str) -> None:
         """Copy a debate's interjections to a fork, keeping their numbers."""
@@ -279,7 +284,7 @@ class InboxTable(DebateTable):
             (target, source),
         )
 
-    def _add(self, debate: str, kind: str, speaker: str, content: str, at: str) -> int:
+    def _add(self, debate: str, kind: str, speaker: str, content: str, sent_at: str) -> int:
         # If two processes choose the same number, the second insert fails and chooses another number.
         # `+ 0` turns a damaged number, which is text, into a number: text would be the maximum forever.
         while True:
@@ -287,7 +292,7 @@ class InboxTable(DebateTable):
                 "INSERT INTO moot_inbox (debate, number, kind, speaker, content, at) "
                 "SELECT ?, COALESCE(MAX(number + 0), 0) + 1, ?, ?, ?, ? FROM moot_inbox "
                 "WHERE debate = ? ON CONFLICT DO NOTHING RETURNING number",
-                (debate, kind, speaker, content, at, debate),
+                (debate, kind, speaker, content, sent_at, debate),
             )
             if rows:
                 return int(rows[0][0])

@@ -131,10 +131,10 @@ class Lease:
 
 def lease_in(config: RunnableConfig) -> Lease | None:
     """Return the lease stored in a run's configuration, or `None` if there is none."""
-    given = config.get("configurable", {})
-    lease = given.get(_KEY)
-    mine = isinstance(lease, Lease) and lease.debate == str(given.get("thread_id"))
-    return lease if mine else None
+    configurable = config.get("configurable", {})
+    lease = configurable.get(_KEY)
+    is_of_debate = isinstance(lease, Lease) and lease.debate == str(configurable.get("thread_id"))
+    return lease if is_of_debate else None
 
 
 def with_lease(config: RunnableConfig, lease: Lease) -> RunnableConfig:
@@ -190,8 +190,8 @@ class Leases(DebateTable):
     def __init__(self, sql: Sql, name_of: Callable[[str], str]) -> None:
         super().__init__(sql)
         self._name_of = name_of
-        held = f"SELECT epoch, token, holder, expires + 0 < {sql.clock} FROM moot_leases"  # noqa: S608  # constants of ours
-        self._of_debate = f"{held} WHERE debate = ?"
+        select = f"SELECT epoch, token, holder, expires + 0 < {sql.clock} FROM moot_leases"  # noqa: S608  # constants of ours
+        self._of_debate = f"{select} WHERE debate = ?"
         self._of_namespace = f"{self._of_debate} AND namespace = ?"
         self._live: weakref.WeakSet[Lease] = weakref.WeakSet()  # leases of abandoned runs are not renewed
         self._guard = threading.Lock()
@@ -208,19 +208,19 @@ class Leases(DebateTable):
         _own_tokens.add(token)
         try:
             while (
-                held := _LeaseRow.of(self._sql.execute(self._of_namespace, (debate, namespace)))
+                row := _LeaseRow.of(self._sql.execute(self._of_namespace, (debate, namespace)))
             ).token != token:
-                if held.live:
-                    raise _busy(self._name_of(debate), held.holder)
+                if row.live:
+                    raise _busy(self._name_of(debate), row.holder)
                 self._sql.execute(  # only one of several writers finds the epoch that it read
                     "INSERT INTO moot_leases (debate, namespace, epoch, token, holder, expires) "  # noqa: S608  # constants of ours
                     f"VALUES (?, ?, ?, ?, ?, {self._sql.clock} + ?) "
                     "ON CONFLICT (debate, namespace) DO UPDATE "
                     "SET epoch = excluded.epoch, token = excluded.token, holder = excluded.holder, "
                     "expires = excluded.expires WHERE moot_leases.epoch = ?",
-                    (debate, namespace, held.epoch + 1, token, holder, LEASE_S, held.stored_epoch),
+                    (debate, namespace, row.epoch + 1, token, holder, LEASE_S, row.stored_epoch),
                 )
-            lease = Lease(debate, namespace, held.epoch, token)
+            lease = Lease(debate, namespace, row.epoch, token)
             with self._guard:
                 self._live.add(lease)
                 if self._renewing is None:
@@ -267,15 +267,15 @@ class Leases(DebateTable):
         """Return a permit that lets a run write to its debate while it holds the lease."""
 
         def allows(rows: Sequence[Row]) -> bool:
-            held = _LeaseRow.of(rows)
-            return (held.token, held.epoch) == (lease.token, lease.epoch)
+            row = _LeaseRow.of(rows)
+            return (row.token, row.epoch) == (lease.token, lease.epoch)
 
         def refusal(rows: Sequence[Row]) -> DebateBusy:
-            held, name = _LeaseRow.of(rows), self._name_of(lease.debate)
-            by = f"taken over by {held.holder.name}" if held.epoch else "deleted"
+            row, name = _LeaseRow.of(rows), self._name_of(lease.debate)
+            cause = f"taken over by {row.holder.name}" if row.epoch else "deleted"
             return DebateBusy(
-                f"debate {name!r} was {by} while this run stood still, which writes nothing more",
-                pid=held.holder.pid or None,
+                f"debate {name!r} was {cause} while this run stood still, which writes nothing more",
+                pid=row.holder.pid or None,
             )
 
         return Permit((self._of_namespace, (lease.debate, lease.namespace)), allows, refusal)
@@ -288,8 +288,8 @@ class Leases(DebateTable):
         lease = lease_in(config)
         if lease is not None:
             return self.permit(lease)
-        given = config["configurable"]
-        debate, namespace = str(given["thread_id"]), given.get("checkpoint_ns", "")
+        configurable = config["configurable"]
+        debate, namespace = str(configurable["thread_id"]), configurable.get("checkpoint_ns", "")
 
         def allows(rows: Sequence[Row]) -> bool:
             return not _LeaseRow.of(rows).live

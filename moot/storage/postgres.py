@@ -54,8 +54,10 @@ def reconnect_pauses() -> Iterator[float]:
 
 def server_error(error: psycopg.Error) -> StorageError:
     """Convert an error from a Postgres server to a `StorageError` with advice for the user."""
-    said, words = error.diag.message_primary or str(error), _ADVICE.get(error.sqlstate or "")
-    return StorageError(f"the database failed ({redact_url(said).strip()})" + (f": {words}" if words else ""))
+    message, advice = error.diag.message_primary or str(error), _ADVICE.get(error.sqlstate or "")
+    return StorageError(
+        f"the database failed ({redact_url(message).strip()})" + (f": {advice}" if advice else "")
+    )
 
 
 class PostgresSql(Sql):

@@ -60,11 +60,11 @@ async def is_migrated(connection: AsyncConnection[DictRow], table: str, migratio
         migrations: all migrations of the installed version of LangGraph.
     """
     cursor = await connection.execute("SELECT to_regclass(%s) IS NOT NULL AS created", (table,))
-    if not (found := await cursor.fetchone()) or not found["created"]:
+    if not (row := await cursor.fetchone()) or not row["created"]:
         return False
     cursor = await connection.execute(f"SELECT max(v) AS last FROM {table}".encode())  # noqa: S608  # of LangGraph
-    found = await cursor.fetchone()
-    return found is not None and found["last"] is not None and found["last"] >= len(migrations) - 1
+    row = await cursor.fetchone()
+    return row is not None and row["last"] is not None and row["last"] >= len(migrations) - 1
 
 
 class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  # type: ignore[misc]  # `_cursor`

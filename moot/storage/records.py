@@ -108,9 +108,9 @@ class FollowUpTable(DebateTable):
 
         The result is `[]` if the database is read-only.
         """
-        one = ("AND debate = ?", [debate]) if debate else ("", [])
-        clause = f"WHERE rating <> '' {one[0]} ORDER BY at, debate"
-        rows = [] if self._sql.read_only else self._select(clause, one[1])
+        condition = ("AND debate = ?", [debate]) if debate else ("", [])
+        clause = f"WHERE rating <> '' {condition[0]} ORDER BY at, debate"
+        rows = [] if self._sql.read_only else self._select(clause, condition[1])
         return [
             Feedback(
                 str(debate),
@@ -118,9 +118,9 @@ class FollowUpTable(DebateTable):
                 str(note),
                 str(decision),
                 _forecasts_in(str(forecasts)),
-                str(at),
+                str(rated_at),
             )
-            for debate, _, rating, note, decision, forecasts, at in rows
+            for debate, _, rating, note, decision, forecasts, rated_at in rows
         ]
 
     def revisit_dates(self) -> dict[str, str]:
@@ -186,12 +186,17 @@ class ImportTable(DebateTable):
 
     def times(self) -> dict[str, str]:
         """Return the times of all imported verdicts, keyed by debate id."""
-        return {str(debate): str(at) for debate, at in self._rows("SELECT debate, at FROM moot_imports")}
+        return {
+            str(debate): str(imported_at)
+            for debate, imported_at in self._rows("SELECT debate, at FROM moot_imports")
+        }
 
     def copy(self, source: str, target: str) -> None:
         """Copy the import time of a debate's verdict to a fork of the debate."""
-        for verdict, at in self._rows("SELECT verdict, at FROM moot_imports WHERE debate = ?", (source,)):
-            row = {"debate": target, "verdict": verdict, "at": at}
+        for verdict, imported_at in self._rows(
+            "SELECT verdict, at FROM moot_imports WHERE debate = ?", (source,)
+        ):
+            row = {"debate": target, "verdict": verdict, "at": imported_at}
             self._insert(row, "ON CONFLICT (debate) DO NOTHING")
 
     def _rows(self, statement: str, parameters: Sequence[str] = ()) -> Sequence[tuple[object, ...]]:
@@ -276,8 +281,8 @@ class Records:
 
         The debate's next step adds the usage of failed runs and of answered questions.
         """
-        asked = self.inbox.since(debate, state.get("last_inbox_number") or 0).asked
-        return journals.with_questions(journals.with_failures(state, self.failed.of(debate)), asked)
+        usage = self.inbox.since(debate, state.get("last_inbox_number") or 0).asked
+        return journals.with_questions(journals.with_failures(state, self.failed.of(debate)), usage)
 
     def tables(self) -> Sequence[DebateTable]:
         """Return all tables with data about debates, except the catalogue."""
@@ -381,9 +386,9 @@ def records_of(checkpointer: BaseCheckpointSaver[str]) -> Records:
     records in their own database, over another connection. For any other checkpointer the journal is kept in
     memory, as long as the checkpointer exists.
     """
-    own = getattr(checkpointer, "records", None)
-    if isinstance(own, Records):
-        return own
+    own_records = getattr(checkpointer, "records", None)
+    if isinstance(own_records, Records):
+        return own_records
     with _records_lock:
         if checkpointer not in _by_checkpointer:
             _by_checkpointer[checkpointer] = records = _records_for(checkpointer)

@@ -85,15 +85,15 @@ def words(text: str) -> list[str]:
     plain = text if text.isascii() else _PRINTED.sub(" ", text)
     if plain.isascii():  # the simpler pattern gives the same result for ASCII and is faster
         return _ASCII_WORD.findall(plain.lower())
-    found: list[str] = []
+    word_list: list[str] = []
     for word in WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         if word.isascii() or not UNSPACED_CHARACTER.search(word):
-            found.append(word)
+            word_list.append(word)
             continue
         for run in _RUNS.findall(word):
             pairs = [run[i : i + 2] for i in range(len(run) - 1)] if is_unspaced(run) else []
-            found.extend(pairs or [run])
-    return found
+            word_list.extend(pairs or [run])
+    return word_list
 
 
 def spellings(text: str) -> list[str]:
@@ -329,8 +329,8 @@ def title_of(topic: str, judges_wording: str = "") -> str:
     A short topic keeps the words of the person who wrote it. The judge's wording of the question, if there is
     one, stands for a long topic.
     """
-    asked = " ".join(judges_wording.split())
-    return asked if asked and is_long(topic) else question_in(topic)
+    question = " ".join(judges_wording.split())
+    return question if question and is_long(topic) else question_in(topic)
 
 
 def question_in(topic: str) -> str:
@@ -339,11 +339,11 @@ def question_in(topic: str) -> str:
     The question is the first line if that line is a question, otherwise the last sentence of the topic that
     is a question. A topic without a question is represented by its first line.
     """
-    first = " ".join(topic.strip().partition("\n")[0].split())
+    first_line = " ".join(topic.strip().partition("\n")[0].split())
     ends = topic[:_READ_CHARS] + ("\n\n" + topic[-_READ_CHARS:] if len(topic) > _READ_CHARS else "")
-    asked = [
+    questions = [
         " ".join(sentence.text.split())
         for sentence in split_sentences(ends)
         if sentence.kind != "code" and sentence.text.rstrip("\"'”’»)*_ ").endswith(tuple(_QUESTION_MARKS))
     ]
-    return first if not asked or first in asked else asked[-1]
+    return first_line if not questions or first_line in questions else questions[-1]

@@ -157,9 +157,9 @@ def message_tokens(message: Mapping[str, Any], count: TokenCounter, *, content: 
     If `content` gives the tokens of the content, they are not counted again.
     """
     name = message.get("name")
-    named = _label_tokens(name, count) + 1 if name else 0
-    body = count(message["content"]) if content is None else content
-    return MESSAGE_OVERHEAD + _label_tokens(message["role"], count) + named + body
+    name_tokens = _label_tokens(name, count) + 1 if name else 0
+    content_tokens = count(message["content"]) if content is None else content
+    return MESSAGE_OVERHEAD + _label_tokens(message["role"], count) + name_tokens + content_tokens
 
 
 def prompt_tokens(messages: Iterable[Mapping[str, Any]], count: TokenCounter) -> int:
@@ -183,9 +183,11 @@ def batches(items: Iterable[Item], tokens: Callable[[Item], int], remaining: int
 
 def equal_batches(items: Sequence[Item], tokens: Callable[[Item], int], remaining: int) -> list[list[Item]]:
     """Split items into batches with similar numbers of tokens, and no more batches than `batches` makes."""
-    fewest = len(batches(items, tokens, remaining))
-    least = bisect_left(range(remaining), True, key=lambda most: len(batches(items, tokens, most)) <= fewest)
-    return batches(items, tokens, least)
+    batch_count = len(batches(items, tokens, remaining))
+    smallest_budget = bisect_left(
+        range(remaining), True, key=lambda budget: len(batches(items, tokens, budget)) <= batch_count
+    )
+    return batches(items, tokens, smallest_budget)
 
 
 def common_length(costs: Sequence[int], remaining: int) -> list[int]:
@@ -267,16 +269,18 @@ def _boundary_before(text: str, end: int) -> int:
 
     A nearby sentence boundary is preferred.
     """
-    least = max(0, end - min(BOUNDARY_CHARS, end // 2))
-    sentences = [match.end() for match in _SENTENCE_END.finditer(text, least, end + 1) if match.end() <= end]
-    if sentences:
-        return sentences[-1]
-    for at in range(end, max(0, end - BOUNDARY_CHARS), -1):
-        if text[at].isspace():
-            return at
+    min_position = max(0, end - min(BOUNDARY_CHARS, end // 2))
+    sentence_ends = [
+        match.end() for match in _SENTENCE_END.finditer(text, min_position, end + 1) if match.end() <= end
+    ]
+    if sentence_ends:
+        return sentence_ends[-1]
+    for position in range(end, max(0, end - BOUNDARY_CHARS), -1):
+        if text[position].isspace():
+            return position
     if end <= MAX_WORD_CHARS and text[end].isascii():
         return 0
-    while end > least and _splits_number(text, end):
+    while end > min_position and _splits_number(text, end):
         end -= 1
     return end
 
@@ -286,19 +290,21 @@ def _boundary_after(text: str, start: int) -> int:
 
     A nearby sentence boundary is preferred.
     """
-    most = min(len(text), start + min(BOUNDARY_CHARS, (len(text) - start) // 2))
-    if sentence := _SENTENCE_END.search(text, max(0, start - 1), most):
-        return sentence.end()
-    for at in range(start, min(len(text), start + BOUNDARY_CHARS)):
-        if text[at - 1].isspace():
-            return at
+    max_position = min(len(text), start + min(BOUNDARY_CHARS, (len(text) - start) // 2))
+    if match := _SENTENCE_END.search(text, max(0, start - 1), max_position):
+        return match.end()
+    for position in range(start, min(len(text), start + BOUNDARY_CHARS)):
+        if text[position - 1].isspace():
+            return position
     if len(text) - start <= MAX_WORD_CHARS and text[start - 1].isascii():
         return len(text)
-    while start < most and _splits_number(text, start):
+    while start < max_position and _splits_number(text, start):
         start += 1
     return start
 
 
-def _splits_number(text: str, at: int) -> bool:
-    """Return True if cutting the text before position `at` would split a number."""
-    return 0 < at < len(text) and bool(_NUMBER.match(text[at - 1]) and _NUMBER.match(text[at]))
+def _splits_number(text: str, position: int) -> bool:
+    """Return True if cutting the text before `position` would split a number."""
+    return 0 < position < len(text) and bool(
+        _NUMBER.match(text[position - 1]) and _NUMBER.match(text[position])
+    )

@@ -257,24 +257,24 @@ class Search(Tool):
 
     def run(self, context: ToolContext) -> str:
         """Return the lines in the context folder's text files that match the most query words."""
-        words, sandbox, left = query_words(self.query), context.folder(), MAX_SEARCHED_BYTES
-        number, kept = 0, defaultdict[int, list[str]](list)  # keyed by the number of matching words
-        for listed in sandbox.files():
-            if not _fits(listed.path, self.files) or listed.size > min(left, MAX_FILE_BYTES):
+        words, sandbox, remaining_bytes = query_words(self.query), context.folder(), MAX_SEARCHED_BYTES
+        hit_count, hits = 0, defaultdict[int, list[str]](list)  # keyed by the number of matching words
+        for file in sandbox.files():
+            if not _fits(file.path, self.files) or file.size > min(remaining_bytes, MAX_FILE_BYTES):
                 continue
-            left -= listed.size
+            remaining_bytes -= file.size
             try:
-                lines = sandbox.read(listed.path).splitlines()
+                lines = sandbox.read(file.path).splitlines()
             except (AccessRefused, OSError):
                 continue
-            for at, line in enumerate(lines, 1):
+            for line_number, line in enumerate(lines, 1):
                 folded = line.casefold()
-                if held := sum(word in folded for word in words):
-                    number += 1
-                    if len(kept[held]) < MAX_HITS:
-                        kept[held].append(f"{listed.path}:{at}: {line.strip()[:LINE_CHARS]}")
-        best = [line for held in sorted(kept, reverse=True) for line in kept[held]]
-        return matches_text(self.query, number, best[:MAX_HITS])
+                if match_count := sum(word in folded for word in words):
+                    hit_count += 1
+                    if len(hits[match_count]) < MAX_HITS:
+                        hits[match_count].append(f"{file.path}:{line_number}: {line.strip()[:LINE_CHARS]}")
+        best = [line for count in sorted(hits, reverse=True) for line in hits[count]]
+        return matches_text(self.query, hit_count, best[:MAX_HITS])
 
 
 class ReadFile(Tool):
@@ -295,9 +295,9 @@ class ReadFile(Tool):
         """
         lines = context.folder().read(self.path).splitlines()
         end = min(len(lines), self.start - 1 + self.lines)
-        chosen = enumerate(lines[self.start - 1 : end], self.start)
-        shown = "\n".join(f"{number}: {line[:LINE_CHARS]}" for number, line in chosen)
-        return f"{self.path}, lines {self.start} to {end} of {len(lines)}\n{shown}"
+        numbered_lines = enumerate(lines[self.start - 1 : end], self.start)
+        text = "\n".join(f"{number}: {line[:LINE_CHARS]}" for number, line in numbered_lines)
+        return f"{self.path}, lines {self.start} to {end} of {len(lines)}\n{text}"
 
 
 class ListFiles(Tool):
@@ -313,8 +313,8 @@ class ListFiles(Tool):
     def run(self, context: ToolContext) -> str:
         """Return the path and size of each file in the folder and its subfolders."""
         files = [each for each in context.folder().files(self.path) if _fits(each.path, self.files)]
-        shown = "\n".join(f"{each.path} ({each.size:,} bytes)" for each in files[:MAX_LISTED])
-        return f"{len(files)} files\n{shown}" if files else "no files"
+        listing = "\n".join(f"{each.path} ({each.size:,} bytes)" for each in files[:MAX_LISTED])
+        return f"{len(files)} files\n{listing}" if files else "no files"
 
 
 MAX_DEBATE_HITS = 10
@@ -338,9 +338,9 @@ class SearchDebate(Tool):
         hits = []
         for entry in context.transcript:
             folded = entry["content"].casefold()
-            found = [at for word in words if (at := folded.find(word)) >= 0]
-            if found and traits_of(entry).by != "tools":
-                passage = excerpt(entry["content"], EXCERPT_CHARS, min(found))
-                hits.append((len(found), entry["seq"], f"{entry['speaker']} [{entry['id']}]: {passage}"))
+            positions = [position for word in words if (position := folded.find(word)) >= 0]
+            if positions and traits_of(entry).by != "tools":
+                passage = excerpt(entry["content"], EXCERPT_CHARS, min(positions))
+                hits.append((len(positions), entry["seq"], f"{entry['speaker']} [{entry['id']}]: {passage}"))
         best = [line for _, _, line in sorted(hits, reverse=True)[:MAX_DEBATE_HITS]]
         return matches_text(self.query, len(hits), best)

@@ -223,14 +223,14 @@ def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
             name = server_of(tool, servers)
             if name is None or tool in servers[name].tools:
                 continue
-            offered = _offered(name, servers[name])
-            if tool not in offered:
+            definitions = _offered(name, servers[name])
+            if tool not in definitions:
                 raise ConfigError(
                     f"debater {debater.id!r} uses the tool {tool!r}, but the MCP server {name!r} does not "
                     "offer it: choose from "
-                    f"{', '.join(sorted(offered)) or 'another server, because this one has no tools'}"
+                    f"{', '.join(sorted(definitions)) or 'another server, because this one has no tools'}"
                 )
-            tools = {**servers[name].tools, tool: offered[tool]}
+            tools = {**servers[name].tools, tool: definitions[tool]}
             servers[name] = servers[name].model_copy(update={"tools": tools})
     return servers
 
@@ -243,45 +243,45 @@ def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]
     """
     with _listing:
         key = json.dumps(server.capability(name))
-        at, offered = _listed.get(key, (0.0, {}))
-        if offered and time.monotonic() - at < KEPT_S:
-            return offered
+        listed_at, definitions = _listed.get(key, (0.0, {}))
+        if definitions and time.monotonic() - listed_at < KEPT_S:
+            return definitions
         try:
             tools = _use(name, server, _list_tools)
         except ConfigError:
             raise
         except Exception as error:
             notes = filter(None, getattr(error, "__notes__", ()))
-            said = "; it wrote: ".join([_reason(error, server), *notes])
-            raise ConfigError(f"mcp_servers.{name}: {redact(said)[:ERROR_CHARS]}") from error
-        offered = {}
+            message = "; it wrote: ".join([_reason(error, server), *notes])
+            raise ConfigError(f"mcp_servers.{name}: {redact(message)[:ERROR_CHARS]}") from error
+        definitions = {}
         for tool in tools:
-            stated = cast(JsonObject, json.loads(break_template_tokens(clean_text(json.dumps(tool)))))
+            clean_tool = cast(JsonObject, json.loads(break_template_tokens(clean_text(json.dumps(tool)))))
             definition = McpToolDefinition(
                 name=tool["name"],
-                description=stated.get("description") or "",
-                parameters=stated.get("inputSchema") or {},
+                description=clean_tool.get("description") or "",
+                parameters=clean_tool.get("inputSchema") or {},
             )
             function = f"{name}{SEPARATOR}{_NOT_IN_NAMES.sub('_', tool['name'])}"
             if len(function) <= NAME_CHARS and len(definition.model_dump_json()) <= DEFINITION_CHARS:
-                offered.setdefault(function, definition)
-        _listed[key] = time.monotonic(), offered
-        return offered
+                definitions.setdefault(function, definition)
+        _listed[key] = time.monotonic(), definitions
+        return definitions
 
 
 async def _list_tools(session: ClientSession) -> list[JsonObject]:
     from mcp.types import PaginatedRequestParams
 
-    found: list[JsonObject] = []
+    tools: list[JsonObject] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = (await session.list_tools(params=PaginatedRequestParams(cursor=cursor))).model_dump(
             mode="json", by_alias=True
         )
-        found += page["tools"]
+        tools += page["tools"]
         if not (cursor := page.get("nextCursor")):
             break
-    return found
+    return tools
 
 
 def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
@@ -454,26 +454,26 @@ def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = N
         ConfigError: a tool is unknown, lacks its folder or exceeds the token budget, or the context does not
             exist or cannot be read.
     """
-    read = {path: read_context(path) for path in config.context_paths()}
-    folders = [path for path, document in read.items() if document is None]
+    documents = {path: read_context(path) for path in config.context_paths()}
+    folders = [path for path, document in documents.items() if document is None]
     if len(folders) > 1:
         raise ConfigError(f"context takes at most one folder: choose one of {', '.join(map(repr, folders))}")
     servers = with_definitions(config)
-    given = debate_tools(config.model_copy(update={"mcp_servers": servers}), given)
+    tools = debate_tools(config.model_copy(update={"mcp_servers": servers}), given)
     for debater in config.debaters:
         for name in debater.tools:
-            if get_tool(name, given).needs_context and not folders:
+            if get_tool(name, tools).needs_context and not folders:
                 raise ConfigError(
                     f"tool {name!r} of debater {debater.id!r} needs a folder: set `context` to a folder"
                 )
-        offered = functions_tokens(debater.tools, count, given)
-        if offered > config.memory.budget.messages // 4:
+        tool_tokens = functions_tokens(debater.tools, count, tools)
+        if tool_tokens > config.memory.budget.messages // 4:
             raise ConfigError(
                 f"memory.budget.messages is {config.memory.budget.messages} tokens, too few for the "
-                f"tools of debater {debater.id!r}: set it to at least {4 * offered}, or use fewer "
+                f"tools of debater {debater.id!r}: set it to at least {4 * tool_tokens}, or use fewer "
                 "tools"
             )
-    return CheckedTools([each for each in read.values() if each is not None], servers)
+    return CheckedTools([each for each in documents.values() if each is not None], servers)
 
 
 def read_context(context: str) -> dict[str, str] | None:

@@ -175,9 +175,9 @@ def _has_token(request: Request, token: str | None) -> bool:
     """
     if not token:
         return False
-    once = request.query_params.get("token", "") if request.scope["path"] == PAGE else ""
-    given = _header_token(request) or once or request.cookies.get(COOKIE, "")
-    return secrets.compare_digest(given.encode("utf-8", "replace"), token.encode())
+    url_token = request.query_params.get("token", "") if request.scope["path"] == PAGE else ""
+    request_token = _header_token(request) or url_token or request.cookies.get(COOKIE, "")
+    return secrets.compare_digest(request_token.encode("utf-8", "replace"), token.encode())
 
 
 def _is_foreign(request: Request) -> bool:

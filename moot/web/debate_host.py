@@ -269,22 +269,28 @@ class DebateReader:
             version = await run_in_thread(self.version, debate)
             if version == seen:
                 return None
-            if (known := self._overviews.get(debate.id)) and known[0] == version:
-                return known
-            made = version, await run_in_thread(self.overview, debate)
-            self._overviews[debate.id] = made
+            if (cached_overview := self._overviews.get(debate.id)) and cached_overview[0] == version:
+                return cached_overview
+            new_overview = version, await run_in_thread(self.overview, debate)
+            self._overviews[debate.id] = new_overview
             self._overviews.move_to_end(debate.id)
             while len(self._overviews) > CACHED_DOCUMENTS:
                 self._overviews.popitem(last=False)
-            return made
+            return new_overview
 
     def version(self, debate: Debate) -> Version:
         """Return a value that changes whenever the debate or its feedback changes."""
         latest = debate.session.records.sql.execute(
             "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ?", (debate.id,)
         )
-        given = tuple(each.at for each in debate.session.records.follow_ups.feedback(debate.id))
-        return debate.row, debate.is_running(), str(latest), self._host.errors.get(debate.id, ""), given
+        feedback_times = tuple(each.at for each in debate.session.records.follow_ups.feedback(debate.id))
+        return (
+            debate.row,
+            debate.is_running(),
+            str(latest),
+            self._host.errors.get(debate.id, ""),
+            feedback_times,
+        )
 
     def read(self, debate: Debate) -> DebateSnapshot:
         """Return the latest state and document of a debate."""

@@ -156,10 +156,12 @@ class DebateOutcome(BaseModel):
         left out if it repeats the decision.
         """
         facts = f"Debate {self.debate}: {self.status}, {self.turns} turns, US$ {self.cost_usd:g}"
-        asked = [f"Question {key}: {question}" for key, question in self.questions.items()]
-        first, _, rest = self.verdict.partition("\n")
-        verdict = rest.strip() if first.strip("*") == self.decision else self.verdict
-        return "\n\n".join(filter(None, (self.decision, facts, verdict, self.latest, *asked, self.error)))
+        question_lines = [f"Question {key}: {question}" for key, question in self.questions.items()]
+        first_line, _, rest = self.verdict.partition("\n")
+        verdict = rest.strip() if first_line.strip("*") == self.decision else self.verdict
+        return "\n\n".join(
+            filter(None, (self.decision, facts, verdict, self.latest, *question_lines, self.error))
+        )
 
 
 P = ParamSpec("P")
@@ -195,14 +197,14 @@ class _KnownArguments(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _check(cls, given: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _check(cls, arguments: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
         known = [field.alias or name for name, field in cls.model_fields.items()]
-        unknown = [name for name in given if name not in known] if isinstance(given, dict) else []
+        unknown = [name for name in arguments if name not in known] if isinstance(arguments, dict) else []
         if unknown:
             names = ", ".join(repr(clip(str(name), MAX_KEY_CHARS)) for name in unknown[:MAX_SHOWN_ERRORS])
             raise ValueError(f"unknown argument {names}: use only {', '.join(known)}")
         try:
-            return handler(given)
+            return handler(arguments)
         except ValidationError as error:
             raise ValueError("; ".join(errors_in(error)[:MAX_SHOWN_ERRORS])) from error
 
@@ -280,27 +282,27 @@ class McpDebates:
         Returns the verdict. Cancelling the call pauses the debate at the end of its current step. For a long
         debate use `start`.
         """
-        made = await self._make(ctx, question, protocol, debaters, turns, model)
-        planned = turns_planned(made.config())
-        said: asyncio.Queue[Event] = asyncio.Queue()
-        run, done = self._host.run(made), 0
-        with self._host.subscribe(made.id, said.put_nowait):
+        new_debate = await self._make(ctx, question, protocol, debaters, turns, model)
+        planned_turns = turns_planned(new_debate.config())
+        events: asyncio.Queue[Event] = asyncio.Queue()
+        run, entry_count = self._host.run(new_debate), 0
+        with self._host.subscribe(new_debate.id, events.put_nowait):
             try:
-                while not run.done() or not said.empty():
-                    event = asyncio.ensure_future(said.get())
-                    await asyncio.wait({run, event}, return_when=asyncio.FIRST_COMPLETED)
-                    if event.cancel() or (told := event.result())["event"] != "entry":
+                while not run.done() or not events.empty():
+                    event_task = asyncio.ensure_future(events.get())
+                    await asyncio.wait({run, event_task}, return_when=asyncio.FIRST_COMPLETED)
+                    if event_task.cancel() or (event := event_task.result())["event"] != "entry":
                         continue
-                    done, entry = done + 1, told["entry"]
-                    words = f"{entry['speaker']}: {entry['content'][:80]}"
-                    await ctx.report_progress(done, planned, words)
+                    entry_count, entry = entry_count + 1, event["entry"]
+                    message = f"{entry['speaker']}: {entry['content'][:80]}"
+                    await ctx.report_progress(entry_count, planned_turns, message)
             except BaseException:
-                if done:  # running calls are charged already, so the step is finished
-                    made.pause()
+                if entry_count:  # running calls are charged already, so the step is finished
+                    new_debate.pause()
                 else:
                     run.cancel()
                 raise
-        return await self._outcome(made)
+        return await self._outcome(new_debate)
 
     async def start(
         self,
@@ -322,11 +324,11 @@ class McpDebates:
 
         Then call `status` or `result`.
         """
-        made = await (
+        stored_debate = await (
             self._get(debate) if debate else self._make(ctx, question, protocol, debaters, turns, model)
         )
-        self._host.run(made)
-        return await self._outcome(made)
+        self._host.run(stored_debate)
+        return await self._outcome(stored_debate)
 
     async def status(self, debate: DebateId) -> DebateOutcome:
         """Return a debate's status, including its turns, cost, latest message, questions and error."""
@@ -349,10 +351,10 @@ class McpDebates:
 
         If the debate is running, wait at most `wait_s` seconds.
         """
-        found = await self._get(debate)
-        if run := self._host.running(found.id):
+        stored_debate = await self._get(debate)
+        if run := self._host.running(stored_debate.id):
             await asyncio.wait({run}, timeout=wait_s)
-        return await self._outcome(found)
+        return await self._outcome(stored_debate)
 
     async def say(
         self,
@@ -386,10 +388,10 @@ class McpDebates:
 
         Give the answers by question id or in one text.
         """
-        found = await self._get(debate)
-        run = self._host.run(found, answer=answers)
+        stored_debate = await self._get(debate)
+        run = self._host.run(stored_debate, answer=answers)
         await asyncio.wait({run}, timeout=1.0)  # long enough to report an invalid answer
-        return await self._outcome(found)
+        return await self._outcome(stored_debate)
 
     async def ask(
         self,
@@ -407,8 +409,8 @@ class McpDebates:
 
         The transcript does not change.
         """
-        found = await self._get(debate)
-        answer = (await to_thread(self._host.ask, found, question)).to_json()
+        stored_debate = await self._get(debate)
+        answer = (await to_thread(self._host.ask, stored_debate, question)).to_json()
         return {key: answer[key] for key in ("answer", "citations", "not_found")}
 
     async def compare(
@@ -434,8 +436,8 @@ class McpDebates:
         """List all debates, most recently active first."""
         rows = await run_in_thread(self._debates.rows)
         keys = ("id", "name", "topic", "protocol", "status", "turns", "updated_at")
-        listed = [{key: getattr(row, key) for key in keys} for row in rows]
-        return show_reordering(json.dumps(listed, ensure_ascii=False), separator='"')
+        listing = [{key: getattr(row, key) for key in keys} for row in rows]
+        return show_reordering(json.dumps(listing, ensure_ascii=False), separator='"')
 
     async def brief(self, debate: str) -> str:
         """Return a one-page brief of a debate, with the decision, its reasons and its risks."""
@@ -480,27 +482,27 @@ class McpDebates:
     async def _outcome(self, debate: Debate) -> DebateOutcome:
         """Return the status and result of a debate, shortened to at most `MAX_TOKENS` tokens."""
         snapshot, row = await run_in_thread(debate.state), await run_in_thread(lambda: debate.row)
-        values, over, count = snapshot.values, await run_in_thread(debate.is_over), counter()
-        spoken = values["full_transcript"]
+        values, is_over, count = snapshot.values, await run_in_thread(debate.is_over), counter()
+        transcript = values["full_transcript"]
         winner = (values.get("verdict") or {}).get("winner")
         outcome = DebateOutcome(
             debate=debate.id,
             status="running" if self._host.running(debate.id) else row.status,
             turns=row.turns,
             cost_usd=round(row.cost_usd, 4),
-            winner=winner if over and winner != TIE else None,
-            latest="" if over else truncate_end(spoken[-1]["content"], LATEST_TOKENS, count),
+            winner=winner if is_over and winner != TIE else None,
+            latest="" if is_over else truncate_end(transcript[-1]["content"], LATEST_TOKENS, count),
             questions={
                 each["id"]: truncate_end(each["question"], LATEST_TOKENS, count)
                 for each in debate.questions()[:3]
             },
             error=truncate_end(self._host.errors.get(debate.id, ""), LATEST_TOKENS, count),
         )
-        if not over:
+        if not is_over:
             return outcome
         text = result_text(values, embedding.VERDICT_SHARE)
-        decided = (values.get("verdict") or {}).get("decision") or text.partition("\n")[0].strip("*")
-        outcome.decision = truncate_end(decided, LATEST_TOKENS, count)
+        decision = (values.get("verdict") or {}).get("decision") or text.partition("\n")[0].strip("*")
+        outcome.decision = truncate_end(decision, LATEST_TOKENS, count)
         remaining = MAX_TOKENS - count(outcome.model_dump_json())
         while count(json.dumps(text, ensure_ascii=False)) > remaining:
             text = truncate_end(text, int(count(text) * 0.9), count)

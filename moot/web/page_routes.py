@@ -181,9 +181,9 @@ class NewDebate(DebateRequest):
 
         Settings with their default values are left out.
         """
-        said = self.model_dump(exclude_defaults=True)
-        question, documents = said.pop("question", ""), said.pop("documents", [])
-        return question, said, documents
+        settings = self.model_dump(exclude_defaults=True)
+        question, documents = settings.pop("question", ""), settings.pop("documents", [])
+        return question, settings, documents
 
 
 class LivePage:
@@ -289,15 +289,21 @@ class LivePage:
         return FileResponse(STATIC / "index.html")
 
     def _setup(self, request: Request, host: DebateHost) -> JsonObject:
-        allowed = environment.names_in("MOOT_ALLOW_MODELS")
-        named = (*host.default_config.model_names(), environment.variable("MOOT_MODEL") or "", *allowed)
+        allowed_models = environment.names_in("MOOT_ALLOW_MODELS")
+        model_names = (
+            *host.default_config.model_names(),
+            environment.variable("MOOT_MODEL") or "",
+            *allowed_models,
+        )
         graph = host.debates.graph.get_graph()
         load_plugins()
         return {
             "protocols": {name: (each.__doc__ or "").partition("\n")[0] for name, each in PROTOCOLS.items()},
             "protocol": host.default_config.protocol,
             "model": host.default_config.model,
-            "models": [name for name in dict.fromkeys(named) if name and not {"*", "?", "["} & set(name)],
+            "models": [
+                name for name in dict.fromkeys(model_names) if name and not {"*", "?", "["} & set(name)
+            ],
             "sections": SECTIONS,
             "nodes": [name for name in graph.nodes if not name.startswith("__")],
             "edges": [[edge.source, edge.target] for edge in graph.edges],
@@ -398,20 +404,20 @@ class LivePage:
         return {"id": debate.id}
 
     def _list(self, request: Request, host: DebateHost) -> JsonObject:
-        words, status = request.query_params.get("q", "").casefold(), request.query_params.get("status")
+        query, status = request.query_params.get("q", "").casefold(), request.query_params.get("status")
         outcomes = host.debates.records.results.all()
-        known = [
+        rows = [
             {**asdict(row), **(asdict(outcomes[row.id]) if row.id in outcomes else {})}
             for row in host.debates.rows()
         ]
         keys = ("name", "topic", "question", "model", "winner", "decision")
-        found = [
+        matches = [
             row
-            for row in known
+            for row in rows
             if status in (None, "", row["status"])
-            and words in "\n".join(str(row.get(key, "")) for key in keys).casefold()
+            and query in "\n".join(str(row.get(key, "")) for key in keys).casefold()
         ]
-        return {"debates": found[:MAX_ROWS], "found": len(found), "all": len(known)}
+        return {"debates": matches[:MAX_ROWS], "found": len(matches), "all": len(rows)}
 
     async def _start(self, request: Request, host: DebateHost) -> JsonObject:
         question, settings, documents = (await auth_middleware.body_of(request, NewDebate)).parts()
@@ -444,9 +450,9 @@ class LivePage:
         document, first = self._document(request, host), _number(request, "from")
         transcript = document["transcript"]
         if ids := request.query_params.getlist("id"):
-            wanted = [entry for entry in transcript if entry["id"] in ids]
+            entries = [entry for entry in transcript if entry["id"] in ids]
         else:
-            wanted = transcript[first : min(first + MAX_ENTRIES, _number(request, "to", len(transcript)))]
+            entries = transcript[first : min(first + MAX_ENTRIES, _number(request, "to", len(transcript)))]
         return [
             {
                 **_some(each.entry, "id", "seq", "speaker", "kind", "phase", "room"),
@@ -455,7 +461,7 @@ class LivePage:
                 "prompt": bool(each.view),
                 "html": html,
             }
-            for each, html in render_messages(wanted, document)
+            for each, html in render_messages(entries, document)
         ]
 
     def _find(self, request: Request, host: DebateHost) -> object:
@@ -493,10 +499,10 @@ class LivePage:
         form, document = request.path_params["form"], self._document(request, host)
         if form not in FILES:
             raise HTTPException(404, f"there is no file format {form!r}: use {', '.join(FILES)}")
-        kind, render = FILES[form]
+        media_type, render = FILES[form]
         text = redact(render(with_plan(document))).encode("utf-8", "replace")
-        named = {"Content-Disposition": f'attachment; filename="debate-{document["id"][:8]}.{form}"'}
-        return Response(text, media_type=kind, headers=named)
+        headers = {"Content-Disposition": f'attachment; filename="debate-{document["id"][:8]}.{form}"'}
+        return Response(text, media_type=media_type, headers=headers)
 
     def _compare(self, request: Request, host: DebateHost) -> JsonObject:
         names = request.query_params.getlist("debate")
@@ -533,8 +539,8 @@ def _debate_of(request: Request, host: DebateHost) -> Debate:
 
 
 def _number(request: Request, name: str, default: int = 0) -> int:
-    given = request.query_params.get(name)
-    return auth_middleware.number_in(given, name) if given else default
+    value = request.query_params.get(name)
+    return auth_middleware.number_in(value, name) if value else default
 
 
 def _some(record: Mapping[str, object], *keys: str) -> JsonObject:

@@ -57,27 +57,29 @@ def ask(
     """
     from moot.prompts.request import model_params
 
-    asked = sys.stdin.read() if question == "-" else question
+    question_text = sys.stdin.read() if question == "-" else question
     with shared.open_stored_debate(db, debate_id) as debate:
         config = debate.config()
         if model is None and is_built_in(model_params(config, config.judge).model):
             model = shared.configured_model()  # a built-in model has no replies to new questions
-        answer = debate.ask(asked, model=model)
+        answer = debate.ask(question_text, model=model)
         if as_json:
-            return terminal.print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
-        said, *sources = _lines(debate, answer)
-        advice = _model_advice(debate, asked, db) if answer.placeholder else ""
+            return terminal.print_json(
+                {"debate": debate.id, "question": question_text.strip(), **answer.to_json()}
+            )
+        answer_text, *sources = _lines(debate, answer)
+        advice = _model_advice(debate, question_text, db) if answer.placeholder else ""
     if sys.stdout.isatty():
-        terminal.print_result(terminal.MarkdownText(said), terminal.MarkdownText("\n".join(sources)))
+        terminal.print_result(terminal.MarkdownText(answer_text), terminal.MarkdownText("\n".join(sources)))
     else:
-        terminal.print_text("\n".join([said, *sources]))
+        terminal.print_text("\n".join([answer_text, *sources]))
     receipt = answer.receipt
     if not quiet:
-        shown, omitted = receipt["messages_read"], receipt["messages_left_out"]
+        read_count, omitted_count = receipt["messages_read"], receipt["messages_left_out"]
         tokens = f"{receipt['total_tokens']:,} of {receipt['budget']:,} tokens"
-        line = f"read {count_noun(shown, 'message')}, {tokens}"
-        if omitted:
-            line += f"; {count_noun(omitted, 'message')} did not fit"
+        line = f"read {count_noun(read_count, 'message')}, {tokens}"
+        if omitted_count:
+            line += f"; {count_noun(omitted_count, 'message')} did not fit"
         if answer.dropped:
             line += f"; removed {count_noun(answer.dropped, 'citation')} of messages that do not exist"
         terminal.print_note(line)
@@ -90,17 +92,18 @@ def ask(
         )
 
 
-def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
+def _model_advice(debate: Debate, question: str, db: str | None) -> str:
     """Return advice for users who got only matching passages and want an answer from a model."""
-    argued = [each for each in debate.state().values["full_transcript"] if traits_of(each).argues]
-    question = question_in(debate.state().values["topic"])
-    if argued and all(each["model"] == OFFLINE for each in argued):
+    messages = [each for each in debate.state().values["full_transcript"] if traits_of(each).argues]
+    topic_question = question_in(debate.state().values["topic"])
+    if messages and all(each["model"] == OFFLINE for each in messages):
         return (
             "The offline model wrote only placeholder messages, so this debate holds no answer. Debate the "
-            "question again with your own model: " + shared.after_setup(shared.command_line("run", question))
+            "question again with your own model: "
+            + shared.after_setup(shared.command_line("run", topic_question))
         )
-    again = shared.command_line("ask", debate.name, asked, db=db)
-    return f"Get an answer from your own model: {shared.after_setup(again)}"
+    ask_command = shared.command_line("ask", debate.name, question, db=db)
+    return f"Get an answer from your own model: {shared.after_setup(ask_command)}"
 
 
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
@@ -111,24 +114,24 @@ def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     values = debate.state().values
     names = terminal.debater_names(values["config"], 60)
     lines = [answer.text or "The transcript does not answer the question."]
-    cited = () if answer.placeholder else answer.citations
-    if cited:
+    cited_ids = () if answer.placeholder else answer.citations
+    if cited_ids:
         lines += ["", "Sources:"]
-    for message_id in cited:
+    for message_id in cited_ids:
         if message_id == VERDICT_ID:
             lines.append(f"- [{message_id}] {terminal.one_line(decision_line(values), QUOTE_CHARS)}")
             continue
         entry = values["full_transcript"][int(message_id[1:])]
-        who = names.get(entry["speaker"], entry["speaker"])
+        speaker = names.get(entry["speaker"], entry["speaker"])
         lines.append(
-            f"- [{message_id}] {terminal.one_line(who, 60)}: "
+            f"- [{message_id}] {terminal.one_line(speaker, 60)}: "
             + terminal.one_line(entry["content"], QUOTE_CHARS)
         )
     if answer.not_found:
         lines += ["", "Not found:", *(f"- {terminal.one_line(item, 300)}" for item in answer.not_found)]
-    unknown = [term for term in answer.receipt["unknown_terms"] if term not in answer.not_found]
-    if unknown:
-        lines += ["", f"Words that no message contains: {terminal.one_line(', '.join(unknown), 300)}"]
+    unknown_terms = [term for term in answer.receipt["unknown_terms"] if term not in answer.not_found]
+    if unknown_terms:
+        lines += ["", f"Words that no message contains: {terminal.one_line(', '.join(unknown_terms), 300)}"]
     return lines
 
 
@@ -210,15 +213,15 @@ def judge(
     from moot.configuration import read_rubric
     from moot.debates.continuation import JudgingOptions, judge_debate, model_after_recording
 
-    several = model if model and len(model) > 1 else None
-    if several and panel is not None:
+    panel_models = model if model and len(model) > 1 else None
+    if panel_models and panel is not None:
         raise InputError(
             "--panel cannot be used with several --model options, because several models already form a panel"
         )
     options = JudgingOptions(
-        model=model[0] if model and not several else None,
+        model=model[0] if model and not panel_models else None,
         rubric=read_rubric(rubric, Path()) if rubric else None,
-        panel=several or panel,
+        panel=panel_models or panel,
         rule=rule,
         swap=swap,
         blind=blind,
@@ -275,8 +278,8 @@ def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: 
         base = run_config(config, {})
         settings = transcript_config(imported, base)
         granted = capabilities_of(settings)
-        said = topic or base.topic or imported.topic
-        values = transcript_values(imported, said, settings, environment)
+        debate_topic = topic or base.topic or imported.topic
+        values = transcript_values(imported, debate_topic, settings, environment)
     return judge_values(values, options, environment, granted=granted)
 
 
@@ -292,8 +295,8 @@ def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
     terminal.print_answer(judgement.to_json(), *parts, as_json=as_json)
     if not quiet and not as_json:
         calls = count_noun(int(judgement.usage.get("calls", 0)), "call")
-        kept = "stored with the debate" if judgement.stored else "not stored"
-        terminal.print_note(f"\n{calls} · {tokens_of(judgement.usage):,.0f} tokens · {kept}")
+        storage_note = "stored with the debate" if judgement.stored else "not stored"
+        terminal.print_note(f"\n{calls} · {tokens_of(judgement.usage):,.0f} tokens · {storage_note}")
     if judgement.failed:
         terminal.print_error(f"the verdict failed: {terminal.one_line(judgement.verdict['error'], 500)}")
         raise Exit(RunError.exit_code)

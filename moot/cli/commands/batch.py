@@ -42,18 +42,18 @@ def worker(
     """
     from moot.cli.running import handle_sigterm_as_interrupt
 
-    queue, ended = open_queue(db), []
+    queue, results = open_queue(db), []
     with open_database(db) as debates, handle_sigterm_as_interrupt():
         for debate, error in queue.work(debates, workers, drain=drain):
             name = debates.records.catalogue.name_of(debate)
             if as_json:
-                ended.append({"debate": name, "error": error})
+                results.append({"debate": name, "error": error})
             if not quiet:
                 terminal.print_note(
                     f"{terminal.one_line(name, 60)}: {terminal.one_line(error, 300) or 'done'}"
                 )
     if as_json:
-        terminal.print_json(ended)
+        terminal.print_json(results)
 
 
 app = new_app(no_args_is_help=True)
@@ -70,8 +70,8 @@ def list_jobs(db: shared.DbOption = None, as_json: shared.JsonOption = False) ->
     """List queued, running and failed debates in the order in which workers pick them up."""
     entries = open_queue(db).entries()
     with open_catalogue(db) as records:
-        known = {row.id: row for row in records.rows()} if records else {}
-    rows = [(known[each.debate], each) for each in entries if each.debate in known]
+        rows_by_id = {row.id: row for row in records.rows()} if records else {}
+    rows = [(rows_by_id[each.debate], each) for each in entries if each.debate in rows_by_id]
     data = [{"name": row.name, "turns": row.turns, **asdict(each)} for row, each in rows]
     heading = ("debate", "job", "priority", "attempts", "turns", "topic")
     cells = [
@@ -199,10 +199,15 @@ def _enqueue(
     queue = open_queue(db)
     with open_database(db, make=True) as debates:
         stored = [create_planned_debate(debates, each) for each in planned]
-        waiting = [each.id for each in stored if not is_judged(each)]
-    added = queue.add(waiting, priority)
-    words = f"{added} queued, {len(waiting) - added} queued before, {len(stored) - len(waiting)} finished"
-    terminal.acknowledge({"debates": [each.name for each in stored], "added": added}, words, as_json=as_json)
+        waiting_ids = [each.id for each in stored if not is_judged(each)]
+    added_count = queue.add(waiting_ids, priority)
+    summary = (
+        f"{added_count} queued, {len(waiting_ids) - added_count} queued before, "
+        f"{len(stored) - len(waiting_ids)} finished"
+    )
+    terminal.acknowledge(
+        {"debates": [each.name for each in stored], "added": added_count}, summary, as_json=as_json
+    )
 
 
 def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
@@ -223,16 +228,16 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     from moot.storage.catalogue import check_name
 
     planned: dict[str, PlannedDebate] = {}
-    for place, given in _items(path):
-        said = {"topic": given} if isinstance(given, str) else given
-        if not isinstance(said, dict):
+    for place, item in _items(path):
+        settings = {"topic": item} if isinstance(item, str) else item
+        if not isinstance(settings, dict):
             raise ConfigError(
                 f"{place}: the value is neither a topic nor a configuration: write a topic as text, or "
                 "settings as keys and values"
             )
-        name = said.pop("id", None)
+        name = settings.pop("id", None)
         try:
-            config = validate(merge(base, with_files(said, path.parent, print_error)))
+            config = validate(merge(base, with_files(settings, path.parent, print_error)))
             check_config(Permissions.of_operator(config), Environment())
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from error
@@ -305,19 +310,21 @@ def _progress(
     from rich.live import Live
     from rich.text import Text
 
-    console, wanted = terminal.err_console(), {each.id for each in planned}
+    console, names = terminal.err_console(), {each.id for each in planned}
 
     def table() -> RenderableType:
-        rows = [row for row in debates.rows() if row.name in wanted]
+        rows = [row for row in debates.rows() if row.name in names]
         running = [(row.topic, str(row.turns), f"{row.tokens:,}") for row in rows if row.status == "running"]
-        spent = spent_text(sum(row.tokens for row in rows), sum(row.cost_usd for row in rows))
-        way = f"{len(errors)} of {len(planned)} ended · {spent}"
-        return Group(terminal.Grid(("running", "turns", "tokens"), running).screen(), Text(way, "dim"))
+        cost_text = spent_text(sum(row.tokens for row in rows), sum(row.cost_usd for row in rows))
+        progress = f"{len(errors)} of {len(planned)} ended · {cost_text}"
+        return Group(terminal.Grid(("running", "turns", "tokens"), running).screen(), Text(progress, "dim"))
 
     def say(each: PlannedDebate) -> None:
-        how = f"stopped: {terminal.one_line(errors[each.id], 300)}" if errors[each.id] else "done"
+        outcome = f"stopped: {terminal.one_line(errors[each.id], 300)}" if errors[each.id] else "done"
         if not quiet:
-            console.print(Text(f"[{len(errors)}/{len(planned)}] {terminal.one_line(each.topic, 60)}: {how}"))
+            console.print(
+                Text(f"[{len(errors)}/{len(planned)}] {terminal.one_line(each.topic, 60)}: {outcome}")
+            )
 
     if quiet or not console.is_terminal:
         yield say

@@ -57,10 +57,12 @@ def check(
     """
     from moot.cli.options import run_config
 
-    checked = run_config(path, {}, imports=False)
-    chosen = "model" in checked.model_fields_set
-    lines = header_lines(checked.topic or "(no topic: give it to `moot run`)", checked, model_chosen=chosen)
-    print_answer({"topic": checked.topic, **checked.to_json()}, "ok", *lines, as_json=as_json)
+    settings = run_config(path, {}, imports=False)
+    is_model_chosen = "model" in settings.model_fields_set
+    lines = header_lines(
+        settings.topic or "(no topic: give it to `moot run`)", settings, model_chosen=is_model_chosen
+    )
+    print_answer({"topic": settings.topic, **settings.to_json()}, "ok", *lines, as_json=as_json)
 
 
 @app.command()
@@ -101,8 +103,8 @@ def _section(values: BaseModel, indent: str = "") -> Iterator[str]:
     for name, field in type(values).model_fields.items():
         if not indent:
             yield ""
-        written = (docs.get(name) or field.description or "").replace("`None`", "`null`")
-        yield from (f"{indent}# {line}" for line in textwrap.wrap(written, WIDTH - len(indent)))
+        description = (docs.get(name) or field.description or "").replace("`None`", "`null`")
+        yield from (f"{indent}# {line}" for line in textwrap.wrap(description, WIDTH - len(indent)))
         yield from _setting(name, getattr(values, name), field, indent)
 
 

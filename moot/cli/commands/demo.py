@@ -65,8 +65,8 @@ def demo(
 
     settings = recording_config(sample)
     topic = settings.pop("topic")
-    paced = full and not (fast or quiet or as_json)
-    model = RecordedModel(recording=sample, pace_s=DEMO_DELAY_S if paced else 0.0)
+    is_paced = full and not (fast or quiet or as_json)
+    model = RecordedModel(recording=sample, pace_s=DEMO_DELAY_S if is_paced else 0.0)
     environment = Environment(factory=lambda name, settings: model)
     with open_database(db, make=True, environment=environment) as debates:
         name = unique_slug(sample, {row.name for row in debates.rows()})
@@ -97,12 +97,17 @@ QUESTIONS = {
 
 def _invite(sample: str, name: str, path: Path, document: JsonMapping, db: str | None) -> None:
     """Print four commands that the user can try after the demo."""
-    said = [each["id"] for each in document["transcript"] if each["kind"] == "interjection"]
-    other = ("fork", name, "--without", said[0], "--run") if said else ("judge", name)
+    interjection_ids = [each["id"] for each in document["transcript"] if each["kind"] == "interjection"]
+    next_arguments = (
+        ("fork", name, "--without", interjection_ids[0], "--run") if interjection_ids else ("judge", name)
+    )
     for label, line in (
         ("read the report", command_line("report", name, "--open", db=db)),
         ("ask about it", command_line("ask", name, QUESTIONS[sample], db=db)),
-        ("without the news" if said else "judge it again", after_setup(command_line(*other, db=db))),
+        (
+            "without the news" if interjection_ids else "judge it again",
+            after_setup(command_line(*next_arguments, db=db)),
+        ),
         ("your question", after_setup(command_line("Should we …?"))),
     ):
         print_note(f"  {label:18} {line}")

@@ -82,15 +82,15 @@ def models(
     from moot.models.endpoints import offered_models
     from moot.models.registry import Models, access_to
 
-    known = Models(read_config(config, {}, print_error).models)
-    access, url = access_to(model or "", known.settings_of(model or "")), known.base_url(model or "")
-    offered = asyncio.run(offered_models(access))
-    names = [name for name in offered if (words or "").casefold() in name.casefold()]
+    registry = Models(read_config(config, {}, print_error).models)
+    access, url = access_to(model or "", registry.settings_of(model or "")), registry.base_url(model or "")
+    model_names = asyncio.run(offered_models(access))
+    matches = [name for name in model_names if (words or "").casefold() in name.casefold()]
     if as_json:
-        return terminal.print_json({"base_url": url, "models": names})
+        return terminal.print_json({"base_url": url, "models": matches})
     terminal.print_text(
-        "\n".join(names)
-        if names
+        "\n".join(matches)
+        if matches
         else f"{url} offers no model whose name contains {words!r}"
         if words
         else f"{url} offers no models"
@@ -126,35 +126,35 @@ def doctor(
     from moot.configuration import read_config
 
     url = check_database(db)
-    found: list[Finding] = [*inspect_installation(), *inspect_access()]
+    findings: list[Finding] = [*inspect_installation(), *inspect_access()]
     if database_exists(url):
         with options.open_database(db) as debates:
             for each in inspect_database(debates):
                 if repair and each.repair:
                     each.repair()
                     each = replace(each, message=f"{each.message}: repaired", ok=True, repair=None)
-                found.append(each)
+                findings.append(each)
     if models:
         settings = read_config(config, {"model": model}, print_error)
         names = callable_models(settings)
         if not names:
             raise InputError("there is no model to call: add --config or --model")
-        about = f"Call {', '.join(names)} once each, with at most {ROOM} tokens of reply?"
-        if terminal.confirm(about, "no model is called", yes=yes):
-            found += inspect_models(settings)
+        question = f"Call {', '.join(names)} once each, with at most {ROOM} tokens of reply?"
+        if terminal.confirm(question, "no model is called", yes=yes):
+            findings += inspect_models(settings)
     if as_json:
-        terminal.print_json([{"what": each.what, "says": each.message, "ok": each.ok} for each in found])
+        terminal.print_json([{"what": each.what, "says": each.message, "ok": each.ok} for each in findings])
     else:
         marks = {True: "ok   ", False: "WRONG"}
         lines = [
             f"{marks[each.ok]} {terminal.one_line(each.what, 40)}: {terminal.one_line(each.message, 300)}"
-            for each in found
+            for each in findings
         ]
-        if any(each.repair for each in found):
+        if any(each.repair for each in findings):
             lines.append("`moot doctor --repair` repairs some of these problems")
-        missing = "" if database_exists(url) else ", not created yet"
-        terminal.print_result(f"Database {redact_url(url)}{missing}", *lines)
-    if not all(each.ok for each in found):
+        note = "" if database_exists(url) else ", not created yet"
+        terminal.print_result(f"Database {redact_url(url)}{note}", *lines)
+    if not all(each.ok for each in findings):
         raise Exit(1)
 
 
@@ -187,10 +187,10 @@ def inspect_installation() -> Iterator[Finding]:
     """Yield the installed versions of Moot and of the packages that it needs."""
     yield Finding("Moot", f"{version('moot')}, Python {platform.python_version()}")
     yield Finding("SQLite", sqlite3.sqlite_version)
-    for package, tried in TESTED_VERSIONS.items():
-        installed = version(package)
-        note = "" if installed == tried else f"; tested with {tried}"
-        yield Finding(package, installed + note)
+    for package, tested_version in TESTED_VERSIONS.items():
+        installed_version = version(package)
+        note = "" if installed_version == tested_version else f"; tested with {tested_version}"
+        yield Finding(package, installed_version + note)
 
 
 def inspect_access() -> Iterator[Finding]:
@@ -218,20 +218,22 @@ def inspect_database(debates: Debates) -> Iterator[Finding]:
             "SELECT page_count, page_size, freelist_count FROM pragma_page_count, pragma_page_size, "
             "pragma_freelist_count"
         )
-        unused = f", {free / pages:.0%} of it unused" if pages and free else ""
-        yield Finding("size", f"{pages * size / 2**20:.1f} MiB{unused}")
+        unused_share = f", {free / pages:.0%} of it unused" if pages and free else ""
+        yield Finding("size", f"{pages * size / 2**20:.1f} MiB{unused_share}")
     yield Finding("tables", f"version {sql.version()}, known up to {DATABASE_VERSION}")
     rows = debates.rows()
-    held = [row.name for row in rows if debates.records.leases.is_held(row.id)]
-    yield Finding("running", ", ".join(held) or "none")
+    running_names = [row.name for row in rows if debates.records.leases.is_held(row.id)]
+    yield Finding("running", ", ".join(running_names) or "none")
     limiter = debates.records.rate_limiter
-    for endpoint, left in limiter.closed_endpoints(REPORTED_WAIT_S).items():
-        message = f"no calls for {left:,.0f} s more: its provider asked for this wait, or a clock was wrong"
+    for endpoint, seconds_left in limiter.closed_endpoints(REPORTED_WAIT_S).items():
+        message = (
+            f"no calls for {seconds_left:,.0f} s more: its provider asked for this wait, or a clock was wrong"
+        )
         yield Finding(endpoint, message, False, repair=partial(limiter.reset, endpoint))
     for row in rows:
         try:
-            for says, repair in _faults(debates.get(row.id)):
-                yield Finding(row.name, says, False, repair=repair)
+            for problem, repair in _faults(debates.get(row.id)):
+                yield Finding(row.name, problem, False, repair=repair)
         except MootError as error:
             yield Finding(row.name, str(error), ok=False)
     yield from _leftover_records(debates.records)
@@ -245,8 +247,8 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
     if not values.get("config"):
         yield "the configuration is missing", None
         return
-    for says in _wrong_entries(values):
-        yield says, None
+    for problem in _wrong_entries(values):
+        yield problem, None
     try:
         records.journal.replies(debate.id)
     except StorageError as error:
@@ -254,15 +256,17 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
     if running:
         return
 
-    told: dict[str, str | float] = {"turns": values["turn_count"]}
+    expected_values: dict[str, str | float] = {"turns": values["turn_count"]}
     if is_over(snapshot):
-        told["status"] = values["status"]
+        expected_values["status"] = values["status"]
         count = debate.session.environment.token_counter_for(frozen_config(values))
-        if missed := entries_to_fold(cast(ConversationState, values), count):
-            yield f"{len(missed)} messages are in neither the window nor the summary", None
-    if wrong := {key: value for key, value in told.items() if getattr(row, key) != value}:
-        listed = ", ".join(f"{key} {getattr(row, key)} instead of {value}" for key, value in wrong.items())
-        yield f"the list shows {listed}", partial(records.catalogue.update, debate.id, **wrong)
+        if lost_entries := entries_to_fold(cast(ConversationState, values), count):
+            yield f"{len(lost_entries)} messages are in neither the window nor the summary", None
+    if wrong_values := {key: value for key, value in expected_values.items() if getattr(row, key) != value}:
+        differences = ", ".join(
+            f"{key} {getattr(row, key)} instead of {value}" for key, value in wrong_values.items()
+        )
+        yield f"the list shows {differences}", partial(records.catalogue.update, debate.id, **wrong_values)
 
 
 def _wrong_entries(values: StateValues) -> Iterator[str]:
@@ -287,17 +291,20 @@ def _leftover_records(records: Records) -> Iterator[Finding]:
     """Yield findings about debates that never started and about records without a debate."""
     for row in records.catalogue.rows():
         if records.never_began(row):
-            told = "a command that ended early left an empty debate, which no list shows"
-            yield Finding(row.name, told, ok=True, repair=partial(records.forget, row.id))
+            message = "a command that ended early left an empty debate, which no list shows"
+            yield Finding(row.name, message, ok=True, repair=partial(records.forget, row.id))
     for table in records.tables() if not records.sql.read_only else ():
         rows = records.sql.execute(
             f"SELECT DISTINCT debate FROM {table.name} WHERE debate NOT IN (SELECT id FROM moot_debates) "  # noqa: S608  # constants of ours
             "AND debate NOT IN (SELECT thread_id FROM checkpoints)"
         )
-        if lost := [debate for (debate,) in rows if not stored_text(debate).startswith(SLOT_PREFIX)]:
-            repair = partial(_delete_each, table, lost)
+        if lost_debates := [debate for (debate,) in rows if not stored_text(debate).startswith(SLOT_PREFIX)]:
+            repair = partial(_delete_each, table, lost_debates)
             yield Finding(
-                table.name, f"it contains rows of {len(lost)} debates that do not exist", False, repair=repair
+                table.name,
+                f"it contains rows of {len(lost_debates)} debates that do not exist",
+                False,
+                repair=repair,
             )
 
 
@@ -330,26 +337,26 @@ def inspect_models(config: DebateConfig) -> list[Finding]:
 
 
 async def _inspect_model(name: str, models: Models) -> Finding:
-    configured = models.settings_of(name)
+    model_settings = models.settings_of(name)
     try:
         reply, pieces = await _ask_for_reply(name, models)
     except UserError as error:
         return Finding(name, str(error), ok=False, replied=False)
     if reply.error:
         return Finding(name, reply.error, ok=False, replied=False)
-    offered = await _context_size(name, models)
-    wrong = []
-    if configured.stream and pieces < 2:
-        wrong.append("does not stream: replies appear all at once")
+    reported_size = await _context_size(name, models)
+    problems = []
+    if model_settings.stream and pieces < 2:
+        problems.append("does not stream: replies appear all at once")
     method = models.method_of(name)
-    if method != configured.structured_output:
-        wrong.append(
-            f"does not support {configured.structured_output}: set models.{name}.structured_output to "
+    if method != model_settings.structured_output:
+        problems.append(
+            f"does not support {model_settings.structured_output}: set models.{name}.structured_output to "
             f"{method}"
         )
-    if offered and (configured.context_size or 0) > offered:
-        wrong.append(f"takes {offered:,} tokens, which is less than models.{name}.context_size")
-    size = offered or configured.context_size
+    if reported_size and (model_settings.context_size or 0) > reported_size:
+        problems.append(f"takes {reported_size:,} tokens, which is less than models.{name}.context_size")
+    size = reported_size or model_settings.context_size
     cost = reply.usage.get("cost_usd")
     facts = [
         f"replies in {reply.latency_s:.1f} s",
@@ -358,18 +365,18 @@ async def _inspect_model(name: str, models: Models) -> Finding:
         f"{tokens_of(reply.usage)} tokens",
         "price unknown" if cost is None else f"US$ {cost:.6f}",
     ]
-    return Finding(name, "; ".join([*wrong, *facts]), ok=not wrong)
+    return Finding(name, "; ".join([*problems, *facts]), ok=not problems)
 
 
 async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
     """Stream a small structured reply from a model, and return it with the number of chunks."""
-    asked: WireMessage = {
+    message: WireMessage = {
         "role": "user",
         "content": 'Answer with the word "ready", as JSON: {"word": "ready"}',
     }
-    view, params = truncate_messages([asked], ROOM, counter()), ModelParams(name, None, (), None, ROOM)
+    prompt, params = truncate_messages([message], ROOM, counter()), ModelParams(name, None, (), None, ROOM)
     speaker = StreamAs("m000000", "doctor")
-    call = make_call(params, "evaluate", view, schema=_Word, stream_as=speaker)
+    call = make_call(params, "evaluate", prompt, schema=_Word, stream_as=speaker)
     replies: list[Reply] = []
 
     async def ask(_: object, config: RunnableConfig) -> None:
@@ -383,8 +390,8 @@ async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
 async def _context_size(name: str, models: Models) -> int:
     """Return the context size in tokens that a model's endpoint reports, or 0 if unknown."""
     rows = await models_for(name, models)
-    told = [each.get(key) for each in rows if each["id"] == name for key in _SIZES]
-    return next((size for size in told if isinstance(size, int) and size > 0), 0)
+    reported_sizes = [each.get(key) for each in rows if each["id"] == name for key in _SIZES]
+    return next((size for size in reported_sizes if isinstance(size, int) and size > 0), 0)
 
 
 @command(panel="Manage debates", examples=("mono monorepo",))
@@ -418,18 +425,18 @@ def delete(
     """Delete debates and all their checkpoints."""
     deleted = []
     with options.open_database(db) as debates:
-        chosen = {
+        chosen_debates = {
             each.id: each for each in map(debates.get, debate_ids)
         }.values()  # fails before anything is deleted
-        for debate in chosen:
+        for debate in chosen_debates:
             turns, topic = count_noun(debate.row.turns, "turn"), terminal.one_line(debate.row.topic, 60)
-            about = f"{debate.name}, {turns}: {topic}"
-            agreed = terminal.confirm(f"Delete {about}?", "nothing is deleted", yes=yes)
-            if agreed:
+            description = f"{debate.name}, {turns}: {topic}"
+            is_confirmed = terminal.confirm(f"Delete {description}?", "nothing is deleted", yes=yes)
+            if is_confirmed:
                 debate.delete()
                 deleted.append({"deleted": debate.id, "name": debate.name})
             if not as_json:
-                terminal.print_note(f"deleted {debate.name}" if agreed else f"kept {debate.name}")
+                terminal.print_note(f"deleted {debate.name}" if is_confirmed else f"kept {debate.name}")
     if as_json:
         terminal.print_json(deleted[0] if len(debate_ids) == 1 and deleted else deleted)
 
@@ -485,14 +492,16 @@ def gc(
     from moot.debates.lifecycle import prune, shrink
     from moot.state.conversation import ENDED_STATUSES
 
-    dropped = stored = 0
+    total_dropped = total_stored = 0
     with options.open_database(db) as debates:
-        chosen = debate_ids or [row.id for row in debates.rows() if row.status in ENDED_STATUSES]
-        for name in () if keep_history else chosen:
+        names = debate_ids or [row.id for row in debates.rows() if row.status in ENDED_STATUSES]
+        for name in () if keep_history else names:
             with suppress(DebateBusy, InputError):
-                went, of = prune(debates.get(name).session)
-                dropped, stored = dropped + went, stored + of
-        shrunk = shrink(debates.records.sql, pruned=dropped > 0)
-    data = {"debates": len(chosen), "checkpoints": stored, "dropped": dropped, "shrunk": shrunk}
-    rewritten = " and compacted the database" if shrunk else ""
-    terminal.acknowledge(data, f"deleted {dropped:,} of {stored:,} checkpoints{rewritten}", as_json=as_json)
+                dropped_count, stored_count = prune(debates.get(name).session)
+                total_dropped, total_stored = total_dropped + dropped_count, total_stored + stored_count
+        is_shrunk = shrink(debates.records.sql, pruned=total_dropped > 0)
+    data = {"debates": len(names), "checkpoints": total_stored, "dropped": total_dropped, "shrunk": is_shrunk}
+    compaction_note = " and compacted the database" if is_shrunk else ""
+    terminal.acknowledge(
+        data, f"deleted {total_dropped:,} of {total_stored:,} checkpoints{compaction_note}", as_json=as_json
+    )

@@ -145,12 +145,14 @@ def run_evaluation(
     jobs = shared.open_queue(db) if queue else None
     with shared.open_database(db, make=True) as debates:
         store, title = Evaluations(debates.records.sql), name or path.stem
-        known = store.get(title)
-        arms = read_arms(arm, items, flags, config, terminal.print_error, known.arms if known else ())
-        asked = EvaluationRecord(title, items, tuple(arms), seeds, utc_now(), judge)
-        evaluation = known.extended_by(asked) if known else asked
-        left_out = evaluation.left_out(asked)
-        run = EvaluationRun(debates, evaluation.only(asked))
+        stored_record = store.get(title)
+        arms = read_arms(
+            arm, items, flags, config, terminal.print_error, stored_record.arms if stored_record else ()
+        )
+        record = EvaluationRecord(title, items, tuple(arms), seeds, utc_now(), judge)
+        evaluation = stored_record.extended_by(record) if stored_record else record
+        left_out = evaluation.left_out(record)
+        run = EvaluationRun(debates, evaluation.only(record))
         run.check(budget)
         store.save(evaluation)
         if jobs is not None:
@@ -200,9 +202,9 @@ def _deliver_run(
     else:
         terminal.print_result(*report_parts(report))
     if left_out:
-        whole = shared.command_line("eval", "report", name, db=db)
+        report_command = shared.command_line("eval", "report", name, db=db)
         terminal.print_note(
-            f"left out, because this call did not ask for it: {', '.join(left_out)}. All: {whole}"
+            f"left out, because this call did not ask for it: {', '.join(left_out)}. All: {report_command}"
         )
     if result.queued or (missing and all(each["why"] == "queued" for each in missing)):
         terminal.print_note(
@@ -241,21 +243,21 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
 
     console = terminal.err_console()
 
-    def line(at: TaskReport) -> str:
-        about = f"{terminal.one_line(at.task.item.id, 30)} · {terminal.one_line(at.task.arm, 40)}"
-        spent = spent_text(at.budget.tokens, at.budget.cost)
-        ended = f": {terminal.one_line(at.error, 200)}" if at.error else ""
-        return f"[{at.done}/{at.total}] {about}{ended} · {spent}"
+    def line(report: TaskReport) -> str:
+        label = f"{terminal.one_line(report.task.item.id, 30)} · {terminal.one_line(report.task.arm, 40)}"
+        cost_text = spent_text(report.budget.tokens, report.budget.cost)
+        error_text = f": {terminal.one_line(report.error, 200)}" if report.error else ""
+        return f"[{report.done}/{report.total}] {label}{error_text} · {cost_text}"
 
     if not console.is_terminal:
-        yield lambda at: console.print(Text(line(at)), soft_wrap=True)
+        yield lambda report: console.print(Text(line(report)), soft_wrap=True)
         return
     with Status("starting", console=console) as status:
 
-        def show(at: TaskReport) -> None:
-            status.update(Text(line(at)))
-            if at.error:
-                console.print(Text(line(at)))
+        def show(report: TaskReport) -> None:
+            status.update(Text(line(report)))
+            if report.error:
+                console.print(Text(line(report)))
 
         yield show
 
@@ -333,13 +335,13 @@ def report_evaluation(
     from moot.evals.run import EvaluationRun
 
     suffix = output.suffix.lower() if output else ""
-    chosen = [form for form, given in (("html", html), ("md", md), ("json", as_json)) if given]
-    chosen = chosen or [
-        form for form, ends in (("html", ".html"), ("md", ".md"), ("json", ".json")) if suffix == ends
+    forms = [form for form, is_given in (("html", html), ("md", md), ("json", as_json)) if is_given]
+    forms = forms or [
+        form for form, ending in (("html", ".html"), ("md", ".md"), ("json", ".json")) if suffix == ending
     ]
-    if len(chosen) > 1:
+    if len(forms) > 1:
         raise InputError("several output formats are given: choose one of --html, --md and --json")
-    form = chosen[0] if chosen else "table"
+    form = forms[0] if forms else "table"
     with shared.open_database(db) as debates:
         evaluation = Evaluations(debates.records.sql).find(name)
         run = EvaluationRun(debates, evaluation)
@@ -364,10 +366,10 @@ def _report_feedback(db: str | None, *, as_json: bool) -> None:
     from moot.debates.stored_debate import brier_scores
 
     with shared.present_records(db) as records:
-        given = records.follow_ups.feedback()
-    scores = brier_scores(given)
+        feedback = records.follow_ups.feedback()
+    scores = brier_scores(feedback)
     if as_json:
-        return terminal.print_json({"scores": scores, "feedback": [asdict(each) for each in given]})
+        return terminal.print_json({"scores": scores, "feedback": [asdict(each) for each in feedback]})
     if not scores:
         return terminal.print_note(
             "no feedback yet: record it with `moot feedback ID right` (or wrong, mixed)"
@@ -480,26 +482,33 @@ def evaluate_debates(
     from moot.state.config import OFFLINE, DebateConfig
     from moot.state.settings import variable
 
-    chosen = terminal.form_of(form, output, as_json=as_json, forms=get_args(Form))
+    output_form = terminal.form_of(form, output, as_json=as_json, forms=get_args(Form))
     if config is None:
-        who = scorecards.evaluators_named(evaluator or [variable("MOOT_MODEL") or OFFLINE])
+        evaluators = scorecards.evaluators_named(evaluator or [variable("MOOT_MODEL") or OFFLINE])
     else:
-        read = scorecards.read_evaluators(config)
-        who = (*read, *scorecards.evaluators_named(evaluator or [], [seat.id for seat in read]))
-    wanted, outcomes = _problem(problem), []
+        file_evaluators = scorecards.read_evaluators(config)
+        evaluators = (
+            *file_evaluators,
+            *scorecards.evaluators_named(evaluator or [], [seat.id for seat in file_evaluators]),
+        )
+    problem_text, loaded_subjects = _problem(problem), []
     for each in subjects:
         if path := file_of(each):
-            outcomes.append(scorecards.read_subject(path, problem=wanted))
+            loaded_subjects.append(scorecards.read_subject(path, problem=problem_text))
             continue
         with shared.open_database(db) as debates:
-            outcomes.append(scorecards.subject_of_document(debates.get(each).document(), problem=wanted))
+            loaded_subjects.append(
+                scorecards.subject_of_document(debates.get(each).document(), problem=problem_text)
+            )
     if not (evaluator or config or variable("MOOT_MODEL")):
-        check_judges(DebateConfig(), [model for each in outcomes for model in each.models], Environment())
+        check_judges(
+            DebateConfig(), [model for each in loaded_subjects for model in each.models], Environment()
+        )
 
-    cards = scorecards.evaluate_subjects(outcomes, who, DebateConfig(), Environment())
-    if chosen != "csv":
+    cards = scorecards.evaluate_subjects(loaded_subjects, evaluators, DebateConfig(), Environment())
+    if output_form != "csv":
         terminal.deliver(
-            chosen, output, scorecards.to_json(cards), table_of(cards).markdown(), _screen(cards)
+            output_form, output, scorecards.to_json(cards), table_of(cards).markdown(), _screen(cards)
         )
     elif output is not None:
         add_rows(output, cards)
@@ -512,7 +521,9 @@ def evaluate_debates(
 
 def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
     """Print an error for each failed evaluation, and print all notes unless `quiet` is set."""
-    evaluations = [(card.name, one.name, one.verdict) for card in cards for one in card.evaluations]
+    evaluations = [
+        (card.name, evaluation.name, evaluation.verdict) for card in cards for evaluation in card.evaluations
+    ]
     for name, evaluator, verdict in evaluations:
         if verdict["status"] == "failed":
             terminal.print_error(f"evaluator {evaluator} failed on {name}: {verdict['error'][:500]}")
@@ -521,18 +532,18 @@ def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
             terminal.print_note(f"{name}, {evaluator}: {note}")
 
 
-def _problem(given: str | None) -> str:
+def _problem(problem: str | None) -> str:
     """Return the problem statement, from a file if the argument names one."""
     from moot.configuration import read_text
 
-    if given is None:
+    if problem is None:
         return ""
-    path = Path(given.removeprefix("@"))
+    path = Path(problem.removeprefix("@"))
     try:
-        is_file = given.startswith("@") or path.is_file()
+        is_file = problem.startswith("@") or path.is_file()
     except OSError:  # the text is too long for a file name
         is_file = False
-    return read_text(path, "the problem") if is_file else given
+    return read_text(path, "the problem") if is_file else problem
 
 
 def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
@@ -545,9 +556,9 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
 
     try:
         with path.open("a+", encoding="utf-8", newline="") as file:
-            empty = file.tell() == 0
-            broken = not empty and not path.read_bytes().endswith(b"\n")
-            file.write(("\n" if broken else "") + to_csv(cards, heading=empty))
+            is_empty = file.tell() == 0
+            has_partial_line = not is_empty and not path.read_bytes().endswith(b"\n")
+            file.write(("\n" if has_partial_line else "") + to_csv(cards, heading=is_empty))
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {file_error_reason(error)}") from error
 
@@ -568,10 +579,12 @@ def _screen(cards: Sequence[Scorecard]) -> list[RenderableType]:
     (_, *names), *rows = zip(table.heading, *table.rows, strict=True)
     parts: list[RenderableType] = [terminal.Grid(["", *names], rows).screen()]
     for card in cards:
-        for one in (each for each in card.evaluations if each.verdict["status"] == "ok"):
-            model = terminal.one_line(one.verdict["model"], 40)
-            heading = f"{terminal.one_line(card.name, 40)} · {terminal.one_line(one.name, 40)} ({model})"
-            said = f"+ {terminal.safe(one.strengths)}\n– {terminal.safe(one.weaknesses)}"
-            said = PLACEHOLDER if one.verdict.get("placeholder") else said
-            parts += [Padding(Text(heading, "bold"), (1, 0, 0, 0)), Text(said)]
+        for evaluation in (each for each in card.evaluations if each.verdict["status"] == "ok"):
+            model = terminal.one_line(evaluation.verdict["model"], 40)
+            heading = (
+                f"{terminal.one_line(card.name, 40)} · {terminal.one_line(evaluation.name, 40)} ({model})"
+            )
+            review = f"+ {terminal.safe(evaluation.strengths)}\n– {terminal.safe(evaluation.weaknesses)}"
+            review = PLACEHOLDER if evaluation.verdict.get("placeholder") else review
+            parts += [Padding(Text(heading, "bold"), (1, 0, 0, 0)), Text(review)]
     return parts

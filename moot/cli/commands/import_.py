@@ -79,11 +79,11 @@ def import_debate(
     imported = read_transcript(path, form)
     with shared.open_database(db, make=True) as debates:
         if imported.document is not None:
-            given = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
-            if refused := [option for option, value in given.items() if value]:
+            options = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
+            if refused_options := [option for option, value in options.items() if value]:
                 raise InputError(
                     "an exported debate already has a topic, debaters and a configuration: remove "
-                    f"{' and '.join(refused)}"
+                    f"{' and '.join(refused_options)}"
                 )
             debate = debates.import_document(imported.document, name=name)
         else:
@@ -105,10 +105,10 @@ def import_debate(
         messages = [entry for entry in document["transcript"] if traits_of(entry).is_message]
         names = [each["name"] for each in document["config"]["debaters"][:8]]
         tokens = sum(entry["tokens"] for entry in messages)
-        said = (
+        counts = (
             f"{count_noun(message_count(document['transcript']), 'message')} · {count_noun(tokens, 'token')}"
         )
-        terminal.print_note(f"{said} · debaters: {', '.join(names)}")
+        terminal.print_note(f"{counts} · debaters: {', '.join(names)}")
         terminal.print_note(f"  judge it   {shared.command_line('judge', debate.name, db=db)}")
         terminal.print_note(f"  report it  {shared.command_line('report', debate.name, db=db)}")
         if debate.can_go_on():
@@ -128,23 +128,28 @@ def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *,
 
     names = {speaker.id: speaker.name for speaker in imported.speakers}
     if not moderators and len(names) > 2 and not names.keys() & RESERVED_IDS:
-        who = ", ".join(terminal.one_line(name, 40) for name in names.values())
+        speakers_text = ", ".join(terminal.one_line(name, 40) for name in names.values())
         if not sys.stdin.isatty():
             if not quiet:
                 terminal.print_note(
-                    f"all speakers are debaters: {who}. Use --moderator NAME for a speaker who moderates"
+                    f"all speakers are debaters: {speakers_text}. Use --moderator NAME for a speaker who "
+                    "moderates"
                 )
             return []
-        question = f"Speakers: {who}. Who moderates? Press Enter for nobody"
-        said = prompt(question, default="", show_default=False, err=True)
-        moderators = [said] if said.strip() else []
-    wanted = {name.strip().casefold() for name in moderators}
-    found = {key for key, name in names.items() if wanted & {key, name.casefold()}}
-    if len(found) < len(wanted):
+        question = f"Speakers: {speakers_text}. Who moderates? Press Enter for nobody"
+        answer = prompt(question, default="", show_default=False, err=True)
+        moderators = [answer] if answer.strip() else []
+    moderator_names = {name.strip().casefold() for name in moderators}
+    moderator_ids = {key for key, name in names.items() if moderator_names & {key, name.casefold()}}
+    if len(moderator_ids) < len(moderator_names):
         raise InputError(
             f"--moderator: no speaker has this name. The speakers are {', '.join(names.values())}"
         )
-    return [key for key in names if key not in found and key not in RESERVED_IDS] if found else []
+    return (
+        [key for key in names if key not in moderator_ids and key not in RESERVED_IDS]
+        if moderator_ids
+        else []
+    )
 
 
 @dataclass(frozen=True)
@@ -223,19 +228,19 @@ def report(
         if formats or output not in (None, terminal.STDOUT):
             raise InputError("--json prints to stdout: remove --format and -o, or use --format json -o FILE")
         formats, output = ["json"], terminal.STDOUT
-    chosen = _chosen(formats or (), output)
+    forms = _chosen(formats or (), output)
     with shared.open_stored_debate(db, debate_id) as debate:
         document, name = debate.document(), debate.name
-    paths = [_path(form, name, output) for form in chosen]
+    paths = [_path(form, name, output) for form in forms]
     for path in paths:
         terminal.check_folder(path)
-    for form, path in zip(chosen, paths, strict=True):
+    for form, path in zip(forms, paths, strict=True):
         terminal.write_file(path, _text(document, form, path))
         if path != terminal.STDOUT and not quiet:
             terminal.print_note(f"wrote {path}")
-    first = paths[0]
-    if show and first != terminal.STDOUT and not webbrowser.open(first.resolve().as_uri()):
-        terminal.print_note(f"found no browser: open {first.resolve()} yourself")
+    first_path = paths[0]
+    if show and first_path != terminal.STDOUT and not webbrowser.open(first_path.resolve().as_uri()):
+        terminal.print_note(f"found no browser: open {first_path.resolve()} yourself")
 
 
 def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
@@ -243,27 +248,27 @@ def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
 
     Without `--format`, the output file's suffix selects the format.
     """
-    named = [form.strip() for given in formats for form in given.split(",")]
-    for form in named:
+    named_forms = [form.strip() for value in formats for form in value.split(",")]
+    for form in named_forms:
         if form not in FORMATS:
             raise InputError(f"--format {form!r}: choose from {', '.join(FORMATS)}")
-    chosen = list(dict.fromkeys(named))
+    forms = list(dict.fromkeys(named_forms))
     if output is None or output.is_dir():
-        return chosen or ["html"]
-    if len(chosen) > 1:
+        return forms or ["html"]
+    if len(forms) > 1:
         raise InputError(
             f"-o {str(output)!r} names a single file, but several formats are given: give only one "
             "--format, or set -o to an existing folder"
         )
     if output == terminal.STDOUT:
-        return chosen or ["html"]
+        return forms or ["html"]
     suffix = output.suffix.lower()
-    fitting = [form for form in FORMATS if suffix in FORMATS[form].suffixes]
-    chosen = chosen or fitting[:1]
-    if not set(chosen) & set(fitting):
-        suffixes = dict.fromkeys(each for form in named or FORMATS for each in FORMATS[form].suffixes)
+    fitting_forms = [form for form in FORMATS if suffix in FORMATS[form].suffixes]
+    forms = forms or fitting_forms[:1]
+    if not set(forms) & set(fitting_forms):
+        suffixes = dict.fromkeys(each for form in named_forms or FORMATS for each in FORMATS[form].suffixes)
         raise terminal.suffix_error(output, suffixes)
-    return chosen
+    return forms
 
 
 def _path(form: str, name: str, output: Path | None) -> Path:
@@ -321,10 +326,10 @@ def compare(
             "and use --json to print JSON"
         )
     with shared.open_database(db) as debates:
-        compared = [debates.get(each) for each in debate_ids]
-        comparison = statistics.compare_debates([each.document() for each in compared])
+        compared_debates = [debates.get(each) for each in debate_ids]
+        comparison = statistics.compare_debates([each.document() for each in compared_debates])
         if only:
-            comparison["only"] = statistics.points_of_one(compared[0].session, comparison["debates"])
+            comparison["only"] = statistics.points_of_one(compared_debates[0].session, comparison["debates"])
     if as_json:
         return terminal.print_json(comparison)
     text = statistics.render_comparison(comparison)

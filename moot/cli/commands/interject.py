@@ -63,18 +63,18 @@ def say(
     words = read_words(text, "message", "write some text")
 
     def add(debate: Debate) -> Done:
-        chosen = _speaker(debate.config(), speaker)
-        number = debate.say(words, chosen)
-        over = debate.is_over()
+        speaker_id = _speaker(debate.config(), speaker)
+        number = debate.say(words, speaker_id)
+        is_over = debate.is_over()
         what_next = "Sent. The debate reads it at the start of its next step."
-        if over and not debate.can_go_on():
+        if is_over and not debate.can_go_on():
             what_next = "Stored, but no debater reads it: this debate is finished and takes no more turns."
-        elif over:
+        elif is_over:
             line = command_line("resume", debate_id, "--turns", "2", db=db)
             what_next = (
                 f"Stored. This debate is finished and reads it when it continues. Extend it with:\n  {line}"
             )
-        return {"interjection": number, "speaker": chosen, "over": over}, what_next
+        return {"interjection": number, "speaker": speaker_id, "over": is_over}, what_next
 
     _change(debate_id, db, add, as_json=as_json)
 
@@ -83,20 +83,23 @@ def _speaker(config: DebateConfig, name: str) -> str:
     """Return the id of the named debater, or a new id for a guest with this name."""
     from moot.state.config import INTERJECTION_SPEAKERS, slug
 
-    for known, shown in config.names().items():
-        if name.casefold() in (known.casefold(), shown.casefold()):
-            return known
+    for debater_id, debater_name in config.names().items():
+        if name.casefold() in (debater_id.casefold(), debater_name.casefold()):
+            return debater_id
     if name in INTERJECTION_SPEAKERS:
         return name
-    called = {known.casefold(): known for known in (*config.names().values(), *config.names(), "moderator")}
-    near = get_close_matches(name.casefold(), called, n=1, cutoff=0.75)
-    if near and sys.stdin.isatty():
+    names = {
+        known_name.casefold(): known_name
+        for known_name in (*config.names().values(), *config.names(), "moderator")
+    }
+    matches = get_close_matches(name.casefold(), names, n=1, cutoff=0.75)
+    if matches and sys.stdin.isatty():
         if confirm(
-            f"No speaker is called {name!r}. Did you mean {called[near[0]]!r}?", default=True, err=True
+            f"No speaker is called {name!r}. Did you mean {names[matches[0]]!r}?", default=True, err=True
         ):
-            return _speaker(config, called[near[0]])
-    elif near:
-        raise InputError(f"--as {name!r} is not the name of a speaker. Did you mean {called[near[0]]!r}?")
+            return _speaker(config, names[matches[0]])
+    elif matches:
+        raise InputError(f"--as {name!r} is not the name of a speaker. Did you mean {names[matches[0]]!r}?")
     if not slug(name):
         raise InputError(f"--as {name!r} is not a valid name: use letters a-z or digits")
     return slug(name)
@@ -205,5 +208,9 @@ def feedback(
         raise InputError(f"{rating!r} is not a valid rating: choose from {', '.join(OUTCOMES)}")
     with open_stored_debate(db, debate_id) as debate:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        given = give_feedback(debate, cast(Rating, rating), note.strip(), now)
-    acknowledge(asdict(given), f"Recorded: {rating}. The decision was: {given.decision}", as_json=as_json)
+        stored_feedback = give_feedback(debate, cast(Rating, rating), note.strip(), now)
+    acknowledge(
+        asdict(stored_feedback),
+        f"Recorded: {rating}. The decision was: {stored_feedback.decision}",
+        as_json=as_json,
+    )

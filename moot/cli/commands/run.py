@@ -172,12 +172,12 @@ def run(
         "options": [each.strip() for each in own.options.split(",")] if own.options else None,
         "revisit": own.revisit,
     }
-    asked = read_topic(topic)
+    question = read_topic(topic)
     check_database(delivery.db)
     documents = read_documents(files)
     given_tools = [each.strip() for each in (own.tools or "").split(",") if each.strip()]
-    settings = run_config(setup.config, flags, given_tools, topic=asked)
-    if asked is None and not (settings.topic or "").strip():
+    settings = run_config(setup.config, flags, given_tools, topic=question)
+    if question is None and not (settings.topic or "").strip():
         raise InputError(
             "no topic is given: add TOPIC, @FILE or - (stdin), or set `topic` in the configuration"
         )
@@ -191,15 +191,15 @@ def run(
     check_answers(delivery.answers, settings)
 
     if own.propose:
-        settings = _propose(asked or settings.topic or "", settings, documents, yes=own.yes)
+        settings = _propose(question or settings.topic or "", settings, documents, yes=own.yes)
     with open_database(delivery.db, make=True) as debates:
-        name = own.name or unused_name(debates.records, asked or settings.topic or "")
-        debate = debates.start(asked, settings, name=name, documents=documents)
-        chosen = "model" in settings.model_fields_set
-        raise Exit(run_to_end(debate, delivery, gate=gate, model_chosen=chosen))
+        name = own.name or unused_name(debates.records, question or settings.topic or "")
+        debate = debates.start(question, settings, name=name, documents=documents)
+        model_chosen = "model" in settings.model_fields_set
+        raise Exit(run_to_end(debate, delivery, gate=gate, model_chosen=model_chosen))
 
 
-def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
+def _gate(run_options: RunOptions, config: DebateConfig) -> Gate | None:
     """Return the decision that `--gate` requires for exit code 0, or `None` without this option.
 
     Raises:
@@ -207,18 +207,20 @@ def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
     """
     from moot.cli.running import Gate
 
-    if own.gate is None:
-        if own.min_confidence is not None:
+    if run_options.gate is None:
+        if run_options.min_confidence is not None:
             raise InputError("--min-confidence needs --gate: add --gate OPTION")
         return None
     if not config.judge.enabled:
         raise InputError("--gate needs a decision: remove --no-judge")
-    option = next((each for each in config.options if each.casefold() == own.gate.strip().casefold()), None)
+    option = next(
+        (each for each in config.options if each.casefold() == run_options.gate.strip().casefold()), None
+    )
     if option is None:
-        listed = ", ".join(config.options)
-        advice = f"use one of {listed}" if listed else "add --options, because the debate has none"
-        raise InputError(f"--gate {own.gate!r} is not one of the debate's options: {advice}")
-    return Gate(option, own.min_confidence or 0.0)
+        choices = ", ".join(config.options)
+        advice = f"use one of {choices}" if choices else "add --options, because the debate has none"
+        raise InputError(f"--gate {run_options.gate!r} is not one of the debate's options: {advice}")
+    return Gate(option, run_options.min_confidence or 0.0)
 
 
 def _propose(
@@ -239,11 +241,11 @@ def _propose(
 
     if is_built_in(settings.model):
         return settings
-    spent = 0.0
+    proposal_cost = 0.0
     defaults = validate({"protocol": settings.protocol}).debaters
     if settings.debaters == defaults and len(defaults) == 2:
         terminal.print_note(f"{settings.model} proposes two debaters …")
-        debaters, spent = propose_debaters(question, settings, Environment())
+        debaters, proposal_cost = propose_debaters(question, settings, Environment())
         settings = settings.model_copy(update={"debaters": debaters})
     for debater in settings.debaters:
         role = f" ({terminal.one_line(debater.role, 60)})" if debater.role else ""
@@ -257,7 +259,7 @@ def _propose(
         if isinstance(cost, list)
         else f"about US$ {cost['usd']:.4f}, at most US$ {cost['usd_at_most']:.4f}"
     )
-    proposal = f" The proposal cost US$ {spent:.4f}." if spent else ""
+    proposal = f" The proposal cost US$ {proposal_cost:.4f}." if proposal_cost else ""
     terminal.print_note(f"{settings.model}: {calls}, {price}.{proposal}")
     for warning in omission_warnings(planned, settings) if planned else ():
         terminal.print_note(warning)
@@ -321,14 +323,16 @@ def resume(
         if answer is not None and not debate.state().interrupts:
             raise InputError(f"debate {debate.name!r} is not waiting for an answer: remove --answer")
         if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):
-            chosen = model is not None
-            raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer, model_chosen=chosen))
+            model_chosen = model is not None
+            raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer, model_chosen=model_chosen))
         document = debate.document()
         terminal.print_note(f"This debate is finished ({document['status']}).")
         if debate.can_go_on():
-            extend_it = resume_line(debate, delivery.db, "--turns", "6")
-            recorded = recording_in(debate.config().model_names())
-            terminal.print_note(f"Extend it with:\n  {after_setup(extend_it) if recorded else extend_it}")
+            extend_command = resume_line(debate, delivery.db, "--turns", "6")
+            recorded_model = recording_in(debate.config().model_names())
+            terminal.print_note(
+                f"Extend it with:\n  {after_setup(extend_command) if recorded_model else extend_command}"
+            )
         deliver(debate, document, delivery, finished=False)
 
 
@@ -387,34 +391,36 @@ def fork(
     seq = shared.entry_number(after, "--after") if after is not None else None
     with open_database(db) as debates:
         debate = debates.get(debate_id)
-        start = fork_values(debate.session, after=seq, without=without)
-        former = frozen_config(start)
+        values = fork_values(debate.session, after=seq, without=without)
+        former_config = frozen_config(values)
         if run and config is None and model is None:
-            model = model_after_recording(former, configured_model())
-        change = _change_of(former, config, model, judge_model)
+            model = model_after_recording(former_config, configured_model())
+        change = _change_of(former_config, config, model, judge_model)
         # Everything is checked before the fork is stored, so a refused fork leaves nothing behind.
-        settings, granted = _checked(debate, former, change, run=run)
+        settings, granted = _checked(debate, former_config, change, run=run)
         if run:
-            check_fork(start, settings, turns)
-        start = {**start, "config": settings.to_json()}
-        named = name or unused_name(debates.records, f"{debate.name}-fork")
-        made = debates.get(fork_debate(debate.session, start, named, granted).thread)
+            check_fork(values, settings, turns)
+        values = {**values, "config": settings.to_json()}
+        new_name = name or unused_name(debates.records, f"{debate.name}-fork")
+        new_debate = debates.get(fork_debate(debate.session, values, new_name, granted).thread)
         if not quiet:
-            for entry in dropped_interjections(debate.state().values, made.state().values):
+            for entry in dropped_interjections(debate.state().values, new_debate.state().values):
                 terminal.print_note(
                     f"dropped the interjection {entry['id']}: "
                     + terminal.one_line(entry["content"], LINE_CHARS)
                 )
         if run:
             delivery = shared.Delivery(db=db, as_json=as_json, quiet=quiet)
-            raise Exit(run_to_end(made, delivery, turns=turns, model_chosen=model is not None))
+            raise Exit(run_to_end(new_debate, delivery, turns=turns, model_chosen=model is not None))
         if as_json:
-            return terminal.print_json(made.document())
-        terminal.print_text(made.name)
+            return terminal.print_json(new_debate.document())
+        terminal.print_text(new_debate.name)
         if not quiet:
-            recorded = recording_in(made.config().model_names())
-            resume_it = resume_line(made, db)
-            terminal.print_note(f"Continue with:\n  {after_setup(resume_it) if recorded else resume_it}")
+            recorded_model = recording_in(new_debate.config().model_names())
+            resume_command = resume_line(new_debate, db)
+            terminal.print_note(
+                f"Continue with:\n  {after_setup(resume_command) if recorded_model else resume_command}"
+            )
 
 
 @dataclass(frozen=True)
@@ -437,18 +443,18 @@ def _change_of(
 
     Return `None` if neither a file nor an option is given.
     """
-    given = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
-    if not given and path is None:
+    flags = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
+    if not flags and path is None:
         return None
     from moot.cli.terminal import print_error
     from moot.configuration import file_data, freeze, merge, validate
     from moot.state.config.config_files import nested_settings
 
-    data, options = file_data(path, print_error) if path is not None else {}, nested_settings(given)
-    said = freeze(validate(data))
-    from_file = validate({**freeze(config), **{key: said[key] for key in data if key != "topic"}})
-    changed = validate(merge(freeze(from_file), options))
-    return _Change(from_file, changed, validate(merge(data, options)))
+    data, options = file_data(path, print_error) if path is not None else {}, nested_settings(flags)
+    file_settings = freeze(validate(data))
+    from_file = validate({**freeze(config), **{key: file_settings[key] for key in data if key != "topic"}})
+    changed_config = validate(merge(freeze(from_file), options))
+    return _Change(from_file, changed_config, validate(merge(data, options)))
 
 
 def _checked(
@@ -543,8 +549,8 @@ def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
     """Return how to set the prices of models in the user's configuration file, which may not exist yet."""
     settings = "{input_usd_per_million: PRICE, output_usd_per_million: PRICE}"
     lines = "".join(f"\n    {json.dumps(name, ensure_ascii=False)}: {settings}" for name in models)
-    where = f"in {str(file)!r}" if file else "in a file such as moot.yaml, and add --config moot.yaml"
-    return f"set the US$ per million tokens {where}:\n  models:{lines}"
+    location = f"in {str(file)!r}" if file else "in a file such as moot.yaml, and add --config moot.yaml"
+    return f"set the US$ per million tokens {location}:\n  models:{lines}"
 
 
 def plan_parts(
@@ -561,31 +567,39 @@ def plan_parts(
     from moot.models.usage import price_list_text
 
     headings = ("calls", "at once", "times", "prompt a call", "reply a call")
-    shown = len(headings) if terminal.columns() >= TABLE_CHARS else 1
-    table = terminal.borderless_table("phase", "purpose", figures=headings[:shown])
+    column_count = len(headings) if terminal.columns() >= TABLE_CHARS else 1
+    table = terminal.borderless_table("phase", "purpose", figures=headings[:column_count])
     for batch in planned.batches:
-        least, most = batch.times_at_least, batch.times_at_most
+        min_times, max_times = batch.times_at_least, batch.times_at_most
         figures = (
             f"{round(batch.all_calls):,}",
             f"{batch.calls:,}",
-            f"{batch.times:,}" if least == most else f"{least:,}–{most:,}",
+            f"{batch.times:,}" if min_times == max_times else f"{min_times:,}–{max_times:,}",
             f"{round(batch.prompt.expected):,}",
             f"{round(batch.reply.expected):,}",
         )
-        table.add_row(batch.phase, batch.purpose, *figures[:shown])
+        table.add_row(batch.phase, batch.purpose, *figures[:column_count])
 
     # The number of calls is a range, because it depends on the course of the debate.
-    least, most = planned.calls_at_least, planned.calls_at_most
-    calls = f"{least:,}" if least == most else f"{least:,}–{most:,}, about {planned.calls:,}"
-    path, longest = planned.critical_path, planned.critical_path_at_most
-    longer = "" if path == longest else f" (at most {longest:,}: {longest * latency:,.1f} s)"
+    min_calls, max_calls = planned.calls_at_least, planned.calls_at_most
+    calls = (
+        f"{min_calls:,}"
+        if min_calls == max_calls
+        else f"{min_calls:,}–{max_calls:,}, about {planned.calls:,}"
+    )
+    critical_path, max_critical_path = planned.critical_path, planned.critical_path_at_most
+    max_text = (
+        ""
+        if critical_path == max_critical_path
+        else f" (at most {max_critical_path:,}: {max_critical_path * latency:,.1f} s)"
+    )
     if isinstance(cost, list):
         dollars = f"unknown: no price is known for {', '.join(cost)}; {_price_advice(cost, file)}"
     elif not cost["usd_at_most"]:
         dollars = "0"
     else:
-        at_least, at_most = cost["usd_at_least"], cost["usd_at_most"]
-        dollars = f"{cost['usd']:.4f} (at least {at_least:.4f}, at most {at_most:.4f})"
+        min_usd, max_usd = cost["usd_at_least"], cost["usd_at_most"]
+        dollars = f"{cost['usd']:.4f} (at least {min_usd:.4f}, at most {max_usd:.4f})"
         dollars += f"\nprices          for models without a configured price: {price_list_text()}"
     sums = planned.to_json()
     return [
@@ -594,7 +608,7 @@ def plan_parts(
         f"calls           {calls}",
         f"prompt tokens   {sums['prompt_tokens']:,} (at most {sums['prompt_tokens_at_most']:,})",
         f"reply tokens    {sums['completion_tokens']:,} (at most {sums['completion_tokens_at_most']:,})",
-        f"critical path   {count_noun(path, 'call')} in a row at concurrency {planned.concurrency}: "
-        f"{planned.seconds(latency):,.1f} s at {latency:g} s a call{longer}",
+        f"critical path   {count_noun(critical_path, 'call')} in a row at concurrency {planned.concurrency}: "
+        f"{planned.seconds(latency):,.1f} s at {latency:g} s a call{max_text}",
         f"US$             {dollars}",
     ]

@@ -75,10 +75,12 @@ def setup(
         raise InputError(
             "several sources of the key are given: use only one of --key-env, --key-stdin and --no-key"
         )
-    asks = sys.stdin.isatty() and not key_stdin
-    url = base_url if base_url is not None or not asks else _ask_url(OPENAI_URL)
+    is_interactive = sys.stdin.isatty() and not key_stdin
+    url = base_url if base_url is not None or not is_interactive else _ask_url(OPENAI_URL)
     url = "" if url in (None, OPENAI_URL) else url
-    stored, key = _key(url, key_env, from_stdin=key_stdin, asks=asks and not no_key, without=no_key)
+    stored_key, key = _key(
+        url, key_env, from_stdin=key_stdin, is_interactive=is_interactive and not no_key, no_key=no_key
+    )
     if not key and not url:
         raise InputError(
             "OpenAI needs a key: add --key-env NAME or --key-stdin, or give another endpoint with "
@@ -87,11 +89,11 @@ def setup(
     register_secret(key or None)
     # The prices of a model depend on the endpoint.
     settings.set_variables({"OPENAI_API_KEY": key, "OPENAI_BASE_URL": url})
-    name, offered = _model(model, Access(key or "not-needed", url or None), asks=asks)
+    name, model_names = _model(model, Access(key or "not-needed", url or None), is_interactive=is_interactive)
     settings.set_variables({"MOOT_MODEL": name})
-    tested = "" if no_test else _test(name)
+    test_result = "" if no_test else _test(name)
     path = settings.write_user_settings(
-        {"OPENAI_API_KEY": stored, "OPENAI_BASE_URL": url, "MOOT_MODEL": name}
+        {"OPENAI_API_KEY": stored_key, "OPENAI_BASE_URL": url, "MOOT_MODEL": name}
     )
     if as_json:
         return print_json(
@@ -100,12 +102,12 @@ def setup(
                 "base_url": redact_url(url or OPENAI_URL),
                 "key": f"${key_env}" if key_env else "stored" if key else "none",
                 "model": name,
-                "models": len(offered),
-                "test": tested or None,
+                "models": len(model_names),
+                "test": test_result or None,
             }
         )
-    if tested:
-        print_note(f"{one_line(name, 60)} {one_line(tested, 300)}")
+    if test_result:
+        print_note(f"{one_line(name, 60)} {one_line(test_result, 300)}")
     print_note(f"wrote {path}")
     print_note(f"  try it  {command_line('Should we split the monolith?')}")
 
@@ -118,7 +120,9 @@ def _ask_url(default: str) -> str:
     return str(typer.prompt("Endpoint", default=current, err=True)).strip()
 
 
-def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without: bool) -> tuple[str, str]:
+def _key(
+    url: str, key_env: str | None, *, from_stdin: bool, is_interactive: bool, no_key: bool
+) -> tuple[str, str]:
     """Return the text that the user settings store for an API key, and the key itself.
 
     The text is the key, or a reference such as `${NAME}` to the environment variable with the key.
@@ -128,7 +132,7 @@ def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without
     Raises:
         InputError: the named variable is not set, or stdin is empty.
     """
-    if without:
+    if no_key:
         return "", ""
     if key_env is not None:
         if not key_env.isidentifier() or (key := settings.variable(key_env)) is None:
@@ -142,18 +146,20 @@ def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without
             raise InputError("stdin contains no key: with --key-stdin, pass the key on stdin")
         return key, key
     # A key is sent only to the endpoint to which it belongs.
-    known = settings.variable("OPENAI_API_KEY") or ""
-    current = known if url == (settings.variable("OPENAI_BASE_URL") or "") else ""
-    if asks:
+    configured_key = settings.variable("OPENAI_API_KEY") or ""
+    current_key = configured_key if url == (settings.variable("OPENAI_BASE_URL") or "") else ""
+    if is_interactive:
         import typer
 
-        hint = " (Enter keeps the current key)" if current else " (Enter for none)" if url else ""
-        given = typer.prompt(f"API key{hint}", default="", hide_input=True, show_default=False, err=True)
-        return given.strip() or current, given.strip() or current
-    return current, current
+        hint = " (Enter keeps the current key)" if current_key else " (Enter for none)" if url else ""
+        entered_key = typer.prompt(
+            f"API key{hint}", default="", hide_input=True, show_default=False, err=True
+        )
+        return entered_key.strip() or current_key, entered_key.strip() or current_key
+    return current_key, current_key
 
 
-def _model(given: str | None, access: Access, *, asks: bool) -> tuple[str, Sequence[str]]:
+def _model(name: str | None, access: Access, *, is_interactive: bool) -> tuple[str, Sequence[str]]:
     """Return the default model and the list of models that the endpoint offers.
 
     Raises:
@@ -164,45 +170,51 @@ def _model(given: str | None, access: Access, *, asks: bool) -> tuple[str, Seque
     from moot.models.endpoints import offered_models
     from moot.models.registry import check_name
 
-    offered = asyncio.run(offered_models(access))
-    if given is None and len(offered) == 1:
-        return offered[0], offered
-    if given is None and asks and offered:
-        given = _ask_model(offered)
-    listed = f"{', '.join(offered[:LISTED])}{' …' if len(offered) > LISTED else ''}"
-    if given is None:
-        raise InputError(f"no model is given: add --model NAME. The endpoint offers {listed or 'no models'}")
-    check_name(given)
-    if offered and given not in offered:
-        near = get_close_matches(given, offered, n=3)
+    model_names = asyncio.run(offered_models(access))
+    if name is None and len(model_names) == 1:
+        return model_names[0], model_names
+    if name is None and is_interactive and model_names:
+        name = _ask_model(model_names)
+    choices = f"{', '.join(model_names[:LISTED])}{' …' if len(model_names) > LISTED else ''}"
+    if name is None:
+        raise InputError(f"no model is given: add --model NAME. The endpoint offers {choices or 'no models'}")
+    check_name(name)
+    if model_names and name not in model_names:
+        matches = get_close_matches(name, model_names, n=3)
         raise InputError(
-            f"the endpoint does not offer the model {given!r}: choose from "
-            f"{', '.join(near) if near else listed}"
+            f"the endpoint does not offer the model {name!r}: choose from "
+            f"{', '.join(matches) if matches else choices}"
         )
-    return given, offered
+    return name, model_names
 
 
-def _ask_model(offered: Sequence[str]) -> str:
+def _ask_model(model_names: Sequence[str]) -> str:
     """Let the user choose one of the offered models at the terminal."""
     import typer
 
     from moot.models.registry import Models
 
     models, current = Models(), settings.variable("MOOT_MODEL")
-    widest = max(len(one_line(name, 60)) for name in offered[:LISTED])
-    for number, name in enumerate(offered[:LISTED], start=1):
+    widest = max(len(one_line(name, 60)) for name in model_names[:LISTED])
+    for number, name in enumerate(model_names[:LISTED], start=1):
         prices = [
             models.cost_usd(name, {"prompt_tokens": sent, "completion_tokens": replied})
             for sent, replied in ((10**6, 0), (0, 10**6))
         ]
-        known = [each for each in prices if each is not None]
-        price = f"US$ {known[0]:5.2f} in, {known[1]:5.2f} out per million tokens" if len(known) == 2 else ""
+        known_prices = [each for each in prices if each is not None]
+        price = (
+            f"US$ {known_prices[0]:5.2f} in, {known_prices[1]:5.2f} out per million tokens"
+            if len(known_prices) == 2
+            else ""
+        )
         print_note(f"{number:3} {one_line(name, 60):{widest}}  {price}".rstrip())
-    if len(offered) > LISTED:
-        print_note(f"… and {len(offered) - LISTED} more: `moot models` lists them")
-    default = current if current in offered else offered[0]
-    said = str(typer.prompt("Default model, number or name", default=default, err=True)).strip()
-    return offered[int(said) - 1] if said.isdecimal() and 0 < int(said) <= len(offered) else said
+    if len(model_names) > LISTED:
+        print_note(f"… and {len(model_names) - LISTED} more: `moot models` lists them")
+    default = current if current in model_names else model_names[0]
+    answer = str(typer.prompt("Default model, number or name", default=default, err=True)).strip()
+    return (
+        model_names[int(answer) - 1] if answer.isdecimal() and 0 < int(answer) <= len(model_names) else answer
+    )
 
 
 def _test(name: str) -> str:

@@ -69,15 +69,15 @@ def audit(
             data: object = {"id": debate.id, "memory": [asdict(row) for row in rows]}
             parts = show_parts.memory_costs(rows)
         else:
-            found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", turns)
-            if not found:
+            match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", turns)
+            if not match:
                 raise InputError(
                     f"--turns {turns!r} is not a turn or a range of turns: give a value such as 3 or 3-5"
                 )
-            first, last = int(found[1]), int(found[2] or found[1])
-            again = replay_without(debate.session, without, first, last, model=model)
-            data = {"id": debate.id, "without": without, "turns": [each.to_json() for each in again]}
-            parts = show_parts.replays(again, without)
+            first, last = int(match[1]), int(match[2] or match[1])
+            replayed_turns = replay_without(debate.session, without, first, last, model=model)
+            data = {"id": debate.id, "without": without, "turns": [each.to_json() for each in replayed_turns]}
+            parts = show_parts.replays(replayed_turns, without)
     terminal.print_answer(data, *parts, as_json=as_json)
 
 
@@ -134,7 +134,7 @@ def show(
     as_json: options.JsonOption = False,
 ) -> None:
     """Show the overview and verdict of a debate, or one of its parts."""
-    wanted = {
+    part_options = {
         "transcript": transcript,
         "summary": summary,
         "summaries": summaries,
@@ -144,11 +144,11 @@ def show(
         "verdict": verdict,
         "view": prompt is not None,
     }
-    chosen = [name for name, asked in wanted.items() if asked]
-    if len(chosen) > 1:
+    part_names = [name for name, is_chosen in part_options.items() if is_chosen]
+    if len(part_names) > 1:
         raise InputError(
             "these options cannot be used together: choose one of "
-            f"{', '.join(f'--{name}' for name in chosen)}"
+            f"{', '.join(f'--{name}' for name in part_names)}"
         )
     from moot.cli import show_parts
     from moot.cli.running import resume_line
@@ -159,15 +159,17 @@ def show(
         if prompt is not None:
             from moot.debates.prompt_reconstruction import reconstruct_prompt
 
-            seen = reconstruct_prompt(
+            reconstruction = reconstruct_prompt(
                 debate.session, prompt if prompt.startswith("c") else options.entry_number(prompt, "--prompt")
             )
-            return terminal.print_answer(seen.to_json(), *show_parts.prompt(seen), as_json=as_json)
+            return terminal.print_answer(
+                reconstruction.to_json(), *show_parts.prompt(reconstruction), as_json=as_json
+            )
         document = debate.document()
         parent = debate.session.records.catalogue.name_of(document["parent"]) if document["parent"] else ""
-    data, parts = show_parts.part(chosen[0] if chosen else "", document, parent)
+    data, parts = show_parts.part(part_names[0] if part_names else "", document, parent)
     terminal.print_answer(data, *parts, as_json=as_json)
-    if not as_json and not chosen and document["status"] in ("failed", "paused"):
+    if not as_json and not part_names and document["status"] in ("failed", "paused"):
         terminal.print_note(f"\nContinue with: {resume_line(debate, db)}")
 
 
@@ -175,14 +177,14 @@ def _follow(debate: Debate) -> None:
     """Print each new entry as soon as it is stored, until the debate stops running."""
     from moot.cli import show_parts
 
-    shown = 0
+    shown_count = 0
     while True:
-        runs = debate.is_running()
+        is_running = debate.is_running()
         document = debate.document()
-        if new := document["transcript"][shown:]:
-            terminal.print_result(*show_parts.transcript({**document, "transcript": new}))
-            shown += len(new)
-        if not runs:
+        if new_entries := document["transcript"][shown_count:]:
+            terminal.print_result(*show_parts.transcript({**document, "transcript": new_entries}))
+            shown_count += len(new_entries)
+        if not is_running:
             return terminal.print_result(*show_parts.part("verdict", document)[1])
         time.sleep(POLL_INTERVAL_S)
 
@@ -234,9 +236,9 @@ def list_debates(
     _check_status(status)
     with options.open_catalogue(db) as records:
         rows, outcomes = (records.rows(), records.results.all()) if records else ([], {})
-        revisit = records.follow_ups.revisit_dates() if records else {}
-        imported = records.imports.times() if records else {}
-    known = []
+        revisit_dates = records.follow_ups.revisit_dates() if records else {}
+        import_times = records.imports.times() if records else {}
+    matching_debates = []
     for row in rows:
         outcome = outcomes.get(row.id)
         text = "\n".join(
@@ -247,50 +249,57 @@ def list_debates(
             ]
         )
         if status in (None, row.status) and (grep or "").casefold() in text.casefold():
-            known.append((row, outcome))
+            matching_debates.append((row, outcome))
     if as_json:
         return terminal.print_json(
             [
                 {
                     **asdict(row),
-                    **(asdict(found) if found else {}),
-                    "revisit": revisit.get(row.id),
-                    "imported_at": imported.get(row.id),
-                    "note": import_note(imported.get(row.id, "")),
+                    **(asdict(outcome) if outcome else {}),
+                    "revisit": revisit_dates.get(row.id),
+                    "imported_at": import_times.get(row.id),
+                    "note": import_note(import_times.get(row.id, "")),
                 }
-                for row, found in known[:limit]
+                for row, outcome in matching_debates[:limit]
             ]
         )
 
-    kept = known if evaluations else [each for each in known if not EVALUATED.fullmatch(each[0].name)]
-    shown = kept[:limit]
-    if shown:
-        terminal.print_result(*([_table(shown)] if terminal.columns() >= WIDE else _lines(shown)))
+    kept_debates = (
+        matching_debates
+        if evaluations
+        else [each for each in matching_debates if not EVALUATED.fullmatch(each[0].name)]
+    )
+    shown_debates = kept_debates[:limit]
+    if shown_debates:
+        terminal.print_result(
+            *([_table(shown_debates)] if terminal.columns() >= WIDE else _lines(shown_debates))
+        )
     elif not rows:
         terminal.print_note('no debates yet: play one with `moot demo`, or ask `moot "Should we …?"`')
-    if len(kept) > len(shown):
-        terminal.print_note(f"{len(kept) - len(shown)} more")
-    if folded := len(known) - len(kept):
+    if len(kept_debates) > len(shown_debates):
+        terminal.print_note(f"{len(kept_debates) - len(shown_debates)} more")
+    if hidden_count := len(matching_debates) - len(kept_debates):
         terminal.print_note(
-            f"not shown: {count_noun(folded, 'debate')} of evaluations; add --evaluations to see them"
+            f"not shown: {count_noun(hidden_count, 'debate')} of evaluations; add --evaluations to see them"
         )
     today = date.today().isoformat()
-    for row, _ in shown:
-        if (due := revisit.get(row.id)) and due <= today:
-            called = handle(row.id, row.name)
-            words = options.command_line("feedback", called, "right", db=db)
+    for row, _ in shown_debates:
+        if (due := revisit_dates.get(row.id)) and due <= today:
+            debate_handle = handle(row.id, row.name)
+            feedback_command = options.command_line("feedback", debate_handle, "right", db=db)
             terminal.print_note(
-                f"revisit {terminal.one_line(called, 60)} since {due}: {words} (or wrong, mixed)"
+                f"revisit {terminal.one_line(debate_handle, 60)} since {due}: {feedback_command} (or wrong, "
+                "mixed)"
             )
 
 
-def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
+def _lines(debates: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
     """Return the listed debates as blocks of text that fit a narrow terminal."""
     from rich.padding import Padding
     from rich.text import Text
 
     parts: list[RenderableType] = []
-    for row, outcome in known:
+    for row, outcome in debates:
         result = outcome or ListedResult()
         facts = [
             row.status,
@@ -305,8 +314,8 @@ def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[Renderabl
             terminal.one_line(result.text, 400),
         ]
         lines.append(terminal.one_line(" · ".join(filter(None, facts)), 200))
-        about = Text("\n".join(filter(None, lines)))
-        parts += [Text(terminal.one_line(row.name, MAX_NAME), "bold"), Padding(about, (0, 0, 0, 2))]
+        details = Text("\n".join(filter(None, lines)))
+        parts += [Text(terminal.one_line(row.name, MAX_NAME), "bold"), Padding(details, (0, 0, 0, 2))]
     return parts
 
 
@@ -343,14 +352,14 @@ NAME_SHARE = 3
 name that is derived from a question has at most 40 characters and is then shown whole from 120 columns on."""
 
 
-def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
+def _table(debates: list[tuple[DebateRow, ListedResult | None]]) -> Table:
     from rich.cells import cell_len
     from rich.text import Text
 
-    costs = any(_cost(row) for row, _ in known)
-    headings = ["debate", "question", "decision", "sure", "status", *(["cost"] if costs else []), "age"]
+    has_costs = any(_cost(row) for row, _ in debates)
+    headings = ["debate", "question", "decision", "sure", "status", *(["cost"] if has_costs else []), "age"]
     rows = [headings]
-    for row, outcome in known:
+    for row, outcome in debates:
         result = outcome or ListedResult()
         rows.append(
             [
@@ -359,7 +368,7 @@ def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
                 terminal.one_line(result.text, 200),
                 _confidence(result),
                 row.status,
-                *([_cost(row)] if costs else []),
+                *([_cost(row)] if has_costs else []),
                 age(row.updated_at),
             ]
         )
@@ -396,8 +405,8 @@ def search(
     from rich.padding import Padding
     from rich.text import Text
 
-    wanted = [word.casefold() for given in words for word in given.split()]
-    found = []
+    search_words = [word.casefold() for argument in words for word in argument.split()]
+    hits = []
     with options.open_database(db) as debates:
         for row in debates.rows():
             debate = debates.get(row.id)
@@ -409,20 +418,22 @@ def search(
             names = debate.config().names() if values.get("config") else {}
             for entry in values.get("full_transcript", []):
                 text = " ".join(entry["content"].split())
-                if all(word in text.casefold() for word in wanted):
-                    at = text.casefold().find(wanted[0])
-                    start, end = max(0, at - AROUND), at + len(wanted[0]) + AROUND
-                    cut = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
-                    who = names.get(entry["speaker"], entry["speaker"])
-                    found.append({"debate": debate.name, "id": entry["id"], "speaker": who, "text": cut})
+                if all(word in text.casefold() for word in search_words):
+                    position = text.casefold().find(search_words[0])
+                    start, end = max(0, position - AROUND), position + len(search_words[0]) + AROUND
+                    excerpt = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+                    speaker = names.get(entry["speaker"], entry["speaker"])
+                    hits.append(
+                        {"debate": debate.name, "id": entry["id"], "speaker": speaker, "text": excerpt}
+                    )
     if as_json:
-        return terminal.print_json(found[:limit])
-    for each in found[:limit]:
-        place = " · ".join(terminal.one_line(each[key], 60) for key in ("debate", "id", "speaker"))
+        return terminal.print_json(hits[:limit])
+    for each in hits[:limit]:
+        heading = " · ".join(terminal.one_line(each[key], 60) for key in ("debate", "id", "speaker"))
         terminal.print_result(
-            Text(place, "bold"), Padding(Text(terminal.one_line(each["text"], 400)), (0, 0, 0, 2))
+            Text(heading, "bold"), Padding(Text(terminal.one_line(each["text"], 400)), (0, 0, 0, 2))
         )
-    if len(found) > limit:
-        terminal.print_note(f"{len(found) - limit} more messages: add --limit {len(found)} to see them")
-    elif not found:
+    if len(hits) > limit:
+        terminal.print_note(f"{len(hits) - limit} more messages: add --limit {len(hits)} to see them")
+    elif not hits:
         terminal.print_note("no message contains these words")

@@ -41,7 +41,7 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
     calls = _DraftCalls(request)
     try:
         draft = check_draft((yield from calls.run(summarizer_named(method).summarize(request))))
-        known = replace(
+        full_draft = replace(
             draft,
             method=draft.method or method,
             model=draft.model or calls.model,
@@ -49,24 +49,29 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
             latency_s=draft.latency_s or calls.latency_s,
             tokens_used=calls.tokens,
         )
-        return known, ""
+        return full_draft, ""
     except (Exception, SystemExit) as error:  # a summarizer may raise any exception
         failure = clip(plain_line(f"{method}: {type(error).__name__}: {error}"), _REASON_CHARS)
-    made = yield from summarizer_named(FALLBACK_SUMMARIZER).summarize(request)
-    carried = request.previous.get("points") or {}
-    kept = carried if isinstance(carried, Mapping) else {}  # data that the method stores for its next version
-    draft = replace(made, method=f"{made.method} (after {method} failed)", points={**kept, **made.points})
+    fallback = yield from summarizer_named(FALLBACK_SUMMARIZER).summarize(request)
+    previous_points = request.previous.get("points") or {}
+    # data that the method stores for its next version
+    kept_points = previous_points if isinstance(previous_points, Mapping) else {}
+    draft = replace(
+        fallback,
+        method=f"{fallback.method} (after {method} failed)",
+        points={**kept_points, **fallback.points},
+    )
     return replace(draft, tokens_used=calls.tokens), failure
 
 
 def _token_limit(request: SummaryRequest) -> int:
     """Return the maximum number of tokens in a summary."""
-    covered = 0
+    covered_tokens = 0
     for entry in request.iterate_past():
-        covered += entry["tokens"] + LABEL_TOKENS
-        if covered >= request.max_tokens:
+        covered_tokens += entry["tokens"] + LABEL_TOKENS
+        if covered_tokens >= request.max_tokens:
             break  # in a long debate, the other messages change nothing
-    return min(request.max_tokens, max(NOTICE_BELOW, covered))
+    return min(request.max_tokens, max(NOTICE_BELOW, covered_tokens))
 
 
 def check_draft(draft: Any) -> Draft:
@@ -112,16 +117,16 @@ class _DraftCalls:
             raise SummaryFailed(
                 f"`summarize` returned a value of type {type(flow).__name__} instead of a generator"
             )
-        most, replies = self.request.config.memory.budget.total, None
+        max_tokens, replies = self.request.config.memory.budget.total, None
         try:
             while True:
                 batch = flow.send(replies)
                 if not isinstance(batch, Sequence) or not all(isinstance(call, ModelCall) for call in batch):
                     raise SummaryFailed("the summarizer yielded something other than model calls")
                 for call in batch:
-                    if not call.digest or prompt_tokens(call.messages, self.request.count) > most:
+                    if not call.digest or prompt_tokens(call.messages, self.request.count) > max_tokens:
                         raise SummaryFailed(
-                            f"a prompt from the summarizer exceeds the limit of {most} tokens"
+                            f"a prompt from the summarizer exceeds the limit of {max_tokens} tokens"
                         )
 
                 replies = yield list(batch)
@@ -138,11 +143,11 @@ class _DraftCalls:
 def version_of(summary: Summary) -> SummaryVersion:
     """Return a copy of a summary that keeps only the points shown in its text."""
     pool = summary["points"]
-    shown: list[SummaryPoint] = [
+    shown_points: list[SummaryPoint] = [
         {"text": point["text"], "speaker": point["speaker"], "message_ids": point["message_ids"]}
         for point in pool.get("points", [])[: pool.get("shown", 0)]
     ]
-    return {**summary, "points": shown}
+    return {**summary, "points": shown_points}
 
 
 def make_summary(
@@ -155,8 +160,8 @@ def make_summary(
     """
     previous: Mapping[str, Any] = request.previous
     text = truncate_middle(draft.text, _token_limit(request), request.count)
-    old = previous.get("text", "")
-    made: Summary = {
+    previous_text = previous.get("text", "")
+    summary: Summary = {
         "kind": {"": "rolling", JUDGE: "judge"}.get(request.owner, "perspective"),
         "owner": request.owner,
         "round": request.entries[-1]["round"],
@@ -168,9 +173,9 @@ def make_summary(
         ),
         "covers_through_seq": request.entries[-1]["seq"],
         "messages": int(previous.get("messages", 0)) + len(request.entries),
-        "before_tokens": request.count(old) + sum(entry["tokens"] for entry in request.entries),
+        "before_tokens": request.count(previous_text) + sum(entry["tokens"] for entry in request.entries),
         "after_tokens": request.count(text),
-        "before_chars": len(old) + sum(len(entry["content"]) for entry in request.entries),
+        "before_chars": len(previous_text) + sum(len(entry["content"]) for entry in request.entries),
         "after_chars": len(text),
         "method": draft.method,
         "model": draft.model,
@@ -182,15 +187,15 @@ def make_summary(
         "updated_at": now,
     }
     if request.owner in request.config.names():
-        made["role"] = request.config.debater(request.owner).role
+        summary["role"] = request.config.debater(request.owner).role
     if failure:
-        made["failure"] = failure
-    return made
+        summary["failure"] = failure
+    return summary
 
 
 def summary_event(summary: Summary | None, owner: str, failure: str) -> Emit:
     """Return the event that reports a new summary version, a failed summarizer, or both."""
-    told: JsonObject = {"owner": owner}
+    fields: JsonObject = {"owner": owner}
     if summary:
-        told = {key: summary[key] for key in ("kind", "owner", "version", "method")}
-    return Emit({"event": "summary", **told, **({"failure": failure} if failure else {})})
+        fields = {key: summary[key] for key in ("kind", "owner", "version", "method")}
+    return Emit({"event": "summary", **fields, **({"failure": failure} if failure else {})})

@@ -27,25 +27,31 @@ class Hierarchical(Summarizer):
     def summarize(self, request: SummaryRequest) -> SummaryGenerator:
         """Summarize new rounds, merge the summaries of finished phases, and write the debate's summary."""
         chunks = [chunk for part in parts_of(request) for chunk in llm.chunks_of(request, part)]
-        new = yield from llm.condense(request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks])
+        new_notes = yield from llm.condense(
+            request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks]
+        )
 
         # Every phase except the last one becomes a single chunk summary.
         phases = [
             list(group)
-            for _, group in groupby([*llm.reusable_chunk_summaries(request), *new], lambda note: note.part)
+            for _, group in groupby(
+                [*llm.reusable_chunk_summaries(request), *new_notes], lambda note: note.part
+            )
         ]
-        ended = [group for group in phases[:-1] if len(group) > 1]
-        united = iter((yield from llm.merge(request, ended, 2 * llm.chunk_summary_token_limit(request))))
-        over = [next(united) if len(group) > 1 else group[0] for group in phases[:-1]]
-        notes = yield from llm.truncate_to_one_call(request, [*over, *(phases[-1] if phases else [])])
+        groups = [group for group in phases[:-1] if len(group) > 1]
+        merged_notes = iter(
+            (yield from llm.merge(request, groups, 2 * llm.chunk_summary_token_limit(request)))
+        )
+        phase_notes = [next(merged_notes) if len(group) > 1 else group[0] for group in phases[:-1]]
+        notes = yield from llm.truncate_to_one_call(request, [*phase_notes, *(phases[-1] if phases else [])])
 
-        titled = [
+        titled_notes = [
             replace(note, text=f"{note.part.capitalize()}: {note.text}")
             if index == 0 or notes[index - 1].part != note.part
             else note
             for index, note in enumerate(notes)
         ]
-        return (yield from llm.write_summary(self.name, request, notes, titled))
+        return (yield from llm.write_summary(self.name, request, notes, titled_notes))
 
 
 def parts_of(request: SummaryRequest) -> list[list[Entry]]:
@@ -53,13 +59,13 @@ def parts_of(request: SummaryRequest) -> list[list[Entry]]:
 
     Short rounds of the same debate phase share a group.
     """
-    least, parts = llm.input_token_limit(request) // SMALL, list[list[Entry]]()
+    min_tokens, parts = llm.input_token_limit(request) // SMALL, list[list[Entry]]()
     for (phase, _), group in groupby(
         llm.unread_entries(request), key=lambda entry: (entry["phase"], entry["round"])
     ):
         last = parts[-1] if parts else []
-        small = last and last[-1]["phase"] == phase and sum(entry["tokens"] for entry in last) < least
-        if small:
+        is_small = last and last[-1]["phase"] == phase and sum(entry["tokens"] for entry in last) < min_tokens
+        if is_small:
             last.extend(group)
         else:
             parts.append(list(group))

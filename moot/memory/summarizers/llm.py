@@ -83,7 +83,7 @@ def check_summary(
     if not reply.ok:
         raise summarizer.SummaryFailed(reply.error)
     text = reply.text.strip()
-    instructions, source = (unfenced(call.messages[at]["content"]) for at in (0, -1))
+    instructions, source = (unfenced(call.messages[index]["content"]) for index in (0, -1))
     if not any(map(str.isalnum, text)):
         raise summarizer.SummaryFailed("the model's summary is empty")
     if _STRUCTURE.match(text):
@@ -94,7 +94,7 @@ def check_summary(
         )
     if count(text) > 4 * remaining:
         raise summarizer.SummaryFailed("the model's summary is far longer than requested")
-    if _is_echo(text, source, of=0.95 if notes or count(text) <= remaining else 0.5):
+    if _is_echo(text, source, min_share=0.95 if notes or count(text) <= remaining else 0.5):
         raise summarizer.SummaryFailed("the model repeated its input")
     if _has_nothing_of(text, source):
         raise summarizer.SummaryFailed("the model's summary has no words in common with the messages")
@@ -111,27 +111,27 @@ def _mended(text: str, source: str) -> str:
     Raises:
         SummaryFailed: most of the summary consists of such sentences.
     """
-    known = frozenset(ENTRY_ID.findall(source))
-    text = _CITATIONS.sub(lambda match: _known_citations(match[0], known), text)
+    known_ids = frozenset(ENTRY_ID.findall(source))
+    text = _CITATIONS.sub(lambda match: _known_citations(match[0], known_ids), text)
     figures = frozenset(map(_digits, _FIGURE.findall(source)))
-    kept, end, dropped = list[str](), 0, 0
+    pieces, end, dropped_chars = list[str](), 0, 0
     for sentence in split_sentences(text):
-        told = map(_digits, _FIGURE.findall(sentence.text))
-        if any(len(each) > 1 and each not in figures for each in told):
-            kept.append(text[end : sentence.start])
+        sentence_figures = map(_digits, _FIGURE.findall(sentence.text))
+        if any(len(each) > 1 and each not in figures for each in sentence_figures):
+            pieces.append(text[end : sentence.start])
             end = sentence.start + len(sentence.text)
-            dropped += len(sentence.text)
-    if 2 * dropped > len(text):
+            dropped_chars += len(sentence.text)
+    if 2 * dropped_chars > len(text):
         raise summarizer.SummaryFailed(
             "most of the model's summary consists of sentences with numbers that appear in none of the "
             "messages"
         )
-    return "".join([*kept, text[end:]]).strip()
+    return "".join([*pieces, text[end:]]).strip()
 
 
-def _known_citations(bracket: str, known: frozenset[str]) -> str:
+def _known_citations(bracket: str, known_ids: frozenset[str]) -> str:
     """Remove unknown message ids from a bracketed citation, and return `""` if no id is known."""
-    ids = [key for key in ENTRY_ID.findall(bracket) if key in known]
+    ids = [key for key in ENTRY_ID.findall(bracket) if key in known_ids]
     return f"{bracket[: len(bracket) - len(bracket.lstrip())]}[{', '.join(ids)}]" if ids else ""
 
 
@@ -146,21 +146,21 @@ def _is_excuse(text: str, source: str) -> bool:
         return False
     if set(ENTRY_ID.findall(text)) & set(ENTRY_ID.findall(source)):
         return False
-    told = set(terms(text))
-    return len(text) < _LONG_EXCUSE or 2 * len(told & set(terms(source))) < len(told)
+    text_terms = set(terms(text))
+    return len(text) < _LONG_EXCUSE or 2 * len(text_terms & set(terms(source))) < len(text_terms)
 
 
-def _is_echo(text: str, source: str, *, of: float) -> bool:
+def _is_echo(text: str, source: str, *, min_share: float) -> bool:
     """Return True if a text merely repeats most of its source or the source's beginning.
 
-    `of` is the minimum share to repeat.
+    `min_share` is the minimum share to repeat.
     """
-    folded, original = _bare_words(text), _bare_words(source)
-    if len(folded) < ECHO_CHARS or len(original) < ECHO_CHARS:
+    text_words, source_words = _bare_words(text), _bare_words(source)
+    if len(text_words) < ECHO_CHARS or len(source_words) < ECHO_CHARS:
         return False
-    if original.startswith(folded):
+    if source_words.startswith(text_words):
         return True
-    return len(folded) >= of * len(original) and _repeats(folded, original)
+    return len(text_words) >= min_share * len(source_words) and _repeats(text_words, source_words)
 
 
 def _bare_words(text: str) -> str:
@@ -179,11 +179,11 @@ def _has_nothing_of(text: str, source: str) -> bool:
 
     The original names every speaker and message, so a summary in another language still shares those.
     """
-    told, known = frozenset(terms(text)), frozenset(terms(source))
-    needed = (len(known) >= _MUCH) + (len(known) >= _VERY_MUCH)
-    if len(told & known) >= needed:
+    text_terms, source_terms = frozenset(terms(text)), frozenset(terms(source))
+    min_shared = (len(source_terms) >= _MUCH) + (len(source_terms) >= _VERY_MUCH)
+    if len(text_terms & source_terms) >= min_shared:
         return False
-    return len(told) < (_TELLING if _script(text) == _script(source) else _TELLING_ELSEWHERE)
+    return len(text_terms) < (_TELLING if _script(text) == _script(source) else _TELLING_ELSEWHERE)
 
 
 def _script(text: str) -> str:
@@ -237,8 +237,8 @@ def reusable_chunk_summaries(request: summarizer.SummaryRequest) -> list[ChunkSu
     Data of other summarizers is ignored.
     """
     pool = request.previous.get("points") or {}
-    found = pool.get("notes") if isinstance(pool, Mapping) else None
-    rows = found if isinstance(found, list) else []
+    notes = pool.get("notes") if isinstance(pool, Mapping) else None
+    rows = notes if isinstance(notes, list) else []
     fields = set(ChunkSummary.__annotations__)
     return [ChunkSummary(**row) for row in rows if isinstance(row, Mapping) and set(row) == fields]
 
@@ -249,8 +249,8 @@ def unread_entries(request: summarizer.SummaryRequest) -> Sequence[Entry]:
     They are the new messages, and those that another method had to summarize. If there are many, the latest
     messages wait for the next summary, so that a failing model does not get ever more requests.
     """
-    read = max((note.through for note in reusable_chunk_summaries(request)), default=-1)
-    unread = [entry for entry in request.past if entry["seq"] > read]
+    read_through = max((note.through for note in reusable_chunk_summaries(request)), default=-1)
+    unread = [entry for entry in request.past if entry["seq"] > read_through]
     limit = sum(entry["tokens"] for entry in request.entries) + CATCH_UP_CALLS * input_token_limit(request)
     totals = accumulate(entry["tokens"] for entry in unread)
     return [entry for entry, total in zip(unread, totals, strict=True) if total <= limit] or request.entries
@@ -264,8 +264,12 @@ def condense(
     Raises:
         SummaryFailed: a reply is unusable.
     """
-    said, remaining = [messages_text(request, chunk) for chunk in chunks], chunk_summary_token_limit(request)
-    calls = [_call(request, text, remaining, place, condenses=True) for place, text in enumerate(said)]
+    chunk_texts = [messages_text(request, chunk) for chunk in chunks]
+    remaining = chunk_summary_token_limit(request)
+    calls = [
+        _call(request, text, remaining, call_index, condenses=True)
+        for call_index, text in enumerate(chunk_texts)
+    ]
     texts = yield from _answers(request, calls, remaining)
     return [
         ChunkSummary(text, chunk[0]["seq"], chunk[-1]["seq"], part=part)
@@ -299,12 +303,12 @@ def merge(
         SummaryFailed: a reply is unusable.
     """
     texts = ["\n".join(dict.fromkeys(note.text for note in group)) for group in groups]
-    long = [index for index, text in enumerate(texts) if request.count(text) > remaining]
-    if long:
-        shown = [fenced(texts[index], request.config.fence) for index in long]
-        calls = [_call(request, text, remaining, place) for place, text in enumerate(shown)]
+    long_indices = [index for index, text in enumerate(texts) if request.count(text) > remaining]
+    if long_indices:
+        fenced_texts = [fenced(texts[index], request.config.fence) for index in long_indices]
+        calls = [_call(request, text, remaining, call_index) for call_index, text in enumerate(fenced_texts)]
         answers = yield from _answers(request, calls, remaining, notes=True)
-        for index, answer in zip(long, answers, strict=True):
+        for index, answer in zip(long_indices, answers, strict=True):
             texts[index] = answer
     return [
         ChunkSummary(
@@ -323,15 +327,15 @@ def truncate_to_one_call(
 
     A fact is only rewritten again when the chunk summaries outgrow a whole prompt.
     """
-    fits = input_token_limit(request)
-    while len(notes) > 1 and sum(request.count(note.text) + 2 for note in notes) > fits:
+    token_limit = input_token_limit(request)
+    while len(notes) > 1 and sum(request.count(note.text) + 2 for note in notes) > token_limit:
         level = min(note.level for note in notes[:-1])
         start = next(index for index, note in enumerate(notes) if note.level == level)
         run = [note for note in notes[start : start + SUMMARIES_PER_MERGE // 2] if note.level == level]
         group = run if len(run) > 1 else notes[start : start + 2] if start + 1 < len(notes) else notes[-2:]
         first = notes.index(group[0])
-        united = yield from merge(request, [group], 2 * chunk_summary_token_limit(request))
-        notes = [*notes[:first], *united, *notes[first + len(group) :]]
+        merged_notes = yield from merge(request, [group], 2 * chunk_summary_token_limit(request))
+        notes = [*notes[:first], *merged_notes, *notes[first + len(group) :]]
     return notes
 
 
@@ -345,12 +349,12 @@ def write_summary(
 
     `notes` are all chunk summaries, which are stored. `shown` are the ones to write from, if they differ.
     """
-    (whole,) = yield from merge(request, [shown or notes], int(request.max_tokens * PROSE_SHARE))
-    points, prose, names = fold_points(request), whole.text, request.config.names()
-    left = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
+    (merged_note,) = yield from merge(request, [shown or notes], int(request.max_tokens * PROSE_SHARE))
+    points, prose, names = fold_points(request), merged_note.text, request.config.names()
+    remaining = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
     missing = lacking_points(points, f"{request.topic} {prose}", names, current_seqs(request))
-    laid = layout_points(missing, max_tokens=left, count=request.count, names=names)
-    text = f"{prose}\n\n{HEADING}\n{render(laid, names)}" if left > 0 and laid["shown"] else prose
+    layout = layout_points(missing, max_tokens=remaining, count=request.count, names=names)
+    text = f"{prose}\n\n{HEADING}\n{render(layout, names)}" if remaining > 0 and layout["shown"] else prose
     is_read = notes[-1].through >= request.past[-1]["seq"]
     return summarizer.Draft(
         text=truncate_middle(text, request.max_tokens, request.count),
@@ -374,15 +378,15 @@ def lacking_points(
         names: display names by speaker.
         current: `seq` of the messages that are not replaced by later ones. `None`: all messages.
     """
-    told, folded, heard = numbers(prose), prose.casefold(), set[str]()
+    prose_numbers, folded_prose, added_speakers = numbers(prose), prose.casefold(), set[str]()
     missing = []
     for point in points["points"]:
         if (current is not None and first_seq(point) not in current) or point["text"].endswith("…"):
             continue
-        who = point["speaker"]
-        is_new = display_name(who, names).casefold() not in folded and who not in heard
-        if is_new or point.get("error") or not numbers(_LABEL.sub("", point["text"])) <= told:
-            heard.add(who)
+        speaker = point["speaker"]
+        is_new = display_name(speaker, names).casefold() not in folded_prose and speaker not in added_speakers
+        if is_new or point.get("error") or not numbers(_LABEL.sub("", point["text"])) <= prose_numbers:
+            added_speakers.add(speaker)
             missing.append(point)
     return SummaryPoints(**{**points, "points": missing})
 
@@ -395,12 +399,12 @@ def current_seqs(request: summarizer.SummaryRequest) -> frozenset[int] | None:
     """
     if request.kind != "perspective":
         return None
-    latest = max((e["round"] for e in request.past if traits_of(e).proposes), default=0)
-    last = max((e["seq"] for e in request.past if traits_of(e).proposes), default=-1)
+    latest_round = max((e["round"] for e in request.past if traits_of(e).proposes), default=0)
+    last_seq = max((e["seq"] for e in request.past if traits_of(e).proposes), default=-1)
     return frozenset(
         e["seq"]
         for e in request.past
-        if e["seq"] == last or (not traits_of(e).proposes and e["round"] >= latest)
+        if e["seq"] == last_seq or (not traits_of(e).proposes and e["round"] >= latest_round)
     )
 
 
@@ -447,8 +451,8 @@ def _call(
     if condenses:
         system = CONDENSE.render(topic=topic, words=words)
     elif request.prompt:
-        own = truncate_middle(request.prompt, budget.system // 2, count)
-        system = MERGE_FOR.render(prompt=own, topic=topic, words=words)
+        prompt = truncate_middle(request.prompt, budget.system // 2, count)
+        system = MERGE_FOR.render(prompt=prompt, topic=topic, words=words)
     else:
         system = MERGE.render(topic=topic, words=words)
 
@@ -495,6 +499,6 @@ class Llm(summarizer.Summarizer):
         if not notes and len(chunks) == 1:
             notes = [(yield from summarize_at_once(request, chunks[0]))]
         else:
-            new = yield from condense(request, chunks)
-            notes = yield from truncate_to_one_call(request, [*notes, *new])
+            new_notes = yield from condense(request, chunks)
+            notes = yield from truncate_to_one_call(request, [*notes, *new_notes])
         return (yield from write_summary(self.name, request, notes))

@@ -56,20 +56,24 @@ def summarizer_named(name: str) -> Summarizer:
     """
     if name in SUMMARIZERS:
         return SUMMARIZERS[name]
-    plugged = plugin_entry_points(ENTRY_POINT_GROUP)
-    if name not in plugged:
-        known = ", ".join(summarizer_names())
-        why = f"was removed; {RuleBased.name!r} keeps more" if name in REMOVED_SUMMARIZERS else "is unknown"
-        raise ConfigError(
-            f"memory.summarizer: the summarizer {name!r} cannot be used, because it {why}: use one of {known}"
+    entry_points = plugin_entry_points(ENTRY_POINT_GROUP)
+    if name not in entry_points:
+        known_names = ", ".join(summarizer_names())
+        reason = (
+            f"was removed; {RuleBased.name!r} keeps more" if name in REMOVED_SUMMARIZERS else "is unknown"
         )
-    point = plugged[name]
-    made: Summarizer = load_plugin(point, "memory.summarizer")
-    if not callable(getattr(made, "summarize", None)):
         raise ConfigError(
-            f"memory.summarizer: the summarizer {point.name!r} ({point.value}) has no method `summarize`"
+            f"memory.summarizer: the summarizer {name!r} cannot be used, because it {reason}: use one of "
+            f"{known_names}"
         )
-    return made
+    entry_point = entry_points[name]
+    summarizer: Summarizer = load_plugin(entry_point, "memory.summarizer")
+    if not callable(getattr(summarizer, "summarize", None)):
+        raise ConfigError(
+            f"memory.summarizer: the summarizer {entry_point.name!r} ({entry_point.value}) has no method "
+            "`summarize`"
+        )
+    return summarizer
 
 
 def asks_model(name: str) -> bool:

@@ -60,9 +60,9 @@ def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_PO
     error is one point of at most `error_chars` characters.
     """
     content = entry["content"][:READ_CHARS]
-    if brought := tool_use(entry):
-        sentences = passages(*brought, terms)
-        if brought[0]["failed"]:
+    if tool_result := tool_use(entry):
+        sentences = passages(*tool_result, terms)
+        if tool_result[0]["failed"]:
             text = truncate_middle(sentences[0], error_chars, len)
             return [Point(text=text, speaker=entry["speaker"], message_ids=[entry["id"]], error=True)]
     elif traits_of(entry).automatic:
@@ -70,11 +70,11 @@ def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_PO
     else:
         sentences = [sentence.text for sentence in split_sentences(content)]
     texts = [clip(sanitize_line(sentence), MAX_POINT) for sentence in sentences]
-    telling = [text for text in texts if len(term_set(text)) >= MIN_TERMS]
-    whole = clip(sanitize_line(content), MAX_POINT) or "".join(texts[:1])
+    point_texts = [text for text in texts if len(term_set(text)) >= MIN_TERMS]
+    full_text = clip(sanitize_line(content), MAX_POINT) or "".join(texts[:1])
     return [
         Point(text=text, speaker=entry["speaker"], message_ids=[entry["id"]], place=place)
-        for place, text in enumerate(telling or [whole])
+        for place, text in enumerate(point_texts or [full_text])
         if text
     ]
 
@@ -108,49 +108,53 @@ def rank(
     nothing come last; repetitions of one speaker are dropped. The order is deterministic.
     """
     distinct = _distinct(points)
-    seqs, ordered = [seq for seq, _ in distinct.values()], [point for _, point in distinct.values()]
+    seqs, candidates = [seq for seq, _ in distinct.values()], [point for _, point in distinct.values()]
     contents = [content for _, content in distinct]
     # Use whole numbers, because the sum over a set must not depend on its order.
     weights = {term: round(1000 * math.log1p(terms.get(term, 1))) for term in set[str]().union(*contents)}
-    costs = [len(point["text"]) + _LINE_CHARS for point in ordered]
+    costs = [len(point["text"]) + _LINE_CHARS for point in candidates]
     start = seqs[0] if seqs else 0
     segments = [min(SEGMENTS - 1, (seq - start) * SEGMENTS // max(1, through + 1 - start)) for seq in seqs]
-    told, remaining, chosen = set[str](), [0] * SEGMENTS, list[int]()
+    covered_terms, segment_chars, chosen_indices = set[str](), [0] * SEGMENTS, list[int]()
 
-    def worth(number: int) -> float:
-        return sum(map(weights.__getitem__, contents[number] - told)) / costs[number]
+    def worth(index: int) -> float:
+        return sum(map(weights.__getitem__, contents[index] - covered_terms)) / costs[index]
 
-    def take(number: int) -> None:
-        chosen.append(number)
-        told.update(contents[number])
-        remaining[segments[number]] += costs[number]
+    def take(index: int) -> None:
+        chosen_indices.append(index)
+        covered_terms.update(contents[index])
+        segment_chars[segments[index]] += costs[index]
 
     # Points with reserved space are the newest errors that fit, then the best point of each other speaker.
-    for number in reversed(range(len(ordered))):
-        if ordered[number].get("error") and costs[number] <= error_chars:
-            error_chars -= costs[number]
-            take(number)
-    heard = {ordered[number]["speaker"] for number in chosen}
-    numbers: dict[str, list[int]] = defaultdict(list)
-    for number, point in enumerate(ordered):
-        numbers[point["speaker"]].append(number)
-    for who in sorted(numbers.keys() - heard, key=lambda who: (-spoken.get(who, 0), who)):
-        take(max(numbers[who], key=lambda number: (worth(number), -number)))
+    for index in reversed(range(len(candidates))):
+        if candidates[index].get("error") and costs[index] <= error_chars:
+            error_chars -= costs[index]
+            take(index)
+    quoted_speakers = {candidates[index]["speaker"] for index in chosen_indices}
+    indices: dict[str, list[int]] = defaultdict(list)
+    for index, point in enumerate(candidates):
+        indices[point["speaker"]].append(index)
+    for speaker in sorted(
+        indices.keys() - quoted_speakers, key=lambda speaker: (-spoken.get(speaker, 0), speaker)
+    ):
+        take(max(indices[speaker], key=lambda index: (worth(index), -index)))
 
-    quota, taken = len(chosen), set(chosen)
+    quota, reserved_indices = len(chosen_indices), set(chosen_indices)
     # The value of a point only falls as others are chosen, so only the top of the heap is computed again.
-    waiting = sorted((-worth(number), number) for number in range(len(ordered)) if number not in taken)
-    heaps = [[each for each in waiting if segments[each[1]] == segment] for segment in range(SEGMENTS)]
+    queue = sorted(
+        (-worth(index), index) for index in range(len(candidates)) if index not in reserved_indices
+    )
+    heaps = [[each for each in queue if segments[each[1]] == segment] for segment in range(SEGMENTS)]
     while open_segments := [segment for segment in range(SEGMENTS) if heaps[segment]]:
-        heap = heaps[min(open_segments, key=lambda segment: (remaining[segment], segment))]
+        heap = heaps[min(open_segments, key=lambda segment: (segment_chars[segment], segment))]
         while (value := -worth(heap[0][1])) > heap[0][0]:
             heapq.heapreplace(heap, (value, heap[0][1]))
         if not value:
             heap.clear()
             continue
         take(heapq.heappop(heap)[1])
-    left = sorted(set(range(len(ordered))) - set(chosen), reverse=True)
-    return Ranking([ordered[number] for number in [*chosen, *left]], quota)
+    rest = sorted(set(range(len(candidates))) - set(chosen_indices), reverse=True)
+    return Ranking([candidates[index] for index in [*chosen_indices, *rest]], quota)
 
 
 def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple[int, Point]]:
@@ -219,11 +223,11 @@ def layout_points(
     Texts are shortened before a speaker loses its point. The result was rendered and counted, so its length
     is exact.
     """
-    through, errors = summary["covers_through_seq"], int(max_tokens * ERROR_SHARE * CHARS_PER_TOKEN)
-    ranking = rank(summary["points"], summary["speakers"], summary["terms"], through, errors)
-    laid = SummaryPoints(**{**summary, "points": ranking.points, "shown": 0, "notice": ""})
+    through, error_chars = summary["covers_through_seq"], int(max_tokens * ERROR_SHARE * CHARS_PER_TOKEN)
+    ranking = rank(summary["points"], summary["speakers"], summary["terms"], through, error_chars)
+    layout = SummaryPoints(**{**summary, "points": ranking.points, "shown": 0, "notice": ""})
     if max_tokens <= 0 or not ranking.points:
-        return laid
+        return layout
 
     def fits(candidate: SummaryPoints, limit: float = max_tokens) -> bool:
         return count(render(candidate, names)) <= limit
@@ -233,27 +237,33 @@ def layout_points(
 
     if max_tokens >= NOTICE_BELOW:
         details = _DETAILS if max_tokens >= TOKENS_PER_SPEAKER * ranking.quota else _LEGIBLE
-        tried = [
-            SummaryPoints(**{**laid, "shown": ranking.quota, "name_chars": name, "text_chars": text})
+        candidates = [
+            SummaryPoints(**{**layout, "shown": ranking.quota, "name_chars": name, "text_chars": text})
             for name, text in details
         ]
-        chosen = next((each for each in tried if fits(each)), None)
-        if chosen:
-            return _fill(chosen, fits, ranking.quota + max_tokens // _MIN_LINE)
+        best = next((each for each in candidates if fits(each)), None)
+        if best:
+            return _fill(best, fits, ranking.quota + max_tokens // _MIN_LINE)
 
         def naming(candidate: SummaryPoints) -> SummaryPoints:
             """Return a copy of `candidate` with a notice that names the speakers not quoted in it."""
-            quoted = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
-            others = name_list(who for who in candidate["speakers"] if who not in quoted)
-            notice = clip(f"Also spoke: {others}.", max_tokens * CHARS_PER_TOKEN // 3) if others else ""
+            quoted_speakers = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
+            other_names = name_list(
+                speaker for speaker in candidate["speakers"] if speaker not in quoted_speakers
+            )
+            notice = (
+                clip(f"Also spoke: {other_names}.", max_tokens * CHARS_PER_TOKEN // 3) if other_names else ""
+            )
             return SummaryPoints(**{**candidate, "notice": notice})
 
-        few = _most(tried[-1], ranking.quota, lambda candidate: fits(naming(candidate)))
-        if few["shown"]:
-            return naming(few)
-    messages = count_noun(laid["messages"], "message")
-    who = name_list(laid["speakers"])
-    return _with_notice(laid, f"Earlier: {messages} by {who}; omitted because of the token limit.", fits)
+        subset = _most(candidates[-1], ranking.quota, lambda candidate: fits(naming(candidate)))
+        if subset["shown"]:
+            return naming(subset)
+    messages = count_noun(layout["messages"], "message")
+    speaker_names = name_list(layout["speakers"])
+    return _with_notice(
+        layout, f"Earlier: {messages} by {speaker_names}; omitted because of the token limit.", fits
+    )
 
 
 def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
@@ -268,14 +278,14 @@ def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
     return SummaryPoints(**{**summary, "shown": low})
 
 
-def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints:
+def _fill(summary: SummaryPoints, fits: Fits, max_points: int) -> SummaryPoints:
     """Return `summary` with as many added points as its token budget allows."""
-    most = _most(summary, min(most_points, len(summary["points"])), fits)
-    filled = most if most["shown"] >= summary["shown"] and fits(most) else summary
-    for at in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
-        points, shown = filled["points"], filled["shown"]
-        moved = [*points[:shown], points[at], *points[shown:at], *points[at + 1 :]]
-        candidate = SummaryPoints(**{**filled, "points": moved, "shown": shown + 1})
+    largest = _most(summary, min(max_points, len(summary["points"])), fits)
+    filled = largest if largest["shown"] >= summary["shown"] and fits(largest) else summary
+    for index in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
+        points, shown_count = filled["points"], filled["shown"]
+        new_points = [*points[:shown_count], points[index], *points[shown_count:index], *points[index + 1 :]]
+        candidate = SummaryPoints(**{**filled, "points": new_points, "shown": shown_count + 1})
         filled = candidate if fits(candidate) else filled
     return filled
 
@@ -287,9 +297,9 @@ def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints
     """
     chars = len(text)
     while chars > 0:  # in steps of a twelfth, because a shorter text does not always have fewer tokens
-        noticed = SummaryPoints(**{**summary, "notice": clip(text, chars)})
-        if fits(noticed):
-            return noticed
+        candidate = SummaryPoints(**{**summary, "notice": clip(text, chars)})
+        if fits(candidate):
+            return candidate
         chars -= max(1, chars // 12)
     return summary
 
@@ -301,12 +311,12 @@ def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
     groups: dict[str, list[Point]] = defaultdict(list)
     for point in points["points"][: points["shown"]]:
         groups[point["speaker"]].append(point)
-    order = sorted(groups, key=lambda who: (min(map(first_seq, groups[who])), who))
+    order = sorted(groups, key=lambda speaker: (min(map(first_seq, groups[speaker])), speaker))
     labels = _labels(order, names, points["name_chars"])
     lines: list[str] = []
-    for who in order:
-        lines.append(f"{labels[who]}:")
-        for point in sorted(groups[who], key=lambda point: (first_seq(point), point.get("place", 0))):
+    for speaker in order:
+        lines.append(f"{labels[speaker]}:")
+        for point in sorted(groups[speaker], key=lambda point: (first_seq(point), point.get("place", 0))):
             ids = ", ".join(dict.fromkeys((point["message_ids"][0], point["message_ids"][-1])))
             text = point["text"] if point.get("error") else clip(point["text"], points["text_chars"])
             lines.append(f"- {text} [{ids}]")
@@ -318,14 +328,16 @@ def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
 def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> dict[str, str]:
     """Map each speaker to a unique name that is safe to show in a prompt."""
     labels: dict[str, str] = {}
-    taken: set[str] = set()
-    for who in speakers:
-        name = clip(sanitize_line(display_name(who, names)[:200]) or sanitize_line(who[:200]) or "?", chars)
-        label = next(
-            each for n in itertools.count(1) if (each := name if n == 1 else f"{name} {n}") not in taken
+    used_labels: set[str] = set()
+    for speaker in speakers:
+        name = clip(
+            sanitize_line(display_name(speaker, names)[:200]) or sanitize_line(speaker[:200]) or "?", chars
         )
-        taken.add(label)
-        labels[who] = label
+        label = next(
+            each for n in itertools.count(1) if (each := name if n == 1 else f"{name} {n}") not in used_labels
+        )
+        used_labels.add(label)
+        labels[speaker] = label
     return labels
 
 
@@ -364,7 +376,8 @@ def fold_points(request: SummaryRequest) -> SummaryPoints:
     A summary from a document holds only the points that it showed. If the stored points do not cover the
     whole summary, as after another package's summarizer, all messages are read again.
     """
-    pool, covered = request.previous.get("points") or {}, int(request.previous.get("covers_through_seq", -1))
+    pool = request.previous.get("points") or {}
+    covered_through = int(request.previous.get("covers_through_seq", -1))
     previous: Any = None
     if not isinstance(pool, Mapping):
         previous = {
@@ -372,9 +385,9 @@ def fold_points(request: SummaryRequest) -> SummaryPoints:
             "points": list(pool),
             "messages": int(request.previous.get("messages", len(pool))),
             "speakers": {str(point["speaker"]): 1 for point in pool},
-            "covers_through_seq": covered,
+            "covers_through_seq": covered_through,
         }
-    elif pool.get("covers_through_seq") == covered:
+    elif pool.get("covers_through_seq") == covered_through:
         previous = {**empty(), **pool}
     return fold(
         previous,
@@ -422,35 +435,36 @@ def fold(
     """
     base = previous or empty()
     pool = [point for point in base["points"] if not all(key in shown for key in point["message_ids"])]
-    spoken, now = Counter(base["speakers"]), base["covers_through_seq"]
-    said = Counter(base["terms"])
-    remaining = max(_POOL_FLOOR, min(_POOL_CEILING, max_tokens // _TOKENS_PER_POINT))
+    message_counts, through = Counter(base["speakers"]), base["covers_through_seq"]
+    term_counts = Counter(base["terms"])
+    max_points = max(_POOL_FLOOR, min(_POOL_CEILING, max_tokens // _TOKENS_PER_POINT))
     for start in range(0, len(entries), _BATCH):
         for entry in entries[start : start + _BATCH]:
-            now = max(now, entry["seq"])
+            through = max(through, entry["seq"])
             if is_program_note(entry):
                 continue
-            if entry["speaker"] in spoken or len(spoken) < MAX_SPEAKERS:
-                spoken[entry["speaker"]] += 1
+            if entry["speaker"] in message_counts or len(message_counts) < MAX_SPEAKERS:
+                message_counts[entry["speaker"]] += 1
             if not traits_of(entry).automatic:
-                said.update(terms(entry["content"]))
+                term_counts.update(terms(entry["content"]))
             if entry["id"] in shown:
                 continue
-            pool += read_entry(entry, said, max(MAX_POINT, errors * CHARS_PER_TOKEN))
-        if len(pool) > 2 * remaining + _BATCH:
-            pool = rank(pool, spoken, said, now, 2 * errors * CHARS_PER_TOKEN).points[:remaining]
-    folded = SummaryPoints(
+            pool += read_entry(entry, term_counts, max(MAX_POINT, errors * CHARS_PER_TOKEN))
+        if len(pool) > 2 * max_points + _BATCH:
+            ranking = rank(pool, message_counts, term_counts, through, 2 * errors * CHARS_PER_TOKEN)
+            pool = ranking.points[:max_points]
+    summary = SummaryPoints(
         **{
             **empty(),
             "points": pool,
             "messages": base["messages"] + len(entries),
-            "speakers": dict(spoken),
-            "terms": dict(sorted(said.items(), key=lambda item: (-item[1], item[0]))[:MAX_TERMS]),
-            "covers_through_seq": now,
+            "speakers": dict(message_counts),
+            "terms": dict(sorted(term_counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_TERMS]),
+            "covers_through_seq": through,
         }
     )
-    laid = layout_points(folded, max_tokens=max_tokens, count=count, names=names)
-    if not laid["points"] and laid["messages"] and shown:
-        text = f"Earlier: {count_noun(laid['messages'], 'message')}, shown above."
-        laid = _with_notice(laid, text, lambda each: count(render(each, names)) <= max_tokens)
-    return SummaryPoints(**{**laid, "points": laid["points"][: max(remaining, laid["shown"])]})
+    layout = layout_points(summary, max_tokens=max_tokens, count=count, names=names)
+    if not layout["points"] and layout["messages"] and shown:
+        text = f"Earlier: {count_noun(layout['messages'], 'message')}, shown above."
+        layout = _with_notice(layout, text, lambda each: count(render(each, names)) <= max_tokens)
+    return SummaryPoints(**{**layout, "points": layout["points"][: max(max_points, layout["shown"])]})

@@ -43,8 +43,8 @@ class SummaryRequest:
     @property
     def kind(self) -> MemoryKind:
         """Return the kind of memory to which the summary belongs."""
-        named: Mapping[str, MemoryKind] = {"": "rolling summary", JUDGE: "judge's summary"}
-        return named.get(self.owner, "perspective")
+        kinds: Mapping[str, MemoryKind] = {"": "rolling summary", JUDGE: "judge's summary"}
+        return kinds.get(self.owner, "perspective")
 
     @property
     def past(self) -> Sequence[Entry]:
@@ -53,11 +53,11 @@ class SummaryRequest:
 
     def iterate_past(self) -> Iterator[Entry]:
         """Yield the messages in `past` one by one, so that callers can stop early."""
-        last = self.entries[-1]["seq"] if self.entries else -1
-        until = (entry for entry in self.transcript if entry["seq"] <= last)
-        covered = (entry for entry in until if traits_of(entry).in_prompts)
-        first = next(covered, None)
-        yield from self.entries if first is None else chain([first], covered)
+        last_seq = self.entries[-1]["seq"] if self.entries else -1
+        entries = (entry for entry in self.transcript if entry["seq"] <= last_seq)
+        prompt_entries = (entry for entry in entries if traits_of(entry).in_prompts)
+        first = next(prompt_entries, None)
+        yield from self.entries if first is None else chain([first], prompt_entries)
 
 
 @dataclass(frozen=True)

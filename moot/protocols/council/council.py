@@ -80,22 +80,22 @@ def council_prompt_blocks(ctx: prompt_context.PromptContext) -> list[truncation.
     The context is what people provided, the subject of the phase, and the debater's own earlier messages. A
     refinement also shows the current proposals of the others, as far as tokens are left.
     """
-    phase, now, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
+    phase, round_no, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
     memory, proposals = ctx.config.memory, latest_proposals(ctx.state["full_transcript"])
     subject: list[truncation.Block] = []
     if phase == "critique":
         (target,) = ctx.turn["targets"]
         heading = f"# {truncation.prompt_name(target, ctx.names)}'s proposal"
-        subject = _criticisms(ctx, target, now - 1, OWN)
+        subject = _criticisms(ctx, target, round_no - 1, OWN)
         subject += _subject(ctx, proposals[target], "proposal criticised", heading)
     elif phase == "refine":
         if speaker in proposals:
             subject = _subject(ctx, proposals[speaker], "own proposal", "# Your current proposal")
-        subject += _criticisms(ctx, speaker, now, SUBJECT)
+        subject += _criticisms(ctx, speaker, round_no, SUBJECT)
     # A critic must not argue for its own design, so its own proposal is not shown.
-    shown = frozenset(key for block in subject for key in block.ids)
-    past = [] if phase == "critique" else _own_perspective(ctx, shown)
-    given = [
+    shown_ids = frozenset(key for block in subject for key in block.ids)
+    past_blocks = [] if phase == "critique" else _own_perspective(ctx, shown_ids)
+    user_blocks = [
         prompt_context.user_provided_block(ctx, entry, message=GIVEN, document=OWN)
         for entry in prompt_context.user_provided_entries(ctx)
     ]
@@ -104,14 +104,14 @@ def council_prompt_blocks(ctx: prompt_context.PromptContext) -> list[truncation.
         _rules_block(ctx),
         truncation.problem_block(ctx.state["topic"], memory.budget, ctx.config.fence, ctx.count),
     ]
-    about = [unfenced(block.message["content"]) for block in subject if block.priority == SUBJECT]
-    query = "\n".join([ctx.state["topic"], *about])
+    subject_texts = [unfenced(block.message["content"]) for block in subject if block.priority == SUBJECT]
+    query = "\n".join([ctx.state["topic"], *subject_texts])
     contract = "" if ctx.persona_first else _contract(ctx)
     turn_suffix = prompt_context.plain_turn_suffix(ctx, contract, council_instruction(ctx), query)
     return prompt_context.fill_with_earlier(
         ctx,
         shared_prefix,
-        [*_other_proposals(ctx, proposals), *given, *past, *_disputes(ctx), *subject],
+        [*_other_proposals(ctx, proposals), *user_blocks, *past_blocks, *_disputes(ctx), *subject],
         turn_suffix,
         query=council_query(ctx),
         make_block=partial(_earlier_block, ctx),
@@ -148,28 +148,28 @@ def _earlier_block(ctx: prompt_context.PromptContext, entry: Entry) -> truncatio
     targets = [
         truncation.prompt_name(target, ctx.names) for target in entry["targets"] if target in ctx.names
     ]
-    about = f" of {', '.join(targets)}" if targets else ""
-    heading = f"(earlier {entry['kind']}{about}, round {entry['round']})"
+    target_note = f" of {', '.join(targets)}" if targets else ""
+    heading = f"(earlier {entry['kind']}{target_note}, round {entry['round']})"
     return prompt_context.entry_block(ctx, entry, EARLIER, "earlier message", heading)
 
 
 def council_instruction(ctx: prompt_context.PromptContext) -> str:
     """Return the instruction for a council turn."""
-    phase, now, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
-    focus, most = role_of(ctx.speaker).says(phase), max(now, ctx.config.rounds or ROUNDS)
-    place = {"place": _place_of(now, most), "focus": focus}
+    phase, round_no, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
+    focus, max_rounds = role_of(ctx.speaker).says(phase), max(round_no, ctx.config.rounds or ROUNDS)
+    values = {"place": _place_of(round_no, max_rounds), "focus": focus}
     match phase:
         case "propose":
-            each = "In it" if most == 1 else "In each round"
-            asked = PROPOSE.render(each=each, words=str(PROPOSAL_WORDS), **place)
+            opening = "In it" if max_rounds == 1 else "In each round"
+            task = PROPOSE.render(each=opening, words=str(PROPOSAL_WORDS), **values)
         case "critique":
             (target,) = ctx.turn["targets"]
             name = truncation.prompt_name(target, ctx.names)
-            labels = _labels_of(ctx, _critiques_of(ctx, target, now - 1), by=speaker)
+            labels = _labels_of(ctx, _critiques_of(ctx, target, round_no - 1), by=speaker)
             before = _ANSWERED.format(label=labels[0]) if labels else ""
-            asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **place)
+            task = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **values)
         case _:
-            labels = _labels_of(ctx, _critiques_of(ctx, speaker, now))
+            labels = _labels_of(ctx, _critiques_of(ctx, speaker, round_no))
             standing = (
                 _CRITICISED.format(label=labels[0], words=f"{ANSWER_WORDS} of the {PROPOSAL_WORDS}")
                 if labels
@@ -177,29 +177,32 @@ def council_instruction(ctx: prompt_context.PromptContext) -> str:
             )
             if speaker not in latest_proposals(ctx.state["full_transcript"]):
                 standing = _NO_PROPOSAL
-            asked = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), **place)
-    instruction = "\n\n".join(filter(None, (asked, ctx.turn["instruction"])))
+            task = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), **values)
+    instruction = "\n\n".join(filter(None, (task, ctx.turn["instruction"])))
     return with_agreement(instruction, ctx.config, answer=ctx.step["phase"] != "critique")
 
 
-def _place_of(now: int, most: int) -> str:
+def _place_of(round_no: int, max_rounds: int) -> str:
     """Return a sentence that tells debaters which round of the debate this is."""
-    if most == 1:
+    if max_rounds == 1:
         return "This is the only round."
-    return f"This is round {now} of at most {most}{', the last one' if now >= most else ''}."
+    return (
+        f"This is round {round_no} of at most {max_rounds}"
+        f"{', the last one' if round_no >= max_rounds else ''}."
+    )
 
 
 def _criticisms(
     ctx: prompt_context.PromptContext, target: str, round_no: int, rank: int
 ) -> list[truncation.Block]:
     """Return prompt blocks with one round's critiques of a proposal."""
-    own = target == ctx.speaker.id
-    heading = "# Criticism {} of your proposal" if own else "# Your criticism {} of the earlier proposal"
+    is_own = target == ctx.speaker.id
+    heading = "# Criticism {} of your proposal" if is_own else "# Your criticism {} of the earlier proposal"
     entries = _critiques_of(ctx, target, round_no)
     return [
         block
         for entry, label in zip(entries, _labels_of(ctx, entries), strict=True)
-        if own or entry["speaker"] == ctx.speaker.id
+        if is_own or entry["speaker"] == ctx.speaker.id
         for block in _subject(ctx, entry, "critique", heading.format(label), rank)
     ]
 
@@ -212,26 +215,28 @@ def _other_proposals(
     Before each proposal stands the criticism of the round before, which the proposal answers. After it stands
     the criticism of this round, which tells which of its parts not to adopt.
     """
-    now, blocks = ctx.step["round"], []
+    round_no, blocks = ctx.step["round"], []
     for target, proposal in proposals.items() if ctx.step["phase"] == "refine" else ():
         if target != ctx.speaker.id:
             name = truncation.prompt_name(target, ctx.names)
-            blocks += _criticisms_of_other(ctx, target, now - 1, f"{name}'s earlier proposal")
+            blocks += _criticisms_of_other(ctx, target, round_no - 1, f"{name}'s earlier proposal")
             heading = f"# {name}'s current proposal"
             blocks.append(prompt_context.entry_block(ctx, proposal, RIVALS, "rival proposal", heading))
-            blocks += _criticisms_of_other(ctx, target, now, f"{name}'s current proposal")
+            blocks += _criticisms_of_other(ctx, target, round_no, f"{name}'s current proposal")
     return blocks
 
 
 def _criticisms_of_other(
-    ctx: prompt_context.PromptContext, target: str, round_no: int, criticised: str
+    ctx: prompt_context.PromptContext, target: str, round_no: int, proposal_name: str
 ) -> list[truncation.Block]:
     """Return prompt blocks with the critiques that another debater's proposal received in one round."""
     blocks, entries = [], _critiques_of(ctx, target, round_no)
     for entry, label in zip(entries, _labels_of(ctx, entries), strict=True):
-        whose = "Your criticism" if entry["speaker"] == ctx.speaker.id else "Criticism"
+        title = "Your criticism" if entry["speaker"] == ctx.speaker.id else "Criticism"
         blocks.append(
-            prompt_context.entry_block(ctx, entry, EARLIER, "critique", f"# {whose} {label} of {criticised}")
+            prompt_context.entry_block(
+                ctx, entry, EARLIER, "critique", f"# {title} {label} of {proposal_name}"
+            )
         )
     return blocks
 
@@ -268,10 +273,10 @@ def _critiques_of(ctx: prompt_context.PromptContext, target: str, round_no: int)
     ]
 
 
-def _own_perspective(ctx: prompt_context.PromptContext, shown: frozenset[str]) -> list[truncation.Block]:
+def _own_perspective(ctx: prompt_context.PromptContext, shown_ids: frozenset[str]) -> list[truncation.Block]:
     """Return a block with the speaker's perspective summary and the messages not yet in it."""
     perspective = perspective_of(ctx.state, ctx.speaker.id)
-    entries = [entry for entry in perspective.entries if entry["id"] not in shown]
+    entries = [entry for entry in perspective.entries if entry["id"] not in shown_ids]
     parts = [fenced(perspective.summary, ctx.config.fence, "Summary:")] if perspective.summary else []
     for entry in entries:
         title = f"Your {entry['kind']} of round {entry['round']}, now replaced: "
@@ -284,9 +289,9 @@ def _own_perspective(ctx: prompt_context.PromptContext, shown: frozenset[str]) -
     content = f"# Your earlier proposals and the criticism of them\n{text}"
     message: WireMessage = {"role": "user", "content": content}
     ids = tuple(entry["id"] for entry in entries)
-    memory: dict[MemoryKind, int] = {"perspective": ctx.count(perspective.summary)}
-    held = memory if perspective.summary else {}
-    return [truncation.Block("summary", message, OWN, ids, label=OWN_PERSPECTIVE, memory=held)]
+    perspective_memory: dict[MemoryKind, int] = {"perspective": ctx.count(perspective.summary)}
+    memory = perspective_memory if perspective.summary else {}
+    return [truncation.Block("summary", message, OWN, ids, label=OWN_PERSPECTIVE, memory=memory)]
 
 
 def _rules_block(ctx: prompt_context.PromptContext) -> truncation.Block:
@@ -347,7 +352,7 @@ def check_convergence(
     text = PROMPT.render(topic=fenced(topic, config.fence))
     frame = truncation.Block("system", system_message(text, config.fence), label="problem")
     proposals = latest_proposals(state["full_transcript"]).values()
-    chunks = [
+    proposal_blocks = [
         truncation.Block(
             "messages",
             truncation.render_entry(entry, names, config.fence),
@@ -356,29 +361,33 @@ def check_convergence(
         )
         for entry in proposals
     ]
-    last = truncation.Block(
+    question = truncation.Block(
         "turn_suffix", {"role": "user", "content": "How far do these proposals agree?"}, label="question"
     )
     remaining = prompt_budget(budget.total, Convergence, count)
     # The background states the requirements. It uses what the proposals leave.
-    known = [replace(block, priority=GIVEN) for block in select_background(state, config, count).blocks]
-    blocks = truncation.fill_remaining([frame], [*known, *chunks], last, remaining, count)
+    background_blocks = [
+        replace(block, priority=GIVEN) for block in select_background(state, config, count).blocks
+    ]
+    blocks = truncation.fill_remaining(
+        [frame], [*background_blocks, *proposal_blocks], question, remaining, count
+    )
     prompt = truncation.truncate_blocks(blocks, remaining, count)
     hints: Hints = {"phase": CONVERGENCE, "debaters": list(names)}
     params = model_params(config, config.judge)
     call = make_call(params, "evaluate", prompt, schema=Convergence, reply=REPLY_TOKENS, hints=hints)
 
     (reply,) = yield [call]
-    said = None if reply.placeholder else structured_data(Convergence, reply)
+    data = None if reply.placeholder else structured_data(Convergence, reply)
     check: ConvergenceCheck = {
         "round": state["step"]["round"],
-        "agreement": said["agreement"] if said else None,
-        "in_dispute": said["in_dispute"] if said else [],
+        "agreement": data["agreement"] if data else None,
+        "in_dispute": data["in_dispute"] if data else [],
     }
     error = f"convergence was not checked: {reply.error or 'the reply has no share of agreement'}"
     return {
         "convergence": [check],
-        **errors_update(state, "judge", [] if said or reply.placeholder else [error]),
+        **errors_update(state, "judge", [] if data or reply.placeholder else [error]),
     }
 
 
@@ -423,28 +432,28 @@ class Council(Protocol):
         A continued debate has `turns`: it runs more rounds until that number of messages is reached.
         """
         phase, round_no = _last_phase(state["full_transcript"])
-        everybody = [make_turn(debater) for debater in config.names()]
+        all_turns = [make_turn(debater) for debater in config.names()]
         if not phase:
-            return make_step("propose", 1, everybody)
+            return make_step("propose", 1, all_turns)
         if phase == "propose":
             return _critiques(state, config, round_no)
         if phase == "critique":
-            return make_step("refine", round_no, everybody)
+            return make_step("refine", round_no, all_turns)
 
-        following, termination = _critiques(state, config, round_no + 1), TerminationConfig.of(config)
+        critique_step, termination = _critiques(state, config, round_no + 1), TerminationConfig.of(config)
         if state.get("turn_count", 0) < (config.turns or 0):
-            return following
+            return critique_step
         if round_no >= (config.rounds or ROUNDS):
             return End(all_done_reason(round_no, "round", "done"))
         if termination.type == "convergence":
             checks = {each["round"]: each["agreement"] for each in state.get("convergence", [])}
             if round_no not in checks:
                 return make_step(CONVERGENCE, round_no, [], kind="judge")
-            found, wanted = checks[round_no], termination.threshold
-            if found is not None and found >= wanted:
-                figures = f"agreement {found:.2f}, wanted {wanted:.2f}"
+            agreement, threshold = checks[round_no], termination.threshold
+            if agreement is not None and agreement >= threshold:
+                figures = f"agreement {agreement:.2f}, wanted {threshold:.2f}"
                 return End(f"the proposals converged in round {round_no}: {figures}")
-        return following
+        return critique_step
 
     def prompt_blocks(self, ctx: prompt_context.PromptContext) -> Sequence[truncation.Block]:
         """Return the blocks of a turn's prompt, including the problem and the context for the phase."""
@@ -469,8 +478,8 @@ class Council(Protocol):
             return f"The critique of {targets} by {speaker} is missing: its call failed."
         last = latest_proposals(state["full_transcript"]).get(turn["speaker"])
         kind = KINDS[state["step"]["phase"]]
-        valid = f"Its last one, [{last['id']}], stays valid." if last else "It has no proposal yet."
-        return f"The {kind} of {speaker} is missing: its call failed. {valid}"
+        validity_note = f"Its last one, [{last['id']}], stays valid." if last else "It has no proposal yet."
+        return f"The {kind} of {speaker} is missing: its call failed. {validity_note}"
 
     def judge_step(
         self, state: ConversationState, config: DebateConfig, count: TokenCounter
@@ -486,23 +495,23 @@ class Council(Protocol):
         The prompt shows them before the criticism of the others' proposals. The criticism of the next round
         is not known yet, so the criticism of this round is counted instead.
         """
-        now: ConversationState = {**state, "step": {**state["step"], "phase": "refine"}}
-        ctx = prompt_context.PromptContext(now, config, make_turn(debater), count, total=UNLIMITED)
+        refine_state: ConversationState = {**state, "step": {**state["step"], "phase": "refine"}}
+        ctx = prompt_context.PromptContext(refine_state, config, make_turn(debater), count, total=UNLIMITED)
         blocks = [
             block
             for block in council_prompt_blocks(ctx)
             if block.priority < EARLIER and block.label != OWN_PERSPECTIVE
         ]
-        used = prompt_tokens([block.message for block in blocks], count) + ctx.background.tokens
-        return config.memory.budget.phases.get("refine", config.memory.budget.total) - used
+        used_tokens = prompt_tokens([block.message for block in blocks], count) + ctx.background.tokens
+        return config.memory.budget.phases.get("refine", config.memory.budget.total) - used_tokens
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
         """Return the final proposals, and the last critiques unless the critiques were summarised."""
         transcript = state["full_transcript"]
-        shown = list(latest_proposals(transcript).values())
+        entries = list(latest_proposals(transcript).values())
         if not state.get("judge_summary", {}).get("text"):
-            shown += _critiques_of_last_round(transcript)
-        return sorted(shown, key=lambda entry: entry["seq"])
+            entries += _critiques_of_last_round(transcript)
+        return sorted(entries, key=lambda entry: entry["seq"])
 
     def final_round(self, state: ConversationState) -> list[Entry]:
         """Return the critiques and refined proposals of a council debate's last round."""
@@ -514,9 +523,9 @@ class Council(Protocol):
     def turns(self, config: DebateConfig) -> TurnCount:
         """Return the total number of proposals, critiques and refinements."""
         people = len(config.debaters)
-        a_round = people * people  # people - 1 critiques and a refinement each
-        rounds = max(config.rounds or ROUNDS, -(-((config.turns or 0) - people) // a_round))
-        return TurnCount(people + rounds * a_round, people + rounds * a_round)
+        turns_per_round = people * people  # people - 1 critiques and a refinement each
+        rounds = max(config.rounds or ROUNDS, -(-((config.turns or 0) - people) // turns_per_round))
+        return TurnCount(people + rounds * turns_per_round, people + rounds * turns_per_round)
 
 
 def _last_phase(transcript: Sequence[Entry]) -> tuple[str, int]:

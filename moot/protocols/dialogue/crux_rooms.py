@@ -100,25 +100,25 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
     Both debaters state their positions at the same time. In later stages they alternate, so that the second
     can answer the first.
     """
-    moved = {key: _next_room_turn(state, room) for key, room in rooms.items()}
+    next_rooms = {key: _next_room_turn(state, room) for key, room in rooms.items()}
     names, turns = config.names(), []
-    for room in moved.values():
+    for room in next_rooms.values():
         pairs = [room["between"], room["between"][::-1]]
         if room["stage"] != "positions":
             pairs = pairs[:1] if awaits_second(room) else pairs[1:]
-        for who, other in pairs:
+        for speaker, partner in pairs:
             instruction = STAGES[room["stage"]].render(
-                target=prompt_name(other, names),
+                target=prompt_name(partner, names),
                 claim=_disputed(state, room),
                 words=str(WORDS),
                 question=_CHECK_CRUX if _crux(room) else _ASK_CRUX,
             )
-            targets = [other, *(room["message_ids"] or room["trigger"])[-1:]]
-            asked = with_agreement(instruction, config, answer=False)
-            turns.append(make_turn(who, asked, targets=targets, room=room["id"]))
-    stage = next(iter(moved.values()))["stage"]
+            targets = [partner, *(room["message_ids"] or room["trigger"])[-1:]]
+            full_instruction = with_agreement(instruction, config, answer=False)
+            turns.append(make_turn(speaker, full_instruction, targets=targets, room=room["id"]))
+    stage = next(iter(next_rooms.values()))["stage"]
     aspect = state.get("step", {}).get("aspect", "")
-    return {**make_step(f"crux-{stage}", state.get("round", 0), turns, aspect=aspect), "rooms": moved}
+    return {**make_step(f"crux-{stage}", state.get("round", 0), turns, aspect=aspect), "rooms": next_rooms}
 
 
 def _disputed(state: ConversationState, room: Room) -> str:
@@ -155,13 +155,13 @@ def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]
 
     No debater enters two rooms at once.
     """
-    crux, taken = DialogueConfig.of(config).crux, set[str]()
+    crux, busy_debaters = DialogueConfig.of(config).crux, set[str]()
     rooms: dict[str, Room] = {}
     number = len(state.get("crux_rooms", {}))
     for contest in _contested_claims(state, config):
-        if not taken & set(contest.between) and number < crux.max_rooms:
+        if not busy_debaters & set(contest.between) and number < crux.max_rooms:
             number += 1
-            taken |= set(contest.between)
+            busy_debaters |= set(contest.between)
             key, ids, round_no = f"room-{number:02d}", contest.message_ids, state.get("round", 0)
             rooms[key] = make_room(key, contest.claim, contest.between, ids, round_no, crux.cycles)
     return rooms
@@ -183,51 +183,61 @@ class ContestedClaim(NamedTuple):
 
 def _contested_claims(state: ConversationState, config: DebateConfig) -> list[ContestedClaim]:
     """Return the contested claims that qualify for a side discussion, most promising first."""
-    crux, ledger, ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
-    rooms, now = state.get("crux_rooms", {}).values(), state.get("round", 0)
+    crux, ledger, debater_ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
+    rooms, current_round = state.get("crux_rooms", {}).values(), state.get("round", 0)
     cards = cards_of(state)
-    taken = {room["claim"] for room in open_rooms(state).values()}
-    worthy = []
+    open_claims = {room["claim"] for room in open_rooms(state).values()}
+    contests = []
     for key in ledger.by_salience if crux.max_rooms else ():
-        if key in taken or ledger.status(key) != "disputed" or is_answered(ledger, key, cards):
+        if key in open_claims or ledger.status(key) != "disputed" or is_answered(ledger, key, cards):
             continue
         text = ledger.claims[key]["text"]
         # The main question is the subject of the whole dialogue, so it gets no room of its own.
-        definite = key != MAIN_QUESTION and (len(term_set(text)) >= SPECIFIC_TERMS or numbers(text))
-        if crux.specific and not definite:
+        is_specific = key != MAIN_QUESTION and (len(term_set(text)) >= SPECIFIC_TERMS or numbers(text))
+        if crux.specific and not is_specific:
             continue
         for pair in ledger.pairs(key):
-            earlier = [room["round"] for room in rooms if set(room["between"]) == set(pair)]
-            if set(pair) <= ids and all(now - round_no > crux.cooldown for round_no in earlier):
+            earlier_rounds = [room["round"] for room in rooms if set(room["between"]) == set(pair)]
+            if set(pair) <= debater_ids and all(
+                current_round - round_no > crux.cooldown for round_no in earlier_rounds
+            ):
                 contest = _contest(ledger, config, key, pair)
                 is_sure = contest.confidence >= crux.confidence
                 if is_sure and _is_relevant(state, ledger, key, pair, crux.relevance):
-                    worthy.append(contest)
-    return sorted(worthy, key=lambda contest: (-contest.promise, contest.claim))
+                    contests.append(contest)
+    return sorted(contests, key=lambda contest: (-contest.promise, contest.claim))
 
 
 def _contest(ledger: Ledger, config: DebateConfig, key: str, pair: tuple[str, str]) -> ContestedClaim:
-    events = [ledger.stances(key)[who] for who in pair]
-    rests = sum(turn.event["ground"] and turn.event["debater"] in pair for turn in ledger.timeline(key))
+    events = [ledger.stances(key)[debater] for debater in pair]
+    ground_count = sum(
+        turn.event["ground"] and turn.event["debater"] in pair for turn in ledger.timeline(key)
+    )
     confidence = min(event["confidence"] for event in events)
-    findable = any(item["claim"] == key for item in ledger.evidence)
-    findable |= any(config.debater(who).flip_conditions for who in pair)
+    is_findable = any(item["claim"] == key for item in ledger.evidence)
+    is_findable |= any(config.debater(debater).flip_conditions for debater in pair)
     ids = sorted({event["message_id"] for event in events}, key=lambda each: seq_of(each) or 0)
     return ContestedClaim(
-        key, pair, tuple(ids), confidence, (1 + min(2, rests)) * confidence * (1.5 if findable else 1)
+        key,
+        pair,
+        tuple(ids),
+        confidence,
+        (1 + min(2, ground_count)) * confidence * (1.5 if is_findable else 1),
     )
 
 
-def _is_relevant(state: ConversationState, ledger: Ledger, key: str, pair: Sequence[str], least: int) -> bool:
+def _is_relevant(
+    state: ConversationState, ledger: Ledger, key: str, pair: Sequence[str], min_terms: int
+) -> bool:
     """Return True if a claim is relevant enough for a crux room (side discussion).
 
-    At least `least` content words of the claim must also occur in the topic, the aspects and the quotations
-    of the two debaters' stances.
+    At least `min_terms` content words of the claim must also occur in the topic, the aspects and the
+    quotations of the two debaters' stances.
     """
     if ledger.timeline(key).grounds:
         return True
-    stances = [event["quote"] for who in pair if (event := ledger.stance(who))]
+    stances = [event["quote"] for debater in pair if (event := ledger.stance(debater))]
     aspects = [str(text) for text in (state.get("protocol_state") or {}).get("aspects") or []]
     texts = [state["topic"], ledger.claims[key]["aspect"], *aspects, *stances]
     context = {term for text in texts for term in term_set(text)}
-    return len(term_set(ledger.claims[key]["text"]) & context) >= least
+    return len(term_set(ledger.claims[key]["text"]) & context) >= min_terms

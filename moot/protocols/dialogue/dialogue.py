@@ -66,36 +66,40 @@ def dialogue_prompt_blocks(ctx: prompt_context.PromptContext) -> list[Block]:
         "closing": _before_closing,
     }
     phase, aspect = ctx.step["phase"], ctx.step.get("aspect") or OVERALL
-    given = [
+    user_blocks = [
         prompt_context.user_provided_block(ctx, entry, message=EXCHANGE, document=BACKGROUND)
         for entry in prompt_context.user_provided_entries(ctx, "document", "answer")
     ]
-    chunks = [*given, *material.get(phase, _room)(ctx)]
-    said = [entry["content"] for entry in entries_of(ctx.turn["targets"], ctx.state["full_transcript"])]
-    about = ctx.state["topic"] if aspect == OVERALL else aspect
+    chunks = [*user_blocks, *material.get(phase, _room)(ctx)]
+    target_texts = [
+        entry["content"] for entry in entries_of(ctx.turn["targets"], ctx.state["full_transcript"])
+    ]
+    topic_or_aspect = ctx.state["topic"] if aspect == OVERALL else aspect
     parts = {
         "reference_documents": prompt_context.references_text(
-            ctx, "\n".join([about, ctx.turn["instruction"], *said])
+            ctx, "\n".join([topic_or_aspect, ctx.turn["instruction"], *target_texts])
         )
     }
     memory = ctx.state.get("protocol_state") or {}
     aspects, descriptions = memory.get("aspects") or [], memory.get("aspect_descriptions") or {}
     lines = [f"- {each}: {descriptions[each]}" if descriptions.get(each) else f"- {each}" for each in aspects]
-    listed = ASPECTS.render(aspects="\n".join(lines)) if aspects else ""
+    aspects_text = ASPECTS.render(aspects="\n".join(lines)) if aspects else ""
     shared_prefix = [
-        prompt_context.rules_block(ctx, extra=listed),
+        prompt_context.rules_block(ctx, extra=aspects_text),
         prompt_context.topic_block(ctx.state["topic"], ctx.config, ctx.count),
     ]
     turn_suffix = prompt_context.turn_suffix_block(ctx, parts)
     if phase == "opening":
         return fill_remaining(shared_prefix, chunks, turn_suffix, ctx.token_budget, ctx.count)
-    first = [block.message for block in (*shared_prefix, *chunks, turn_suffix) if block.priority <= EXCHANGE]
-    left = ctx.token_budget - prompt_tokens(first, ctx.count)
+    priority_messages = [
+        block.message for block in (*shared_prefix, *chunks, turn_suffix) if block.priority <= EXCHANGE
+    ]
+    left = ctx.token_budget - prompt_tokens(priority_messages, ctx.count)
     board = _board(ctx, max(left, min(BOARD_TOKENS, ctx.token_budget // 8)))
     return prompt_context.fill_with_earlier(
         ctx,
         shared_prefix,
-        [*chunks[: len(given)], *board, *chunks[len(given) :]],
+        [*chunks[: len(user_blocks)], *board, *chunks[len(user_blocks) :]],
         turn_suffix,
         query=dialogue_query(ctx),
         make_block=lambda entry: prompt_context.entry_block(ctx, entry, EARLIER),
@@ -119,14 +123,14 @@ def _board(ctx: prompt_context.PromptContext, remaining: int) -> Iterator[Block]
     A closing shows the ledger of all debaters alike. Crux rooms have separate blocks with crux cards and
     reflections.
     """
-    most = remaining - FENCE_TOKENS - FRAME_TOKENS
+    max_tokens = remaining - FENCE_TOKENS - FRAME_TOKENS
     if ctx.step["phase"] == "closing":
         text = ledger_rendering.render_blackboard(
-            ctx.state, "", max_tokens=most, count=ctx.count, names=ctx.names, found=False
+            ctx.state, "", max_tokens=max_tokens, count=ctx.count, names=ctx.names, found=False
         )
     else:
         text = prompt_context.blackboard_text(
-            ctx, most, found=not ctx.turn["room"], aspect=ctx.step.get("aspect") or OVERALL
+            ctx, max_tokens, found=not ctx.turn["room"], aspect=ctx.step.get("aspect") or OVERALL
         )
     heading, _, board = text.partition("\n")
     yield from _text_block(
@@ -143,9 +147,11 @@ def _openings(ctx: prompt_context.PromptContext) -> Iterator[Block]:
 
     Besides the speaker's own opening, only openings whose claims have not been extracted yet are shown.
     """
-    own = (e for e in ctx.state["full_transcript"] if e["speaker"] == ctx.speaker.id and traits_of(e).argues)
-    first = next(own, None)
-    yield from _message_blocks(ctx, [*([first] if first else []), *_unread_openings(ctx)])
+    own_entries = (
+        e for e in ctx.state["full_transcript"] if e["speaker"] == ctx.speaker.id and traits_of(e).argues
+    )
+    own_opening = next(own_entries, None)
+    yield from _message_blocks(ctx, [*([own_opening] if own_opening else []), *_unread_openings(ctx)])
 
 
 def _unread_openings(ctx: prompt_context.PromptContext) -> list[Entry]:
@@ -155,9 +161,9 @@ def _unread_openings(ctx: prompt_context.PromptContext) -> list[Entry]:
     """
     if ctx.step["round"] != 2:
         return []
-    read = ledger_of(ctx.state).read_through
+    read_through = ledger_of(ctx.state).read_through
     openings = (entry for entry in ctx.state["full_transcript"] if entry["phase"] == "opening")
-    return [entry for entry in openings if entry["seq"] > read and traits_of(entry).argues]
+    return [entry for entry in openings if entry["seq"] > read_through and traits_of(entry).argues]
 
 
 def _exchange(ctx: prompt_context.PromptContext) -> Iterator[Block]:
@@ -169,29 +175,29 @@ def _exchange(ctx: prompt_context.PromptContext) -> Iterator[Block]:
     short, only those of the speaker's own rooms stay.
     """
     transcript, round_no = ctx.state["full_transcript"], ctx.step["round"]
-    own: list[str] = []
-    others: list[str] = []
+    own_ids: list[str] = []
+    other_ids: list[str] = []
     for room in ctx.state.get("crux_rooms", {}).values():
         if room["round"] == round_no:
-            heard = own if ctx.speaker.id in room["between"] else others
-            heard += room["message_ids"]
-    elsewhere = entries_of(others, transcript)
+            ids = own_ids if ctx.speaker.id in room["between"] else other_ids
+            ids += room["message_ids"]
+    other_entries = entries_of(other_ids, transcript)
     openings = _unread_openings(ctx)
     recent = recent_exchange(transcript, round_no)
-    speeches = [*openings, *recent, *entries_of(own, transcript), *elsewhere]
-    yield from _message_blocks(ctx, speeches, ctx.turn["targets"], [*openings, *elsewhere])
+    speeches = [*openings, *recent, *entries_of(own_ids, transcript), *other_entries]
+    yield from _message_blocks(ctx, speeches, ctx.turn["targets"], [*openings, *other_entries])
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
     """Return the debaters' messages from a round, oldest first, without those in side discussions."""
-    said: list[Entry] = []
+    messages: list[Entry] = []
     for entry in reversed(transcript):
         if entry["round"] != round_no:
             break
-        kind = traits_of(entry)
-        if not (entry["room"] or kind.tool or kind.user_input):
-            said.append(entry)
-    return said[::-1]
+        traits = traits_of(entry)
+        if not (entry["room"] or traits.tool or traits.user_input):
+            messages.append(entry)
+    return messages[::-1]
 
 
 def _room(ctx: prompt_context.PromptContext) -> Iterator[Block]:
@@ -218,12 +224,12 @@ def _message_blocks(
 
     `subjects` are ids of messages with the highest priority.
     """
-    shown = {
+    entries = {
         entry["seq"]: entry
         for entry in (*speeches, *prompt_context.user_provided_entries(ctx, "interjection"))
     }
     ranks = {entry["id"]: BACKGROUND for entry in background} | dict.fromkeys(subjects, SUBJECT)
-    for _, entry in sorted(shown.items()):
+    for _, entry in sorted(entries.items()):
         if traits_of(entry).user_input == "interjection" and entry["id"] not in subjects:
             yield prompt_context.user_provided_block(ctx, entry, message=EXCHANGE, document=BACKGROUND)
             continue
@@ -241,12 +247,12 @@ def _before_closing(ctx: prompt_context.PromptContext) -> Iterator[Block]:
     yield from _text_block(
         ctx, ledger_rendering.REMARKS, ledger_rendering.reflections_text(ctx.state), EXCHANGE, "reflections"
     )
-    transcript, before = ctx.state["full_transcript"], ctx.step["round"] - 1
-    own = [e for e in transcript if e["speaker"] == ctx.speaker.id and traits_of(e).argues]
-    rooms = {entry["room"] for entry in own} - {""}
-    confided = [e for e in transcript if e["room"] in rooms and traits_of(e).argues]
-    speeches = [*own[:1], *confided, *recent_exchange(transcript, before)]
-    yield from _message_blocks(ctx, speeches, [entry["id"] for entry in own[:1]], confided)
+    transcript, previous_round = ctx.state["full_transcript"], ctx.step["round"] - 1
+    own_entries = [e for e in transcript if e["speaker"] == ctx.speaker.id and traits_of(e).argues]
+    rooms = {entry["room"] for entry in own_entries} - {""}
+    room_entries = [e for e in transcript if e["room"] in rooms and traits_of(e).argues]
+    speeches = [*own_entries[:1], *room_entries, *recent_exchange(transcript, previous_round)]
+    yield from _message_blocks(ctx, speeches, [entry["id"] for entry in own_entries[:1]], room_entries)
 
 
 def _text_block(
@@ -254,12 +260,12 @@ def _text_block(
     title: str,
     text: str,
     rank: int,
-    held: MemoryKind | Mapping[MemoryKind, int],
+    memory: MemoryKind | Mapping[MemoryKind, int],
 ) -> Iterator[Block]:
     if text:
         message: WireMessage = {"role": "user", "content": fenced(text, ctx.config.fence, f"# {title}")}
-        memory = {held: ctx.count(text)} if isinstance(held, str) else held
-        yield Block("blackboard", message, rank, label=title.lower(), memory=memory)
+        tokens_by_kind = {memory: ctx.count(text)} if isinstance(memory, str) else memory
+        yield Block("blackboard", message, rank, label=title.lower(), memory=tokens_by_kind)
 
 
 SPLIT = load_prompt_template("aspects", "topic", "debaters", "most", home=__package__)
@@ -419,34 +425,36 @@ def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultMode
 
 
 def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
-    topic, most = state["topic"], DialogueConfig.of(config).max_aspects
+    topic, max_aspects = state["topic"], DialogueConfig.of(config).max_aspects
     system = SPLIT.render(
-        topic=fenced(topic[:_TOPIC_CHARS], config.fence), debaters=debater_lines(config), most=str(most)
+        topic=fenced(topic[:_TOPIC_CHARS], config.fence),
+        debaters=debater_lines(config),
+        most=str(max_aspects),
     )
-    schema = narrow_schema(Aspects, {"aspects": many(str, 1, most)})
+    schema = narrow_schema(Aspects, {"aspects": many(str, 1, max_aspects)})
     count = counter_of(model_params(config, config.blackboard), config)
     hints: Hints = {"phase": "aspects"}
-    known = select_background(state, config, count).texts(topic, config.memory.budget.total // 2)
-    asked = [*known, "Split the topic."]
-    return structured_call("extract", config, system, asked, schema, count, hints=hints)
+    background = select_background(state, config, count).texts(topic, config.memory.budget.total // 2)
+    messages = [*background, "Split the topic."]
+    return structured_call("extract", config, system, messages, schema, count, hints=hints)
 
 
 def _open_by_reply(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
-    found, most = (
+    reply_data, max_aspects = (
         structured_data(Aspects, replies[0]) or {"aspects": ()},
         DialogueConfig.of(config).max_aspects,
     )
-    named = dict.fromkeys(
-        ledger_rendering.board_text(aspect, ledger_rendering.SHORT) for aspect in found["aspects"]
+    unique_aspects = dict.fromkeys(
+        ledger_rendering.board_text(aspect, ledger_rendering.SHORT) for aspect in reply_data["aspects"]
     )
-    distinct = list(filter(None, named))[:most]
-    texts = zip(found["aspects"], found.get("descriptions", ()), strict=False)
+    aspects = list(filter(None, unique_aspects))[:max_aspects]
+    pairs = zip(reply_data["aspects"], reply_data.get("descriptions", ()), strict=False)
     descriptions = {
         ledger_rendering.board_text(aspect, ledger_rendering.SHORT): ledger_rendering.board_text(text)
-        for aspect, text in texts
+        for aspect, text in pairs
         if text
     }
-    return _open(state, config, distinct or aspects_by_rule(state["topic"], most), descriptions)
+    return _open(state, config, aspects or aspects_by_rule(state["topic"], max_aspects), descriptions)
 
 
 def _open(
@@ -497,30 +505,38 @@ def _main_step(
     """
     last = len(aspects) + 2
     round_no = {"opening": 1, "closing": last}.get(stage, aspect + 2)
-    about = OVERALL if stage in ("opening", "closing") else aspects[aspect]
+    aspect_name = OVERALL if stage in ("opening", "closing") else aspects[aspect]
     memo: JsonObject = {"stage": stage, "aspect": aspect, "mini": mini}
-    answered: Mapping[str, str] = {}
+    addressees: Mapping[str, str] = {}
     responses: Mapping[str, str] = {}
     if stage == "respond":
-        answered = memo["answers"] = pair_opponents(state, list(config.names()), about, shift=aspect + mini)
+        addressees = memo["answers"] = pair_opponents(
+            state, list(config.names()), aspect_name, shift=aspect + mini
+        )
     elif stage == "reply":
         responses = state["protocol_state"][PLACE]["answers"]
-        answered = pair_replies(responses)
+        addressees = pair_replies(responses)
     turns = []
-    for who in config.names():
-        target, targets, name = answered.get(who, ""), list[str](), ""
+    for debater in config.names():
+        target, targets, target_text = addressees.get(debater, ""), list[str](), ""
         if target:
-            latest = reversed(state["full_transcript"][-_LOOKBACK_ENTRIES:])
-            own = (each for each in latest if each["speaker"] == target and not each["room"])
-            message = next(([each["id"]] for each in own if traits_of(each).argues), [])
-            targets = [target, *message]
-            name = " ".join([prompt_name(target, config.names()), *(f"[{key}]" for key in message)])
-        unanswered = stage == "reply" and who not in responses.values()
+            recent = reversed(state["full_transcript"][-_LOOKBACK_ENTRIES:])
+            target_entries = (each for each in recent if each["speaker"] == target and not each["room"])
+            message_ids = next(([each["id"]] for each in target_entries if traits_of(each).argues), [])
+            targets = [target, *message_ids]
+            target_text = " ".join(
+                [prompt_name(target, config.names()), *(f"[{key}]" for key in message_ids)]
+            )
+        unanswered = stage == "reply" and debater not in responses.values()
         instruction = (UNANSWERED if unanswered else PROMPTS[stage]).render(
-            round=str(round_no), rounds=str(last), aspect=about, target=name, words=str(WORDS[stage])
+            round=str(round_no),
+            rounds=str(last),
+            aspect=aspect_name,
+            target=target_text,
+            words=str(WORDS[stage]),
         )
-        turns.append(make_turn(who, with_agreement(instruction, config), targets=targets))
-    step = make_step(stage, round_no, turns, aspect=about)
+        turns.append(make_turn(debater, with_agreement(instruction, config), targets=targets))
+    step = make_step(stage, round_no, turns, aspect=aspect_name)
     return {**step, "is_final": stage == "closing", "protocol_update": {PLACE: memo}}
 
 
@@ -532,20 +548,20 @@ def pair_opponents(
     Debaters without an opponent answer each other in turn. `shift` varies the order from step to step.
     """
     opposition = _opposition(ledger_of(state), aspect)
-    opposed = {who for pair in opposition for who in pair}
-    neutral = [who for who in debaters if who not in opposed]
+    opponents = {debater for pair in opposition for debater in pair}
+    neutral = [debater for debater in debaters if debater not in opponents]
 
-    def next_of(who: str, among: Sequence[str]) -> list[str]:
-        place, distance = among.index(who), 1 + shift % (len(among) - 1)
-        return [among[(place + distance + step) % len(among)] for step in range(len(among))]
+    def next_of(debater: str, candidates: Sequence[str]) -> list[str]:
+        place, distance = candidates.index(debater), 1 + shift % (len(candidates) - 1)
+        return [candidates[(place + distance + step) % len(candidates)] for step in range(len(candidates))]
 
     answers: dict[str, str] = {}
-    for who in debaters:
-        others = [other for other in next_of(who, debaters) if other != who]
-        if who in opposed:
-            answers[who] = max(others, key=lambda other: opposition[frozenset((who, other))])
+    for debater in debaters:
+        others = [other for other in next_of(debater, debaters) if other != debater]
+        if debater in opponents:
+            answers[debater] = max(others, key=lambda other: opposition[frozenset((debater, other))])
         else:
-            answers[who] = next_of(who, neutral)[0] if len(neutral) > 1 else others[0]
+            answers[debater] = next_of(debater, neutral)[0] if len(neutral) > 1 else others[0]
     return answers
 
 
@@ -556,9 +572,9 @@ def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
     debater whom it has responded to.
     """
     replies: dict[str, str] = {}
-    for who, answered in answers.items():
-        responders = [other for other, target in answers.items() if target == who]
-        replies[who] = answered if answered in responders or not responders else responders[0]
+    for debater, addressee in answers.items():
+        responders = [other for other, target in answers.items() if target == debater]
+        replies[debater] = addressee if addressee in responders or not responders else responders[0]
     return replies
 
 
@@ -573,5 +589,5 @@ def _opposition(ledger: Ledger, aspect: str) -> Mapping[frozenset[str], float]:
         weight = _MAIN_QUESTION_WEIGHT if key == MAIN_QUESTION else float(claim["aspect"] == aspect)
         stances = ledger.stances(key) if weight else {}
         for pair in ledger.pairs(key) if weight else ():
-            strengths[frozenset(pair)] += weight * min(stances[who]["confidence"] for who in pair)
+            strengths[frozenset(pair)] += weight * min(stances[debater]["confidence"] for debater in pair)
     return strengths

@@ -68,28 +68,30 @@ def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
 
     Models have the key `""`, because several settings can name the same model.
     """
-    found = {Capability("model", name): "" for name in config.model_names() if not is_built_in(name)}
+    capabilities = {Capability("model", name): "" for name in config.model_names() if not is_built_in(name)}
     for name, model in config.models.items():
         if model.base_url or model.api_key_env:  # one capability, as a key belongs to its endpoint
             # Grants are stored in the database, so passwords are removed from the address.
             endpoint = Capability("endpoint", redact_url(f"{model.base_url or ''} {model.api_key_env or ''}"))
-            found[endpoint] = f"models.{name}.{'base_url' if model.base_url else 'api_key_env'}"
+            capabilities[endpoint] = f"models.{name}.{'base_url' if model.base_url else 'api_key_env'}"
         if model.command:
             command = json.dumps([name, *model.command], ensure_ascii=False)
-            found[Capability("command", command)] = f"models.{name}.command"
+            capabilities[Capability("command", command)] = f"models.{name}.command"
         for bound in ("requests_per_minute", "tokens_per_minute", "concurrency", "max_wait_s"):
-            if bound in model.model_fields_set and (most := getattr(model, bound)) is not None:
-                found[Capability("traffic", f"{name} {bound} {most:g}")] = f"models.{name}.{bound}"
+            if bound in model.model_fields_set and (limit := getattr(model, bound)) is not None:
+                capabilities[Capability("traffic", f"{name} {bound} {limit:g}")] = f"models.{name}.{bound}"
         for price in sorted(model.model_fields_set & PRICES):
-            found[Capability("price", _price_words(name, price, model))] = f"models.{name}.{price}"
-    found |= {Capability("context", path): "context" for path in config.context_paths()}
+            capabilities[Capability("price", _price_words(name, price, model))] = f"models.{name}.{price}"
+    capabilities |= {Capability("context", path): "context" for path in config.context_paths()}
     for debater in config.debaters:
-        found |= {Capability("tool", tool): f"debaters.{debater.id}.tools" for tool in debater.tools}
+        capabilities |= {Capability("tool", tool): f"debaters.{debater.id}.tools" for tool in debater.tools}
     servers = {name: each.capability(name) for name, each in config.mcp_servers.items()}
-    found |= {Capability("server", json.dumps(servers[name])): f"mcp_servers.{name}" for name in servers}
+    capabilities |= {
+        Capability("server", json.dumps(servers[name])): f"mcp_servers.{name}" for name in servers
+    }
     if embeddings := config.memory.retrieval.embeddings:
-        found[Capability("embeddings", embeddings)] = "memory.retrieval.embeddings"
-    return found
+        capabilities[Capability("embeddings", embeddings)] = "memory.retrieval.embeddings"
+    return capabilities
 
 
 def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
@@ -220,21 +222,27 @@ def within_ceilings(
     returned if nothing changes.
     """
     limits = {
-        key: most
+        key: ceiling
         for key in CEILINGS
-        if (most := _ceiling(key, operators)) is not None
-        and _exceeds(value := getattr(config.limits, key), most)
+        if (ceiling := _ceiling(key, operators)) is not None
+        and _exceeds(value := getattr(config.limits, key), ceiling)
         and Capability("limit", _limit_words(key, value)) not in granted
     }
     prices = {}
     for name in {*config.models, *config.model_names()}:
         settings = config.settings(name)
-        own = settings.model_fields_set & PRICES
-        kept = own and all(Capability("price", _price_words(name, key, settings)) in granted for key in own)
-        set_by = [each.models[name] for each in operators if name in each.models and not kept]
-        asked = {key: getattr(each, key) for each in set_by for key in each.model_fields_set & PRICES}
-        if asked and asked != {key: getattr(settings, key) for key in own}:
-            prices[name] = asked
+        price_keys = settings.model_fields_set & PRICES
+        is_granted = price_keys and all(
+            Capability("price", _price_words(name, key, settings)) in granted for key in price_keys
+        )
+        operator_settings = [
+            each.models[name] for each in operators if name in each.models and not is_granted
+        ]
+        operator_prices = {
+            key: getattr(each, key) for each in operator_settings for key in each.model_fields_set & PRICES
+        }
+        if operator_prices and operator_prices != {key: getattr(settings, key) for key in price_keys}:
+            prices[name] = operator_prices
     return (
         _laid_over(config, intern(json.dumps([limits, prices], sort_keys=True)))
         if limits or prices
@@ -257,12 +265,12 @@ def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Cap
 
     A limit without a number is not a higher limit. The operator's limit then applies.
     """
-    set_limits = [key for key in CEILINGS if key in config.limits.model_fields_set]
-    found = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in set_limits)
+    limit_keys = [key for key in CEILINGS if key in config.limits.model_fields_set]
+    limits = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in limit_keys)
     return {
         Capability("limit", _limit_words(key, value))
-        for key, value, most in found
-        if most is not None and value is not None and _exceeds(value, most)
+        for key, value, ceiling in limits
+        if ceiling is not None and value is not None and _exceeds(value, ceiling)
     }
 
 
@@ -271,9 +279,13 @@ def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> De
 
     A ceiling that the configuration exceeds is left out, because the operator granted the higher limit.
     """
-    ceilings = {key: most for key in CEILINGS if (most := _ceiling(key, operators)) is not None}
-    kept = {key: most for key, most in ceilings.items() if not _exceeds(getattr(config.limits, key), most)}
-    return config.model_copy(update={"limits": LimitsConfig().model_copy(update=kept)})
+    ceilings = {key: ceiling for key in CEILINGS if (ceiling := _ceiling(key, operators)) is not None}
+    kept_ceilings = {
+        key: ceiling
+        for key, ceiling in ceilings.items()
+        if not _exceeds(getattr(config.limits, key), ceiling)
+    }
+    return config.model_copy(update={"limits": LimitsConfig().model_copy(update=kept_ceilings)})
 
 
 def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:
@@ -282,8 +294,8 @@ def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:
     return min((value for each in limits if (value := getattr(each, key)) is not None), default=None)
 
 
-def _exceeds(value: float | None, most: float) -> bool:
-    return value is None or value > most
+def _exceeds(value: float | None, ceiling: float) -> bool:
+    return value is None or value > ceiling
 
 
 def _limit_words(key: str, value: float | None) -> str:

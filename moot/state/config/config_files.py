@@ -87,12 +87,12 @@ def merge_settings(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(under)
-    for key, value in over.items():
-        known = merged.get(key)
-        if isinstance(known, Mapping) and isinstance(value, Mapping):
-            value = _laid_over(known, value)
+def _laid_over(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in overrides.items():
+        base_value = merged.get(key)
+        if isinstance(base_value, Mapping) and isinstance(value, Mapping):
+            value = _laid_over(base_value, value)
         merged[key] = value
     return merged
 

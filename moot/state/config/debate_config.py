@@ -200,8 +200,8 @@ class DebateConfig(Section):
         cls, value: dict[str, tuple[tuple[float, float], ...]]
     ) -> dict[str, tuple[tuple[float, float], ...]]:
         for model, pairs in value.items():
-            stated = [pair[0] for pair in pairs]
-            if not pairs or stated != sorted(set(stated)):
+            confidences = [pair[0] for pair in pairs]
+            if not pairs or confidences != sorted(set(confidences)):
                 raise ValueError(
                     f"{model}: the stated confidences are not in ascending order: sort the [stated, "
                     "measured] pairs by stated confidence"
@@ -345,13 +345,13 @@ class DebateConfig(Section):
 
     def model_names(self) -> Sequence[str]:
         """Return the names of all models that the debate may call, in sorted order."""
-        named = {self.model_of(d) for d in self.debaters} | {self.judge.model or self.model}
-        named |= {panel_judge.model for panel_judge in self.judge.panel if panel_judge.model}
-        named |= set(self.fallbacks) | {m for d in self.debaters for m in d.fallbacks or ()}
+        names = {self.model_of(d) for d in self.debaters} | {self.judge.model or self.model}
+        names |= {panel_judge.model for panel_judge in self.judge.panel if panel_judge.model}
+        names |= set(self.fallbacks) | {m for d in self.debaters for m in d.fallbacks or ()}
         others = [self.memory.summary_model, self.blackboard.model]
         for settings in (self.model_extra or {}).values():
             others += settings.model_names()
-        return sorted(named | {model for model in others if model})
+        return sorted(names | {model for model in others if model})
 
     def settings(self, model: str) -> model_settings.ModelSettings:
         """Return the settings of a model, or the default settings if none are configured."""
@@ -375,9 +375,9 @@ class DebateConfig(Section):
             return stated
         if stated <= pairs[0][0]:
             return pairs[0][1]
-        for (low, under), (high, over) in pairwise(pairs):
+        for (low, low_accuracy), (high, high_accuracy) in pairwise(pairs):
             if stated <= high:
-                return under + (over - under) * (stated - low) / (high - low)
+                return low_accuracy + (high_accuracy - low_accuracy) * (stated - low) / (high - low)
         return pairs[-1][1]
 
     def to_json(self) -> dict[str, Any]:
@@ -440,8 +440,8 @@ def _protocols_of(info: ValidationInfo) -> ProtocolSpecTable:
 
 
 def _left_out(info: ValidationInfo) -> LeaveOut:
-    chosen: LeaveOut = (info.context or {}).get("leave_out", "nothing")
-    return chosen
+    leave_out: LeaveOut = (info.context or {}).get("leave_out", "nothing")
+    return leave_out
 
 
 def _with_sections(
@@ -600,5 +600,5 @@ def differing_keys(one: object, other: object, prefix: str = "") -> list[str]:
     if isinstance(one, dict) and isinstance(other, dict):
         keys = sorted(one.keys() | other.keys())
         nested = [differing_keys(one.get(key), other.get(key), f"{prefix}{key}.") for key in keys]
-        return [key for found in nested for key in found]
+        return [key for nested_keys in nested for key in nested_keys]
     return [] if one == other else [prefix.rstrip(".")]

@@ -56,11 +56,11 @@ class Budget(Section):
         if not isinstance(data, dict):
             return data
         data = dict(data)
-        given = {name: data[name] for name in SHARES if isinstance(data.get(name), int)}
-        total = data.setdefault("total", 8000 if len(given) < len(SHARES) else sum(given.values()))
+        limits = {name: data[name] for name in SHARES if isinstance(data.get(name), int)}
+        total = data.setdefault("total", 8000 if len(limits) < len(SHARES) else sum(limits.values()))
         if isinstance(total, int):
-            open_shares = {name: share for name, share in SHARES.items() if name not in given}
-            remaining = total - sum(given.values())
+            open_shares = {name: share for name, share in SHARES.items() if name not in limits}
+            remaining = total - sum(limits.values())
             for name, share in open_shares.items():
                 data[name] = int(remaining * share / sum(open_shares.values()))
             if "turn_suffix" not in data:
@@ -69,17 +69,17 @@ class Budget(Section):
 
     @model_validator(mode="after")
     def _check_parts(self) -> "Budget":
-        for name, least in MINIMUM.items():
-            if getattr(self, name) < least:
+        for name, minimum in MINIMUM.items():
+            if getattr(self, name) < minimum:
                 raise ValueError(
                     f"memory.budget.{name} is {getattr(self, name)} tokens, which is too low: use at least "
-                    f"{least}"
+                    f"{minimum}"
                 )
-        parts = self.system + self.summary + self.messages
-        if parts > self.total:
+        parts_total = self.system + self.summary + self.messages
+        if parts_total > self.total:
             raise ValueError(
                 f"memory.budget.total is {self.total} tokens, but system, summary and messages add up to "
-                f"{parts}: raise the total, or lower one of these three budgets"
+                f"{parts_total}: raise the total, or lower one of these three budgets"
             )
         if self.turn_suffix > self.total // 2:
             raise ValueError(
@@ -126,20 +126,26 @@ class PerspectiveConfig(Section):
 
     def with_overrides(self, own: "PerspectiveConfig | None") -> "PerspectiveConfig":
         """Return a copy of the settings with a debater's own overrides applied."""
-        set_there = own.model_dump(exclude_unset=True) if own else {}
+        overrides = own.model_dump(exclude_unset=True) if own else {}
         # A debater's limit in characters replaces the debate's limit in tokens.
-        freed = {f"{name}_tokens": None for name in ("threshold", "max") if f"{name}_chars" in set_there}
-        return self.model_copy(update={**freed, **set_there})
+        cleared_limits = {
+            f"{name}_tokens": None for name in ("threshold", "max") if f"{name}_chars" in overrides
+        }
+        return self.model_copy(update={**cleared_limits, **overrides})
 
 
-def _without_nulls(own: object) -> object:
-    return {key: value for key, value in own.items() if value is not None} if isinstance(own, dict) else own
+def _without_nulls(settings: object) -> object:
+    return (
+        {key: value for key, value in settings.items() if value is not None}
+        if isinstance(settings, dict)
+        else settings
+    )
 
 
 PerspectiveOverride = Annotated[
     PerspectiveConfig,
     BeforeValidator(_without_nulls),
-    PlainSerializer(lambda own: own.model_dump(exclude_unset=True), return_type=JsonObject),
+    PlainSerializer(lambda settings: settings.model_dump(exclude_unset=True), return_type=JsonObject),
 ]
 """One debater's settings for perspective summaries, which override the debate's. Missing and `null` fields
 default to the debate's."""

@@ -267,11 +267,11 @@ class McpServerConfig(Section):
 def without_definitions(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration as JSON, without the tool definitions of MCP servers."""
     servers = settings.get("mcp_servers") or {}
-    stated = {
+    configured_servers = {
         name: {key: value for key, value in server.items() if key != "tools"}
         for name, server in servers.items()
     }
-    return {**settings, "mcp_servers": stated}
+    return {**settings, "mcp_servers": configured_servers}
 
 
 def server_of(tool: str, servers: Mapping[str, McpServerConfig]) -> str | None:

@@ -100,8 +100,8 @@ def _transliterate(char: str) -> str:
     base = unicodedata.normalize("NFD", char)[0]
     if base in "ъь":
         return ""
-    found = _LETTER_NAME.fullmatch(unicodedata.name(char, ""))
-    return _LETTERS.get(base) or (found[1].lower() if found else "-")
+    match = _LETTER_NAME.fullmatch(unicodedata.name(char, ""))
+    return _LETTERS.get(base) or (match[1].lower() if match else "-")
 
 
 def unique_slug(wanted: str, taken: Container[str], start: int = 2) -> str:

@@ -31,8 +31,8 @@ class ProtocolSettings(Section):
     @classmethod
     def of(cls, config: BaseModel) -> Self:
         """Return the protocol's section of a configuration, or a section with default values."""
-        given = (config.model_extra or {}).get(cls.key)
-        return given if isinstance(given, cls) else cls()
+        section = (config.model_extra or {}).get(cls.key)
+        return section if isinstance(section, cls) else cls()
 
     def model_names(self) -> tuple[str, ...]:
         """Return the names of the models that this configuration section uses."""
@@ -113,10 +113,14 @@ def errors_in(error: ValidationError, whole: str = "") -> list[str]:
         error: Validation error of pydantic.
         whole: Name of the data, for errors without a key.
     """
-    found = ((_join(*one["loc"]) or whole, one["msg"]) for one in error.errors(include_url=False))
-    found = ((f"{key[:MAX_KEY_CHARS]}…" if len(key) > MAX_KEY_CHARS else key, why) for key, why in found)
-    messages = [(key, why.removeprefix("Value error, ")) for key, why in found]  # pydantic's own prefix
-    return [f"{key}: {why}" if key else why for key, why in messages]
+    errors = ((_join(*one["loc"]) or whole, one["msg"]) for one in error.errors(include_url=False))
+    errors = (
+        (f"{key[:MAX_KEY_CHARS]}…" if len(key) > MAX_KEY_CHARS else key, reason) for key, reason in errors
+    )
+    messages = [
+        (key, reason.removeprefix("Value error, ")) for key, reason in errors
+    ]  # pydantic's own prefix
+    return [f"{key}: {reason}" if key else reason for key, reason in messages]
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
