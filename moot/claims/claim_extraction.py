@@ -477,8 +477,8 @@ def correct_event(
         return [ledger_events.Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
     if event["type"] != "event":
         raise InputError(
-            f"claim event {note_id!r} records no stance, so you cannot change its kind: "
-            f"to remove the event, leave out the kind {kind!r}"
+            f"claim event {note_id!r} is not a stance, so its kind cannot be changed: "
+            f"to remove the event, leave out {kind!r}"
         )
     if kind not in KINDS:
         raise InputError(f"{kind!r} is not a valid kind of claim event: use one of {', '.join(KINDS)}")

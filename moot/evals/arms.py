@@ -188,9 +188,9 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
 
 
 def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
-    """Return a `first-answers` configuration with the debate configuration whose answers it uses.
+    """Set the source of a `first-answers` configuration: the debate configuration whose answers it uses.
 
-    Return any other configuration unchanged.
+    Any other configuration is returned unchanged.
     """
     if arm.kind != "first-answers":
         return arm

@@ -147,7 +147,7 @@ class EntryLines:
         self._spans: dict[int, list[Span]] = {}
 
     def share_counts(self, index: EvidenceIndex) -> None:
-        """Reuse passages' token counts and character ranges from other questions about the transcript."""
+        """Share cached token counts and positions of passages with other questions about the transcript."""
         layout = self.fence, tuple(self.names.items()), self.count, self.splitting
         known = _COUNTS.setdefault(index, {})
         self._costs, self._spans = known.setdefault(layout, (self._costs, self._spans))
@@ -331,7 +331,7 @@ _TIMES = (
     "A time in parentheses applies to its message and to all following messages until another time is given. "
 )
 VERDICT_ID = "verdict"
-"""Id with which answers cite the verdict, because the verdict is not a transcript entry."""
+"""Id by which answers cite the verdict, which is not in the transcript and so has no message id."""
 _VERDICT = f"The verdict of the judge, or of a vote, follows them. Its id is `{VERDICT_ID}`. "
 _VERDICT_HEADING = f"# Verdict (id: {VERDICT_ID})"
 QUESTION = templates.load_prompt_template("question", "question")

@@ -36,8 +36,8 @@ OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
 """Assumed probabilities that a vote of five rejects an answer on which the first two agree. The first value
 applies if such agreement is informative, the second if it is not."""
 EVIDENCE = log(0.95 / 0.05)
-"""Log-likelihood ratio from which agreement between the first two answers counts as unreliable. It is the
-threshold of a sequential test that allows errors of 5 % (Wald 1945, *Sequential Tests of Statistical
+"""Log-likelihood ratio at which audits show that agreement between the first two answers is unreliable. It is
+the threshold of a sequential test that allows errors of 5 % (Wald 1945, *Sequential Tests of Statistical
 Hypotheses*)."""
 
 EARLIER = "earlier"

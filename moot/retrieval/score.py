@@ -149,35 +149,27 @@ class SpanWeights:
     """Weights for scoring how well a span of messages answers a question."""
 
     evidence: float = 1.1
-    """Weight that the score of a message span gives to question terms in the span. They are scored by their
-    log-likelihood ratio."""
+    """Weight of question terms in the message span. Terms are scored by their log-likelihood ratio."""
     front: float = 0.7
-    """Weight that the score of a message span gives to question terms in the span's first quarter. A passage
-    often names its topic there."""
+    """Weight of question terms in the first quarter of the message span, which often names the topic."""
     lead: float = 0.2
-    """Weight that the score of a message span gives to question terms just before the span or in its first
-    quarter."""
+    """Weight of question terms just before the message span or in its first quarter."""
     turning: float = 0.15
-    """Weight that the score of a message span gives to changes of speaker at the span's boundaries. Changes
-    are measured in standard deviations."""
+    """Weight of speaker changes at the boundaries of the message span, in standard deviations."""
     speaker: float = 2.5
-    """Weight that the score of a message span gives to the share that speakers named in the question have in
-    the span. The share is relative to the speaker's share of the whole transcript, and counts as a
-    logarithm."""
+    """Weight of the share of the message span that the speakers named in the question wrote. The share is
+    relative to these speakers' share of the whole transcript, and counts as a logarithm."""
     length: float = 0.3
-    """Weight that the score of a message span gives to the logarithm of the span's length if the question
-    names no speaker. The logarithm is ln(tokens / 1,097)."""
+    """Weight of the length of the message span, as ln(tokens / 1,097), if the question names no speaker."""
     length_named: float = -0.1
-    """Weight that the score of a message span gives to the logarithm of the span's length if the question
-    names a speaker."""
+    """Weight of the length of the message span, as ln(tokens / 1,097), if the question names a speaker."""
     length_square: float = -0.42
-    """Weight that the score of a message span gives to the squared logarithm of the span's length."""
+    """Weight of the squared logarithm of the message span's length."""
     meaning: float = 0.85
-    """Weight that the score of a message span gives to the mean embedding similarity between the question and
-    the span. The similarity is a z-score."""
+    """Weight of the mean embedding similarity (a z-score) between the question and the message span."""
     meaning_front: float = 0.5
-    """Weight that the score of a message span gives to the mean embedding similarity between the question and
-    the span's first quarter. The similarity is a z-score."""
+    """Weight of the mean embedding similarity (a z-score) between the question and the first quarter of the
+    message span."""
     smoothing: float = 300.0
     """Number of virtual words added to smooth each span's word frequencies (Dirichlet smoothing). The
     words represent the whole transcript."""

@@ -71,7 +71,9 @@ def check_channels(values: Mapping[str, Any]) -> None:
 
 
 def check_types(values: Mapping[str, object]) -> None:
-    """Validate the types of state channel values, assuming that their numbers and texts can be stored.
+    """Validate the types of state channel values.
+
+    `check_storable` checks whether their numbers and texts can be stored.
 
     Raises:
         InputError: A value has the wrong type. The message names the channel and the location.

@@ -61,7 +61,7 @@ def register_password(url: str | None) -> str | None:
 
 
 def register_database_password(url: str) -> str:
-    """Register all possible passwords in a database URL as secrets, and return the URL.
+    """Register every part of a database URL that may be a password as a secret, and return the URL.
 
     If a password contains an unescaped `@`, `/` or space, the database driver takes its parts for a host, a
     port or a database, and prints them in its errors.
