@@ -115,7 +115,7 @@ def uses(made: Run) -> Iterator[tuple[str, PromptUse]]:
         first = next((e["seq"] for e in made.transcript[:end][::-1] if e["phase"] != call.hints["phase"]), -1)
         end = end if call.purpose != "turn" or call.call_index == 0 else max(first + 1, 0)
         earlier = [entry for entry in made.transcript[:end] if traits_of(entry).argues]
-        told = {*prompt.shown, *prompt.retrieved}
+        told = {*prompt.shown_ids, *prompt.retrieved}
         schema = schema_tokens(call.schema, count) if call.schema else 0
         name = call.hints["phase"] if call.purpose == "turn" else call.purpose
         yield (

@@ -32,7 +32,7 @@ def judge_case(case: Mapping[str, Any]) -> ClaimStatus:
     """Return the status that the program computes for a case."""
     claim = Claim(type="claim", id=_CLAIM, text="A statement", aspect="overall", seq=0)
     ledger = fold_events([claim, *_claim_events(case["events"])])
-    return ledger.claim_status(_CLAIM, over=bool(case.get("over")))
+    return ledger.claim_status(_CLAIM, is_over=bool(case.get("over")))
 
 
 def _claim_events(said: Sequence[Mapping[str, Any]]) -> Iterator[ClaimEvent]:

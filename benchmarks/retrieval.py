@@ -228,7 +228,7 @@ def measure(number: int, transcript: Transcript, environment: Environment) -> It
                 name: filled(transcript, ranking, lines.cost, asked.remaining)
                 for name, ranking in rankings.items()
             }
-            views[OURS] = set(asked.messages.whole)
+            views[OURS] = set(asked.messages.full_seqs)
             row.prompt[budget] = {
                 name: _share(transcript, question.gold, view) for name, view in views.items()
             }

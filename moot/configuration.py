@@ -465,16 +465,16 @@ def read_bytes(path: Path, what: str) -> bytes:
         raise InputError(f"cannot read {what} from {str(path)!r}: {file_error_reason(error)}") from error
 
 
-def read_rubric(named: str, folder: Path) -> str | JsonObject:
+def read_rubric(name_or_path: str, folder: Path) -> str | JsonObject:
     """Return the text of a rubric file. Return the name of a built-in rubric unchanged.
 
     Raises:
         ConfigError: There is no such rubric.
     """
-    if named in rubric_names():
-        return named
-    path = folder / named
-    return load_rubric(path if path.exists() else Path(named)).model_dump(mode="json")
+    if name_or_path in rubric_names():
+        return name_or_path
+    path = folder / name_or_path
+    return load_rubric(path if path.exists() else Path(name_or_path)).model_dump(mode="json")
 
 
 PROMPTS = (

@@ -463,18 +463,18 @@ def question_of(document: Mapping[str, Any]) -> str:
     return title_of(document["topic"], (verdict.get("question") or "") if is_usable else "")
 
 
-def whole_document(given: Mapping[str, object]) -> DebateDocument:
+def whole_document(raw_document: Mapping[str, object]) -> DebateDocument:
     """Validate a `moot.debate/1` document, and add default values for fields that older documents lack.
 
     Raises:
         InputError: The document is invalid or incomplete. The message names the key.
     """
-    for key, value in given.items():
+    for key, value in raw_document.items():
         check_storable(str(key), value)
     kinds, _ = _fields(DebateDocument)
-    filled_values = {key: fill_in(kinds[key], given[key]) for key in _GROWN if key in given}
+    filled_values = {key: fill_in(kinds[key], raw_document[key]) for key in _GROWN if key in raw_document}
     # The original value is returned, not the validated copy, to keep key order and number formats.
-    document = cast(DebateDocument, {**given, **filled_values})
+    document = cast(DebateDocument, {**raw_document, **filled_values})
     try:
         _adapter(DebateDocument).validate_python(document, strict=True)
     except ValidationError as error:
@@ -502,9 +502,9 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
     return document
 
 
-def load_leniently(kind: type[_T], given: object) -> _T:
+def load_leniently(kind: type[_T], raw_value: object) -> _T:
     """Convert a value to a typed dict, replacing invalid and missing values with defaults."""
-    value = fill_in(kind, given if isinstance(given, dict) else {})
+    value = fill_in(kind, raw_value if isinstance(raw_value, dict) else {})
     adapter = _adapter(cast(Any, kind))
     while True:
         try:

@@ -115,7 +115,10 @@ def interjection_entries(
             if isinstance(message, ToolMessage):
                 entry["tool"] = _use(message, state)
     messages = [(each.speaker, each.text, now) for each in planned]
-    for speaker, content, time in [*messages, *((each.speaker, each.content, each.at) for each in inbox)]:
+    for speaker, content, time in [
+        *messages,
+        *((each.speaker, each.content, each.sent_at) for each in inbox),
+    ]:
         writer.write(speaker, "interjection", content, at=time)
     return writer.entries
 
@@ -164,29 +167,29 @@ def interjections_update(
 
 
 def ingest_messages(
-    given: entry_types.JsonObject, state: StateValues, now: str, count: TokenCounter
+    client_update: entry_types.JsonObject, state: StateValues, now: str, count: TokenCounter
 ) -> entry_types.JsonObject:
     """Add transcript entries for the messages in a client's state update.
 
     Do not pass a reply to a question that a person was asked.
     """
-    items = given.get("messages")
+    items = client_update.get("messages")
     if not items:
-        return given
+        return client_update
     window = fold_window(state.get("messages") or [], [items])
     entries = interjection_entries({**state, "messages": window}, (), (), now, count)
     update = interjections_update(entries, len(entries))
-    return {**given, **update, "messages": [*items, *update["messages"]]}
+    return {**client_update, **update, "messages": [*items, *update["messages"]]}
 
 
-def with_message_ids(given: StateValues) -> entry_types.JsonObject:
+def with_message_ids(client_update: StateValues) -> entry_types.JsonObject:
     """Return a copy of a state update in which every message has an id.
 
     Clients recognize a message by its id, so the id must not change when the message gets a transcript entry.
     """
-    if not given.get("messages"):
-        return dict(given)
-    items = given["messages"]
+    if not client_update.get("messages"):
+        return dict(client_update)
+    items = client_update["messages"]
     messages: list[object] = []
     for item in items if isinstance(items, list) else [items]:
         if isinstance(item, Mapping) and "op" in item:
@@ -194,10 +197,10 @@ def with_message_ids(given: StateValues) -> entry_types.JsonObject:
             continue
         (message,) = convert_to_messages([item])
         messages.append(message if message.id else message.model_copy(update={"id": str(uuid4())}))
-    return {**given, "messages": messages}
+    return {**client_update, "messages": messages}
 
 
-def normalize_update(given: Mapping[str, Any], state: StateValues) -> entry_types.JsonObject:
+def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> entry_types.JsonObject:
     """Validate a client's state update, and convert each change of an existing message to an amendment.
 
     An amendment is a new message that replaces the text of an entry in the next step. An unchanged text is
@@ -206,7 +209,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> entry_type
     Raises:
         InputError: the update removes or adds entries, or pins a message that does not exist.
     """
-    update = dict(given)
+    update = dict(client_update)
     if not state.get("config"):
         return update
     transcript: list[entry_types.Entry] = state["full_transcript"]
@@ -353,14 +356,14 @@ def ask_people(
     return match_replies(questions, replies)
 
 
-def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
+def reply_error(questions: Sequence[PersonQuestion], raw_reply: object) -> str:
     """Return the reason why a person's reply is invalid, or `""` if the reply is valid.
 
     A person passes on a question with `""` under its id.
     """
     if not questions:
         return "the debate is not waiting for a reply: remove the reply"
-    plain_reply, ids = _plain(given), ", ".join(question["id"] for question in questions)
+    plain_reply, ids = _plain(raw_reply), ", ".join(question["id"] for question in questions)
     if isinstance(plain_reply, Mapping):
         known_keys = {key for question in questions for key in _keys(question)}
         if unknown_keys := [str(key) for key in plain_reply if str(key) not in known_keys]:
@@ -406,44 +409,46 @@ def questions_in(payload: Any) -> list[PersonQuestion]:
     return list(payload.get("questions", ())) if isinstance(payload, Mapping) else []
 
 
-def match_replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, str]:
+def match_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> dict[str, str]:
     """Return a person's reply to each question, keyed by question id. A missing reply is `""`.
 
     Args:
         questions: the questions of one interrupt.
-        given: a text (the reply to the first question), a list in the order of the questions, or a mapping.
-            A key of the mapping is a question id, the text of a question, or a debater's id or name. Under a
-            debater, a text is the reply to the first of these questions. A list has the replies to all
-            questions of that debater since the beginning.
+        raw_replies: a text (the reply to the first question), a list in the order of the questions, or a
+            mapping. A key of the mapping is a question id, the text of a question, or a debater's id or name.
+            Under a debater, a text is the reply to the first of these questions. A list has the replies to
+            all questions of that debater since the beginning.
     """
-    return {key: reply or "" for key, reply in _replies(questions, given).items()}
+    return {key: reply or "" for key, reply in _replies(questions, raw_replies).items()}
 
 
-def matches_any(questions: Sequence[PersonQuestion], given: Any) -> bool:
-    """Return True if the prepared replies in `given` answer at least one of the questions."""
-    return any(reply is not None for reply in _replies(questions, given).values())
+def matches_any(questions: Sequence[PersonQuestion], raw_replies: Any) -> bool:
+    """Return True if the prepared replies in `raw_replies` answer at least one of the questions."""
+    return any(reply is not None for reply in _replies(questions, raw_replies).values())
 
 
-def remaining_replies(questions: Sequence[PersonQuestion], given: Any) -> Any:
+def remaining_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> Any:
     """Return the prepared replies that later questions can still use.
 
     Lists under a debater stay, because their items are selected by the question's number.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(raw_replies, Mapping):
         return {}
     used_keys = {key for question in questions for key in _keys(question)}
     return {
-        key: value for key, value in given.items() if str(key) not in used_keys or not isinstance(value, str)
+        key: value
+        for key, value in raw_replies.items()
+        if str(key) not in used_keys or not isinstance(value, str)
     }
 
 
-def unused_replies(questions: Sequence[PersonQuestion], given: Any) -> list[str]:
+def unused_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> list[str]:
     """Describe each prepared reply that answers no question."""
-    if not isinstance(given, Mapping):
-        unused_count = len(given) - len(questions) if _is_list(given) else int(not questions)
+    if not isinstance(raw_replies, Mapping):
+        unused_count = len(raw_replies) - len(questions) if _is_list(raw_replies) else int(not questions)
         return [f"the last {unused_count}"] if unused_count > 0 else []
     unused = []
-    for key, value in given.items():
+    for key, value in raw_replies.items():
         numbers = [_number(each) for each in questions if str(key) in _keys(each)]
         if not numbers:
             unused.append(str(key))

@@ -69,7 +69,7 @@ class Prompt:
     sections: Mapping[str, int] = field(default_factory=dict)
     """Token count of each prompt section, keyed by section name. The sum is `total_tokens` without
     `REPLY_PRIMING`."""
-    shown: tuple[str, ...] = ()
+    shown_ids: tuple[str, ...] = ()
     """Ids of the transcript entries in the prompt, in order."""
     omitted: tuple[conversation.Omission, ...] = ()
     retrieved: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Prompt:
     @property
     def citable(self) -> tuple[str, ...]:
         """Ids of the entries that a reply may cite: those shown, then those that summaries cite."""
-        return tuple(dict.fromkeys([*self.shown, *self.cites]))
+        return tuple(dict.fromkeys([*self.shown_ids, *self.cites]))
 
     def to_receipt(self) -> conversation.PromptRecord:
         """Return a record of this prompt to store with the model call."""
@@ -92,7 +92,7 @@ class Prompt:
             "budget": self.budget,
             "total_tokens": self.total_tokens,
             "sections": {**self.sections},
-            "message_ids": [self.shown[0], self.shown[-1]] if self.shown else [],
+            "message_ids": [self.shown_ids[0], self.shown_ids[-1]] if self.shown_ids else [],
             "omitted": [*self.omitted],
             "memory": {**self.memory},
         }
@@ -407,7 +407,7 @@ class InboxContents:
     """True if a person asked for a pause."""
     failed: Sequence[conversation.FailedRun] = ()
     """Record of each failed run of a graph node."""
-    asked: Mapping[str, float] = field(default_factory=dict)
+    question_usage: Mapping[str, float] = field(default_factory=dict)
     """Model usage since the last step for answering people's questions about the debate."""
     last_number: int = 0
     """Sequence number of the last new inbox row, or 0 if there are no new rows."""

@@ -76,7 +76,7 @@ class ClaimExtraction:
     debaters: Sequence[str]
     by: ledger_events.Extractor
     aspect: str = ledger_events.OVERALL
-    about: str = ""
+    subject: str = ""
     """Description of the subject under discussion. It is `""` if `aspect` already describes the subject."""
     aspects: Sequence[str] = ()
     """Aspects of the topic. A new claim belongs to the aspect that the extractor names, or else to

@@ -72,14 +72,19 @@ class StanceChange(NamedTuple):
     empty if the debater holds no answer."""
     conditions: Mapping[str, str] = {}
     """Texts of the debater's conditions for the answer, keyed by condition id."""
-    held: "StanceChange | None" = None
+    held_change: "StanceChange | None" = None
     """Debater's most recent earlier stance change after which the debater held an answer, or `None`."""
 
     @property
     def restates_condition(self) -> bool:
         """Return True if the event repeats a condition that the debater stated before."""
         key = self.event.get("condition_id") or self.event["condition"].casefold()
-        return bool(key and self.held and self.held.side == self.side and key in self.held.conditions)
+        return bool(
+            key
+            and self.held_change
+            and self.held_change.side == self.side
+            and key in self.held_change.conditions
+        )
 
     @property
     def is_change_of_mind(self) -> bool:
@@ -88,18 +93,23 @@ class StanceChange(NamedTuple):
             return True
         if self.sign_before * self.sign < 0:
             return True
-        if self.event["kind"] == "concedes" and not self.side and self.held and self.held.side not in ANSWERS:
+        if (
+            self.event["kind"] == "concedes"
+            and not self.side
+            and self.held_change
+            and self.held_change.side not in ANSWERS
+        ):
             return not is_given_up(self.before)
-        if not self.side or self.held is None:
+        if not self.side or self.held_change is None:
             return False
         if self.before is not None and self.before["kind"] == "concedes":
             return bool(self.conditions)  # a concession changed the side itself
-        return (self.side, set(self.conditions)) != (self.held.side, set(self.held.conditions))
+        return (self.side, set(self.conditions)) != (self.held_change.side, set(self.held_change.conditions))
 
     @property
     def new_conditions(self) -> str:
         """Return a text such as `added a condition` if only the debater's conditions changed, else `""`."""
-        held_change = self.held
+        held_change = self.held_change
         if (
             held_change is None
             or not self.side
@@ -220,16 +230,16 @@ class Timeline(tuple[StanceChange, ...]):
         """Return the ids of the debaters whose last event on the claim is a concession or withdrawal."""
         return {debater for debater, change in self.last.items() if is_given_up(change.event)}
 
-    def status(self, *, pressed: bool = False, over: bool = False) -> ClaimStatus:
+    def status(self, *, pressed: bool = False, is_over: bool = False) -> ClaimStatus:
         """Return the status of the claim, computed from the positions of all debaters.
 
         Args:
             pressed: True if a debater gave the claim up after a challenge, which counts as a dispute.
-            over: True if the debate has ended, so that a dispute stays unresolved.
+            is_over: True if the debate has ended, so that a dispute stays unresolved.
         """
         was_disputed = bool(self.dispute_starts) or pressed
         if len(self.holders) > 1:
-            return ClaimStatus("unresolved" if over else "disputed", "", (), True)
+            return ClaimStatus("unresolved" if is_over else "disputed", "", (), True)
         if not self.holders:
             was_held = any(change.side for change in self)
             return ClaimStatus("withdrawn" if was_held else "open", "", (), was_disputed)
@@ -326,19 +336,19 @@ class Ledger:
         """Return a claim's status. An open dispute is `disputed`, even if the debate has ended."""
         return self.claim_status(claim).status
 
-    def claim_status(self, claim: str, *, over: bool = False, in_room: bool = False) -> ClaimStatus:
+    def claim_status(self, claim: str, *, is_over: bool = False, in_room: bool = False) -> ClaimStatus:
         """Return a claim's status, the answer that the debaters agree on, and the answer's conditions.
 
         Args:
             claim: id of the claim.
-            over: True if the debate has ended.
+            is_over: True if the debate has ended.
             in_room: True if a crux room is open on the claim.
         """
         timeline = self.timeline(claim)
         challenged = self._challenged_on.get(claim, set()) & timeline.given_up
         # A debater who gave up the answer that others still hold was not moved to their side.
         pressed = any(timeline.argued.get(debater, "") not in timeline.holders for debater in challenged)
-        return timeline.status(pressed=pressed, over=over)._replace(in_room=in_room)
+        return timeline.status(pressed=pressed, is_over=is_over)._replace(in_room=in_room)
 
     @cached_property
     def _challenged_on(self) -> Mapping[str, set[str]]:
@@ -579,7 +589,7 @@ def with_all_conditions(change: StanceChange) -> ledger_events.StanceEvent:
     An event that names no condition, such as a later concession, keeps the earlier ones. An event that gives
     up an option names the option.
     """
-    given_up = is_given_up(change.event) and not change.side and change.held
+    given_up = is_given_up(change.event) and not change.side and change.held_change
     if given_up and given_up.side not in ANSWERS:
         return ledger_events.StanceEvent(**{**change.event, "gave_up": given_up.side})
     texts = [text for text in change.conditions.values() if text]
@@ -622,14 +632,14 @@ def _next_change(event: ledger_events.StanceEvent, last: Mapping[str, StanceChan
     debater = event["debater"]
     known = last.get(debater)
     before, sign = (known.event, known.sign) if known else (None, 0)
-    held_change = known and (known if known.side else known.held)
+    held_change = known and (known if known.side else known.held_change)
     others = [change for other, change in last.items() if other != debater]
     if event["kind"] == "concedes" and held_change and held_change.side not in ANSWERS:
         # The debater gives up an option of an open question.
         return StanceChange(event, before, sign, 0, "", {}, held_change)
     if event["kind"] == "concedes":
         # A debater who conceded or changed sides before only says again what it gave up.
-        has_moved = bool(known and known.held and known.sign * known.held.sign < 0)
+        has_moved = bool(known and known.held_change and known.sign * known.held_change.sign < 0)
         is_repeated = has_moved or (before is not None and before["kind"] == "concedes")
         sign_after = sign if is_repeated else _sign_conceded(sign, others)
         is_unchanged = bool(known and known.side) and sign_after == sign
@@ -661,7 +671,7 @@ def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
     A debater who conceded too still counts with the answer that it held, because both may concede at once.
     """
     current_signs = [change.sign for change in others]
-    held_signs = [change.held.sign for change in others if change.held and not change.side]
+    held_signs = [change.held_change.sign for change in others if change.held_change and not change.side]
     if sign and (-sign in (*current_signs, *held_signs) or sign not in current_signs):
         return -sign
     return sign or (-1 if sum(current_signs) < 0 else 1)
@@ -688,7 +698,9 @@ def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None)
         return StanceChange(event, None, 0, 0)
     if known.side == event.get("option"):
         return StanceChange(event, known.event, known.sign, 0, "", {}, known)
-    return StanceChange(event, known.event, known.sign, known.sign, known.side, known.conditions, known.held)
+    return StanceChange(
+        event, known.event, known.sign, known.sign, known.side, known.conditions, known.held_change
+    )
 
 
 def _conditions_after(

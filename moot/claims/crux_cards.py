@@ -332,7 +332,7 @@ def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
     is_over = is_closing or state.get("status") in ENDED_STATUSES
     in_rooms = {room["claim"] for room in (state.get("crux_rooms") or {}).values() if not room["closed"]}
     return {
-        key: ledger.claim_status(key, over=is_over, in_room=key in in_rooms and not is_over)
+        key: ledger.claim_status(key, is_over=is_over, in_room=key in in_rooms and not is_over)
         for key in ledger.by_salience
     }
 

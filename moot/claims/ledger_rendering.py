@@ -87,17 +87,17 @@ def short_stance_text(saying: ledger_events.StanceFields) -> str:
     return word + (f", on {several}" if claim_status.is_conditional(saying) else "")
 
 
-def stances_text(ledger: claim_status.Ledger, names: Names, key: str, who: Iterable[str] = ()) -> str:
+def stances_text(ledger: claim_status.Ledger, names: Names, key: str, debaters: Iterable[str] = ()) -> str:
     """Return the debaters' stances on a claim as text, grouped by stance.
 
     Args:
         ledger: ledger of the debate.
         names: display names by debater.
         key: id of the claim.
-        who: debaters to include. Empty: all.
+        debaters: debaters to include. Empty: all.
     """
     stances, labels_by_stance = ledger.stances(key), dict[str, list[str]]()
-    for debater in who or stances:
+    for debater in debaters or stances:
         event = stances[debater]
         label = f"{names.get(debater) or sanitize_line(debater)} [{event['message_id']}]"
         labels_by_stance.setdefault(f"{stance_text(event)}{side_conceded(ledger, event)}", []).append(label)
@@ -221,7 +221,7 @@ def render_blackboard(
     names: Names,
     answering: Sequence[str] = (),
     aspect: str = "",
-    found: bool = True,
+    has_insights: bool = True,
     alone: bool = False,
 ) -> str:
     """Return the claim ledger (the blackboard) as text for a prompt.
@@ -239,7 +239,7 @@ def render_blackboard(
         names: display names by debater, in the order of display.
         answering: debaters and messages that the speaker answers. The first debater is compared with it.
         aspect: aspect of the topic that is under discussion. Empty: the topic as a whole.
-        found: True to include crux cards and reflections.
+        has_insights: True to include crux cards and reflections.
         alone: True to show challenges only from the debater that the speaker answers.
     """
     heading, count = _heading_of(state), cache(count)  # lines are chosen twice if some must be left out
@@ -248,7 +248,7 @@ def render_blackboard(
     board = _LedgerRenderer(
         state, {**names, speaker: "you"} if speaker in names else names, aspect, max_lines
     )
-    lines = list(_board_lines(board, speaker, names, answering, has_insights=found, alone=alone))
+    lines = list(_board_lines(board, speaker, names, answering, has_insights=has_insights, alone=alone))
     chosen_lines, spare = _choose(lines, remaining, count)
     notice: Notice | None = None
     if len(chosen_lines) < len(lines):
@@ -368,14 +368,14 @@ def _board_lines(
         other = next((debater for debater in answering if debater in names and debater != speaker), "")
     if other:
         ground = claim_status.CommonGround(
-            *(keys[: board.most] for keys in ledger.common_ground(speaker, other))
+            *(keys[: board.max_lines] for keys in ledger.common_ground(speaker, other))
         )
         listed_claims = {key for keys in ground for key in keys} - {ledger_events.MAIN_QUESTION}
         yield from board.between(speaker, other, ground)
 
     others = (key for key in ledger.by_salience if key != ledger_events.MAIN_QUESTION)
     disputed = [*takewhile(lambda key: ledger.status(key) == "disputed", others)]
-    for key in islice((key for key in disputed if key not in listed_claims), board.most):
+    for key in islice((key for key in disputed if key not in listed_claims), board.max_lines):
         involved = {debater for side in ledger.timeline(key).sides for debater in side}
         is_near = speaker in involved or not is_debater or board.is_on_aspect(key)
         yield LedgerLine(DISPUTED, 3 if is_near else 6, board.dispute_line(key))
@@ -389,7 +389,7 @@ def _board_lines(
         yield from board.last_round(speaker, names if board.aspect else [other])
     else:
         yield from board.standings()
-    for gap in islice(reversed(ledger.gaps), board.most):
+    for gap in islice(reversed(ledger.gaps), board.max_lines):
         yield LedgerLine(GAPS, 6, f"{board.name(gap['debater'])}: {board.point(gap)}")
     if has_insights:
         yield from board.insights(speaker)
@@ -414,11 +414,11 @@ class _LedgerRenderer:
     def __init__(self, state: StateValues, names: Names, aspect: str, max_lines: int) -> None:
         self.state = state
         self.ledger = claim_status.ledger_of(state)
-        self.aspect, self.most = aspect, max_lines
+        self.aspect, self.max_lines = aspect, max_lines
         self.names = {debater: sanitize_line(name) for debater, name in names.items()}
 
-    def name(self, who: str) -> str:
-        return self.names.get(who) or sanitize_line(who)
+    def name(self, debater: str) -> str:
+        return self.names.get(debater) or sanitize_line(debater)
 
     def name_of(self, key: str) -> str:
         return board_text(self.ledger.claims[key]["text"]).removesuffix(".")
@@ -449,20 +449,20 @@ class _LedgerRenderer:
             return f"{'' if sign > 0 else 'not true: '}{self.name_of(key)} [{event['message_id']}]"
         return f"{self.name_of(key)}: {quotation(event)}"
 
-    def concessions(self, who: str = "") -> Iterator[ledger_events.StanceEvent]:
+    def concessions(self, debater: str = "") -> Iterator[ledger_events.StanceEvent]:
         """Yield the newest concessions of one debater or all debaters, omitting repeated concessions."""
-        events = reversed(self.ledger.concessions(who))
+        events = reversed(self.ledger.concessions(debater))
         return islice(
-            (event for event in events if event["id"] not in self.ledger.repeated_concessions), self.most
+            (event for event in events if event["id"] not in self.ledger.repeated_concessions), self.max_lines
         )
 
-    def changes(self, who: str = "") -> Iterator[claim_status.StanceChange]:
+    def changes(self, debater: str = "") -> Iterator[claim_status.StanceChange]:
         """Yield the newest changes of mind, leaving out concessions.
 
-        An empty `who` selects all debaters.
+        An empty `debater` selects all debaters.
         """
         changes = self.changes_of_side()
-        return islice((each for each in changes if who in ("", each.event["debater"])), self.most)
+        return islice((each for each in changes if debater in ("", each.event["debater"])), self.max_lines)
 
     def changes_of_side(self) -> Iterator[claim_status.StanceChange]:
         """Yield all changes of mind except concessions, newest first."""
@@ -498,7 +498,7 @@ class _LedgerRenderer:
                 text = f"{self.name(debater)}: {short_stance_text(event)}: {statement}{round_note}"
                 yield LedgerLine(TOPIC, 0 if debater == speaker else 2, text)
 
-    def between(self, who: str, other: str, ground: claim_status.CommonGround) -> Iterator[LedgerLine]:
+    def between(self, debater: str, other: str, ground: claim_status.CommonGround) -> Iterator[LedgerLine]:
         """Yield lines that compare two debaters' stances on individual claims.
 
         The main question is left out.
@@ -515,7 +515,7 @@ class _LedgerRenderer:
                 if keys is ground.differing:
                     yield LedgerLine(BETWEEN, urgency, f"{heading} {self.dispute_line(key)}")
                     continue
-                stances = [self.ledger.stances(key)[each] for each in (who, other)]
+                stances = [self.ledger.stances(key)[each] for each in (debater, other)]
                 your_text, other_text = (f"{stance_text(e)}{side_conceded(self.ledger, e)}" for e in stances)
                 comparison = (
                     f"both {your_text}"
@@ -525,25 +525,29 @@ class _LedgerRenderer:
                 text = f"{heading} {self.name_of(key)}: {comparison}"
                 yield LedgerLine(BETWEEN, urgency, text)
 
-    def others(self, who: str, told: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
-        """Yield lines that tell another debater what the debater `who` holds and has given up.
+    def others(self, debater: str, listed_claims: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
+        """Yield lines that tell another debater what `debater` holds and has given up.
 
-        Claims in `told` are left out.
+        Claims in `listed_claims` are left out.
 
         The debater's evidence for claims of the aspect under discussion follows.
         """
-        for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), self.most):
-            text = f"{self.name(who)}, on {self.name_of(key)}: {stance_text(event)} [{event['message_id']}]"
+        for key, event in islice(
+            (each for each in self.ledger.held(debater) if each[0] not in listed_claims), self.max_lines
+        ):
+            text = (
+                f"{self.name(debater)}, on {self.name_of(key)}: {stance_text(event)} [{event['message_id']}]"
+            )
             yield LedgerLine(OTHERS, 3 if self.is_on_aspect(key) else 5 if is_answered else 6, text)
-        for key, event in islice(self.ledger.given_up(who), self.most):
-            if key not in told:
-                text = f"{self.name(who)}, {STANCE_WORDS[event['kind']]}: {self.point(event)}"
+        for key, event in islice(self.ledger.given_up(debater), self.max_lines):
+            if key not in listed_claims:
+                text = f"{self.name(debater)}, {STANCE_WORDS[event['kind']]}: {self.point(event)}"
                 yield LedgerLine(OTHERS, 3 if self.is_on_aspect(key) else 4 if is_answered else 6, text)
 
-        evidence = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
+        evidence = (item for item in reversed(self.ledger.evidence) if item["debater"] == debater)
         evidence = (item for item in evidence if item["claim"] and self.is_on_aspect(item["claim"]))
-        for item in islice(evidence, self.most):
-            yield LedgerLine(OTHERS, 5, f"{self.name(who)}'s evidence: {quotation(item)}")
+        for item in islice(evidence, self.max_lines):
+            yield LedgerLine(OTHERS, 5, f"{self.name(debater)}'s evidence: {quotation(item)}")
 
     def waiting(
         self, section: str, urgency: int, to: str = "", makers: Sequence[str] | None = None
@@ -564,7 +568,7 @@ class _LedgerRenderer:
         for verb, claim_events in (("", challenges), (" asks", questions)):
             for claim_event in [
                 claim_event for claim_event in claim_events if claim_event["to"] not in unread_speakers
-            ][: self.most]:
+            ][: self.max_lines]:
                 connector = f" to {self.name(claim_event['to'])}" if claim_event["to"] and not to else verb
                 if makers is None or claim_event["debater"] in makers:
                     text = f"{self.name(claim_event['debater'])}{connector}: {quotation(claim_event, TEXT)}"
@@ -577,7 +581,7 @@ class _LedgerRenderer:
                         text += f" ({self.name(addressee)} had no turn since)"
                     yield LedgerLine(section, urgency, text)
 
-    def own(self, who: str, told: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
+    def own(self, debater: str, listed_claims: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
         """Yield lines about a debater's open challenges, stances, evidence and changes of mind."""
 
         def needs_evidence(key: str) -> bool:
@@ -586,20 +590,22 @@ class _LedgerRenderer:
             Evidence is listed unless the debater has given up the claim.
             """
             return key == ledger_events.MAIN_QUESTION or not claim_status.is_given_up(
-                self.ledger.stance(who, key)
+                self.ledger.stance(debater, key)
             )
 
-        yield from self.waiting(CHALLENGES, 1, who, makers)
-        for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), self.most):
+        yield from self.waiting(CHALLENGES, 1, debater, makers)
+        for key, event in islice(
+            (each for each in self.ledger.held(debater) if each[0] not in listed_claims), self.max_lines
+        ):
             urgency = 2 if self.aspect and not self.is_on_aspect(key) else 1
             stance = "you leave it open" if event["kind"] == "unsure" else stance_text(event)
             yield LedgerLine(OWN, urgency, f"{self.name_of(key)}: {stance} [{event['message_id']}]")
-        evidence = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
-        for item in islice((item for item in evidence if needs_evidence(item["claim"])), self.most):
+        evidence = (item for item in reversed(self.ledger.evidence) if item["debater"] == debater)
+        for item in islice((item for item in evidence if needs_evidence(item["claim"])), self.max_lines):
             yield LedgerLine(OWN, 4, f"your evidence: {quotation(item)}")
-        for event in self.concessions(who):
+        for event in self.concessions(debater):
             yield LedgerLine(CONCEDED, 2, self.point(event))
-        yield from self.change_lines(CONCEDED, self.changes(who), lambda _: "you changed your mind")
+        yield from self.change_lines(CONCEDED, self.changes(debater), lambda _: "you changed your mind")
 
     def standings(self) -> Iterator[LedgerLine]:
         """Yield lines that list the open challenges, undisputed claims, concessions and changes of mind."""
@@ -619,7 +625,7 @@ class _LedgerRenderer:
             for key in undisputed
             if not all(map(claim_status.is_given_up, self.ledger.stances(key).values()))
         )
-        for key in islice((key for key in held_claims if key != ledger_events.MAIN_QUESTION), self.most):
+        for key in islice((key for key in held_claims if key != ledger_events.MAIN_QUESTION), self.max_lines):
             section = UNANSWERED if self.ledger.status(key) == "open" else HELD
             stances = stances_text(self.ledger, self.names, key)
             yield LedgerLine(section, 5, f"{self.name_of(key)} ({stances})")
@@ -628,15 +634,17 @@ class _LedgerRenderer:
             yield LedgerLine(CONCESSIONS, 4 if rank else 3, text)
         yield from self.change_lines(CHANGES, self.changes(), self.name)
 
-    def last_round(self, speaker: str, told: Iterable[str]) -> Iterator[LedgerLine]:
+    def last_round(self, speaker: str, listed_debaters: Iterable[str]) -> Iterator[LedgerLine]:
         """Yield lines about what other debaters conceded or reconsidered in the previous round.
 
-        What the debaters in `told` have given up is left out, because other lines list it.
+        What `listed_debaters` have given up is left out, because other lines list it.
         """
         previous_round = int(self.state.get("round") or 0) - 1
         if previous_round <= 0:
             return
-        listed_ids = {event["id"] for debater in told for _, event in self.ledger.given_up(debater)}
+        listed_ids = {
+            event["id"] for debater in listed_debaters for _, event in self.ledger.given_up(debater)
+        }
         # A debater who only added a condition did not change its position.
         position_changes = [change.event for change in self.changes_of_side() if not change.new_conditions]
         for verb, events in (
@@ -648,7 +656,9 @@ class _LedgerRenderer:
             )
             other_events = (e for e in recent_events if e["debater"] != speaker and e["id"] not in listed_ids)
             for event in reversed(
-                [e for e in other_events if self.round_of(e["message_id"]) == previous_round][-self.most :]
+                [e for e in other_events if self.round_of(e["message_id"]) == previous_round][
+                    -self.max_lines :
+                ]
             ):
                 yield LedgerLine(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
 
@@ -658,13 +668,13 @@ class _LedgerRenderer:
         A reader who is not a debater gets crux cards before most other lines, because they are results.
         """
         is_debater = speaker in self.names
-        for card in cards_of(self.state)[::-1][: self.most]:
+        for card in cards_of(self.state)[::-1][: self.max_lines]:
             outcome = card["resolution"] or card["diagnosis"]
             results = card_results_text(card, self.names)
             cited = ", ".join(card["message_ids"][-2:])
             text = f"{card['question']} ({results}; {card_status(card)}: {outcome}) [{cited}]"
             urgency = 2 if not is_debater else 5 if speaker in card["sides"] else 6
             yield LedgerLine(ROOMS, urgency, text)
-        recent = current_reflections(self.state)[-self.most :] if self.most else []
+        recent = current_reflections(self.state)[-self.max_lines :] if self.max_lines else []
         for text in reflection_lines(sorted(recent, key=lambda item: -item["importance"])):
             yield LedgerLine(REMARKS, 6, text)

@@ -402,7 +402,7 @@ def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledge
     Only an open main question has options.
     """
     changes = (each for each in ledger.timeline(event["claim"]) if each.event["id"] == event["id"])
-    option = next((each.held.side for each in changes if each.held), "")
+    option = next((each.held_change.side for each in changes if each.held_change), "")
     return option if claim_status.is_given_up(event) and option not in claim_status.ANSWERS else ""
 
 
@@ -440,11 +440,11 @@ def extraction_tokens(config: DebateConfig) -> int:
 
 
 def ledger_lines(
-    ledger: claim_status.Ledger, options: Sequence[str] = (), shown: Container[str] = ()
+    ledger: claim_status.Ledger, options: Sequence[str] = (), cited_ids: Container[str] = ()
 ) -> Iterable[str]:
     """Yield the lines of the claim ledger for an extraction prompt, most salient claim first.
 
-    A position taken in a message whose id is in `shown` names this message, so that a model can check it.
+    A position taken in a message whose id is in `cited_ids` names this message, so that a model can check it.
     """
     options_text = "; ".join(map(sanitize_line, options))
     question = _OPEN_QUESTION.format(options=options_text) if options else _MAIN_QUESTION
@@ -453,7 +453,7 @@ def ledger_lines(
             f"{debater} {_kind_of(change.event)}"
             + (f" “{sanitize_line(option)}”" if (option := change.event.get("option")) else "")
             + f" ({change.event['id']}"
-            + (f" in {change.event['message_id']})" if change.event["message_id"] in shown else ")")
+            + (f" in {change.event['message_id']})" if change.event["message_id"] in cited_ids else ")")
             + "".join(f" [{each}: {sanitize_line(text)}]" for each, text in change.conditions.items() if text)
             for debater, change in ledger.timeline(key).last.items()
         )
@@ -479,9 +479,9 @@ def _kind_of(event: claim_events.StanceEvent) -> str:
 
 def _agenda(extraction: ClaimExtraction, fence: str) -> str:
     """Return a section that names the aspect under discussion, or `""` for the topic as a whole."""
-    if extraction.aspect == claim_events.OVERALL and not extraction.about:
+    if extraction.aspect == claim_events.OVERALL and not extraction.subject:
         return ""
-    return fenced(sanitize_line(extraction.about or extraction.aspect), fence, "# Under discussion")
+    return fenced(sanitize_line(extraction.subject or extraction.aspect), fence, "# Under discussion")
 
 
 def structured_call(

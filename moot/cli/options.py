@@ -130,7 +130,7 @@ def after_setup(line: str) -> str:
     return line if configured_model() else f"{command_line('setup')} && {line}"
 
 
-def read_words(given: str, what: str, advice: str) -> str:
+def read_words(argument: str, what: str, advice: str) -> str:
     """Return the text given as `TEXT`, as `@FILE`, or as `-` for stdin.
 
     Raises:
@@ -138,24 +138,23 @@ def read_words(given: str, what: str, advice: str) -> str:
     """
     from moot.configuration import read_text
 
-    if given == "-" or given.startswith("@"):
-        given = read_text(Path(given.removeprefix("@")), f"the {what}")
-    words = clean_text(given)
+    is_file = argument == "-" or argument.startswith("@")
+    words = clean_text(read_text(Path(argument.removeprefix("@")), f"the {what}") if is_file else argument)
     if not words.strip():
         raise InputError(f"the {what} is empty: {advice}")
     return words
 
 
-def read_topic(given: str | None) -> str | None:
+def read_topic(argument: str | None) -> str | None:
     """Read the topic from a `TOPIC`, `@FILE` or `-` argument, or return `None` without one.
 
     Raises:
         InputError: the file cannot be read, or the text is empty.
     """
-    return None if given is None else read_words(given, "topic", "write the question to debate")
+    return None if argument is None else read_words(argument, "topic", "write the question to debate")
 
 
-def split_context(given: Sequence[Path] | None) -> tuple[str | None, list[Path]]:
+def split_context(paths: Sequence[Path] | None) -> tuple[str | None, list[Path]]:
     """Split the paths of `--context` into a folder and files.
 
     Return the absolute path of the folder, or `None` without a folder, and the paths of the files.
@@ -163,10 +162,10 @@ def split_context(given: Sequence[Path] | None) -> tuple[str | None, list[Path]]
     Raises:
         InputError: there are several folders.
     """
-    folders = [path for path in given or () if path.is_dir()]
+    folders = [path for path in paths or () if path.is_dir()]
     if len(folders) > 1:
         raise InputError(f"--context takes at most one folder: choose one of {', '.join(map(str, folders))}")
-    return str(folders[0].absolute()) if folders else None, [p for p in given or () if p not in folders]
+    return str(folders[0].absolute()) if folders else None, [p for p in paths or () if p not in folders]
 
 
 def file_of(subject: str) -> Path | None:
@@ -222,14 +221,14 @@ LENGTHS = ("turns", "rounds")
 """Names of the options that set the length of a debate."""
 
 
-def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
+def parse_debaters(values: Sequence[str] | None) -> list[dict[str, str]] | None:
     """Parse the debaters given with `--debater`, or return `None` if the option is absent.
 
     Raises:
         InputError: a debater has no name.
     """
     debaters = []
-    for number, value in enumerate(given or (), start=1):
+    for number, value in enumerate(values or (), start=1):
         parts = [part.strip() for part in value.split(":", 2)]
         if not parts[0]:
             raise InputError(f"--debater {value!r} has no name: write NAME[:ROLE[:STANCE]]")
@@ -407,16 +406,16 @@ def protocols_like(incomplete: str) -> list[str]:
     return [name for name in protocol_names() if name.startswith(incomplete)]
 
 
-def entry_number(given: str, option: str) -> int:
+def entry_number(argument: str, option: str) -> int:
     """Parse a message number such as `12` or a message id such as `m000012`.
 
     Raises:
         InputError: the argument is neither a number nor a message id.
     """
-    seq = int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else seq_of(given)
+    seq = int(argument) if argument.isdecimal() and len(argument) <= MAX_DIGITS else seq_of(argument)
     if seq is None:
         raise InputError(
-            f"{option} {given!r} does not identify a message: give the number or id of a message, "
+            f"{option} {argument!r} does not identify a message: give the number or id of a message, "
             "such as 12 or m000012"
         )
     return seq

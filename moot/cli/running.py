@@ -125,19 +125,21 @@ def run_to_end(
     return code or _verdict_code(document["verdict"] or {}, gate, resume)
 
 
-def resumed_line(taken: int, added: int | None, config: DebateConfig) -> list[str]:
+def resumed_line(earlier_turns: int, added: int | None, config: DebateConfig) -> list[str]:
     """Return the line that says where a resumed debate continues. A new debate has no such line."""
     from moot.protocols.registry import turns_planned
 
-    if not taken:
+    if not earlier_turns:
         return []
     planned_turns = turns_planned(config)
     if added:
-        return [f"Continues after {count_noun(taken, 'turn')}, for {count_noun(added, 'more turn')}"]
+        return [f"Continues after {count_noun(earlier_turns, 'turn')}, for {count_noun(added, 'more turn')}"]
     progress = (
-        f"{taken} of {count_noun(planned_turns, 'turn')}" if planned_turns and taken <= planned_turns else ""
+        f"{earlier_turns} of {count_noun(planned_turns, 'turn')}"
+        if planned_turns and earlier_turns <= planned_turns
+        else ""
     )
-    return [f"Continues after {progress or count_noun(taken, 'turn')}"]
+    return [f"Continues after {progress or count_noun(earlier_turns, 'turn')}"]
 
 
 def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:

@@ -466,13 +466,13 @@ def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
     return [table]
 
 
-def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
+def replays(replayed_turns: Sequence[ReplayedTurn], without: str) -> Parts:
     """Return a table for each turn that was repeated without one kind of memory.
 
     Each table shows the original and the new message side by side.
     """
     parts: Parts = []
-    for each in again:
+    for each in replayed_turns:
         table = Table(
             pad_edge=False, expand=True, title=f"{each.entry_id}, {terminal.one_line(each.speaker, 60)}"
         )
@@ -483,9 +483,9 @@ def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
     return parts
 
 
-def prompt(looked: ReconstructedPrompt) -> Parts:
+def prompt(reconstruction: ReconstructedPrompt) -> Parts:
     """Return a printable view of one model call's prompt, divided into sections."""
-    receipt = looked.receipt
+    receipt = reconstruction.receipt
     record: Document = receipt
     if "purpose" in record:
         call_text = f"{record['id']}, {record['purpose']}"
@@ -494,11 +494,11 @@ def prompt(looked: ReconstructedPrompt) -> Parts:
     heading = f"Prompt of {call_text}: {receipt['total_tokens']} of {receipt['budget']} tokens"
     proof = (
         "exact: its digest is the recorded one"
-        if looked.exact
+        if reconstruction.exact
         else "NOT the prompt that was sent: its digest differs, perhaps because a prompt file has changed"
     )
-    parts: Parts = [Text(heading, "bold"), Text(f"{proof}  {looked.digest[:16]}…", "dim"), Text()]
-    for part in looked.parts:
+    parts: Parts = [Text(heading, "bold"), Text(f"{proof}  {reconstruction.digest[:16]}…", "dim"), Text()]
+    for part in reconstruction.parts:
         author = " ".join(
             filter(None, [part.message["role"], terminal.one_line(part.message.get("name") or "", 60)])
         )

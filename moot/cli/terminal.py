@@ -54,12 +54,12 @@ def one_line(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-def local_time(at: str) -> str:
+def local_time(timestamp: str) -> str:
     """Format an ISO 8601 time in the local time zone, such as `2026-01-31 18:05 CET`."""
     try:
-        return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+        return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M %Z")
     except ValueError:
-        return one_line(at, 20)
+        return one_line(timestamp, 20)
 
 
 def json_text(value: object) -> str:
@@ -185,14 +185,14 @@ def print_error(message: str) -> None:
     print_note(f"moot: {message}")
 
 
-def confirm(question: str, without: str, *, yes: bool) -> bool:
+def confirm(question: str, refusal: str, *, yes: bool) -> bool:
     """Ask the user for confirmation, and return True if the user agrees.
 
     With `yes`, return True without asking.
 
     Args:
         question: question to the user.
-        without: what is not done without the user's confirmation, as the start of the error message.
+        refusal: what is not done without the user's confirmation, as the start of the error message.
         yes: value of `--yes`.
 
     Raises:
@@ -201,7 +201,7 @@ def confirm(question: str, without: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError(f"{without}, because stdin is not a terminal: add --yes to confirm")
+        raise InputError(f"{refusal}, because stdin is not a terminal: add --yes to confirm")
     import typer
 
     return typer.confirm(question, err=True)
@@ -375,7 +375,9 @@ def markdown_cell(text: str) -> str:
     return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
-def form_of(given: Form | None, output: Path | None, *, as_json: bool, forms: Sequence[Form]) -> Form:
+def form_of(
+    requested_form: Form | None, output: Path | None, *, as_json: bool, forms: Sequence[Form]
+) -> Form:
     """Return the output format, taken from the option, the file suffix or the default.
 
     Raises:
@@ -384,7 +386,7 @@ def form_of(given: Form | None, output: Path | None, *, as_json: bool, forms: Se
     if output is not None:
         check_folder(output)
     ending = output.suffix.lower().removeprefix(".") if output else ""
-    form_name = "json" if as_json else given or ending
+    form_name = "json" if as_json else requested_form or ending
     return next((form for form in forms if form == form_name), forms[0])
 
 

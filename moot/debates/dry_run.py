@@ -577,7 +577,7 @@ class Tokens:
     """Expected and maximum number of tokens in one call's prompt or reply."""
 
     expected: float
-    most: int
+    maximum: int
 
 
 @dataclass(frozen=True)
@@ -609,9 +609,9 @@ class Estimate:
 
     def __init__(self, runs: Sequence[DryRun], *, shows_window: bool = True) -> None:
         self.shows_window = shows_window
-        self.least, self.most = sorted(runs, key=lambda run: run.calls)
-        self.concurrency = self.most.concurrency
-        self.calls_at_least, self.calls_at_most = self.least.calls, self.most.calls
+        self.shortest_run, self.longest_run = sorted(runs, key=lambda run: run.calls)
+        self.concurrency = self.longest_run.concurrency
+        self.calls_at_least, self.calls_at_most = self.shortest_run.calls, self.longest_run.calls
         self.calls = _middle(self.calls_at_least, self.calls_at_most)
         """Expected number of model calls in the whole debate."""
         paths = sorted(run.critical_path for run in runs)
@@ -622,7 +622,7 @@ class Estimate:
         self.batches = self._batches()
 
     def _batches(self) -> list[Batch]:
-        least_batches, most_batches = self.least.batches(), self.most.batches()
+        least_batches, most_batches = self.shortest_run.batches(), self.longest_run.batches()
         rows = []
         for key in _merged(list(least_batches), list(most_batches)):
             calls = [*least_batches.get(key, ()), *most_batches.get(key, ())]
@@ -640,7 +640,7 @@ class Estimate:
 
     def calls_by_purpose(self) -> dict[str, int]:
         """Return the expected number of model calls for each purpose."""
-        least_counts, most_counts = self.least.by_purpose(), self.most.by_purpose()
+        least_counts, most_counts = self.shortest_run.by_purpose(), self.longest_run.by_purpose()
         counts = {
             purpose: _middle(least_counts[purpose], most_counts[purpose])
             for purpose in least_counts | most_counts
@@ -655,7 +655,7 @@ class Estimate:
         """
         purposes = ("judge",) if self.shows_window else ("turn", "judge")
         tokens_by_phase: dict[str, int] = {}
-        for each in (*self.least.planned, *self.most.planned):
+        for each in (*self.shortest_run.planned, *self.longest_run.planned):
             if each.call.purpose in purposes and each.call.prompt:
                 tokens = sum(omission["tokens"] for omission in each.call.prompt.omitted)
                 tokens_by_phase[each.phase] = max(tokens, tokens_by_phase.get(each.phase, 0))
@@ -670,7 +670,7 @@ class Estimate:
 
         Token maximums assume the `disputing` run, with each prompt and each reply at its limit.
         """
-        runs = (self.least, self.most)
+        runs = (self.shortest_run, self.longest_run)
         prompt = round(fmean(run.prompt_tokens() for run in runs))
         reply = round(fmean(run.reply_tokens() for run in runs))
         return {
@@ -678,9 +678,11 @@ class Estimate:
             "calls_at_least": self.calls_at_least,
             "calls_at_most": self.calls_at_most,
             "prompt_tokens": prompt,
-            "prompt_tokens_at_most": round(sum(a.prompt_limit * a.times for a in self.most.planned)),
+            "prompt_tokens_at_most": round(sum(a.prompt_limit * a.times for a in self.longest_run.planned)),
             "completion_tokens": reply,
-            "completion_tokens_at_most": round(sum(a.reply_limit * a.times for a in self.most.planned)),
+            "completion_tokens_at_most": round(
+                sum(a.reply_limit * a.times for a in self.longest_run.planned)
+            ),
             "critical_path_calls": self.critical_path,
             "critical_path_calls_at_most": self.critical_path_at_most,
             "concurrency": self.concurrency,
@@ -775,13 +777,13 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
     models = Models(config.models)
     if unpriced := models.names_without_price(config.model_names()):
         return unpriced
-    runs = (planned.least, planned.most)
+    runs = (planned.shortest_run, planned.longest_run)
     expected_costs = [sum(_prices(models, each)[0] * each.times for each in run.planned) for run in runs]
     return {
-        "usd_at_least": sum(min(_prices(models, each)) * each.times for each in planned.least.planned),
+        "usd_at_least": sum(min(_prices(models, each)) * each.times for each in planned.shortest_run.planned),
         "usd": sum(expected_costs) / len(runs),
         "usd_at_most": sum(
-            max(_prices(models, each, at_limits=True)) * each.times for each in planned.most.planned
+            max(_prices(models, each, at_limits=True)) * each.times for each in planned.longest_run.planned
         ),
     }
 

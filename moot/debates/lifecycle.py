@@ -149,7 +149,7 @@ def find_debate(session: DebateSession, name: str) -> DebateSession:
 
 def start_debate(
     session: DebateSession,
-    given: Values,
+    graph_input: Values,
     config: DebateConfig,
     name: str | None,
     operator: DebateConfig | None = None,
@@ -159,7 +159,7 @@ def start_debate(
     Only `open` runs, so the debate is validated and stored before any model is called. `operator` is the
     operator's configuration if a client chose `config`. The client's configuration then grants nothing.
     """
-    topic = entries.topic_text(config.topic if given["topic"] is None else given["topic"])
+    topic = entries.topic_text(config.topic if graph_input["topic"] is None else graph_input["topic"])
     if not topic:
         raise InputError("the topic is empty: give a question to debate")
     context: DebateConfig | ClientConfig = config
@@ -174,7 +174,7 @@ def start_debate(
     with _creating(session, row) as new_session:
         if root := start_langsmith_root(thread, topic):
             session.roots[thread] = root
-        new_session.advance({**given, "topic": topic}, context=context, interrupt_after=["open"])
+        new_session.advance({**graph_input, "topic": topic}, context=context, interrupt_after=["open"])
         new_session.note_status("running")
     return session.on(thread)
 

@@ -59,7 +59,7 @@ class ReconstructedPrompt:
         return {"receipt": dict(self.receipt), "exact": self.exact, "digest": self.digest, "prompt": parts}
 
 
-def reconstruct_prompt(session: DebateSession, wanted: int | str) -> ReconstructedPrompt:
+def reconstruct_prompt(session: DebateSession, seq_or_call_id: int | str) -> ReconstructedPrompt:
     """Reconstruct the prompt of a transcript entry or of any other model call.
 
     The receipt names the checkpoint with the state. For a fork, it can belong to an ancestor.
@@ -67,10 +67,10 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
     Raises:
         InputError: The entry has no prompt, the call does not exist, or its checkpoint is deleted.
     """
-    channel, key = ("calls", "id") if isinstance(wanted, str) else ("receipts", "seq")
+    channel, key = ("calls", "id") if isinstance(seq_or_call_id, str) else ("receipts", "seq")
     receipts: list[JsonObject] = session.state().values.get(channel) or []
-    receipt = next((each for each in receipts if each[key] == wanted), None)
-    label = wanted if isinstance(wanted, str) else f"message {entry_id(wanted)}"
+    receipt = next((each for each in receipts if each[key] == seq_or_call_id), None)
+    label = seq_or_call_id if isinstance(seq_or_call_id, str) else f"message {entry_id(seq_or_call_id)}"
     if receipt is None:
         raise InputError(
             f"no prompt was sent for {label}: run `moot show {session.name} --{channel}` to list the prompts "

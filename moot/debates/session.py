@@ -163,13 +163,13 @@ class DebateSession:
             snapshot = self.state()
         return snapshot
 
-    def advance(self, given: Values | None = None, **options: Any) -> None:
+    def advance(self, graph_input: Values | None = None, **options: Any) -> None:
         """Run the graph until its next interrupt."""
-        graph_input = cast(ConversationInput | None, given)
+        typed_input = cast(ConversationInput | None, graph_input)
 
         async def run() -> None:
             with within_langsmith_root(self.roots.get(self.thread)):
-                await self.graph.ainvoke(graph_input, self.run_config, durability="sync", **options)
+                await self.graph.ainvoke(typed_input, self.run_config, durability="sync", **options)
 
         call_from_sync(run)
 
@@ -455,15 +455,15 @@ def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
     ]
 
 
-def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
-    """Return a copy of the configuration that limits the debate to `most` turns.
+def shorten_debate(config: DebateConfig, max_turns: int) -> DebateConfig:
+    """Return a copy of the configuration that limits the debate to `max_turns` turns.
 
     The settings that determine the protocol's length are lowered one after another, as little as possible.
 
     Raises:
         ConfigError: The shortest debate of the protocol has more turns.
     """
-    if _turn_count(config) <= most:
+    if _turn_count(config) <= max_turns:
         return config
     for setting in protocol_named(config.protocol).length_settings or ():
         data = config.to_json()
@@ -471,14 +471,14 @@ def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
         value = (data[section] if section else data)[name]
         if not isinstance(value, int | None):
             continue
-        for number in range(min(value or most, most), 0, -1):
+        for number in range(min(value or max_turns, max_turns), 0, -1):
             shorter = make_config(with_settings(data, {setting: number}))
-            if _turn_count(shorter) <= most:
+            if _turn_count(shorter) <= max_turns:
                 return shorter
         config = shorter
     raise ConfigError(
         f"even the shortest debate with protocol {config.protocol!r} may need {_turn_count(config)} turns, "
-        f"but at most {most} are allowed: allow more turns, or use another protocol"
+        f"but at most {max_turns} are allowed: allow more turns, or use another protocol"
     )
 
 

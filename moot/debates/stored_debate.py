@@ -388,14 +388,14 @@ class BrierScore(TypedDict):
     """Percentage of decisions that turned out to be right. The rating `mixed` counts half."""
 
 
-def give_feedback(debate: Debate, rating: Rating, note: str, at: str) -> Feedback:
+def give_feedback(debate: Debate, rating: Rating, note: str, rated_at: str) -> Feedback:
     """Store and return a person's feedback on a debate's decision.
 
     Args:
         debate: the debate.
         rating: how the decision turned out.
         note: remark of the person, or `""`.
-        at: time of the feedback, in UTC and ISO 8601 format.
+        rated_at: time of the feedback, in UTC and ISO 8601 format.
 
     Raises:
         InputError: the debate has no decision that a model or a vote reached.
@@ -404,7 +404,7 @@ def give_feedback(debate: Debate, rating: Rating, note: str, at: str) -> Feedbac
     verdict = document["verdict"]
     if not has_decision(document):
         raise InputError(f"debate {debate.name!r} has no decision: finish it, or judge it with `moot judge`")
-    feedback = Feedback(debate.id, rating, note, verdict["decision"], tuple(_forecasts(document)), at)
+    feedback = Feedback(debate.id, rating, note, verdict["decision"], tuple(_forecasts(document)), rated_at)
     debate.session.records.follow_ups.rate(feedback)
     return feedback
 

@@ -214,7 +214,7 @@ def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
         bins = statistics.calibration_bins(
             [confidence for confidence, _ in confidences], [right for _, right in confidences]
         )
-        pairs = [[round(each.stated, 3), round(each.measured, 1)] for each in bins]
+        pairs = [[round(each.confidence, 3), round(each.measured, 1)] for each in bins]
         rows.append({"model": model, "pairs": pairs, "answers": [each.answers for each in bins]})
     return rows
 

@@ -61,15 +61,17 @@ class EvaluationRecord:
         arms = (*self.arms, *(arm for arm in later.arms if arm.name not in names))
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
-    def only(self, asked: "EvaluationRecord") -> "EvaluationRecord":
-        """Return a copy of this record with only the configurations and seeds of the record `asked`."""
-        names = {arm.name for arm in asked.arms}
-        return replace(self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=asked.seeds)
+    def only(self, requested_record: "EvaluationRecord") -> "EvaluationRecord":
+        """Return a copy of this record with only the configurations and seeds of `requested_record`."""
+        names = {arm.name for arm in requested_record.arms}
+        return replace(
+            self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=requested_record.seeds
+        )
 
-    def left_out(self, asked: "EvaluationRecord") -> list[str]:
-        """Return this record's configurations and seeds that are missing from the record `asked`."""
-        names = {arm.name for arm in asked.arms}
-        seeds = range(asked.seeds + 1, self.seeds + 1)
+    def left_out(self, requested_record: "EvaluationRecord") -> list[str]:
+        """Return this record's configurations and seeds that are missing from `requested_record`."""
+        names = {arm.name for arm in requested_record.arms}
+        seeds = range(requested_record.seeds + 1, self.seeds + 1)
         return [
             *(arm.name for arm in self.arms if arm.name not in names),
             *(f"seed {number}" for number in seeds),

@@ -286,14 +286,14 @@ class _Agent(BaseModel, coerce_numbers_to_str=True):
     userPromptPath: str | None = None
 
 
-def evaluators_named(models: Sequence[str], taken: Collection[str] = ()) -> tuple[Evaluator, ...]:
+def evaluators_named(models: Sequence[str], used_ids: Collection[str] = ()) -> tuple[Evaluator, ...]:
     """Return one evaluator for each named model, each with an unused id.
 
     A model may occur twice.
     """
     evaluators: dict[str, Evaluator] = {}
     for model in models:
-        evaluator_id = unique_slug(slug(model) or "evaluator", {*evaluators, *taken})
+        evaluator_id = unique_slug(slug(model) or "evaluator", {*evaluators, *used_ids})
         evaluators[evaluator_id] = Evaluator(evaluator_id, model, model)
     return tuple(evaluators.values())
 

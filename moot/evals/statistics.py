@@ -207,21 +207,21 @@ def calibration_error(confidences: Sequence[float], correct: Sequence[float]) ->
 class CalibrationBin:
     """A group of answers with similar stated confidence."""
 
-    stated: float
+    confidence: float
     """Mean stated confidence, in percent."""
     measured: float
     """Measured accuracy of the answers in this group, in percent."""
     answers: int
 
 
-def calibration_bins(stated: Sequence[float], correct: Sequence[float]) -> list[CalibrationBin]:
+def calibration_bins(confidence_percents: Sequence[float], correct: Sequence[float]) -> list[CalibrationBin]:
     """Return the measured accuracy for each level of stated confidence in percent, lowest first.
 
     Histogram binning with Laplace's correction (Zadrozny and Elkan 2001, *Obtaining calibrated probability
     estimates from decision trees and naive Bayesian classifiers*), in the bins of `calibration_error`. The
     correction keeps a bin with few answers near 50 %. Bins without answers are left out.
     """
-    confidences, right = np.asarray(stated, dtype=float), np.asarray(correct, dtype=float)
+    confidences, right = np.asarray(confidence_percents, dtype=float), np.asarray(correct, dtype=float)
     bins = np.minimum((confidences / 100 * BINS).astype(int), BINS - 1)
     groups = [(confidences[bins == each], right[bins == each]) for each in np.unique(bins)]
     return [

@@ -32,7 +32,7 @@ class ParsedMessage:
     speaker: str
     """Speaker's id, or the speaker's name if no id is assigned yet."""
     content: str
-    at: str = ""
+    time: str = ""
     """Time of the message as written in the transcript, or `""` if no time is given."""
     kind: Literal["speech", "tool_call", "tool_result", "proposal", "critique", "refinement"] = "speech"
     call_id: str = ""
@@ -607,7 +607,7 @@ def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> Par
         raise InputError(f"line 1: no speaker was found; write each message as `{form}`")
     starts = [*heads, len(lines)]
     messages = [
-        ParsedMessage(head.speaker, "\n".join([head.content, *lines[start + 1 : end]]).strip(), head.at)
+        ParsedMessage(head.speaker, "\n".join([head.content, *lines[start + 1 : end]]).strip(), head.time)
         for (start, head), end in zip(heads.items(), starts[1:], strict=True)
     ]
     topic_lines = (_TOPIC.sub("", line.strip()) for line in lines[: starts[0]])

@@ -269,13 +269,13 @@ def transcript_values(
             message.content,
             round=message.round,
             targets=targets,
-            at=message.at or now,
+            at=message.time or now,
         )
         if message.kind == "tool_call":
             calls[message.call_id] = entry["id"]
         if message.tool:
             entry["tool"] = message.tool
-        if message.at:
+        if message.time:
             entry["dated"] = True
         entries.append(entry)
     document: documents.DebateDocument = {
@@ -290,14 +290,14 @@ def transcript_values(
     return _values(document, config, environment)
 
 
-def document_values(given: Mapping[str, object], environment: Environment) -> entry_types.JsonObject:
+def document_values(raw_document: Mapping[str, object], environment: Environment) -> entry_types.JsonObject:
     """Return the debate state stored in a `moot.debate/1` document.
 
     Raises:
         InputError: The document is invalid. The message names the key.
         ConfigError: The configuration of the document is invalid.
     """
-    document = documents.whole_document(given)
+    document = documents.whole_document(raw_document)
     values = _values(document, make_config(stored_settings(document["config"])), environment)
     # `whole_document` has checked that the values can be stored. An empty channel is valid.
     check_types({key: value for key, value in values.items() if value})

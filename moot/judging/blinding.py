@@ -172,9 +172,9 @@ class Blinding:
         """
         return self.labels.get(debater, debater)
 
-    def debater_of(self, said: str) -> str | None:
+    def debater_of(self, reference: str) -> str | None:
         """Find a debater by label, letter, id or name, and return the id or `None`."""
-        return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
+        return self._means.get(_key(reference)) or self._means.get(_key(re.sub(r"[-_]", " ", reference)))
 
     def in_order(self, order: Sequence[str]) -> "Blinding":
         """Return a copy that assigns the neutral labels to the debaters in the given order."""

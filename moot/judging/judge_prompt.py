@@ -58,7 +58,7 @@ class SelectedMessage:
 class Selection:
     """Messages selected for a judge's prompt, before names are replaced by labels."""
 
-    shown: tuple[SelectedMessage, ...]
+    messages: tuple[SelectedMessage, ...]
     """Messages selected for the judge's prompt, in transcript order."""
     share: int | None
     """Token limit for each debater's messages, or `None` if all messages are shown."""
@@ -188,15 +188,15 @@ class TranscriptSelector:
                 remaining -= self._cost(entry)
         return entries, remaining
 
-    def is_whole(self, shown: Iterable[str]) -> bool:
-        """Return True if `shown` contains the id of every message in which a debater argues."""
-        return self._ids <= frozenset(shown)
+    def is_whole(self, shown_ids: Iterable[str]) -> bool:
+        """Return True if `shown_ids` contains the id of every message in which a debater argues."""
+        return self._ids <= frozenset(shown_ids)
 
-    def unselected(self, shown: Iterable[str]) -> list[Entry]:
-        """Return all candidate messages whose ids are not in `shown`."""
-        shown_ids = frozenset(shown)
+    def unselected(self, shown_ids: Iterable[str]) -> list[Entry]:
+        """Return all candidate messages whose ids are not in `shown_ids`."""
+        excluded_ids = frozenset(shown_ids)
         material = [*self._arguments, *self._others, *self.earlier]
-        return [entry for entry in material if entry["id"] not in shown_ids]
+        return [entry for entry in material if entry["id"] not in excluded_ids]
 
     def _shares(self, query: str, share: int) -> list[SelectedMessage]:
         from moot.retrieval import select_evidence
@@ -405,33 +405,36 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         context.state, context.config, context.count, partial(_entry_message, context)
     )
 
-    def left(*blocks: truncation.Block) -> int:
+    def remaining_tokens(*blocks: truncation.Block) -> int:
         fixed = [*shared_prefix, *background.blocks, *blocks, last]
         return budget - prompt_tokens([block.message for block in fixed], context.count)
 
     # All messages whole come first, then the ledger. A summary stands only for messages that are left out.
-    evidence = _evidence(context, left()) if context.selector.argued <= budget else []
+    evidence = _evidence(context, remaining_tokens()) if context.selector.argued <= budget else []
     if context.selector.is_whole(key for block in evidence for key in block.ids):
         # Scores need only the messages. The answer also rests on what the ledger says about them.
-        notes = [] if judge_spec.judging == "scores" else _ledger(context, left(*evidence))
+        notes = [] if judge_spec.judging == "scores" else _ledger(context, remaining_tokens(*evidence))
     else:
         # Messages that a later one replaced come before the summary of them. If not even the messages to
         # judge fit (0), they share what the summaries leave.
-        reserved_tokens = context.selector.reserved(left())
-        notes = _judge_summary(context, left() - reserved_tokens)
+        reserved_tokens = context.selector.reserved(remaining_tokens())
+        notes = _judge_summary(context, remaining_tokens() - reserved_tokens)
         shown_ids = background.ids if background.is_whole else frozenset[str]()
-        earlier = [] if reserved_tokens else _rolling_summary(context, left(*notes), shown_ids)
+        earlier = [] if reserved_tokens else _rolling_summary(context, remaining_tokens(*notes), shown_ids)
         notes += _ledger(
-            context, min(int(budget_config.total * LEDGER_SHARE), left(*earlier, *notes) - reserved_tokens)
+            context,
+            min(
+                int(budget_config.total * LEDGER_SHARE), remaining_tokens(*earlier, *notes) - reserved_tokens
+            ),
         )
-        evidence = _evidence(context, left(*earlier, *notes))
+        evidence = _evidence(context, remaining_tokens(*earlier, *notes))
         if reserved_tokens:
             shown_ids |= {key for block in evidence for key in block.ids}
-            earlier = _rolling_summary(context, left(*notes, *evidence), shown_ids)
+            earlier = _rolling_summary(context, remaining_tokens(*notes, *evidence), shown_ids)
         notes = [*earlier, *notes]
     if not judge_spec.interactive:
         evidence = _in_presentation_order(context, evidence)
-    passages = background.passages(_query(context), left(*notes, *evidence))
+    passages = background.passages(_query(context), remaining_tokens(*notes, *evidence))
     blocks = [*shared_prefix, *passages, *notes, *evidence, last]
     prompt = truncation.truncate_blocks(with_background(blocks, background.blocks), budget, context.count)
     omitted_entries = context.selector.unselected(
@@ -610,12 +613,12 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[trunca
         item.entry["id"]: truncation.cut_message(
             _entry_message(context, item.entry), item.remaining, context.count
         )
-        for item in selection.shown
+        for item in selection.messages
     }
     if selection.share is not None:
         # Truncate messages that exceed their side's share because of blinding.
         for side in context.order:
-            side_ids = [item.entry["id"] for item in selection.shown if is_argued(item.entry, [side])]
+            side_ids = [item.entry["id"] for item in selection.messages if is_argued(item.entry, [side])]
             costs = {key: message_tokens(messages[key], context.count) for key in side_ids}
             limits = fair_shares(costs, selection.share)
             for key in side_ids:
@@ -623,7 +626,7 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[trunca
                 if key in limits:
                     messages[key] = truncation.cut_message(message, limits[key], context.count)
     blocks = []
-    for item in selection.shown:
+    for item in selection.messages:
         key, full_message = item.entry["id"], _entry_message(context, item.entry)
         if key in messages:
             shown_message = messages[key]

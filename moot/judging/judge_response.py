@@ -154,7 +154,7 @@ def response_tokens(sides: int, criteria: int, *, judging: verdict_types.Judging
 def response_type(
     judging: verdict_types.Judging,
     types: Mapping[str, Any] = MappingProxyType({}),
-    asks: Mapping[str, str] = MappingProxyType({}),
+    descriptions: Mapping[str, str] = MappingProxyType({}),
 ) -> type[JudgeResponse]:
     """Return the Pydantic class that defines the fields of a judge's response.
 
@@ -163,7 +163,7 @@ def response_type(
     Args:
         judging: what is judged.
         types: types that replace those of single fields.
-        asks: descriptions that replace those of single fields.
+        descriptions: descriptions that replace those of single fields.
     """
     fields: dict[str, Any] = {}
     for verdict_field in verdict_types.asked_fields(judging):
@@ -171,7 +171,7 @@ def response_type(
         default = _UNSAID.get(verdict_field.kind, [])
         if verdict_field.name in _NEEDED:
             default = ...
-        description = asks.get(verdict_field.name, verdict_field.ask) or None
+        description = descriptions.get(verdict_field.name, verdict_field.ask) or None
         fields[verdict_field.name] = (Annotated[kind, Field(description=description)], default)
     return create_model("JudgeResponse", __base__=JudgeResponse, __doc__="The verdict.", **fields)
 
@@ -337,13 +337,13 @@ def _union_of_maps(maps: Sequence[Mapping[str, Any]], max_reasons: int) -> dict[
     return union
 
 
-def stated_once(given: Iterable[Any]) -> list[Any]:
+def stated_once(statements: Iterable[Any]) -> list[Any]:
     """Return the given statements without duplicates.
 
     Of two statements that say the same, the first is kept, with the citations of both.
     """
     unique_statements: list[Any] = []
-    for statement in given:
+    for statement in statements:
         original = next((known for known in unique_statements if _same(known, statement)), None)
         if original is None:
             unique_statements.append(deepcopy(statement))

@@ -252,26 +252,26 @@ def _merge_flipped(
     verdict["notes"] = _union(verdict["notes"], notes)
 
 
-def merge_decisions(verdict: verdict_types.Verdict, given: Sequence[verdict_types.Verdict]) -> None:
+def merge_decisions(verdict: verdict_types.Verdict, verdicts: Sequence[verdict_types.Verdict]) -> None:
     """Set the decision to the option chosen by most verdicts, or to `undecided` in a tie.
 
     The confidence is the sum of the confidences of the verdicts that choose the option, divided by the number
     of all verdicts. A verdict for another option therefore counts as no confidence.
     """
-    votes = Counter(each["decision"] for each in given)
+    votes = Counter(each["decision"] for each in verdicts)
     ranked = votes.most_common(2)
     is_tied = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
     decision = verdict_types.UNDECIDED if is_tied else ranked[0][0]
-    confidences = [each["confidence"] or 0.0 for each in given if each["decision"] == decision]
+    confidences = [each["confidence"] or 0.0 for each in verdicts if each["decision"] == decision]
     verdict["decision"] = decision
-    if len(given) > 1:
+    if len(verdicts) > 1:
         verdict["confidence"] = (
-            None if decision == verdict_types.UNDECIDED else float(round(sum(confidences) / len(given)))
+            None if decision == verdict_types.UNDECIDED else float(round(sum(confidences) / len(verdicts)))
         )
     else:
-        verdict["confidence"] = given[0]["confidence"]
+        verdict["confidence"] = verdicts[0]["confidence"]
     if len(votes) > 1:
-        shares = ", ".join(f"{option} ({number} of {len(given)})" for option, number in votes.items())
+        shares = ", ".join(f"{option} ({number} of {len(verdicts)})" for option, number in votes.items())
         verdict["notes"] = [*verdict["notes"], f"The judgements chose different options: {shares}."]
 
 

@@ -62,7 +62,7 @@ class PanelRule(NamedTuple):
     """Phrase that says what decides the winner, for example "highest mean total score"."""
     counts: str
     """Name of what the decision rule counts for each candidate, such as "votes"."""
-    over: Callable[[Sequence[Ballot]], _Tally]
+    tally: Callable[[Sequence[Ballot]], _Tally]
 
 
 def decide(ballots: Sequence[Ballot], rule: verdict_types.Rule = "mean") -> verdict_types.RuleResult:
@@ -76,7 +76,7 @@ def decide(ballots: Sequence[Ballot], rule: verdict_types.Rule = "mean") -> verd
         raise ConfigError(f"judging.rule: {rule!r} is not a rule for panels: use one of {', '.join(RULES)}")
     if not ballots:
         raise JudgeFailed("no judge returned a usable verdict, so no decision can be made")
-    tally, winner, tied = RULES[rule].over(ballots)
+    tally, winner, tied = RULES[rule].tally(ballots)
     dissents = [
         verdict_types.Dissent(judge=ballot["judge"], winner=ballot["winner"])
         for ballot in ballots
@@ -487,7 +487,7 @@ def shows_whole(
     prompts = [request.call.prompt for request in _judge_requests(state, config, count, judge_spec, evidence)]
     return all(
         prompt
-        and evidence_ids <= {*prompt.shown}
+        and evidence_ids <= {*prompt.shown_ids}
         and not any(
             each["what"] == judge_prompts.EVIDENCE and each["why"] == SHOWN_IN_PART for each in prompt.omitted
         )

@@ -81,9 +81,9 @@ class Rubric(BaseModel):
             raise ValueError(f"criteria share the id {twice[0]!r}")
         return self
 
-    def criterion(self, said: str) -> Criterion | None:
+    def criterion(self, id_or_name: str) -> Criterion | None:
         """Find a criterion by id or name, ignoring case, or return `None`."""
-        key = _key(said)
+        key = _key(id_or_name)
         return next((each for each in self.criteria if key in (_key(each.id), _key(each.name))), None)
 
     def scales(self) -> list[CriterionScale]:

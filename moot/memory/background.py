@@ -231,7 +231,7 @@ class _Passages:
 
     entries: tuple[Entry, ...]
     search: EvidenceIndex
-    shown: frozenset[int] = frozenset()
+    shown_keys: frozenset[int] = frozenset()
     """Keys of the passages that are already shown in the prompt."""
 
     def blocks(
@@ -245,10 +245,10 @@ class _Passages:
         """
         from moot.retrieval import select_evidence
 
-        keys = [key for key in self.search.seqs if key not in self.shown]
+        keys = [key for key in self.search.seqs if key not in self.shown_keys]
         costs = {key: remaining + 1 for key in self.search.seqs}
         costs |= {key: self.search.tokens[self.search.position(key) or 0] + 4 for key in keys}
-        start_keys = [] if self.shown else [key_of(Place(entry["seq"], 0)) for entry in self.entries]
+        start_keys = [] if self.shown_keys else [key_of(Place(entry["seq"], 0)) for entry in self.entries]
         frame_tokens = sum(
             message_tokens(render({**entry, "content": heading}), count) + 4 for entry in self.entries
         )
@@ -258,7 +258,7 @@ class _Passages:
             blocks = self._render(evidence.seqs, render, heading)
             excess = background_tokens(blocks, count) - remaining
             if excess <= 0:
-                return blocks, replace(self, shown=self.shown | frozenset(evidence.seqs))
+                return blocks, replace(self, shown_keys=self.shown_keys | frozenset(evidence.seqs))
             budget -= excess
         return [], self
 

@@ -278,12 +278,13 @@ def retrieve_memories(
     remaining: int,
     count: TokenCounter,
     names: Mapping[str, str],
-    shown: str = "",
+    prompt_text: str = "",
     exclude: Collection[str] = (),
 ) -> RetrievedMemories:
     """Return earlier messages and other memories that match `query` and fit in the token limit.
 
-    The limit is `remaining` tokens. Memories in `shown` and messages with the ids `exclude` are omitted.
+    The limit is `remaining` tokens. Memories that `prompt_text` contains and messages with the ids `exclude`
+    are omitted.
 
     The result depends only on the state. The indexes are caches.
     """
@@ -294,7 +295,7 @@ def retrieve_memories(
 
     index = retrieval_index(state, memories, names)
     items = memory_items(ledger_of(state), state.get("crux_cards"), state.get("reflections"), names, count)
-    shown_seqs = set(seqs_of(ids_in(shown)))
+    shown_seqs = set(seqs_of(ids_in(prompt_text)))
     lines = _MemoryLines(state["full_transcript"], names, count, query, settings.top_k + TRIES)
     search = partial(
         retrieve,
@@ -304,7 +305,7 @@ def retrieve_memories(
         answering=query.answering,
         items=memories.indexes.items(memories.debate, items),
         exclude=shown_seqs | set(seqs_of(exclude)),
-        exclude_items={item.id for item in items if item.seq in shown_seqs or item.text in shown},
+        exclude_items={item.id for item in items if item.seq in shown_seqs or item.text in prompt_text},
         top=settings.top_k,
         costs=lines.cost,
         noted=noted_importance(ledger_of(state)),
@@ -434,8 +435,8 @@ class _MemoryLines:
         max_lines: int,
     ) -> None:
         self.transcript, self.names, self.count = transcript, names, count
-        self.wanted = frozenset(question_terms(f"{query.query}\n{query.answering}"))
-        self.most = max_lines
+        self.query_terms = frozenset(question_terms(f"{query.query}\n{query.answering}"))
+        self.max_lines = max_lines
         self._known: dict[int, str] = {}
 
     def text(self, seq: int) -> str:
@@ -444,14 +445,14 @@ class _MemoryLines:
             entry, content, start = self.transcript[seq], self.transcript[seq]["content"], 0
             if len(content) > EXCERPT_CHARS:
                 sentences = sentence_terms(content[:READ_CHARS])
-                scored = [(len(self.wanted & words), -offset) for offset, words in sentences]
+                scored = [(len(self.query_terms & words), -offset) for offset, words in sentences]
                 start = -max(scored, default=(0, 0))[1]
             label = f"{speaker_label(entry['speaker'], self.names)} [{entry['id']}]{source_time(entry)}"
             self._known[seq] = f"- {label}: {_excerpt_from(content, start, self.count)}"
         return self._known[seq]
 
     def cost(self, seq: int) -> int:
-        if seq not in self._known and len(self._known) >= self.most:
+        if seq not in self._known and len(self._known) >= self.max_lines:
             return NEVER_FITS
         return self.count(self.text(seq) + "\n")
 

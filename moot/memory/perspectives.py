@@ -104,11 +104,13 @@ def exceeds_threshold(entries: Sequence[Entry], settings: PerspectiveConfig, *, 
     return settings.is_exceeded(chars, sum(entry["tokens"] for entry in entries), fits=fits)
 
 
-def due_debaters(state: ConversationState, config: DebateConfig, room: Callable[[str], int]) -> list[str]:
+def due_debaters(
+    state: ConversationState, config: DebateConfig, token_limit: Callable[[str], int]
+) -> list[str]:
     """Return the ids of the debaters whose perspective summaries need an update.
 
-    `room` returns the number of tokens that a debater's next prompt has for the entries that a summary can
-    replace.
+    `token_limit` returns the number of tokens that a debater's next prompt has for the entries that a summary
+    can replace.
     """
     summaries = state.get("perspective_summaries") or {}
     due_ids = []
@@ -120,7 +122,7 @@ def due_debaters(state: ConversationState, config: DebateConfig, room: Callable[
         if not settings.enabled or not replaced or replaced[-1]["seq"] <= covered:
             continue
         measures = settings.threshold_chars is None and settings.threshold_tokens is None
-        fits = not measures or whole_tokens(replaced) <= room(debater_id)
+        fits = not measures or whole_tokens(replaced) <= token_limit(debater_id)
         if exceeds_threshold(entries, settings, fits=fits):
             due_ids.append(debater_id)
     return due_ids

@@ -225,9 +225,9 @@ class EntryLines:
             self._spans[seq] = self.splitting.spans(self.transcript[seq])
         return self._spans[seq]
 
-    def lack(self, seq: int, shown: str) -> int:
-        """Return roughly how many of a message's tokens are missing from the `shown` text."""
-        return max(0, self.transcript[seq]["tokens"] - self.count(shown))
+    def lack(self, seq: int, quotation: str) -> int:
+        """Return roughly how many of a message's tokens are missing from `quotation`."""
+        return max(0, self.transcript[seq]["tokens"] - self.count(quotation))
 
     def _paragraph(self, seq: int, time: str) -> str:
         """Return a whole message as one paragraph."""
@@ -265,7 +265,7 @@ class Quoted:
     """Messages and passages quoted in a prompt."""
 
     text: str
-    whole: tuple[int, ...]
+    full_seqs: tuple[int, ...]
     """`seq` of each message that the prompt shows in full."""
     cut: Mapping[int, int]
     """Approximate number of tokens cut from each partly shown message, keyed by `seq`."""
@@ -273,11 +273,11 @@ class Quoted:
     @property
     def ids(self) -> tuple[str, ...]:
         """Return the ids of all messages that the prompt quotes, in transcript order."""
-        return tuple(map(entry_types.entry_id, sorted((*self.whole, *self.cut))))
+        return tuple(map(entry_types.entry_id, sorted((*self.full_seqs, *self.cut))))
 
     def omitted(self, transcript: Sequence[entry_types.Entry]) -> list[entry_types.Entry]:
         """Return the transcript entries that the prompt does not quote at all."""
-        quoted_seqs = {*self.whole, *self.cut}
+        quoted_seqs = {*self.full_seqs, *self.cut}
         return [
             entry
             for entry in transcript
@@ -452,7 +452,7 @@ def question_prompt(
         chances=chances,
         costs=lines.key_cost,
         must_keep=lines.keys(recent),
-        named=lines.keys([*_seqs_asked_for(state, index, parsed_question, mentioned_seqs), *pins]),
+        mentioned_seqs=lines.keys([*_seqs_asked_for(state, index, parsed_question, mentioned_seqs), *pins]),
     )
     quoted = _fill_remaining(select, lines, remaining)
     messages: WireMessage = {"role": "user", "content": lines.block(quoted.text)}
@@ -704,13 +704,13 @@ JUDGED_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type((), [VERDIC
 """Schema of the model's answer to a question about a judged debate, which can also cite the verdict."""
 
 
-def answer_schema(shown: Sequence[str], result: JudgedResult | None = None) -> type[AskAnswer]:
-    """Return the schema of an answer that can cite only the messages in `shown`.
+def answer_schema(shown_ids: Sequence[str], result: JudgedResult | None = None) -> type[AskAnswer]:
+    """Return the schema of an answer that can cite only the messages in `shown_ids`.
 
     If there is a `result`, the answer can also cite the verdict.
     """
     others = [VERDICT_ID] if result else []
-    return narrow_schema(AskAnswer, {"citations": citation_type(shown, others)})
+    return narrow_schema(AskAnswer, {"citations": citation_type(shown_ids, others)})
 
 
 NO_ANSWER = AskAnswer(reasoning="", answer="", citations=[], not_found=["the model did not answer"])
@@ -759,7 +759,7 @@ class DebateAnswer:
 def ask(
     state: ConversationState,
     config: DebateConfig,
-    asked: QuestionPrompt,
+    request: QuestionPrompt,
     schema: type[AskAnswer] = ANSWER_SCHEMA,
 ) -> CallGenerator[DebateAnswer]:
     """Answer a question about the debate with one model call.
@@ -768,21 +768,21 @@ def ask(
         ModelError: no model answered.
     """
     params, length = model_params(config, config.judge), config.memory.budget.reply
-    (reply,) = yield [make_call(params, "ask", asked.prompt, schema=schema, reply=length)]
+    (reply,) = yield [make_call(params, "ask", request.prompt, schema=schema, reply=length)]
     data = reply.require().data
     response = AskAnswer.model_validate(data) if data else NO_ANSWER
-    transcript, prompt = state["full_transcript"], asked.prompt
-    others = [VERDICT_ID] if asked.result else []
+    transcript, prompt = state["full_transcript"], request.prompt
+    others = [VERDICT_ID] if request.result else []
     citations, dropped = check_citations(response.citations, len(transcript), others)
     text, not_found = response.answer.strip(), response.not_found
     if reply.placeholder:
-        not_found = list(asked.unknown)
-        quoted_entries = [transcript[seq] for seq in (*asked.messages.whole, *asked.messages.cut)]
-        mentioned_seqs = named_seqs(asked.question, len(transcript))
+        not_found = list(request.unknown)
+        quoted_entries = [transcript[seq] for seq in (*request.messages.full_seqs, *request.messages.cut)]
+        mentioned_seqs = named_seqs(request.question, len(transcript))
         text, citations = extract_for(
-            asked.question, sorted(quoted_entries, key=itemgetter("seq")), config.names(), mentioned_seqs
+            request.question, sorted(quoted_entries, key=itemgetter("seq")), config.names(), mentioned_seqs
         )
-        text = f"The verdict: {asked.result.decision}\n\n{text}" if asked.result else text
+        text = f"The verdict: {request.result.decision}\n\n{text}" if request.result else text
     return DebateAnswer(
         text=text,
         citations=citations,
@@ -795,13 +795,13 @@ def ask(
             "budget": prompt.budget,
             "total_tokens": prompt.total_tokens,
             "sections": dict(prompt.sections),
-            "message_ids": list(prompt.shown),
+            "message_ids": list(prompt.shown_ids),
             "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
-            "messages_read": entry_types.message_count(entry_types.entries_of(prompt.shown, transcript)),
-            "messages_left_out": entry_types.message_count(asked.messages.omitted(transcript)),
-            "omitted": [*prompt.omitted, *asked.messages.notes(transcript)],
-            "unknown_terms": list(asked.unknown),
-            "embeddings_error": asked.failure,
+            "messages_read": entry_types.message_count(entry_types.entries_of(prompt.shown_ids, transcript)),
+            "messages_left_out": entry_types.message_count(request.messages.omitted(transcript)),
+            "omitted": [*prompt.omitted, *request.messages.notes(transcript)],
+            "unknown_terms": list(request.unknown),
+            "embeddings_error": request.failure,
         },
     )
 
@@ -854,7 +854,12 @@ def extract_for(
     excluded_seqs = {chunk["seq"] for chunk in chunks if speakers and chunk["speaker"] not in speakers}
     remaining = sum(index.tokens)
     keys = retrieve(
-        index, parsed_question.about, budget=remaining, exclude=excluded_seqs, top=MOST_PASSAGES, neighbours=0
+        index,
+        parsed_question.text_to_embed,
+        budget=remaining,
+        exclude=excluded_seqs,
+        top=MOST_PASSAGES,
+        neighbours=0,
     ).seqs
     keys = keys or tuple(chunk["seq"] for chunk in chunks[: MOST_PASSAGES if asked_for else 0])
     by_key = {chunk["seq"]: chunk for chunk in chunks}

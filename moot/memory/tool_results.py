@@ -123,21 +123,21 @@ def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
     return make_tool_use(name if colon else "", {}, result), result
 
 
-def input_tool_use(entry: Entry, given: Mapping[str, object]) -> ToolUse:
+def input_tool_use(entry: Entry, raw_entry: Mapping[str, object]) -> ToolUse:
     """Return the tool-call record for a tool result imported from another system.
 
     Args:
         entry: the result as an entry.
-        given: the result as it was passed. A record under `tool`, or `"status": "error"`, comes first.
+        raw_entry: the result as it was passed. A record under `tool`, or `"status": "error"`, comes first.
     """
     tool_result = tool_use(entry)
     name, result = (tool_result[0]["name"], tool_result[1]) if tool_result else ("", entry["content"])
-    record = given.get("tool")
+    record = raw_entry.get("tool")
     record = record if isinstance(record, Mapping) else {}
     name = str(record.get("name") or name or entry["speaker"])
     failed = record.get("failed")
     if not isinstance(failed, bool):
-        failed = True if given.get("status") == "error" else None
+        failed = True if raw_entry.get("status") == "error" else None
     use = make_tool_use(name, {}, result, failed=failed)
     return {**use, "about": str(record["about"])[:ABOUT_CHARS]} if record.get("about") else use
 

@@ -105,7 +105,7 @@ def _extract_claims(
     )
     failures = []
     for chunk in extraction_batches(entries, config):
-        extraction.aspect, extraction.about = _subject(state, chunk)
+        extraction.aspect, extraction.subject = _subject(state, chunk)
         extraction.last = _is_last_word(state, chunk)
         failure = yield from extract_claims(extraction, config, chunk, count)
         if failure:

@@ -30,15 +30,15 @@ def plan(state: ConversationState, context: NodeContext) -> effects.NodeBody:
     if inbox.pause:
         yield effects.Ask(effects.PAUSE)
     step, failures = yield from _next_step(
-        with_questions(with_failures(state, inbox.failed), inbox.asked), config
+        with_questions(with_failures(state, inbox.failed), inbox.question_usage), config
     )
     memo, rooms = step.pop("protocol_update", {}), step.pop("rooms", {})
     step["number"] = step_number(state) + 1
     speakers = [turn["speaker"] for turn in step["turns"]]
     update: JsonObject = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
     update |= failures_update(state, inbox.failed)
-    if inbox.asked:
-        update["usage"] = add_totals(dict(inbox.asked), [update.get("usage", {})])
+    if inbox.question_usage:
+        update["usage"] = add_totals(dict(inbox.question_usage), [update.get("usage", {})])
     error_update = effects.errors_update(
         update, "plan", [f"decided without a model: {failure}" for failure in failures]
     )

@@ -51,7 +51,7 @@ class HasModel(Protocol):
 
 
 def model_params(
-    config: DebateConfig, who: DebaterConfig | PanelJudge | MemoryConfig | HasModel
+    config: DebateConfig, settings: DebaterConfig | PanelJudge | MemoryConfig | HasModel
 ) -> ModelParams:
     """Return the model and sampling parameters for a debater, a judge or a summarizer.
 
@@ -59,19 +59,23 @@ def model_params(
     """
     reply = config.memory.budget.reply
     common = ModelParams(config.model, config.temperature, config.fallbacks, config.seed, reply)
-    if isinstance(who, DebaterConfig):
-        temperature = common.temperature if who.temperature is None else who.temperature
-        fallbacks = common.fallbacks if who.fallbacks is None else who.fallbacks
-        return replace(common, model=config.model_of(who), temperature=temperature, fallbacks=fallbacks)
-    if isinstance(who, MemoryConfig):
-        temperature = common.temperature if who.summary_temperature is None else who.summary_temperature
-        return replace(common, model=who.summary_model or common.model, temperature=temperature)
-    if isinstance(who, PanelJudge):
+    if isinstance(settings, DebaterConfig):
+        temperature = common.temperature if settings.temperature is None else settings.temperature
+        fallbacks = common.fallbacks if settings.fallbacks is None else settings.fallbacks
+        return replace(common, model=config.model_of(settings), temperature=temperature, fallbacks=fallbacks)
+    if isinstance(settings, MemoryConfig):
+        temperature = (
+            common.temperature if settings.summary_temperature is None else settings.summary_temperature
+        )
+        return replace(common, model=settings.summary_model or common.model, temperature=temperature)
+    if isinstance(settings, PanelJudge):
         panel = model_params(config, config.judge)
-        temperature = panel.temperature if who.temperature is None else who.temperature
-        return replace(panel, model=who.model or panel.model, temperature=temperature)
-    reply = who.reply if isinstance(who, JudgeConfig | BlackboardConfig) else reply
-    return replace(common, model=who.model or common.model, temperature=who.temperature, reply=reply)
+        temperature = panel.temperature if settings.temperature is None else settings.temperature
+        return replace(panel, model=settings.model or panel.model, temperature=temperature)
+    reply = settings.reply if isinstance(settings, JudgeConfig | BlackboardConfig) else reply
+    return replace(
+        common, model=settings.model or common.model, temperature=settings.temperature, reply=reply
+    )
 
 
 def counter_of(params: ModelParams, config: DebateConfig) -> TokenCounter:
@@ -310,10 +314,10 @@ def between(low: float, high: float, number: type[float] = float) -> Any:
     return Annotated[number, Field(json_schema_extra={"minimum": low, "maximum": high})]
 
 
-def many(item: Any, least: int, most: int) -> Any:
+def many(item: Any, min_items: int, max_items: int) -> Any:
     """Return a Pydantic type for a list with a limited number of items. Extra items are ignored."""
-    limits: JsonObject = {"minItems": least} if least else {}
-    return Annotated[list[item], Field(json_schema_extra={**limits, "maxItems": most})]
+    limits: JsonObject = {"minItems": min_items} if min_items else {}
+    return Annotated[list[item], Field(json_schema_extra={**limits, "maxItems": max_items})]
 
 
 def narrow_schema(model: type[Model], types: Mapping[str, Any], name: str = "") -> type[Model]:

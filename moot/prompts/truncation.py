@@ -348,7 +348,7 @@ def _make_prompt(
         total_tokens=REPLY_PRIMING + sections.total(),
         budget=budget,
         sections=dict(sections),
-        shown=tuple(key for block in shown_blocks for key in block.ids),
+        shown_ids=tuple(key for block in shown_blocks for key in block.ids),
         omitted=tuple(omitted.values()),
         retrieved=tuple(key for block in shown_blocks for key in block.retrieved),
         cites=tuple(key for block in shown_blocks for key in block.cites),

@@ -94,7 +94,9 @@ class Escalate(IndependentAnswers):
             return make_step(PHASE, round_no, [make_turn(debater) for debater in order[answer_count:]])
         count = _independent_count(state, config)
         if count.majority and count.first:
-            return End(f"“{count.first.answer}” has a majority: {count.most:g} of {count.total:g} answers")
+            return End(
+                f"“{count.first.answer}” has a majority: {count.most_votes:g} of {count.total:g} answers"
+            )
         if not is_informative(_earlier(state)):
             return End("all five answers are counted, because the agreement of two says little here")
         authors, debate_entries = _authors(state, config), _debate_entries(state)
@@ -304,7 +306,7 @@ def _independent_count(state: ConversationState, config: DebateConfig) -> VoteCo
 def _agreed(state: ConversationState, config: DebateConfig) -> str:
     """Return the answer on which the first two authors agree, or `""` if they disagree."""
     count = _count(_answers(state)[:PAIR], config)
-    return count.first.answer if count.first and count.most == PAIR else ""
+    return count.first.answer if count.first and count.most_votes == PAIR else ""
 
 
 def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:

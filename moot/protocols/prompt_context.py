@@ -619,7 +619,7 @@ def _long_form_suffix(ctx: PromptContext) -> truncation.Block:
             remaining=left - ctx.count(board),
             count=ctx.count,
             names=ctx.names,
-            shown=board,
+            prompt_text=board,
             exclude={*ctx.background.ids, *ctx.state.get("pinned", ())},
         )
         if memories.text:
@@ -629,11 +629,13 @@ def _long_form_suffix(ctx: PromptContext) -> truncation.Block:
     return turn_suffix_block(ctx, {**parts, "blackboard": blackboard_text(ctx, left)})
 
 
-def blackboard_text(ctx: PromptContext, remaining: int, *, found: bool = True, aspect: str = "") -> str:
+def blackboard_text(
+    ctx: PromptContext, remaining: int, *, has_insights: bool = True, aspect: str = ""
+) -> str:
     """Return the blackboard text for the debater, limited to `remaining` tokens.
 
-    With `found=False` reflections and crux cards are left out, because the prompt shows them elsewhere.
-    `aspect` is the aspect under discussion, on which all debaters' positions are shown.
+    With `has_insights=False` reflections and crux cards are left out, because the prompt shows them
+    elsewhere. `aspect` is the aspect under discussion, on which all debaters' positions are shown.
     """
     if remaining <= MIN_BLACKBOARD_TOKENS:
         return ""
@@ -645,7 +647,7 @@ def blackboard_text(ctx: PromptContext, remaining: int, *, found: bool = True, a
         names=ctx.names,
         answering=ctx.turn["targets"],
         aspect=aspect,
-        found=found,
+        has_insights=has_insights,
         alone=bool(ctx.turn["room"]),
     )
 

@@ -62,24 +62,24 @@ def parse_confidence(text: str) -> float | None:
     return min(100.0, float(matches[-1])) if matches else None
 
 
-def match_option(said: str, options: Sequence[str]) -> str:
+def match_option(text: str, options: Sequence[str]) -> str:
     """Return the option that a text names, ignoring case and markup, or `""` if there is none."""
-    form = parse_final_answer(said)
+    form = parse_final_answer(text)
     return next((option for option in options if parse_final_answer(option) == form), "")
 
 
-def read_answer(text: str, options: Sequence[str], *, whole: bool = False) -> str:
+def read_answer(text: str, options: Sequence[str], *, allow_full_text: bool = False) -> str:
     """Return the answer in a message, matched to an option if the question has options.
 
     Args:
         text: text of the message.
         options: options of the question. Without options any answer is returned.
-        whole: True to use the whole text if there is no answer line.
+        allow_full_text: True to use the whole text if there is no answer line.
 
     Returns:
         `""` if the message has no answer line, or if its answer is none of the options.
     """
-    if not whole and not _LAST_LINE.search(text):
+    if not allow_full_text and not _LAST_LINE.search(text):
         return ""
     return match_option(text, options) if options else answer_as_written(text)
 
@@ -299,11 +299,11 @@ class AnswerBallot:
         return parse_final_answer(self.answer)
 
 
-def ballots_of_answers(given: Sequence[verdict_types.FinalAnswer]) -> list[AnswerBallot]:
+def ballots_of_answers(answers: Sequence[verdict_types.FinalAnswer]) -> list[AnswerBallot]:
     """Return one ballot per final answer, skipping empty and undecided answers."""
     return [
         AnswerBallot(each["debater"], each["answer"], each["confidence"], each["model"], each["placeholder"])
-        for each in given
+        for each in answers
         if each["answer"] and each["answer"] != verdict_types.UNDECIDED
     ]
 
@@ -316,7 +316,7 @@ def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[A
     ballots = []
     for entry in entries:
         text = entry["content"]
-        answer = read_answer(text, config.options, whole=True) if traits_of(entry).argues else ""
+        answer = read_answer(text, config.options, allow_full_text=True) if traits_of(entry).argues else ""
         if answer:
             placeholder = bool(entry.get("placeholder"))
             confidence = parse_confidence(text)
@@ -341,11 +341,11 @@ class VoteCount:
         for each in self.counted:
             self.votes[each.form] = self.votes.get(each.form, 0.0) + self._weight(each)
         self.total = sum(self.votes.values())
-        self.most = max(self.votes.values(), default=0.0)
-        leading = [form for form, votes in self.votes.items() if abs(votes - self.most) < 1e-9]
+        self.most_votes = max(self.votes.values(), default=0.0)
+        leading = [form for form, votes in self.votes.items() if abs(votes - self.most_votes) < 1e-9]
         self.tied = sorted(leading) if len(leading) > 1 else []
         """Normalised answers that share first place, else `[]`."""
-        winning_form = leading[0] if len(leading) == 1 and self.most > 0 else None
+        winning_form = leading[0] if len(leading) == 1 and self.most_votes > 0 else None
         self.first = next((each for each in self.counted if each.form == winning_form), None)
         """First ballot with the winning answer, `None` for a tie or without ballots."""
 
@@ -363,16 +363,15 @@ class VoteCount:
     @property
     def majority(self) -> bool:
         """True if one answer has more than half of the votes."""
-        return self.first is not None and self.most > self.total / 2
+        return self.first is not None and self.most_votes > self.total / 2
 
     def tie_text(self) -> str:
         """Return a sentence that explains why the vote has no winning answer."""
         if not self.counted:
             return "No answer could be counted, so the judge decided."
         tied = quoted([_short(form) for form in self.tied])
-        return (
-            f"The vote is a tie between {tied}, with {self.most:g} of {self.total:g} each: the judge decided."
-        )
+        votes = f"{self.most_votes:g} of {self.total:g}"
+        return f"The vote is a tie between {tied}, with {votes} each: the judge decided."
 
     def verdict(
         self, topic: str, *, winner: str = verdict_types.SYNTHESIS
@@ -406,7 +405,7 @@ class VoteCount:
         lines = [f"- {answer}: {votes:g} of {round(self.total, 2):g}" for answer, votes in self.tally.items()]
         verdict["reasoning"] = "\n".join([f"{heading}:", *lines])
         verdict["decision"] = self.first.answer
-        verdict["confidence"] = float(round(100 * self.most / self.total))
+        verdict["confidence"] = float(round(100 * self.most_votes / self.total))
         verdict["solution_markdown"] = self.first.content
         if len(set(authors)) == len(authors) > 1:
             verdict["final_position"] = {each.debater: each.answer for each in self.counted}

@@ -49,13 +49,13 @@ class MapNode:
             yield from child.lines(each, depth + 1)
 
 
-def render_argdown(given: object) -> str:
+def render_argdown(raw_document: object) -> str:
     """Convert a debate document to an Argdown argument map.
 
     Without extracted claims, the map shows the reasons for and against each debater's answer that the verdict
     gives.
     """
-    document = load_leniently(DebateDocument, clean_strings(given))
+    document = load_leniently(DebateDocument, clean_strings(raw_document))
     names = {person.id: person.name for person in Participants(document).values()}
     claims = document["blackboard"]["standing"]["claims"]
     extracted = any(claim["stances"] for claim in claims)

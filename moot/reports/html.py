@@ -113,9 +113,9 @@ class Report:
         """Errors of the debate, each with its step and node."""
         self.config = markdown_html.as_json(document["config"]) if document["config"] else ""
 
-    def option_of(self, who: str) -> str:
+    def option_of(self, debater: str) -> str:
         """Return the option that a debater holds on an open main question, or `""` if there is none."""
-        stance = self._main_stances.get(who)
+        stance = self._main_stances.get(debater)
         return stance.get("option", "") if stance else ""
 
     def _facts(self, reason: str) -> list[positions.Figure]:
@@ -196,12 +196,12 @@ def render_part(document: Mapping[str, object], part: ReportPart) -> str:
     return _render("part.html.j2", Report(document), part=f"{part}.html.j2")
 
 
-def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tuple[Message, str]]:
+def render_messages(entries: Sequence[Entry], debate_document: DebateDocument) -> list[tuple[Message, str]]:
     """Render transcript entries as HTML."""
-    anchors = anchors_of(among["transcript"])
+    anchors = anchors_of(debate_document["transcript"])
     ids = {entry["id"] for entry in entries}
-    receipts = [each for each in among["receipts"] if each["entry_id"] in ids]
-    excerpt = {"config": among["config"], "transcript": list(entries), "receipts": receipts}
+    receipts = [each for each in debate_document["receipts"] if each["entry_id"] in ids]
+    excerpt = {"config": debate_document["config"], "transcript": list(entries), "receipts": receipts}
     document = load_leniently(DebateDocument, markdown_html.clean_strings(excerpt))
     folds = Transcript(document, Participants(document), anchors).blocks
     template = _environment(markdown_html.Prose(anchors)).get_template("message.html.j2").module
@@ -236,7 +236,7 @@ def _environment(prose: markdown_html.Prose) -> Environment:
     return template_environment(
         block=prose.block,
         section=partial(prose.block, base=3),
-        folded=partial(prose.folded, most=GLANCE, base=3),
+        folded=partial(prose.folded, max_items=GLANCE, base=3),
         inline=prose.inline,
         contents=_contents,
         cites=lambda ids: Markup(" ").join(map(prose.link, ids)),

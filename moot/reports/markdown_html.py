@@ -49,10 +49,10 @@ def one_decimal(score: float | None) -> str:
     return "–" if score is None else f"{score:.1f}"
 
 
-def clock(at: str, length: int = 16) -> str:
+def clock(timestamp: str, length: int = 16) -> str:
     """Format an ISO 8601 time for a report."""
-    zone = " UTC" if at.endswith(("Z", "+00:00")) else ""
-    return at[:length].replace("T", " ") + zone
+    zone = " UTC" if timestamp.endswith(("Z", "+00:00")) else ""
+    return timestamp[:length].replace("T", " ") + zone
 
 
 def shorten(text: str, limit: int) -> str:
@@ -116,15 +116,15 @@ class Prose:
         html = self._markdown.renderer.render(tokens, self._markdown.options, {})
         return Markup(_CLEANER.clean(html))  # noqa: S704  # sanitised by nh3
 
-    def folded(self, text: str, most: int, base: int) -> Markup:
-        """Render Markdown as HTML, and collapse list items after the first `most` items."""
+    def folded(self, text: str, max_items: int, base: int) -> Markup:
+        """Render Markdown as HTML, and collapse list items after the first `max_items` items."""
 
         def fold(match: re.Match[str]) -> str:
             points = match[1].splitlines()
-            if len(points) <= most:
+            if len(points) <= max_items:
                 return match[0]
-            head, rest = "\n".join(points[:most]), "\n".join(points[most:])
-            summary = f"<summary>{len(points) - most} more</summary>"
+            head, rest = "\n".join(points[:max_items]), "\n".join(points[max_items:])
+            summary = f"<summary>{len(points) - max_items} more</summary>"
             return f'<ul>\n{head}\n</ul>\n<details class="fold">{summary}\n<ul>\n{rest}\n</ul></details>'
 
         return Markup(_FLAT_LIST.sub(fold, self.block(text, base)))  # noqa: S704  # sanitised

@@ -313,7 +313,7 @@ class Prompts:
         """Largest token budget of any prompt, or `None` if there are no prompts."""
         self.largest = max(totals, default=0)
         self.mean = fmean(totals) if totals else 0.0
-        self.over = sum(total > budget for total, budget in zip(totals, budgets, strict=True))
+        self.over_budget = sum(total > budget for total, budget in zip(totals, budgets, strict=True))
         """Number of prompts that exceed their token budget."""
         times: Counter[tuple[str, str]] = Counter()
         tokens: Counter[tuple[str, str]] = Counter()

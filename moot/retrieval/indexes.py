@@ -91,14 +91,14 @@ def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
         cache.popitem(last=False)
 
 
-def embeddings_of(permissions: Permissions, given: Any = None) -> Any:
+def embeddings_of(permissions: Permissions, embeddings: Any = None) -> Any:
     """Return the LangChain embedding model for retrieval, or `None` to compare only words.
 
     Raises:
         ConfigError: the name cannot be imported, or is not permitted.
     """
-    if given is not None:
-        return given
+    if embeddings is not None:
+        return embeddings
     name = permissions.authorize("embeddings").memory.retrieval.embeddings
     return load_embeddings(name) if name else None
 

@@ -241,7 +241,7 @@ def _entries(
     word_evidence = scoring.own_evidence(index.postings, terms, context_positions)
     relevance = scoring.message_evidence(index, question, word_evidence, weights, context_positions)[
         indices
-    ] / (weights.own * max_evidence)
+    ] / (weights.message * max_evidence)
     own_relevance = word_evidence[indices] / max_evidence
     if closeness is not None:
         own_relevance = np.maximum(own_relevance, closeness[positions])

@@ -44,14 +44,14 @@ class RetrievalQuestion:
 
     Attributes:
         text: Question as it was asked.
-        about: Question without the speakers' names. It is the text to embed.
+        text_to_embed: Question without the speakers' names.
         terms: Term counts without speakers' names. Common terms count less.
         speakers: Index numbers of the speakers that the question names.
         unknown: Counts of the terms that the transcript does not contain.
     """
 
     text: str
-    about: str
+    text_to_embed: str
     terms: dict[str, float]
     speakers: tuple[int, ...] = ()
     unknown: Mapping[str, float] = field(default_factory=dict)
@@ -186,7 +186,7 @@ tenths of the lexical weights. Two or four tenths give .002 less."""
 class ScoreWeights:
     """Weights for scoring messages and memories. Evidence is in nats. Memory scores are scaled to 0–1."""
 
-    own: float = 0.35
+    message: float = 0.35
     """Weight that a message's score gives to the BM25 score of the message itself. Nearby messages have a
     separate weight (`context`)."""
     context: float = 0.25
@@ -272,20 +272,20 @@ def own_evidence(postings: Postings, weights: Mapping[str, float], positions: In
     return score
 
 
-def context_sum(own: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> Floats:
+def context_sum(values: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> Floats:
     """For each message, add up the values of nearby messages, weighted by distance.
 
     `middle` holds the position of each message's middle in the transcript, in tokens, ascending. A value at
     `distance` tokens counts 1/e.
     """
-    context: Floats = np.zeros(len(own))
+    context: Floats = np.zeros(len(values))
     reach = 20 * distance  # what is farther away counts less than 1e-8
     start = 0
-    while start < len(own):  # parts of the transcript, because exponentials of its length would overflow
+    while start < len(values):  # parts of the transcript, because exponentials of its length would overflow
         end = int(np.searchsorted(middle, middle[start] + 20 * reach, "right"))
         first, last = np.searchsorted(middle, (middle[start] - reach, middle[end - 1] + reach))
         place = (middle[first:last] - middle[first]) / distance
-        rise, part = np.exp(place), own[first:last]
+        rise, part = np.exp(place), values[first:last]
         before = (np.cumsum(part * rise) - part * rise) / rise
         after = (np.cumsum((part / rise)[::-1])[::-1] - part / rise) * rise
         context[start:end] = np.maximum(before + after, 0.0)[start - first : end - first]
@@ -296,7 +296,7 @@ def context_sum(own: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> 
 def message_evidence(
     index: EvidenceIndex,
     question: RetrievalQuestion,
-    own: Floats,
+    word_evidence: Floats,
     weights: ScoreWeights,
     positions: Ints | None = None,
 ) -> Floats:
@@ -307,13 +307,13 @@ def message_evidence(
     Args:
         index: the transcript.
         question: the question.
-        own: the result of `own_evidence` for the same messages.
+        word_evidence: the result of `own_evidence` for the same messages.
         weights: weights of the parts of the score.
         positions: positions of the messages. Messages elsewhere do not count as context. `None`: all.
     """
     selection: slice | Ints = slice(None) if positions is None else positions
     middle = (as_ints(index.ends) - as_ints(index.tokens) / 2)[selection]
-    evidence: Floats = weights.own * own + weights.context * context_sum(own, middle)
+    evidence: Floats = weights.message * word_evidence + weights.context * context_sum(word_evidence, middle)
     if question.speakers:
         is_named = np.isin(as_ints(index.speaker_of)[selection], question.speakers)
         tokens = as_ints(index.tokens)[selection].astype(float)
@@ -397,7 +397,9 @@ def densities(
     if question.speakers:
         score += span_weights.speaker * _speaker_ratio(index, question, spans, span_weights)
     if vectors is not None:
-        score += _meaning(vectors.similarity(question.about), as_ints(index.tokens), spans, span_weights)
+        score += _meaning(
+            vectors.similarity(question.text_to_embed), as_ints(index.tokens), spans, span_weights
+        )
 
     # Each span divides its probability among its messages in proportion to their tokens.
     mass = np.exp(score - score.max())
@@ -576,7 +578,7 @@ def select_evidence(
     budget: int,
     costs: Costs | None = None,
     must_keep: Iterable[int] = (),
-    named: Iterable[int] = (),
+    mentioned_seqs: Iterable[int] = (),
     speakers: Sequence[str] = (),
     chances: Floats | None = None,
 ) -> SelectedEvidence:
@@ -592,7 +594,8 @@ def select_evidence(
         costs: Tokens by `seq`, label included; a function must return at least the entry's own `tokens`.
             Default: the entries' `tokens`.
         must_keep: `seq` of entries to choose first, the newest first if not all fit.
-        named: `seq` of entries that the question names. They follow `must_keep`, the most probable first.
+        mentioned_seqs: `seq` of entries that the question names. They follow `must_keep`, the most probable
+            first.
         speakers: Sides with equal shares of the budget, to within 10 %. Other speakers get only `must_keep`.
             A side that is shorter than its share is chosen whole.
         chances: Result of `probabilities` for the same index and question, if it is known already.
@@ -601,7 +604,7 @@ def select_evidence(
     chances = probabilities(index, question) if chances is None else chances
     worth = chances / (np.array(index.tokens) + (0 if costs is None else LABEL_TOKENS))
     is_unnamed = np.ones(len(index), dtype=np.bool_)  # everyone whom the question does not name
-    is_unnamed[[p for seq in named if (p := index.position(seq)) is not None]] = False
+    is_unnamed[[p for seq in mentioned_seqs if (p := index.position(seq)) is not None]] = False
     order = np.lexsort((-np.arange(len(index)), -worth, is_unnamed)).tolist()
     draft = _SelectionDraft(index, costs, budget)
     required = [p for seq in sorted(set(must_keep), reverse=True) if (p := index.position(seq)) is not None]
@@ -613,7 +616,9 @@ def select_evidence(
     # Each side has its share of the budget, which includes its required entries.
     sides, fixed = dict.fromkeys(speakers), frozenset(required)
     speaker_ids = [index.speakers[number] for number in index.speaker_of]
-    spent_tokens = {side: draft.spent(p for p in draft.chosen if speaker_ids[p] == side) for side in sides}
+    spent_tokens = {
+        side: draft.spent(p for p in draft.selected_positions if speaker_ids[p] == side) for side in sides
+    }
     share = (draft.left + sum(spent_tokens.values())) // len(sides)
     for side in sides:
         side_positions = [p for p in order if speaker_ids[p] == side]
@@ -638,7 +643,7 @@ class _SelectionDraft:
     def __init__(self, index: EvidenceIndex, costs: Costs | None, budget: int) -> None:
         self.index = index
         self.left = budget
-        self.chosen: set[int] = set()
+        self.selected_positions: set[int] = set()
         self._price, self._is_dear = token_costs(index, costs), costs is None or callable(costs)
         self._least = MIN_LABELLED if callable(costs) else 1
         self._known: dict[int, int] = {}
@@ -655,48 +660,48 @@ class _SelectionDraft:
                 break
             # Rendering is expensive, so counting tokens stops when the prompt is full.
             too_long = self._is_dear and self.index.tokens[position] > remaining + _MERGED
-            if position in self.chosen or too_long:
+            if position in self.selected_positions or too_long:
                 continue
             if (cost := self.cost(position)) <= remaining:
-                self.chosen.add(position)
+                self.selected_positions.add(position)
                 remaining -= cost
                 self.left -= cost
         return remaining
 
-    def top_up(self, own: Sequence[int], remaining: int, tolerance: int) -> None:
+    def top_up(self, positions: Sequence[int], remaining: int, tolerance: int) -> None:
         """Exchange selected messages for other, longer ones until few unused tokens remain.
 
         Long messages leave gaps that no other message fits, which would give the sides unequal shares.
         """
         while remaining > tolerance:
-            pool = [p for p in own if p not in self.chosen][:_SWAP_POOL]
+            pool = [p for p in positions if p not in self.selected_positions][:_SWAP_POOL]
             swaps = [
                 (self.cost(addition) - self.cost(removal), addition, removal)
-                for removal in own
-                if removal in self.chosen
+                for removal in positions
+                if removal in self.selected_positions
                 for addition in pool
                 if 0 < self.cost(addition) - self.cost(removal) <= remaining
             ]
             if not swaps:
                 break
             extra_cost, addition, removal = max(swaps)
-            self.chosen.remove(removal)
-            self.chosen.add(addition)
+            self.selected_positions.remove(removal)
+            self.selected_positions.add(addition)
             self.left -= extra_cost
             remaining -= extra_cost
 
     def spent(self, positions: Iterable[int]) -> int:
         return sum(self.cost(p) for p in positions)
 
-    def evidence(self, wanted: Sequence[int]) -> SelectedEvidence:
+    def evidence(self, ranked_positions: Sequence[int]) -> SelectedEvidence:
         """Return the messages selected to answer a question, and the number of omitted messages.
 
-        If no message fits, the caller should truncate the first message in `wanted`.
+        If no message fits, the caller should truncate the first message in `ranked_positions`.
         """
-        seqs, positions = self.index.seqs, sorted(self.chosen)
+        seqs, positions = self.index.seqs, sorted(self.selected_positions)
         return SelectedEvidence(
             seqs=tuple(seqs[p] for p in positions),
             tokens=self.spent(positions),
             omitted=len(seqs) - len(positions),
-            oversize=None if positions or not wanted else seqs[wanted[0]],
+            oversize=None if positions or not ranked_positions else seqs[ranked_positions[0]],
         )

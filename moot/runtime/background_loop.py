@@ -102,7 +102,7 @@ async def _producer(
             async for item in make():
                 put(item)
                 if holds(item):
-                    await until_asked()
+                    await until_next_request()
         except asyncio.CancelledError as error:
             # If LangGraph is cancelled during its cleanup, the exception carries the unfinished tasks.
             unfinished_tasks = [each for each in error.args if isinstance(each, asyncio.Task)]
@@ -110,7 +110,7 @@ async def _producer(
                 await asyncio.wait(unfinished_tasks)
             raise
 
-    async def until_asked() -> None:
+    async def until_next_request() -> None:
         try:
             await next_request.wait()
         except asyncio.CancelledError:

@@ -44,7 +44,7 @@ def record_progress(records: Records, debate: str, state: StateValues, update: S
     A debate stays `new` until its first step, because LangGraph stores a node's update only after this call.
     """
     read = update.get("last_inbox_number") or state.get("last_inbox_number") or 0
-    values = _values(with_questions(state, records.inbox.since(debate, read).asked), update)
+    values = _values(with_questions(state, records.inbox.since(debate, read).question_usage), update)
     if "config" in update:
         topic = str(update.get("topic") or state.get("topic") or "")[:TOPIC_CHARS]
         row = DebateRow(

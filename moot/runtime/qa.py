@@ -205,19 +205,19 @@ def answer_question(
     """
     prompts: list[question_prompts.QuestionPrompt] = []
 
-    def look() -> str:
+    def assemble() -> str:
         prompts.append(_question_prompt(state, context, question))
         return ""
 
     # This runs in a worker thread, because it may wait for an embedding model. The journal does not store the
     # prompt, so the prompt is assembled again after a resume.
-    yield LocalWork([LocalJob(question, look)])
+    yield LocalWork([LocalJob(question, assemble)])
     question_prompt = prompts[0] if prompts else _question_prompt(state, context, question)
     config = context.permissions.config
     count = context.env.token_counter_for(config, model_params(config, config.judge).model)
     # The schema lists the ids of the shown messages if the ids fit into the remaining tokens.
     schema = question_prompts.JUDGED_SCHEMA if question_prompt.result else question_prompts.ANSWER_SCHEMA
-    listing_schema = question_prompts.answer_schema(question_prompt.prompt.shown, question_prompt.result)
+    listing_schema = question_prompts.answer_schema(question_prompt.prompt.shown_ids, question_prompt.result)
     extra_tokens = schema_tokens(listing_schema, count) - schema_tokens(schema, count)
     fits = question_prompt.prompt.total_tokens + extra_tokens <= config.memory.budget.total
     return (

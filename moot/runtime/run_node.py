@@ -105,11 +105,11 @@ class EffectHandler:
         self._reached = ""
 
     async def handle(
-        self, asked: Sequence[effects.ModelCall] | effects.LocalWork
+        self, effect: Sequence[effects.ModelCall] | effects.LocalWork
     ) -> list[effects.Reply] | list[str]:
         """Handle a batch of model calls or local jobs, and return the results."""
         return await (
-            self.run_local_work(asked) if isinstance(asked, effects.LocalWork) else self.call_models(asked)
+            self.run_local_work(effect) if isinstance(effect, effects.LocalWork) else self.call_models(effect)
         )
 
     async def call_models(self, calls: Sequence[effects.ModelCall]) -> list[effects.Reply]:
@@ -150,7 +150,7 @@ class EffectHandler:
         ]
 
     async def gather(
-        self, asked: Sequence[tuple[str, Callable[[], Awaitable[effects.Reply]]]]
+        self, requests: Sequence[tuple[str, Callable[[], Awaitable[effects.Reply]]]]
     ) -> list[effects.Reply]:
         """Return the reply to each request, reusing stored replies where possible.
 
@@ -159,7 +159,7 @@ class EffectHandler:
         position, journal = self.position, self.position.journal
         keys = [
             JournalKey(position.debate, position.step, position.node, self.batches, batch_index, digest)
-            for batch_index, (digest, _) in enumerate(asked)
+            for batch_index, (digest, _) in enumerate(requests)
         ]
         known: Sequence[effects.Reply | None] = [None] * len(keys)
         if journal is not None:
@@ -167,7 +167,7 @@ class EffectHandler:
             known = await effects.run_inline(
                 lambda: [get(key, position.base_checkpoint, resumed=position.resumed) for key in keys]
             )
-        replies = await asyncio.gather(*map(self._from_journal, keys, known, [make for _, make in asked]))
+        replies = await asyncio.gather(*map(self._from_journal, keys, known, [make for _, make in requests]))
         self.batches += 1
         return list(replies)
 
@@ -435,7 +435,9 @@ class _NodeRun:
         unread, failed = inbox.since(debate, after), self.records.failed.of(debate)
         # The pause is read last, because reading it removes it.
         pause = inbox.consume_pause(debate)
-        return effects.InboxContents(unread.messages, pause, failed, unread.asked, unread.last_number)
+        return effects.InboxContents(
+            unread.messages, pause, failed, unread.question_usage, unread.last_number
+        )
 
 
 @memoize_by_identity()

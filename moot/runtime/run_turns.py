@@ -63,11 +63,11 @@ class ModelTurnRequest:
         )
         remaining_tokens = max(self.call.prompt_tokens - excess, MINIMUM["total"])
         shortened_by = config.memory.budget.total - speaker_tool_tokens - remaining_tokens
-        prompt = turn_prompt(self.state, self.context, self.call.call_index, taken=shortened_by)
+        prompt = turn_prompt(self.state, self.context, self.call.call_index, reserved_tokens=shortened_by)
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
 
     def with_tool_results(
-        self, exchanges: Sequence[tool.ToolExchange], *, offered: bool
+        self, exchanges: Sequence[tool.ToolExchange], *, may_call_tools: bool
     ) -> effects.ModelCall:
         """Return the next model call of the turn, including the results of earlier tool calls.
 
@@ -75,7 +75,7 @@ class ModelTurnRequest:
 
         Args:
             exchanges: tool calls of this turn so far, with their results.
-            offered: True if the model may call more tools.
+            may_call_tools: True if the model may call more tools.
         """
         config = frozen_config(self.state)
         count = self.context.env.token_counter_for(config)
@@ -83,12 +83,12 @@ class ModelTurnRequest:
         remaining_tokens = config.memory.budget.messages // 2 - registry.functions_tokens(
             self.speaker.tools, count, registry.debate_tools(config, self.context.env.tools)
         )
-        if offered:
+        if may_call_tools:
             exchange_messages = tool.exchange_messages(exchanges, remaining_tokens, config.fence, count)
         else:  # as text, since many servers refuse tool messages in a request without tools
             exchange_messages = [tool.exchange_report(exchanges, remaining_tokens, config.fence, count)]
         exchange_tokens = tool.wire_tokens(exchange_messages, count)
-        prompt = turn_prompt(self.state, self.context, self.call.call_index, taken=exchange_tokens)
+        prompt = turn_prompt(self.state, self.context, self.call.call_index, reserved_tokens=exchange_tokens)
         if exchange_messages:
             prompt = replace(
                 prompt,
@@ -101,7 +101,7 @@ class ModelTurnRequest:
         speech_id = entry_id(len(self.state["full_transcript"]) + offset)
         return replace(
             _with_prompt(self.call, prompt),
-            tools=self.call.tools if offered else (),
+            tools=self.call.tools if may_call_tools else (),
             stream_as=self.call.stream_as
             and _stream_as(self.context, speech_id, self.call.stream_as.speaker),
         )
@@ -184,7 +184,7 @@ def make_turn_requests(
 
 
 def turn_prompt(
-    state: ConversationState, context: NodeContext, index: int, *, taken: int = 0
+    state: ConversationState, context: NodeContext, index: int, *, reserved_tokens: int = 0
 ) -> effects.Prompt:
     """Return the prompt for one turn of the current step.
 
@@ -192,7 +192,7 @@ def turn_prompt(
         state: state of the debate.
         context: context of the node.
         index: index of the turn within the step.
-        taken: tokens reserved for the messages after the prompt.
+        reserved_tokens: tokens reserved for the messages after the prompt.
     """
     config, turn = frozen_config(state), state["step"]["turns"][index]
     count = context.env.token_counter_for(config)
@@ -200,7 +200,7 @@ def turn_prompt(
     speaker_tool_tokens = registry.functions_tokens(config.debater(turn["speaker"]).tools, count, tools)
     protocol, background = protocol_named(config.protocol), turn_background(state, config, count)
     budget, phase = config.memory.budget, state["step"]["phase"]
-    total = budget.total - speaker_tool_tokens - taken
+    total = budget.total - speaker_tool_tokens - reserved_tokens
     if phase_budget := budget.phases.get(phase, protocol.phase_budgets.get(phase)):
         topic_tokens = message_tokens(topic_block(state["topic"], config, count).message, count)
         total = min(total, phase_budget + topic_tokens + background.tokens)
@@ -294,7 +294,7 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[
             results[index] = replace(results[index], exchanges=(*results[index].exchanges, exchange))
         next_calls = [
             turns[index].with_tool_results(
-                results[index].exchanges, offered=_calls_left(turns[index], results[index]) > 0
+                results[index].exchanges, may_call_tools=_calls_left(turns[index], results[index]) > 0
             )
             for index in pending
         ]

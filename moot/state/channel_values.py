@@ -156,25 +156,25 @@ def _check_messages(messages: Any) -> None:
             ) from error
 
 
-def check_input(given: Mapping[str, Any], *, of_parent: bool = False) -> None:
+def check_input(graph_input: Mapping[str, Any], *, of_parent: bool = False) -> None:
     """Check that a run's input has only known keys, with values of the right types.
 
     A value of `None` counts as a missing value.
 
     Args:
-        given: The input.
+        graph_input: The input.
         of_parent: Whether a parent graph passes its own state, whose other keys do not matter to the debate.
 
     Raises:
         InputError: A key is unknown, or a value has the wrong type. The message names the key.
     """
     inputs = ConversationInput.__annotations__
-    unknown = sorted(str(key) for key in given.keys() - inputs.keys())
+    unknown = sorted(str(key) for key in graph_input.keys() - inputs.keys())
     if unknown and not of_parent:
         keys = ", ".join(inputs)
         raise InputError(f"{unknown[0]}: a debate does not accept this input key: use one of {keys}")
     known = inputs.keys() - {"topic"}  # `open` reports an invalid topic
-    check_channels({key: value for key, value in given.items() if key in known and value is not None})
+    check_channels({key: value for key, value in graph_input.items() if key in known and value is not None})
 
 
 def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:

@@ -533,5 +533,5 @@ class InboxMessage:
     speaker: str
     """Slug of the message's author, such as `moderator`, a debater's id or a guest's slug."""
     content: str
-    at: str
+    sent_at: str
     """UTC time at which the message was sent, in ISO 8601 format."""

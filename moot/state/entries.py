@@ -291,11 +291,11 @@ def ids_in(text: str) -> list[str]:
     return ENTRY_ID.findall(text)
 
 
-def cited_id(said: str) -> str:
+def cited_id(citation: str) -> str:
     """Return the id of the entry that a citation such as `[m000012]`, `#m000012` or `12` names."""
-    bare = said.strip(" []()#")
+    bare = citation.strip(" []()#")
     number = _NUMBER.fullmatch(bare)
-    return next(iter(ids_in(said)), entry_id(int(number[1])) if number else bare)
+    return next(iter(ids_in(citation)), entry_id(int(number[1])) if number else bare)
 
 
 def message_count(entries: Iterable[Entry]) -> int:
@@ -345,13 +345,13 @@ def clean_text(text: str) -> str:
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
-def topic_text(given: str | None) -> str:
+def topic_text(topic: str | None) -> str:
     """Return a topic in its stored form, or `""` if there is no topic.
 
     Raises:
         InputError: The topic is not a string.
     """
-    text: object = given or ""
+    text: object = topic or ""
     if not isinstance(text, str):
         raise InputError(f"the topic {text!r} is not text: give the topic as text")
     return clean_text(text).strip()

@@ -199,9 +199,13 @@ def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject
     }
 
 
-def with_questions(state: StateValues, asked: Mapping[str, float]) -> JsonObject:
+def with_questions(state: StateValues, question_usage: Mapping[str, float]) -> JsonObject:
     """Return a copy of the debate's state with the usage for answering people's questions added."""
-    return {**state, "usage": add_totals(dict(state.get("usage") or {}), [asked])} if asked else dict(state)
+    return (
+        {**state, "usage": add_totals(dict(state.get("usage") or {}), [question_usage])}
+        if question_usage
+        else dict(state)
+    )
 
 
 _INTERJECTION, _PAUSE, _QUESTION = "interjection", "pause", "question"
@@ -212,7 +216,7 @@ class UnreadInbox:
     """Unread rows of a debate's inbox."""
 
     messages: Sequence[InboxMessage] = ()
-    asked: Mapping[str, float] = field(default_factory=dict)
+    question_usage: Mapping[str, float] = field(default_factory=dict)
     """Model usage for answering people's questions about the debate. The answers are generated outside the
     debate's LangGraph graph."""
     last_number: int = 0
@@ -230,20 +234,20 @@ class InboxTable(DebateTable):
         debate TEXT NOT NULL, number BIGINT NOT NULL, kind TEXT NOT NULL, speaker TEXT NOT NULL,
         content TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (debate, number)"""
 
-    def add(self, debate: str, speaker: str, content: str, at: str) -> int:
+    def add(self, debate: str, speaker: str, content: str, sent_at: str) -> int:
         """Add an interjection to a debate's inbox, and return the interjection's row number."""
-        return self._add(debate, _INTERJECTION, speaker, content, at)
+        return self._add(debate, _INTERJECTION, speaker, content, sent_at)
 
-    def request_pause(self, debate: str, at: str) -> None:
+    def request_pause(self, debate: str, sent_at: str) -> None:
         """Ask a running debate to pause at the end of its current step."""
-        self._add(debate, _PAUSE, "", "", at)
+        self._add(debate, _PAUSE, "", "", sent_at)
 
-    def add_question(self, debate: str, usage: Mapping[str, float], at: str) -> None:
+    def add_question(self, debate: str, usage: Mapping[str, float], sent_at: str) -> None:
         """Record the model usage for answering a question about a debate.
 
         The debate's next step adds this usage to the debate's total.
         """
-        self._add(debate, _QUESTION, "", json.dumps(usage), at)
+        self._add(debate, _QUESTION, "", json.dumps(usage), sent_at)
 
     def since(self, debate: str, number: int) -> UnreadInbox:
         """Return the rows of a debate's inbox that follow row `number`.

@@ -166,9 +166,9 @@ class ImportTable(DebateTable):
     name = "moot_imports"
     columns = "debate TEXT PRIMARY KEY, verdict TEXT NOT NULL, at TEXT NOT NULL"
 
-    def add(self, debate: str, verdict: Mapping[str, object], at: str) -> None:
+    def add(self, debate: str, verdict: Mapping[str, object], imported_at: str) -> None:
         """Record that a debate's verdict was imported at the given ISO 8601 time."""
-        row = {"debate": debate, "verdict": _digest(verdict), "at": at}
+        row = {"debate": debate, "verdict": _digest(verdict), "at": imported_at}
         self._insert(row, "ON CONFLICT (debate) DO UPDATE SET verdict = excluded.verdict, at = excluded.at")
 
     def note(self, debate: str, verdict: Mapping[str, object] | None) -> None:
@@ -281,7 +281,7 @@ class Records:
 
         The debate's next step adds the usage of failed runs and of answered questions.
         """
-        usage = self.inbox.since(debate, state.get("last_inbox_number") or 0).asked
+        usage = self.inbox.since(debate, state.get("last_inbox_number") or 0).question_usage
         return journals.with_questions(journals.with_failures(state, self.failed.of(debate)), usage)
 
     def tables(self) -> Sequence[DebateTable]:

@@ -68,22 +68,22 @@ def register(tool: type[tool_types.Tool]) -> None:
     TOOLS[name] = tool
 
 
-def get_tool(name: str, given: GivenTools = NO_TOOLS) -> type[tool_types.Tool]:
+def get_tool(name: str, extra_tools: GivenTools = NO_TOOLS) -> type[tool_types.Tool]:
     """Return the tool class that is registered under this name.
 
     Args:
         name: name of the tool.
-        given: tools that the calling program provides.
+        extra_tools: tools of the calling program and of MCP servers.
 
     Raises:
         ConfigError: no tool has this name, or its plug-in cannot be imported.
     """
-    if name in given:
-        return given[name]
+    if name in extra_tools:
+        return extra_tools[name]
     if name not in TOOLS and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
         register(load_plugin(point, "tools", create=False))
     if name not in TOOLS:
-        known = sorted({*given, *tool_names()})
+        known = sorted({*extra_tools, *tool_names()})
         raise ConfigError(f"unknown tool {name!r}: choose from {', '.join(known)}")
     return TOOLS[name]
 
@@ -93,9 +93,9 @@ def tool_names() -> list[str]:
     return sorted({*TOOLS, *plugin_entry_points(ENTRY_POINT_GROUP)})
 
 
-def functions_tokens(names: Sequence[str], count: TokenCounter, given: GivenTools = NO_TOOLS) -> int:
+def functions_tokens(names: Sequence[str], count: TokenCounter, extra_tools: GivenTools = NO_TOOLS) -> int:
     """Count the tokens in the JSON definitions of several tools."""
-    return sum(count(json.dumps(tool_types.function_of(get_tool(name, given)))) for name in names)
+    return sum(count(json.dumps(tool_types.function_of(get_tool(name, extra_tools)))) for name in names)
 
 
 T = TypeVar("T")
@@ -174,21 +174,21 @@ def _result_text(result: JsonObject) -> str:
 
 
 @memoize_by_identity()
-def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
+def debate_tools(config: DebateConfig, program_tools: GivenTools) -> GivenTools:
     """Return the tools supplied by the calling program and by MCP servers.
 
     Only MCP tools with known definitions are included.
     """
-    tools = dict(given)
+    tools = dict(program_tools)
     for name, server in config.mcp_servers.items():
         tools |= {tool: _tool(tool, name, server, known) for tool, known in server.tools.items()}
     return tools
 
 
 @memoize_by_identity()  # every turn needs the number several times
-def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
+def most_functions_tokens(config: DebateConfig, count: TokenCounter, program_tools: GivenTools) -> int:
     """Return the largest number of tokens that any debater's tool definitions require."""
-    tools = debate_tools(config, given)
+    tools = debate_tools(config, program_tools)
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 
 
@@ -445,7 +445,9 @@ class CheckedTools:
     """Configured MCP servers, including definitions of the tools that debaters use."""
 
 
-def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = NO_TOOLS) -> CheckedTools:
+def check_tools(
+    config: DebateConfig, count: TokenCounter, program_tools: GivenTools = NO_TOOLS
+) -> CheckedTools:
     """Check that the configured tools and the context file or folder can be used.
 
     MCP servers are asked for definitions that are missing.
@@ -459,7 +461,7 @@ def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = N
     if len(folders) > 1:
         raise ConfigError(f"context takes at most one folder: choose one of {', '.join(map(repr, folders))}")
     servers = with_definitions(config)
-    tools = debate_tools(config.model_copy(update={"mcp_servers": servers}), given)
+    tools = debate_tools(config.model_copy(update={"mcp_servers": servers}), program_tools)
     for debater in config.debaters:
         for name in debater.tools:
             if get_tool(name, tools).needs_context and not folders:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source import source_files, syntax_tree
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
@@ -41,8 +43,12 @@ def test_relative_links_lead_to_files(page: Path) -> None:
 
 def _texts() -> str:
     """Return all string constants of the package, one a line."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "moot").rglob("*.py")]
-    nodes = [node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    nodes = [
+        node.value
+        for path in source_files()
+        for node in ast.walk(syntax_tree(path))
+        if isinstance(node, ast.Constant)
+    ]
     return "\n".join(text for text in nodes if isinstance(text, str))
 
 

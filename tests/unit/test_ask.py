@@ -102,7 +102,7 @@ def test_a_second_question_counts_no_message_again() -> None:
 
     question = "What was on the agenda of meeting 7?"
     first = question_prompt(state, CONFIG, question, index, recording, budget=4000)
-    shown, singles = len(first.prompt.shown), len(counted)
+    shown, singles = len(first.prompt.shown_ids), len(counted)
     counted.clear()
     again = {**state, "full_transcript": [dict(entry) for entry in state["full_transcript"]]}  # loaded again
     assert question_prompt(cast(Any, again), CONFIG, question, index, recording, budget=4000) == first
@@ -114,7 +114,7 @@ def test_retrieval_fills_the_budget_around_what_answers_the_question() -> None:
     said[100] = "The harbour toll was forty crowns in the first winter."
     prompt = _view(_state(said), "What was the harbour toll?", budget=2000).prompt
     assert "forty crowns" in prompt.messages[-2]["content"]
-    assert {f"m{n:06d}" for n in range(99, 104)} <= set(prompt.shown)
+    assert {f"m{n:06d}" for n in range(99, 104)} <= set(prompt.shown_ids)
     assert prompt.total_tokens > 1900
 
 
@@ -125,7 +125,7 @@ def test_only_a_question_about_the_whole_debate_gets_the_summary_and_the_newest_
     for question, is_broad in (("Who won?", True), ("What was the harbour toll?", False)):
         prompt = _view(state, question, budget=2000).prompt
         assert ("summary" in prompt.sections) == is_broad
-        assert ("m000300" in prompt.shown) == is_broad
+        assert ("m000300" in prompt.shown_ids) == is_broad
 
 
 KEY = "The zeppelin hangar costs 77 million euros."
@@ -151,7 +151,7 @@ def test_of_a_message_longer_than_the_view_the_passage_that_answers_is_shown(
     text = got.prompt.messages[-2]["content"]
     assert KEY in text
     assert "[…cut…]" in text
-    assert "m000051" in got.prompt.shown
+    assert "m000051" in got.prompt.shown_ids
     assert got.prompt.total_tokens <= budget
 
 
@@ -172,7 +172,7 @@ def test_the_receipt_says_what_was_cut_and_what_had_no_room() -> None:
 def test_a_message_that_the_question_names_is_shown() -> None:
     said = [f"Remark {n} about trams and their fares. " * 4 for n in range(300)]
     got = _view(_state(said), "What did m000042 say, and m000999?", budget=1_000)
-    assert "m000042" in got.prompt.shown
+    assert "m000042" in got.prompt.shown_ids
     assert got.unknown == ("m000999",)
 
 
@@ -202,7 +202,7 @@ def test_only_the_fence_begins_a_message_of_the_record() -> None:
 
 def test_a_lone_giant_message_is_cut_in_its_middle_and_shown() -> None:
     prompt = _view(_state(["begin " + "word " * 9000 + "end"]), "What?", budget=1000).prompt
-    assert prompt.shown == ("m000001",)
+    assert prompt.shown_ids == ("m000001",)
     assert "[…cut…]" in prompt.messages[-2]["content"]
 
 
@@ -376,7 +376,7 @@ def test_a_thousand_turns_answer_who_changed_their_mind_and_what_was_said_before
     question: str, wanted: set[int]
 ) -> None:
     asked = _view(_thousand_turns(), question, budget=2_000)
-    assert wanted <= set(asked.messages.whole)
+    assert wanted <= set(asked.messages.full_seqs)
     assert asked.prompt.total_tokens <= 2_000
 
 

@@ -122,5 +122,5 @@ def test_earlier_arguments_follow_the_judged_ones_even_beside_a_giant_remark() -
     said = [make_entry(seq, "ada", "critique", "No.", tokens=50) for seq in range(1, 4)]
     final = make_entry(4, "ada", "refinement", "Yes.", tokens=50)
     giant = make_entry(5, "moderator", "interjection", "News.", tokens=9_000)
-    shown = TranscriptSelector([*said, final, giant], ["ada"], {}, [final]).select("tax", 2_000).shown
+    shown = TranscriptSelector([*said, final, giant], ["ada"], {}, [final]).select("tax", 2_000).messages
     assert {one.entry["seq"] for one in shown} >= {1, 2, 3, 4}

@@ -437,7 +437,7 @@ def test_a_room_closes_at_its_cap_and_not_before() -> None:
     room, entries = _room()
     assert not is_room_over(_state(entries=entries), room, open_card)
     assert is_room_over(_state(entries=entries), _room(cycle=2)[0], open_card)
-    assert ledger_of(_state()).claim_status("p001", over=True).status == "unresolved"
+    assert ledger_of(_state()).claim_status("p001", is_over=True).status == "unresolved"
 
 
 def test_a_room_is_looked_at_once_a_cycle() -> None:

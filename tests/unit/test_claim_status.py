@@ -455,7 +455,7 @@ def test_an_answer_beside_the_options_is_recorded_and_shared() -> None:
     )
     assert said.ledger.claim_status("p000").label == f"agreed: {ANOTHER}"
     (change,) = said.ledger.changes
-    assert (change.held and change.held.side, change.side) == ("build", ANOTHER)
+    assert (change.held_change and change.held_change.side, change.side) == ("build", ANOTHER)
     # A later reading may name the answer that an earlier one found.
     schema = extraction_schema([fourth], ["ada", "bob"], said.ledger, options=["build", "buy"])
     assert ANOTHER in str(schema.model_json_schema())

@@ -157,7 +157,7 @@ def test_a_debate_that_goes_like_a_scenario_makes_the_calls_that_were_planned(
     with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
         document = answered(debates.start(TOPIC, config))
     planned = estimate_of(config)
-    bound = planned.least if scenario == "agreeing" else planned.most
+    bound = planned.shortest_run if scenario == "agreeing" else planned.longest_run
     assert bound.by_purpose() == Counter(each.call.purpose for each in model.planned)
     assert bound.calls == document["usage"]["calls"] == len(model.planned)
 
@@ -337,7 +337,7 @@ def test_ten_thousand_turns_are_planned_from_a_few_hundred() -> None:
     few, many = (estimate_of(make_config({"turns": turns})) for turns in (10, 10_000))
     assert len(many.batches) == len(few.batches)
     assert many.calls == 10_002
-    assert len(many.most.planned) < 500
+    assert len(many.longest_run.planned) < 500
 
 
 def test_a_dispute_pays_for_the_check_of_changed_positions() -> None:

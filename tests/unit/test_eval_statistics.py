@@ -41,7 +41,7 @@ def test_calibration_gives_the_accuracy_of_each_level_of_confidence() -> None:
     right = [1.0] * 4 + [0.0] * 6 + [1.0, 1.0, 0.0]
     high, low = (4 + 1) / (10 + 2), (2 + 1) / (3 + 2)
     found = calibration_bins(stated, right)
-    assert [(each.stated, each.answers) for each in found] == [(55, 3), (92, 10)]
+    assert [(each.confidence, each.answers) for each in found] == [(55, 3), (92, 10)]
     assert [each.measured for each in found] == pytest.approx([100 * low, 100 * high])
     assert calibration_bins([], []) == []
 

@@ -79,7 +79,7 @@ def told(content: str, *, failed: bool, tokens: int = 400) -> str:
     result: Entry = make_entry(2, "tools", "tool_result", content, targets=["m000001"])
     result["tool"] = {"name": "bash", "about": "make", "failed": failed}
     said = [make_entry(n, "ada", "speech", f"Trams of line {n} cost much at night.") for n in range(3, 9)]
-    points = fold(None, [result, *said], max_tokens=tokens, count=counter(), names={}, errors=200)
+    points = fold(None, [result, *said], max_tokens=tokens, count=counter(), names={}, error_tokens=200)
     return render(points, {})
 
 

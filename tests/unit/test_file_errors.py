@@ -18,8 +18,8 @@ from moot.judging.rubrics import load_rubric
 from moot.state.config.config_files import load_config
 from moot.state.errors import UserError
 from moot.storage.sqlite import SqliteSql
+from tests.support.source import ROOT, source_files, syntax_tree
 
-ROOT = Path(__file__).parents[2] / "moot"
 ACCESSES: dict[str, Callable[[Path], object]] = {
     "configuration": load_config,
     "topic": lambda path: read_text(path, "the topic"),
@@ -65,8 +65,8 @@ def _shown_errors(handler: ast.ExceptHandler) -> list[str]:
 def test_no_handler_of_file_errors_shows_the_system_s_own_text() -> None:
     found = {
         f"{path.relative_to(ROOT)}:{handler.lineno}": shown
-        for path in ROOT.rglob("*.py")
-        for handler in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path in source_files()
+        for handler in ast.walk(syntax_tree(path))
         if isinstance(handler, ast.ExceptHandler)
         and handler.type is not None
         and "OSError" in ast.unparse(handler.type)

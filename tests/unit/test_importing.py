@@ -88,7 +88,7 @@ def test_every_format_tells_who_said_what(text: str, filename: str) -> None:
 )
 def test_times_are_kept_as_they_were_given(text: str) -> None:
     read = parse_transcript(text)
-    assert [utterance.at for utterance in read.messages] == ["01:20", ":57"]
+    assert [utterance.time for utterance in read.messages] == ["01:20", ":57"]
 
 
 def test_quoted_texts_may_span_lines_and_hold_quotes() -> None:
@@ -148,7 +148,7 @@ def test_columns_without_a_header_are_told_by_what_they_hold(
 ) -> None:
     read = parse_transcript(text, format="csv")
     names = {speaker.id: speaker.name for speaker in read.speakers}
-    assert [(names[one.speaker], one.content, one.at) for one in read.messages] == expected
+    assert [(names[one.speaker], one.content, one.time) for one in read.messages] == expected
 
 
 def test_numbers_are_said_as_they_are_written_and_null_is_nothing() -> None:
@@ -467,4 +467,4 @@ def test_lines_that_begin_with_another_time_stamp_are_refused_with_the_form_to_u
 
 def test_a_clock_in_square_brackets_at_the_start_is_not_taken_for_json() -> None:
     (only,) = parse_transcript("[09:41] Ann: Yes.\n").messages
-    assert (only.speaker, only.at, only.content) == ("ann", "09:41", "Yes.")
+    assert (only.speaker, only.time, only.content) == ("ann", "09:41", "Yes.")

@@ -388,10 +388,10 @@ def test_replaced_proposals_come_before_a_summary_of_them() -> None:
     (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:5], config.names())})
     assert call.prompt
     assert call.schema
-    assert {"m000005", "m000006", "m000007", "m000008"} <= {*call.prompt.shown}
-    assert {"m000003", "m000004"} & {*call.prompt.shown}
+    assert {"m000005", "m000006", "m000007", "m000008"} <= {*call.prompt.shown_ids}
+    assert {"m000003", "m000004"} & {*call.prompt.shown_ids}
     text = next(m["content"] for m in call.messages if "# Summary of earlier messages" in m["content"])
-    left_out = {"m000001", "m000002", "m000003", "m000004"} - {*call.prompt.shown}
+    left_out = {"m000001", "m000002", "m000003", "m000004"} - {*call.prompt.shown_ids}
     assert left_out
     assert {*ids_in(text)} == left_out
     assert left_out <= {*call.hints["message_ids"]}
@@ -423,7 +423,7 @@ def test_a_side_keeps_to_its_share_and_gives_up_no_more_than_it_must(
 
 
 def test_a_docket_without_anybody_shows_nothing() -> None:
-    assert TranscriptSelector([], ["alice"], {}).select("tax", 500).shown == ()
+    assert TranscriptSelector([], ["alice"], {}).select("tax", 500).messages == ()
 
 
 def test_a_cut_text_keeps_its_head_and_its_tail() -> None:
@@ -453,7 +453,7 @@ def _selected(remaining: int, remark: int) -> dict[str, int]:
     entries: list[Entry] = [*said, {**note, "tokens": COUNT(note["content"])}]
     names = {"alice": "Alice", "bob": "Bob"}
     chosen = TranscriptSelector(entries, ["alice", "bob"], names, said[3:]).select("news", remaining)
-    return {one.entry["id"]: one.remaining for one in chosen.shown}
+    return {one.entry["id"]: one.remaining for one in chosen.messages}
 
 
 def test_a_long_remark_displaces_no_argument_of_the_debate() -> None:
@@ -481,5 +481,5 @@ def test_arguments_that_fit_are_whole_though_other_messages_would_take_their_par
     arguments = sum(entry["tokens"] for entry in said)
     for spare in range(60, 160, 20):  # a tenth of the tokens, the part of others, is more than that
         selection = selector.select("news", arguments + spare)
-        assert selector.is_whole(one.entry["id"] for one in selection.shown)
+        assert selector.is_whole(one.entry["id"] for one in selection.messages)
         assert selection.share is None

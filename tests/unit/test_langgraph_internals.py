@@ -46,9 +46,9 @@ from moot.state.langgraph_internals import (
     streams_tokens,
 )
 from tests.support.openai_server import OpenAIServer
+from tests.support.source import ROOT, source_files, syntax_tree
 
-MOOT = Path(__file__).parents[2] / "moot"
-INTERNALS = MOOT / "state" / "langgraph_internals.py"
+INTERNALS = ROOT / "state" / "langgraph_internals.py"
 CHAT_MODEL_METHODS = {"_generate", "_agenerate", "_stream", "_astream", "_llm_type"}
 """Methods that LangChain documents as those of a custom chat model, which may be overridden anywhere."""
 
@@ -249,7 +249,7 @@ def test_the_body_of_a_response_is_replaced() -> None:
 
 def _private_accesses() -> Iterator[str]:
     """Yield each access to a private attribute that Moot does not define itself."""
-    trees = {path: list(ast.walk(ast.parse(path.read_text()))) for path in MOOT.rglob("*.py")}
+    trees = {path: list(ast.walk(syntax_tree(path))) for path in source_files()}
     del trees[INTERNALS]
     own = {getattr(node, "name", "") for nodes in trees.values() for node in nodes}
     for nodes in trees.values():
@@ -264,9 +264,9 @@ def _private_accesses() -> Iterator[str]:
             if isinstance(node, ast.Attribute) and re.match(r"_(?!_|(?:replace|asdict)$)", node.attr):
                 of_super = ast.unparse(node.value) == "super()"
                 if node.attr not in CHAT_MODEL_METHODS and (node.attr not in own or of_super):
-                    yield f"{path.relative_to(MOOT)}:{node.lineno} {node.attr}"
+                    yield f"{path.relative_to(ROOT)}:{node.lineno} {node.attr}"
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "__pregel" in node.value:
-                yield f"{path.relative_to(MOOT)}:{node.lineno} {node.value}"
+                yield f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
 
 
 def test_no_other_module_uses_private_attributes_of_other_packages() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2] / "moot"
+from tests.support.source import ROOT, source_files, syntax_tree
+
 ORDER = (
     *(
         "state",
@@ -30,7 +30,7 @@ ORDER = (
     *("reports", "debates", "api", "embedding", "testing", "work_queue", "evals", "web", "cli"),
 )
 """Packages and modules of `moot`: each imports only itself and those before it."""
-FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in ORDER)
+FILES = [path for path in source_files() if path.parent != ROOT or path.stem in ORDER]
 NODES = {"open", "plan", "clarify", "turn", "extract", "trim", "summarize", "reflect", "judge", "close"}
 
 
@@ -43,11 +43,6 @@ def _module(path: Path) -> str:
 MODULES = {_module(path): path for path in FILES}
 
 
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
 def _layer(module: str) -> str:
     """Return the package of Moot's that a module is in, else its top package."""
     top, *rest = module.split(".")
@@ -57,7 +52,7 @@ def _layer(module: str) -> str:
 def _imports(path: Path) -> set[str]:
     """Return the modules that a file imports; of `from package import module` the module."""
     found: set[str] = set()
-    for node in ast.walk(_tree(path)):
+    for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -126,7 +121,7 @@ def test_the_package_nodes_holds_the_nodes_one_a_file() -> None:
 def test_a_class_name_stands_once() -> None:
     classes: dict[str, list[str]] = defaultdict(list)
     for module, path in MODULES.items():
-        for node in ast.walk(_tree(path)):
+        for node in ast.walk(syntax_tree(path)):
             if isinstance(node, ast.ClassDef):
                 classes[node.name.lstrip("_")].append(module)
     assert not {name: modules for name, modules in classes.items() if len(modules) > 1}
@@ -146,7 +141,7 @@ def test_no_more_lines_say_any_than_before() -> None:
     lines = {
         (path, node.lineno)
         for path in FILES
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(syntax_tree(path))
         if isinstance(node, ast.Name) and node.id == "Any"
     }
     assert len(lines) <= ANY_LINES
@@ -154,11 +149,11 @@ def test_no_more_lines_say_any_than_before() -> None:
 
 def test_imports_take_less_than_six_of_a_hundred_lines() -> None:
     """A file that needs more names of a module than fit on a line imports the module."""
-    every = sorted(ROOT.rglob("*.py"))
+    every = source_files()
     imports = sum(
         (node.end_lineno or node.lineno) - node.lineno + 1
         for path in every
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(syntax_tree(path))
         if isinstance(node, ast.Import | ast.ImportFrom)
     )
     assert imports < 0.06 * sum(len(path.read_text().splitlines()) for path in every)

@@ -284,9 +284,9 @@ def test_nothing_is_final_but_the_end() -> None:
     assert is_answered(before, "p001", [card("m000005")])
     assert not is_answered(after, "p001", [card("m000005")])
     assert not is_answered(before, "p001", [card("m000005", resolved=False)])
-    assert after.claim_status("p001", over=True).label == "unresolved"
+    assert after.claim_status("p001", is_over=True).label == "unresolved"
     conceded = fold_events([*notes, plain_event(9, "bob", "concedes", id="e009")])
-    assert conceded.claim_status("p001", over=True).label == "settled: yes"
+    assert conceded.claim_status("p001", is_over=True).label == "settled: yes"
 
 
 def test_what_most_rests_on_comes_first_and_age_makes_nothing_fall_off() -> None:

@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]  # the parser of `re`, undocumented
 from re import _parser
 from types import ModuleType
@@ -25,13 +24,13 @@ from moot.runtime.qa import can_continue
 from moot.state.config import DebateConfig
 from moot.text.plain_text import break_template_tokens, sanitize_line
 from moot.text.terms import split_sentences
+from tests.support.source import source_files, syntax_tree
 
 SHORT, LONG = 1_000, 8_000
 """Lengths of the texts that are compared, in characters."""
 RATIO, SLOW_S = 24.0, 0.03
 """A pattern fails that takes this many times longer for 8 times the text, and longer than these seconds."""
-ROOT = Path(moot.__file__).parent
-SOURCES = {path: path.read_text() for path in ROOT.rglob("*.py")}
+SOURCES = {path: path.read_text() for path in source_files()}
 METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
 _USE = re.compile(rf"\b(\w+)\.({'|'.join(METHODS)})\b")
 ANCHORED = {"match", "fullmatch"}
@@ -58,8 +57,8 @@ def _patterns_in(value: object) -> Iterator[re.Pattern[str]]:
 
 def _called_patterns() -> Iterator[tuple[str, str, int]]:
     """Yield method, pattern and place of each call such as `re.sub(PATTERN, …)` with a constant pattern."""
-    for text in SOURCES.values():
-        for node in ast.walk(ast.parse(text)):
+    for path in source_files():
+        for node in ast.walk(syntax_tree(path)):
             if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
                 method, first = ast.unparse(node.func)[3:], node.args[0]
                 if method in METHODS and isinstance(first, ast.Constant):

@@ -236,15 +236,17 @@ def _check_windows(state: Any, config: DebateConfig, model: FakeModel) -> None:
         while before and prompt.sections.get("tools") and traits_of(before[-1]).tool:
             before.pop()  # a tool call of this turn, which the section `tools` shows
         is_independent = config.openings == "independent" and call.hints["phase"] == "opening"
-        if not is_independent and len(prompt.shown) < min(memory.keep_recent, len(before)):
+        if not is_independent and len(prompt.shown_ids) < min(memory.keep_recent, len(before)):
             # People's messages before the window belong to the background and take tokens from the window.
-            debaters = [int(key[1:]) for key in prompt.shown if transcript[int(key[1:])]["speaker"] in names]
+            debaters = [
+                int(key[1:]) for key in prompt.shown_ids if transcript[int(key[1:])]["speaker"] in names
+            ]
             start = min(debaters, default=seq)
             then = select_background(state, config, counter(), start=start)
             limits = window_limits(state["topic"], config, counter(), reserved_tokens(then, config, tools))
             least = LOW_WATER * min(memory.budget.messages, limits.high_tokens)
             shown = prompt.sections["messages"] + prompt.sections.get("tools", 0)
-            assert shown >= least, (call.stream_as.entry_id, prompt.shown)
+            assert shown >= least, (call.stream_as.entry_id, prompt.shown_ids)
 
 
 def _check_prefixes(model: FakeModel) -> None:
@@ -261,12 +263,12 @@ def _check_prefixes(model: FakeModel) -> None:
         summary = next(
             (m["content"] for m in prompt.messages if "# Summary of the debate" in m["content"]), ""
         )
-        compaction = (prompt.shown[:1], summary)
+        compaction = (prompt.shown_ids[:1], summary)
         said = prompt.sections.get("messages", 0)
         if before and before[0] == compaction:
             fits = prompt.total_tokens - said + before[2] <= prompt.budget
             if fits or not prompt.sections.get("tools"):
-                assert kept[: len(before[1])] == before[1], prompt.shown
+                assert kept[: len(before[1])] == before[1], prompt.shown_ids
         before = compaction, kept[:-1], said  # the newest message may be longer in the prompt that answers it
 
 
@@ -310,7 +312,7 @@ def _check_contents(ctx: PromptContext, prompt: Prompt) -> None:
             ctx.state, ctx.speaker.id, max_tokens=10_000, count=ctx.count, names=ctx.names
         )
         assert not board or prompt.total_tokens + ctx.count(board) + LABEL_TOKENS > limit, phase
-    apart = {*prompt.shown} - {*prompt.retrieved} | ctx.background.ids
+    apart = {*prompt.shown_ids} - {*prompt.retrieved} | ctx.background.ids
     matching = retrieve_messages(
         ctx.state,
         ctx.memories,
@@ -322,7 +324,7 @@ def _check_contents(ctx: PromptContext, prompt: Prompt) -> None:
         exclude={e["seq"] for e in transcript if e["id"] in apart or not traits_of(e).argues},
     )
     for entry in matching:
-        if (phase == "refine" and entry["kind"] != "critique") or entry["id"] in prompt.shown:
+        if (phase == "refine" and entry["kind"] != "critique") or entry["id"] in prompt.shown_ids:
             continue  # a refinement shows no proposals that later ones replace
         assert prompt.total_tokens + entry["tokens"] + 2 * LABEL_TOKENS > limit, (phase, entry["id"])
 
@@ -373,7 +375,11 @@ def check_prompts(
         return  # of independent answers, the judge reads those that differ
     argued = [e for e in transcript if e["speaker"] in names and traits_of(e).argues]
     for call in model.calls:
-        if call.purpose == "judge" and call.prompt and not {e["id"] for e in argued} <= {*call.prompt.shown}:
+        if (
+            call.purpose == "judge"
+            and call.prompt
+            and not {e["id"] for e in argued} <= {*call.prompt.shown_ids}
+        ):
             kept = ("system", "topic", "background", "pinned", "turn_suffix")
             fixed = sum(call.prompt.sections.get(section, 0) for section in kept)
             said = sum(entry["tokens"] + 2 * LABEL_TOKENS for entry in argued)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
@@ -12,8 +11,8 @@ from moot.calls.effects import Prompt
 from moot.prompts.request import ModelParams, make_call, model_params
 from moot.protocols.long_form import ModeratorConfig
 from moot.state.config import DebateConfig
+from tests.support.source import ROOT, source_files, syntax_tree
 
-MOOT = Path(__file__).parents[2] / "moot"
 CONFIG = DebateConfig.model_validate(
     {
         "model": "house",
@@ -85,9 +84,9 @@ def test_hints_and_counts_leave_the_digest_alone() -> None:
 
 def test_a_request_is_made_in_one_place() -> None:
     makers = {
-        str(path.relative_to(MOOT))
-        for path in MOOT.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        str(path.relative_to(ROOT))
+        for path in source_files()
+        for node in ast.walk(syntax_tree(path))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ModelCall"
     }
     assert makers == {"prompts/request.py"}

@@ -157,7 +157,7 @@ def test_no_view_shows_a_result_without_its_call_or_an_answer_without_its_questi
     kinds: list[str], budget: int
 ) -> None:
     entries = _exchanges([*kinds, "speech"])
-    shown = truncate_blocks(window_blocks(_scene(None), entries), budget, count).shown
+    shown = truncate_blocks(window_blocks(_scene(None), entries), budget, count).shown_ids
     pairs = [(entry["targets"][0], entry["id"]) for entry in entries if entry["targets"]]
     assert [pair for pair in pairs if (pair[0] in shown) != (pair[1] in shown)] == []
 

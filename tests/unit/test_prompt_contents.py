@@ -298,6 +298,6 @@ def test_a_long_document_gets_the_remaining_tokens_or_a_tenth(speech: int, share
     shown = TranscriptSelector([_said(1, "user", "context", 50_000), *sides], ["ada", "bob"], {}).select(
         "word", 2000
     )
-    (document,) = [one for one in shown.shown if one.entry["kind"] == "context"]
+    (document,) = [one for one in shown.messages if one.entry["kind"] == "context"]
     left = 2000 - 4 * (200 + FRAME_TOKENS) if share is None else 200
     assert (shown.share, document.remaining) == (share, left)

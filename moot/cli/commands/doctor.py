@@ -327,13 +327,13 @@ def inspect_models(config: DebateConfig) -> list[Finding]:
     environment = Environment()
     models = replace(environment.models_of(Permissions.of_operator(config)), retry_for=0.0)
 
-    async def look() -> list[Finding]:
+    async def inspect_all() -> list[Finding]:
         try:
             return [await _inspect_model(name, models) for name in callable_models(config)]
         finally:
             await models.aclose()
 
-    return asyncio.run(look())
+    return asyncio.run(inspect_all())
 
 
 async def _inspect_model(name: str, models: Models) -> Finding:

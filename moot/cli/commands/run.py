@@ -140,7 +140,7 @@ def run(
     ] = None,
     *,
     setup: shared.SetupOptions,
-    own: RunOptions,
+    run_options: RunOptions,
     delivery: shared.Delivery,
 ) -> None:
     """Run a debate on a question and print the verdict.
@@ -155,33 +155,35 @@ def run(
     from moot.debates.lifecycle import unused_name
     from moot.importing.read_context import read_documents
 
-    if own.replay:
+    if run_options.replay:
         with open_database(delivery.db) as debates:
-            name = own.name or unused_name(debates.records, f"{debates.get(own.replay).name}-replay")
-            raise Exit(run_to_end(debates.replay(own.replay, name=name), delivery))
+            name = run_options.name or unused_name(
+                debates.records, f"{debates.get(run_options.replay).name}-replay"
+            )
+            raise Exit(run_to_end(debates.replay(run_options.replay, name=name), delivery))
 
-    folder, files = split_context(own.context)
+    folder, files = split_context(run_options.context)
     flags = {
         **setup.flags(),
-        "temperature": own.temperature,
-        "seed": own.seed,
-        "memory.summarizer": own.summarizer,
-        "judge.rubric": read_rubric(own.rubric, Path()) if own.rubric else None,
-        "judge.enabled": False if own.no_judge else None,
+        "temperature": run_options.temperature,
+        "seed": run_options.seed,
+        "memory.summarizer": run_options.summarizer,
+        "judge.rubric": read_rubric(run_options.rubric, Path()) if run_options.rubric else None,
+        "judge.enabled": False if run_options.no_judge else None,
         "context": folder,
-        "options": [each.strip() for each in own.options.split(",")] if own.options else None,
-        "revisit": own.revisit,
+        "options": [each.strip() for each in run_options.options.split(",")] if run_options.options else None,
+        "revisit": run_options.revisit,
     }
     question = read_topic(topic)
     check_database(delivery.db)
     documents = read_documents(files)
-    given_tools = [each.strip() for each in (own.tools or "").split(",") if each.strip()]
+    given_tools = [each.strip() for each in (run_options.tools or "").split(",") if each.strip()]
     settings = run_config(setup.config, flags, given_tools, topic=question)
     if question is None and not (settings.topic or "").strip():
         raise InputError(
             "no topic is given: add TOPIC, @FILE or - (stdin), or set `topic` in the configuration"
         )
-    gate = _gate(own, settings)
+    gate = _gate(run_options, settings)
     warn_of_ignored_length(flags, settings)
     has_folder = any(Path(path).is_dir() for path in settings.context_paths())
     if has_folder and not any(debater.tools for debater in settings.debaters):
@@ -190,10 +192,10 @@ def run(
         )
     check_answers(delivery.answers, settings)
 
-    if own.propose:
-        settings = _propose(question or settings.topic or "", settings, documents, yes=own.yes)
+    if run_options.propose:
+        settings = _propose(question or settings.topic or "", settings, documents, yes=run_options.yes)
     with open_database(delivery.db, make=True) as debates:
-        name = own.name or unused_name(debates.records, question or settings.topic or "")
+        name = run_options.name or unused_name(debates.records, question or settings.topic or "")
         debate = debates.start(question, settings, name=name, documents=documents)
         model_chosen = "model" in settings.model_fields_set
         raise Exit(run_to_end(debate, delivery, gate=gate, model_chosen=model_chosen))
@@ -317,7 +319,7 @@ def resume(
                     f"{', '.join(keys)}: remove --config, or add --reconfigure to continue with the new "
                     "values"
                 )
-            debate.allow(change.named)
+            debate.allow(change.user_settings)
             if debate.differing_keys(change.config):
                 debate.reconfigure(change.config)
         if answer is not None and not debate.state().interrupts:
@@ -431,7 +433,7 @@ class _Change:
     """Debate's configuration with the settings of the user's configuration file applied."""
     config: DebateConfig
     """Debate's configuration with the user's configuration file and options applied."""
-    named: DebateConfig
+    user_settings: DebateConfig
     """Settings from the user's configuration file and command-line options. The user allows everything
     that they name."""
 
@@ -470,7 +472,7 @@ def _checked(
         ConfigError: the configuration is invalid, or a model has no key.
     """
     if change is not None:
-        return debate.check_change(change.config, config, change.named)
+        return debate.check_change(change.config, config, change.user_settings)
     return debate.check_change(config, config) if run else (config, set())
 
 

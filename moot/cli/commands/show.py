@@ -335,10 +335,10 @@ def _cost(row: DebateRow) -> str:
     return f"${row.cost_usd:.4f}" if abs(row.cost_usd) < LONGEST_COST_USD else f"${row.cost_usd:.1e}"
 
 
-def age(at: str, now: datetime | None = None) -> str:
+def age(timestamp: str, now: datetime | None = None) -> str:
     """Return the time since an ISO 8601 timestamp in one unit, such as `3 h` or `12 d`."""
     try:
-        seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(at)).total_seconds()
+        seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(timestamp)).total_seconds()
     except ValueError:
         return ""
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):

@@ -151,12 +151,12 @@ def version_of(summary: Summary) -> SummaryVersion:
 
 
 def make_summary(
-    request: SummaryRequest, draft: Draft, now: str, before: Mapping[str, Any], failure: str = ""
+    request: SummaryRequest, draft: Draft, now: str, last_version: Mapping[str, Any], failure: str = ""
 ) -> Summary:
     """Return a summary version made from the draft, truncated to the summary's token budget.
 
-    `before` is the previous version, or `{}` if there is none, even if this version was made without it.
-    `failure` is the reason why the configured method did not make it, `""` if it did.
+    `last_version` is the previous version, even if this version was made without it. It is `{}` if there is
+    none. `failure` is the reason why the configured method did not make it, `""` if it did.
     """
     previous: Mapping[str, Any] = request.previous
     text = truncate_middle(draft.text, _token_limit(request), request.count)
@@ -165,7 +165,7 @@ def make_summary(
         "kind": {"": "rolling", JUDGE: "judge"}.get(request.owner, "perspective"),
         "owner": request.owner,
         "round": request.entries[-1]["round"],
-        "version": int(before.get("version", 0)) + 1,
+        "version": int(last_version.get("version", 0)) + 1,
         "text": text,
         "points": draft.points,
         "covers_from_seq": min(
@@ -182,8 +182,8 @@ def make_summary(
         "provider": draft.provider,
         "temperature": draft.temperature,
         "latency_s": draft.latency_s,
-        "tokens_used": int(before.get("tokens_used", 0)) + draft.tokens_used,
-        "created_at": before.get("created_at") or now,
+        "tokens_used": int(last_version.get("tokens_used", 0)) + draft.tokens_used,
+        "created_at": last_version.get("created_at") or now,
         "updated_at": now,
     }
     if request.owner in request.config.names():

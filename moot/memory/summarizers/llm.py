@@ -71,7 +71,7 @@ _EXCUSE = re.compile(
 
 
 def check_summary(
-    reply: Reply, call: ModelCall, remaining: int, count: TokenCounter, *, notes: bool = False
+    reply: Reply, call: ModelCall, max_tokens: int, count: TokenCounter, *, notes: bool = False
 ) -> str:
     """Check a model's reply and return its text, truncated to the token limit.
 
@@ -92,15 +92,15 @@ def check_summary(
         raise summarizer.SummaryFailed(
             "the model replied with an excuse or an error message instead of a summary"
         )
-    if count(text) > 4 * remaining:
+    if count(text) > 4 * max_tokens:
         raise summarizer.SummaryFailed("the model's summary is far longer than requested")
-    if _is_echo(text, source, min_share=0.95 if notes or count(text) <= remaining else 0.5):
+    if _is_echo(text, source, min_share=0.95 if notes or count(text) <= max_tokens else 0.5):
         raise summarizer.SummaryFailed("the model repeated its input")
     if _has_nothing_of(text, source):
         raise summarizer.SummaryFailed("the model's summary has no words in common with the messages")
     if _repeats(_bare_words(text), _bare_words(instructions)):
         raise summarizer.SummaryFailed("the model repeated its instructions")
-    return truncate_middle(_mended(text, source), remaining, count)
+    return truncate_middle(_mended(text, source), max_tokens, count)
 
 
 def _mended(text: str, source: str) -> str:
@@ -293,9 +293,9 @@ def summarize_at_once(
 
 
 def merge(
-    request: summarizer.SummaryRequest, groups: Sequence[Sequence[ChunkSummary]], remaining: int
+    request: summarizer.SummaryRequest, groups: Sequence[Sequence[ChunkSummary]], max_tokens: int
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Merge each group of chunk summaries into one summary of at most `remaining` tokens.
+    """Merge each group of chunk summaries into one summary of at most `max_tokens` tokens.
 
     A group that fits is not rewritten, so it loses nothing.
 
@@ -303,11 +303,11 @@ def merge(
         SummaryFailed: a reply is unusable.
     """
     texts = ["\n".join(dict.fromkeys(note.text for note in group)) for group in groups]
-    long_indices = [index for index, text in enumerate(texts) if request.count(text) > remaining]
+    long_indices = [index for index, text in enumerate(texts) if request.count(text) > max_tokens]
     if long_indices:
         fenced_texts = [fenced(texts[index], request.config.fence) for index in long_indices]
-        calls = [_call(request, text, remaining, call_index) for call_index, text in enumerate(fenced_texts)]
-        answers = yield from _answers(request, calls, remaining, notes=True)
+        calls = [_call(request, text, max_tokens, call_index) for call_index, text in enumerate(fenced_texts)]
+        answers = yield from _answers(request, calls, max_tokens, notes=True)
         for index, answer in zip(long_indices, answers, strict=True):
             texts[index] = answer
     return [
@@ -343,13 +343,14 @@ def write_summary(
     method: str,
     request: summarizer.SummaryRequest,
     notes: Sequence[ChunkSummary],
-    shown: Sequence[ChunkSummary] = (),
+    source_notes: Sequence[ChunkSummary] = (),
 ) -> CallGenerator[summarizer.Draft]:
     """Write a debate's summary, as prose and key points, from the summaries of its chunks.
 
-    `notes` are all chunk summaries, which are stored. `shown` are the ones to write from, if they differ.
+    `notes` are all chunk summaries, which are stored. `source_notes` are the ones to write from, if they
+    differ.
     """
-    (merged_note,) = yield from merge(request, [shown or notes], int(request.max_tokens * PROSE_SHARE))
+    (merged_note,) = yield from merge(request, [source_notes or notes], int(request.max_tokens * PROSE_SHARE))
     points, prose, names = fold_points(request), merged_note.text, request.config.names()
     remaining = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
     missing = lacking_points(points, f"{request.topic} {prose}", names, current_seqs(request))

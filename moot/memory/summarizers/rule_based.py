@@ -95,7 +95,7 @@ class Ranking(NamedTuple):
 
 def rank(
     points: Sequence[Point],
-    spoken: Mapping[str, int],
+    message_counts: Mapping[str, int],
     terms: Mapping[str, int],
     through: int,
     error_chars: int = 0,
@@ -135,7 +135,7 @@ def rank(
     for index, point in enumerate(candidates):
         indices[point["speaker"]].append(index)
     for speaker in sorted(
-        indices.keys() - quoted_speakers, key=lambda speaker: (-spoken.get(speaker, 0), speaker)
+        indices.keys() - quoted_speakers, key=lambda speaker: (-message_counts.get(speaker, 0), speaker)
     ):
         take(max(indices[speaker], key=lambda index: (worth(index), -index)))
 
@@ -395,8 +395,8 @@ def fold_points(request: SummaryRequest) -> SummaryPoints:
         max_tokens=request.max_tokens,
         count=request.count,
         names=request.config.names(),
-        errors=ERROR_TOKENS,
-        shown=request.shown,
+        error_tokens=ERROR_TOKENS,
+        shown_ids=request.shown,
     )
 
 
@@ -422,19 +422,20 @@ def fold(
     max_tokens: int,
     count: Callable[[str], int],
     names: Mapping[str, str],
-    errors: int = 0,
-    shown: Container[str] = (),
+    error_tokens: int = 0,
+    shown_ids: Container[str] = (),
 ) -> SummaryPoints:
     """Add points from `entries` to the `previous` summary, up to `max_tokens` in total.
 
     `entries` are the messages that left the window, in order; over all calls each message appears exactly
-    once. About `errors` tokens of each tool error are kept whole. Messages whose ids are in `shown` are
-    counted, but not quoted, because every prompt shows them. A note by the program yields no point. `render`
-    needs the same `names`; its text is empty or within `max_tokens`. With 60 tokens a speaker or more, every
-    speaker with a quoted message has a point. The time is linear in the new messages and the stored points.
+    once. About `error_tokens` tokens of each tool error are kept whole. Messages whose ids are in `shown_ids`
+    are counted, but not quoted, because every prompt shows them. A note by the program yields no point.
+    `render` needs the same `names`; its text is empty or within `max_tokens`. With 60 tokens a speaker or
+    more, every speaker with a quoted message has a point. The time is linear in the new messages and the
+    stored points.
     """
     base = previous or empty()
-    pool = [point for point in base["points"] if not all(key in shown for key in point["message_ids"])]
+    pool = [point for point in base["points"] if not all(key in shown_ids for key in point["message_ids"])]
     message_counts, through = Counter(base["speakers"]), base["covers_through_seq"]
     term_counts = Counter(base["terms"])
     max_points = max(_POOL_FLOOR, min(_POOL_CEILING, max_tokens // _TOKENS_PER_POINT))
@@ -447,11 +448,11 @@ def fold(
                 message_counts[entry["speaker"]] += 1
             if not traits_of(entry).automatic:
                 term_counts.update(terms(entry["content"]))
-            if entry["id"] in shown:
+            if entry["id"] in shown_ids:
                 continue
-            pool += read_entry(entry, term_counts, max(MAX_POINT, errors * CHARS_PER_TOKEN))
+            pool += read_entry(entry, term_counts, max(MAX_POINT, error_tokens * CHARS_PER_TOKEN))
         if len(pool) > 2 * max_points + _BATCH:
-            ranking = rank(pool, message_counts, term_counts, through, 2 * errors * CHARS_PER_TOKEN)
+            ranking = rank(pool, message_counts, term_counts, through, 2 * error_tokens * CHARS_PER_TOKEN)
             pool = ranking.points[:max_points]
     summary = SummaryPoints(
         **{
@@ -464,7 +465,7 @@ def fold(
         }
     )
     layout = layout_points(summary, max_tokens=max_tokens, count=count, names=names)
-    if not layout["points"] and layout["messages"] and shown:
+    if not layout["points"] and layout["messages"] and shown_ids:
         text = f"Earlier: {count_noun(layout['messages'], 'message')}, shown above."
         layout = _with_notice(layout, text, lambda each: count(render(each, names)) <= max_tokens)
     return SummaryPoints(**{**layout, "points": layout["points"][: max(max_points, layout["shown"])]})

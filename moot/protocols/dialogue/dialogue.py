@@ -126,11 +126,11 @@ def _board(ctx: prompt_context.PromptContext, remaining: int) -> Iterator[Block]
     max_tokens = remaining - FENCE_TOKENS - FRAME_TOKENS
     if ctx.step["phase"] == "closing":
         text = ledger_rendering.render_blackboard(
-            ctx.state, "", max_tokens=max_tokens, count=ctx.count, names=ctx.names, found=False
+            ctx.state, "", max_tokens=max_tokens, count=ctx.count, names=ctx.names, has_insights=False
         )
     else:
         text = prompt_context.blackboard_text(
-            ctx, max_tokens, found=not ctx.turn["room"], aspect=ctx.step.get("aspect") or OVERALL
+            ctx, max_tokens, has_insights=not ctx.turn["room"], aspect=ctx.step.get("aspect") or OVERALL
         )
     heading, _, board = text.partition("\n")
     yield from _text_block(
@@ -468,14 +468,14 @@ def _open(
     return {**step, "protocol_update": {**memo, **step["protocol_update"]}}
 
 
-def aspects_by_rule(topic: str, most: int) -> list[str]:
+def aspects_by_rule(topic: str, max_aspects: int) -> list[str]:
     """Return the aspects that the topic lists, or the default aspects if it lists none."""
     parts = [
         ledger_rendering.board_text(part, ledger_rendering.SHORT)
         for part in _CLAUSES.split(topic.strip()[:_TOPIC_CHARS])
     ]
     parts = list(dict.fromkeys(part for part in parts if len(part) > 3))
-    return (parts if len(parts) > 1 else list(LENSES))[:most]
+    return (parts if len(parts) > 1 else list(LENSES))[:max_aspects]
 
 
 def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:

@@ -97,23 +97,23 @@ def _laid_over(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[st
     return merged
 
 
-def nested_settings(given: Mapping[str, object]) -> dict[str, Any]:
+def nested_settings(settings: Mapping[str, object]) -> dict[str, Any]:
     """Convert settings with dotted keys to nested sections, skipping `None` values."""
     nested: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in settings.items():
         section, _, name = key.partition(".")
         if value is not None:
             nested = merge_settings(nested, {section: {name: value}} if name else {section: value})
     return nested
 
 
-def with_settings(data: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
+def with_settings(data: Mapping[str, Any], settings: Mapping[str, object]) -> dict[str, Any]:
     """Apply dotted-key settings other than `None` to configuration data, and return the result.
 
     Raises:
         ConfigError: The section of a setting is not a mapping.
     """
-    return merge_settings(data, nested_settings(given))
+    return merge_settings(data, nested_settings(settings))
 
 
 class _StrictLoader(yaml.SafeLoader):

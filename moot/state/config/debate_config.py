@@ -365,19 +365,19 @@ class DebateConfig(Section):
         """Return the total number of turns for all debaters, if the protocol counts turns."""
         return self.turns or (self.rounds or 0) * len(self.turn_order()) or 6
 
-    def calibrated(self, model: str, stated: float) -> float:
+    def calibrated(self, model: str, confidence: float) -> float:
         """Convert a model's stated confidence (0 to 100) to its measured accuracy (0 to 100).
 
-        Between two measured pairs the accuracy is interpolated linearly. Without pairs it is `stated`.
+        Between two measured pairs the accuracy is interpolated linearly. Without pairs it is `confidence`.
         """
         pairs = self.calibration.get(model)
         if not pairs:
-            return stated
-        if stated <= pairs[0][0]:
+            return confidence
+        if confidence <= pairs[0][0]:
             return pairs[0][1]
         for (low, low_accuracy), (high, high_accuracy) in pairwise(pairs):
-            if stated <= high:
-                return low_accuracy + (high_accuracy - low_accuracy) * (stated - low) / (high - low)
+            if confidence <= high:
+                return low_accuracy + (high_accuracy - low_accuracy) * (confidence - low) / (high - low)
         return pairs[-1][1]
 
     def to_json(self) -> dict[str, Any]:

@@ -124,9 +124,9 @@ class PerspectiveConfig(Section):
             return tokens > self.threshold_tokens
         return not fits if self.threshold_chars is None else chars > self.threshold_chars
 
-    def with_overrides(self, own: "PerspectiveConfig | None") -> "PerspectiveConfig":
+    def with_overrides(self, debater_overrides: "PerspectiveConfig | None") -> "PerspectiveConfig":
         """Return a copy of the settings with a debater's own overrides applied."""
-        overrides = own.model_dump(exclude_unset=True) if own else {}
+        overrides = debater_overrides.model_dump(exclude_unset=True) if debater_overrides else {}
         # A debater's limit in characters replaces the debate's limit in tokens.
         cleared_limits = {
             f"{name}_tokens": None for name in ("threshold", "max") if f"{name}_chars" in overrides

@@ -104,10 +104,10 @@ def _transliterate(char: str) -> str:
     return _LETTERS.get(base) or (match[1].lower() if match else "-")
 
 
-def unique_slug(wanted: str, taken: Container[str], start: int = 2) -> str:
-    """Return the wanted slug, with a number appended if the slug is already taken."""
-    numbered = (f"{wanted[: SLUG_LENGTH - len(str(n)) - 1].rstrip('-')}-{n}" for n in count(start))
-    return next(each for each in chain([wanted], numbered) if each not in taken)
+def unique_slug(base_slug: str, used_slugs: Container[str], start: int = 2) -> str:
+    """Return `base_slug`, with a number appended if `used_slugs` contains it."""
+    numbered = (f"{base_slug[: SLUG_LENGTH - len(str(n)) - 1].rstrip('-')}-{n}" for n in count(start))
+    return next(each for each in chain([base_slug], numbered) if each not in used_slugs)
 
 
 class ReferenceDocument(Section):

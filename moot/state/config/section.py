@@ -106,14 +106,14 @@ MAX_KEY_CHARS = 100
 """Maximum number of characters of a key in untrusted data that an error message repeats."""
 
 
-def errors_in(error: ValidationError, whole: str = "") -> list[str]:
+def errors_in(error: ValidationError, data_name: str = "") -> list[str]:
     """Return a message for each validation error in untrusted data, stating the key and the reason.
 
     Args:
         error: Validation error of pydantic.
-        whole: Name of the data, for errors without a key.
+        data_name: Name of the data, for errors without a key.
     """
-    errors = ((_join(*one["loc"]) or whole, one["msg"]) for one in error.errors(include_url=False))
+    errors = ((_join(*one["loc"]) or data_name, one["msg"]) for one in error.errors(include_url=False))
     errors = (
         (f"{key[:MAX_KEY_CHARS]}…" if len(key) > MAX_KEY_CHARS else key, reason) for key, reason in errors
     )
