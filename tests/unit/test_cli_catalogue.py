@@ -67,6 +67,16 @@ def test_the_list_has_decision_and_model_and_folds_the_debates_of_evaluations(db
     ] == ["monolith"]
 
 
+def test_json_and_table_list_the_same_debates(db: str) -> None:
+    def listed(*words: str) -> list[str]:
+        return [row["name"] for row in json.loads(moot("list", "--json", "--db", db, *words).stdout)]
+
+    assert listed() == ["trams", "monolith"]
+    assert listed("--limit", "2") == ["trams", "monolith"]
+    assert listed("--evaluations") == ["trams", "eval-cup-0123456789", "monolith"]
+    assert listed("--evaluations", "--limit", "2") == ["trams", "eval-cup-0123456789"]
+
+
 def test_the_list_keeps_the_results_of_a_database_without_questions(tmp_path: Path) -> None:
     path = tmp_path / "old.sqlite"
     with open_debates(str(path)) as debates:
@@ -110,6 +120,28 @@ def test_a_search_goes_through_all_debates(db: str) -> None:
     found = json.loads(moot("search", "hiring", "--json", "--limit", "1", "--db", db).stdout)
     assert "hiring" in found[0]["text"]
     assert "no message contains these words" in moot("search", "no such words", "--db", db).stderr
+
+
+@pytest.mark.parametrize("words", [("",), (" ", "\t")])
+def test_a_search_without_a_word_is_refused(db: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="nothing to search for: give one or more words"):
+        moot("search", *words, "--db", db)
+
+
+def test_an_excerpt_contains_the_word_that_was_searched(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.sqlite")
+    moot(
+        "import",
+        "-",
+        "--topic",
+        "T?",
+        "--db",
+        path,
+        stdin=f"Ann: {'ßŉ' * 200} the Straße is {'dry ' * 50}\nBob: No.\n",
+    )
+    for word in ("strasse", "STRAßE", "dry"):
+        (found,) = json.loads(moot("search", word, "--json", "--db", path).stdout)
+        assert "the Straße is dry" in found["text"]
 
 
 def test_a_debate_is_renamed_found_by_both_names_and_several_are_deleted(tmp_path: Path) -> None:
