@@ -249,7 +249,7 @@ class Debates(AbstractContextManager["Debates"]):
             topic: Topic of the debate. `None`: the topic in the transcript.
             name: Name of the debate, its `--id`. `None`: a new UUID.
             config: Settings for continuing the debate; its debaters are ignored.
-            debaters: Ids or names of the speakers who debate. Default: all but a moderator.
+            debaters: Names or ids of the speakers who debate. Default: all but a moderator.
 
         Raises:
             InputError: The transcript is invalid, or has no topic.

@@ -180,6 +180,48 @@ def test_who_moderates_an_imported_debate_is_told_and_not_scored(
         moot("import", str(file), "--moderator", "Zoe", "--db", path)
 
 
+NAMESAKES = "speaker,text\nJo Lee,Trams.\njo-lee,Buses.\nAnn,Ferries.\nBob Ray,Cars.\n"
+"""A transcript in which the id of one speaker, jo-lee, is the name of another, whose id is jo-lee-2."""
+
+
+@pytest.mark.parametrize(
+    ("text", "moderators", "debaters"),
+    [
+        pytest.param(SPEECHES, ["phil", "Phil"], ["Ann", "Bob"], id="one speaker twice"),
+        pytest.param(SPEECHES, [" PHIL "], ["Ann", "Bob"], id="another case"),
+        pytest.param(NAMESAKES, ["jo-lee"], ["Jo Lee", "Ann", "Bob Ray"], id="a name before an id"),
+        pytest.param(NAMESAKES, ["Jo Lee"], ["jo-lee", "Ann", "Bob Ray"], id="the other of the two"),
+        pytest.param(NAMESAKES, ["jo-lee-2"], ["Jo Lee", "Ann", "Bob Ray"], id="by id"),
+        pytest.param(
+            NAMESAKES, ["Bob Ray", "bob-ray"], ["Jo Lee", "jo-lee", "Ann"], id="one by id and by name"
+        ),
+    ],
+)
+def test_a_moderator_is_named_by_name_or_id(
+    tmp_path: Path, text: str, moderators: list[str], debaters: list[str]
+) -> None:
+    path = str(tmp_path / "d.sqlite")
+    words = [word for each in moderators for word in ("--moderator", each)]
+    document = json.loads(moot("import", "-", "-t", "T?", "--json", "--db", path, *words, stdin=text).stdout)
+    assert [each["name"] for each in document["config"]["debaters"]] == debaters
+
+
+@pytest.mark.parametrize(
+    ("text", "moderators", "error"),
+    [
+        (NAMESAKES, ["jo-lee", "Zoe"], "--moderator 'Zoe': no speaker has this name"),
+        (SPEECHES, ["Phil", ""], "--moderator '': no speaker has this name"),
+        (SPEECHES, ["Ann", "Bob", "Phil"], "no speaker is left who debates"),
+    ],
+)
+def test_a_moderator_whom_nobody_knows_is_refused(
+    tmp_path: Path, text: str, moderators: list[str], error: str
+) -> None:
+    words = [word for each in moderators for word in ("--moderator", each)]
+    with pytest.raises(InputError, match=error):
+        moot("import", "-", "-t", "T?", "--db", str(tmp_path / "d.sqlite"), *words, stdin=text)
+
+
 def test_an_import_is_named_after_its_question_and_does_not_count_the_question(tmp_path: Path) -> None:
     file, path = tmp_path / "openai.json", str(tmp_path / "d.sqlite")
     chat = [{"role": "user", "content": "Should we migrate?"}, {"role": "assistant", "content": "Yes."}]
