@@ -471,6 +471,7 @@ def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
         value = (data[section] if section else data)[name]
         if not isinstance(value, int | None):
             continue
+        shorter = config
         for number in range(min(value or most, most), 0, -1):
             shorter = make_config(with_settings(data, {setting: number}))
             if _turn_count(shorter) <= most:
