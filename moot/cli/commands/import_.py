@@ -73,10 +73,9 @@ def import_debate(
     file is an exported debate (moot.debate/1), the command also restores the debate's summaries, blackboard
     and verdicts.
     """
-    from moot.cli.options import read_topic, read_transcript, run_config
     from moot.debates.lifecycle import unused_name
 
-    imported = read_transcript(path, form)
+    imported = shared.read_transcript(path, form)
     with shared.open_database(db, make=True) as debates:
         if imported.document is not None:
             options = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
@@ -87,8 +86,8 @@ def import_debate(
                 )
             debate = debates.import_document(imported.document, name=name)
         else:
-            settings = run_config(config, {})
-            question = (settings.topic if topic is None else read_topic(topic)) or imported.topic
+            settings = shared.run_config(config, {})
+            question = (settings.topic if topic is None else shared.read_topic(topic)) or imported.topic
             debate = debates.import_transcript(
                 imported,
                 topic=question,
