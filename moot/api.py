@@ -32,7 +32,7 @@ from langchain_core.tools import BaseTool
 
 from moot.calls.effects import cancel_all, require_asyncio, run_in_thread
 from moot.debates.continuation import verdict_failed
-from moot.debates.lifecycle import find_debate, start_debate, store_import
+from moot.debates.lifecycle import find_debate, start_debate, start_replay, store_import
 from moot.debates.session import (
     CruxEvent,
     DebateSession,
@@ -75,7 +75,6 @@ from moot.storage.checkpoints import LazyStore, open_saver
 from moot.storage.records import records_of
 
 if TYPE_CHECKING:
-    from moot.debates.stored_debate import Debate
     from moot.importing import ImportedTranscript
 
 
@@ -213,8 +212,6 @@ class Debates(AbstractContextManager["Debates"]):
             DebateNotFound: No debate matches.
             DebateExists: The name is taken.
         """
-        from moot.debates.lifecycle import start_replay
-
         return Debate(start_replay(find_debate(self._session, source), name))
 
     def import_document(self, document: Mapping[str, Any], *, name: str | None = None) -> Debate:
@@ -249,7 +246,7 @@ class Debates(AbstractContextManager["Debates"]):
             topic: Topic of the debate. `None`: the topic in the transcript.
             name: Name of the debate, its `--id`. `None`: a new UUID.
             config: Settings for continuing the debate; its debaters are ignored.
-            debaters: Ids or names of the speakers who debate. Default: all but a moderator.
+            debaters: Names or ids of the speakers who debate. Default: all but a moderator.
 
         Raises:
             InputError: The transcript is invalid, or has no topic.

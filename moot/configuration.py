@@ -577,9 +577,6 @@ def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]
     return {**data, key: value}
 
 
-"""Function called with a warning for every configuration value that is ignored."""
-
-
 def read(
     file: Path | None = None, options: Mapping[str, object] | None = None, warn: Warn = log
 ) -> list[JsonObject]:

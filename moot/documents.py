@@ -573,8 +573,10 @@ def _fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
     # Postponed annotations hide `NotRequired` from `__required_keys__`.
     optional = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}
     types = {key: get_args(hint)[0] if key in optional else hint for key, hint in hints.items()}
-    types = {key: get_args(kind)[0] if get_origin(kind) is Annotated else kind for key, kind in types.items()}
-    return types, kind.__required_keys__ - optional
+    value_types = {
+        key: get_args(hint)[0] if get_origin(hint) is Annotated else hint for key, hint in types.items()
+    }
+    return value_types, kind.__required_keys__ - optional
 
 
 @cache

@@ -30,7 +30,7 @@ from moot.runtime.qa import result_text
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.entries import JsonObject
-from moot.state.errors import DebateNotFound, InputError, MootError, WaitingForPerson
+from moot.state.errors import ConfigError, DebateNotFound, InputError, MootError, WaitingForPerson
 from moot.state.langgraph_internals import answers_in, detached_config
 from moot.text.tokens import counter, truncate_end
 
@@ -159,14 +159,19 @@ def debate_tool(
     Args:
         config: Default configuration for everything that the agent does not choose.
         database: Database of the debates, as for `open_debates`.
-        most_turns: Maximum turns of a debate whose protocol or turns the agent chooses.
+        most_turns: Maximum turns of a debate whose protocol or turns the agent chooses, at least 1.
         environment: Models and clock. Default: real models and the system clock.
         models: LangChain chat models by name, as for `open_debates`.
         tools: LangChain tools of the debaters by name, as for `open_debates`.
 
     Returns:
         A tool `debate(question, protocol, turns)` whose reply has at most `VERDICT_TOKENS` tokens (o200k).
+
+    Raises:
+        ConfigError: `most_turns` is less than 1.
     """
+    if most_turns < 1:
+        raise ConfigError(f"most_turns is {most_turns}: allow at least 1 turn")
     default_config, env = config or DebateConfig(), make_environment(environment, models, tools)
 
     async def adebate(question: str, protocol: str = "", turns: int = 0) -> str:

@@ -368,7 +368,7 @@ def _verify(
             else _MAIN_QUESTION
         )
         if option := event.get("option") or _option_given_up(event, ledger):
-            text = f"the right answer to the topic is: {option}"
+            text = f"the right answer to the topic is: {sanitize_line(option)}"
         quotation = f"{number}. Quotation: {board_text(event['quote'], 400)}\nClaim: {text}"
         quoted_by_message[event["message_id"]] = (
             f"{quoted_by_message.get(event['message_id'], '')}\n\n{quotation}"

@@ -419,7 +419,7 @@ class LazyGroup(TyperGroup):
     """Command group that imports a command only when it is needed."""
 
     def invoke(self, ctx: Click) -> Click:
-        """Run the command. Invoke the command, and print a message if Ctrl-C ends it."""
+        """Run the command, and raise an error that says what to do if Ctrl-C ends it."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:

@@ -22,9 +22,10 @@ from rich.text import Text
 
 from moot import people
 from moot.cli.terminal import entry_label, err_console, one_line, print_note, safe
-from moot.state.config import DebateConfig
+from moot.state.config import OFFLINE, DebateConfig
+from moot.state.config.model_settings import RECORDED
 from moot.state.errors import InputError
-from moot.state.settings import redact
+from moot.state.settings import api_key, redact, variable
 from moot.text.plain_text import count_noun
 from moot.text.terms import question_in
 
@@ -166,10 +167,6 @@ def header_lines(topic: str, config: DebateConfig, *, model_chosen: bool = False
         config: configuration of the debate.
         model_chosen: True if the user named the model, so that the offline model needs no advice.
     """
-    from moot.state.config import OFFLINE
-    from moot.state.config.model_settings import RECORDED
-    from moot.state.settings import api_key, variable
-
     names = ", ".join(debater.name for debater in config.debaters)
     models = config.model_names()
     models_text = "offline model (built in; no network)" if models == [OFFLINE] else ", ".join(models)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from typer import Argument, Context, Option
 
-from moot.cli.terminal import print_error
+from moot.cli.terminal import format_of, print_error
 from moot.state.config import DebateConfig, slug
-from moot.state.config.model_settings import is_built_in
+from moot.state.config.model_settings import OFFLINE, ModelSettings, is_built_in
 from moot.state.entries import clean_text, seq_of
-from moot.state.errors import DebateNotFound, InputError
+from moot.state.errors import ConfigError, DebateNotFound, InputError
 from moot.state.settings import check_database, database_exists, is_postgres, redact_url, variable
 
 if TYPE_CHECKING:
@@ -213,10 +213,6 @@ def read_answers(path: Path | None) -> object:
     return answers
 
 
-if TYPE_CHECKING:
-    pass
-
-
 LENGTHS = ("turns", "rounds")
 """Names of the options that set the length of a debate."""
 
@@ -313,10 +309,6 @@ def warn_of_ignored_length(flags: Mapping[str, object], config: DebateConfig) ->
             print_error(f"warning: --{name} has no effect on protocol {config.protocol!r}: {advice}")
 
 
-if TYPE_CHECKING:
-    pass
-
-
 def _new_name(name: str | None) -> str | None:
     """Validate the name of a new debate and return the name."""
     if name is not None:
@@ -329,8 +321,6 @@ def _new_name(name: str | None) -> str | None:
 def _debate_file(path: Path | None) -> Path | None:
     """Check the output file's suffix and folder, and return its path."""
     if path is not None:
-        from moot.cli.terminal import format_of
-
         format_of(path)
     return path
 
@@ -389,8 +379,6 @@ def models_like(incomplete: str) -> list[str]:
 
     from moot.models.endpoints import listed_models
     from moot.models.registry import access_to
-    from moot.state.config.model_settings import OFFLINE, ModelSettings
-    from moot.state.errors import ConfigError
 
     try:
         rows = asyncio.run(listed_models(access_to("", ModelSettings()), COMPLETION_WAIT_S))

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, cast
 from moot.calls.effects import GRACE_S, stop
 from moot.cli import live, terminal
 from moot.cli.group import INTERRUPTED, ignore_interrupts
-from moot.cli.options import command_line
+from moot.cli.options import Delivery, command_line
 from moot.people import questions_in
+from moot.protocols.registry import turns_planned
 from moot.state import settings
 from moot.state.config.model_settings import RECORDED, is_built_in
 from moot.state.entries import JsonMapping, ends_turn, tokens_of
@@ -27,8 +28,6 @@ from moot.text.plain_text import count_noun
 if TYPE_CHECKING:
     from moot.api import Debate, Event
     from moot.state.config import DebateConfig
-
-from moot.cli.options import Delivery
 
 GATE_REFUSED = 7
 """Exit code of a run whose decision does not meet the gate's requirements."""
@@ -127,8 +126,6 @@ def run_to_end(
 
 def resumed_line(earlier_turns: int, added: int | None, config: DebateConfig) -> list[str]:
     """Return the line that says where a resumed debate continues. A new debate has no such line."""
-    from moot.protocols.registry import turns_planned
-
     if not earlier_turns:
         return []
     planned_turns = turns_planned(config)
@@ -209,9 +206,7 @@ def make_progress(names: Mapping[str, str], delivery: Delivery) -> live.Progress
         return live.Progress()
     if not sys.stderr.isatty():
         return live.ProgressLines(names)
-    from moot.cli.live import LiveScreen
-
-    return LiveScreen(names)
+    return live.LiveScreen(names)
 
 
 @contextmanager
@@ -250,7 +245,7 @@ def deliver(debate: Debate, document: JsonMapping, delivery: Delivery, *, finish
         return terminal.print_json(document)
     if not finished:
         return
-    from moot.cli.show_parts import answer_parts, verdict_parts
+    from moot.cli.show_parts import answer_parts, verdict_parts  # imports the reports, needed only at the end
 
     short = sys.stdout.isatty()
     terminal.print_result(*(answer_parts if short else verdict_parts)(document))

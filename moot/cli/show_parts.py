@@ -13,6 +13,7 @@ from rich.text import Text
 
 from moot.claims.ledger_rendering import card_text, stance_text, why_no_claims
 from moot.cli import terminal
+from moot.cli.terminal import borderless_table, number, rate
 from moot.documents import extracts_claims, question_of
 from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
 from moot.judging.panel import RULES
@@ -29,8 +30,6 @@ from moot.text.plain_text import count_noun
 if TYPE_CHECKING:
     from moot.debates.continuation import Judgement
     from moot.debates.prompt_reconstruction import MemoryCost, ReconstructedPrompt, ReplayedTurn
-
-from moot.cli.terminal import borderless_table, number, rate
 
 MAX_COLUMNS = 5
 """Maximum number of debaters for which a score table has one column per debater. With more debaters, the

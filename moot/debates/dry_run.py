@@ -439,8 +439,7 @@ def _shortened(config: DebateConfig, turns: int) -> tuple[DebateConfig, int] | N
     """Return a shortened configuration and the number of rounds that were removed.
 
     The shortened debate has about `turns` turns. To shorten it, `turns` or `rounds` is lowered if the
-    protocol's length depends on that setting. At
-    least `MIN_ROUNDS` rounds remain.
+    protocol's length depends on that setting. At least `MIN_ROUNDS` rounds remain.
     """
     length_settings = protocol_named(config.protocol).length_settings or ()
     data: JsonObject = {**config.to_json(), "topic": config.topic}
@@ -710,9 +709,7 @@ def _middle(low: float, high: float) -> int:
 def _merged(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
     """Return the items of two lists without duplicates.
 
-    The lists hold the keys of two simulations' call groups.
-
-    The order of each simulation is preserved.
+    The lists hold the keys of two simulations' call groups. The order of each simulation is preserved.
     """
     merged = list(first)
     place = 0

@@ -38,9 +38,8 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
     """Create a debate that replays the model replies in another debate's journal.
 
     The replay has the topic, configuration and documents of the original debate, and is extended at the same
-    points. A
-    request that is not in the journal fails like an unreachable model, for example after an interjection or a
-    change of a prompt.
+    points. A request that is not in the journal fails like an unreachable model, for example after an
+    interjection or a change of a prompt.
     """
     values = session.state().values
     environment = replace(session.environment, complete=ReplayModel(session).complete)

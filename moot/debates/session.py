@@ -46,7 +46,7 @@ from moot.state.errors import ConfigError, ModelError
 from moot.storage.leases import Lease, with_lease
 from moot.storage.records import Records
 from moot.storage.sqlite import reading
-from moot.text.plain_text import count_noun
+from moot.text.plain_text import break_template_tokens, count_noun
 from moot.text.tokens import TokenCounter
 from moot.tools.registry import check_tools
 
@@ -471,6 +471,7 @@ def shorten_debate(config: DebateConfig, max_turns: int) -> DebateConfig:
         value = (data[section] if section else data)[name]
         if not isinstance(value, int | None):
             continue
+        shorter = config
         for number in range(min(value or max_turns, max_turns), 0, -1):
             shorter = make_config(with_settings(data, {setting: number}))
             if _turn_count(shorter) <= max_turns:
@@ -569,7 +570,7 @@ def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObj
     params = model_params(config, config.debaters[0])
     blocks = [
         Block("system", {"role": "system", "content": PROPOSE.render()}, label="instruction"),
-        Block("turn_suffix", {"role": "user", "content": question}, label="question"),
+        Block("turn_suffix", {"role": "user", "content": break_template_tokens(question)}, label="question"),
     ]
     prompt = truncate_blocks(blocks, config.memory.budget.total, counter_of(params, config))
     (reply,) = yield [make_call(params, "evaluate", prompt, schema=ProposedDebaters, reply=REPLY_TOKENS)]

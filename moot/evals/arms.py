@@ -276,7 +276,7 @@ def _read_recorded(path: Path, items: ItemSet) -> dict[str, RecordedResult]:
         raise ConfigError(
             f"cannot read recorded results {str(path)!r}: {file_error_reason(error)}"
         ) from error
-    required_key, results = "winners" if items.kind == "pair" else "answer", dict[str, RecordedResult]()
+    results = dict[str, RecordedResult]()
     item_ids = {item.id for item in items.items}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -288,8 +288,10 @@ def _read_recorded(path: Path, items: ItemSet) -> dict[str, RecordedResult]:
         if result.id not in item_ids or result.id in results:
             problem = "is there twice" if result.id in results else "is not in the evaluation set"
             raise ConfigError(f"{path}:{number}: the id {result.id!r} {problem}")
-        if not getattr(result, required_key) and result.answer is None:
-            raise ConfigError(f"{path}:{number}: the result needs `{required_key}`")
+        if items.kind == "pair" and not result.winners:
+            raise ConfigError(f"{path}:{number}: the result of a pair needs `winners`")
+        if items.kind == "question" and result.answer is None:  # an empty answer is a wrong one
+            raise ConfigError(f"{path}:{number}: the result of a question needs `answer`")
         results[result.id] = result
     return results
 

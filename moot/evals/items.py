@@ -29,7 +29,7 @@ from pydantic import (
 from moot.calls.effects import CallGenerator
 from moot.claims.model_extraction import structured_call
 from moot.prompts.request import model_params
-from moot.prompts.templates import load_prompt_template
+from moot.prompts.templates import fenced, load_prompt_template
 from moot.state.config import DebateConfig
 from moot.state.config.section import errors_in
 from moot.state.entries import JsonObject
@@ -517,7 +517,8 @@ def grade_answer(
     Raises:
         ModelError: No model replied.
     """
-    texts = [f"# Question\n{item.question}", f"# Reference\n{item.reference}", f"# Answer\n{answer}"]
+    sections = {"Question": item.question, "Reference": item.reference, "Answer": answer}
+    texts = [fenced(text, config.fence, f"# {heading}") for heading, text in sections.items()]
     params = model_params(config, config.judge)
     (reply,) = yield [
         structured_call("evaluate", config, GRADER.render(), texts, Grade, count, params=params)

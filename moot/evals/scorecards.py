@@ -574,7 +574,9 @@ def _chunks(subject: Subject, user_prompt: str, fence: str) -> list[Block]:
         }
         # One pass, so that placeholders inside the inserted values are not replaced.
         text = re.sub(
-            rf"\{{({'|'.join(values)})\}}", lambda match: fenced(values[match[1]], fence), user_prompt
+            rf"\{{({'|'.join(values)})\}}",
+            lambda match: fenced(values[match[1]], fence),
+            break_template_tokens(user_prompt),
         )
         return [Block("messages", {"role": "user", "content": text}, label="evaluator's own prompt")]
     parts = {

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 from moot.calls.effects import CallGenerator, Reply
 from moot.claims.model_extraction import structured_call
 from moot.debates.session import DebateSession
+from moot.prompts.templates import fenced
 from moot.reports.html import Report
 from moot.reports.markdown import block_quote, plain, section
 from moot.reports.markdown_html import group_digits
@@ -497,7 +498,9 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
         ),
     )
     schema = create_model("Points", __base__=BaseModel, points=(list[point], Field(max_length=MAX_POINTS)))
-    texts = [f"Answer {number}:\n\n{answer_text(row)}" for number, row in numbered_rows.items()]
+    texts = [
+        fenced(answer_text(row), config.fence, f"Answer {number}:") for number, row in numbered_rows.items()
+    ]
 
     def ask() -> CallGenerator[Reply]:
         (reply,) = yield [

@@ -201,6 +201,15 @@ _IMPORTED: Step = {
 }
 
 
+def speakers_by_word(speakers: Sequence[Speaker]) -> dict[str, Speaker]:
+    """Return the speakers keyed by id and by case-folded name.
+
+    A word that is the name of one speaker and the id of another stands for the speaker with the name.
+    """
+    by_id = {speaker.id: speaker for speaker in speakers}
+    return by_id | {speaker.name.casefold(): speaker for speaker in reversed(speakers)}
+
+
 def transcript_config(
     imported: ImportedTranscript, base: DebateConfig | None = None, debaters: Sequence[str] = ()
 ) -> DebateConfig:
@@ -209,7 +218,7 @@ def transcript_config(
     Args:
         imported: The transcript.
         base: Configuration with all other settings; its debaters are ignored.
-        debaters: Ids or names of the speakers who debate. Default: all but a moderator.
+        debaters: Names or ids of the speakers who debate. Default: all but a moderator.
 
     Raises:
         InputError: No speaker has this name.
@@ -217,10 +226,8 @@ def transcript_config(
     candidates = [speaker for speaker in imported.speakers if speaker.id not in RESERVED_IDS]
     if not candidates:
         raise InputError("the transcript has no debaters, because only a moderator or judge speaks")
-    speakers_by_word = {
-        word: speaker for speaker in reversed(candidates) for word in (speaker.name.casefold(), speaker.id)
-    }
-    selection = [speakers_by_word.get(name.strip().casefold()) for name in debaters]
+    known_speakers = speakers_by_word(candidates)
+    selection = [known_speakers.get(name.strip().casefold()) for name in debaters]
     if None in selection:
         known = ", ".join(repr(speaker.name) for speaker in candidates[:20])
         unknown = debaters[selection.index(None)]

@@ -381,7 +381,8 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         else "\n".join(filter(None, (CONTEST, judge_spec.instruction)))
     )
     if context.config.options:
-        ending = "\n".join(filter(None, (OPTIONS.format(quoted(context.config.options)), ending)))
+        options = quoted(map(break_template_tokens, context.config.options))
+        ending = "\n".join(filter(None, (OPTIONS.format(options), ending)))
     max_reasons = reasons_each(len(context.order))
     limit_text = (
         "the strongest of each" if max_reasons == 1 else f"at most {max_reasons} of each, the strongest first"

@@ -524,7 +524,7 @@ def _judge_requests(
         names = {debater.id: debater.name for debater in debaters}
         texts = [entry["content"] for entry in transcript]
         blinding = make_blinding(names, texts, [state["topic"], *(entry["content"] for entry in background)])
-    # Every prompt shows background and pinned messages right after the topic.
+    # Every prompt shows the background right after the topic, so it is not selected once more.
     background_ids = {entry["id"] for entry in background_entries(state, config)}
     material = [entry for entry in transcript if entry["id"] not in background_ids]
     selector = judge_prompts.TranscriptSelector(material, sides, config.names(), evidence)

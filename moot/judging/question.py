@@ -13,7 +13,7 @@ from moot.calls.effects import Hints, ModelCall, Reply
 from moot.claims.ledger_rendering import board_text
 from moot.claims.model_extraction import debater_lines, shown_entries, structured_call, structured_data
 from moot.judging.judge_response import JudgeSpec
-from moot.judging.rubrics import asks_for_criteria
+from moot.judging.rubrics import asks_for_criteria, criterion_key
 from moot.prompts.request import many, model_params
 from moot.prompts.templates import fenced, load_prompt_template
 from moot.state.config import DebateConfig
@@ -123,19 +123,19 @@ def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
     if data is None or not (question := board_text(data["question"], QUESTION_CHARS)):
         return {}
     debate_question: DebateQuestion = {"question": question}
-    texts = dict.fromkeys(board_text(option, OPTION_CHARS) for option in data.get("options", ()))
-    options = [option for option in texts if option and option.casefold() != UNDECIDED][:MAX_OPTIONS]
+    options_by_key: dict[str, str] = {}
+    for option in (board_text(text, OPTION_CHARS) for text in data.get("options", ())):
+        options_by_key.setdefault(option.casefold(), option)
+    options = [option for key, option in options_by_key.items() if key not in ("", UNDECIDED)][:MAX_OPTIONS]
     if len(options) > 1:
         debate_question["options"] = options
-    criteria = [
-        QuestionCriterion(
-            name=board_text(each["name"], 60), description=board_text(each["description"], CRITERION_CHARS)
-        )
-        for each in data.get("criteria", ())
-    ]
-    criteria = [each for each in criteria if each["name"]][:MAX_CRITERIA]
-    if len({each["name"].casefold() for each in criteria}) >= MIN_CRITERIA:
-        debate_question["criteria"] = criteria
+    criteria_by_key: dict[str, QuestionCriterion] = {}
+    for each in data.get("criteria", ()):
+        name, description = board_text(each["name"], 60), board_text(each["description"], CRITERION_CHARS)
+        if key := criterion_key(name):
+            criteria_by_key.setdefault(key, QuestionCriterion(name=name, description=description))
+    if len(criteria_by_key) >= MIN_CRITERIA:
+        debate_question["criteria"] = list(criteria_by_key.values())[:MAX_CRITERIA]
     return debate_question
 
 

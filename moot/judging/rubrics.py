@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import cast
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from moot.prompts.templates import shipped_role
 from moot.state.config import DebateConfig, PanelJudge, slug
 from moot.state.config.config_files import data_in
+from moot.state.config.participants import unique_slug
 from moot.state.config.section import duplicates, errors_in
 from moot.state.conversation import DebateQuestion, QuestionCriterion
 from moot.state.errors import ConfigError, file_error_reason
@@ -82,9 +84,15 @@ class Rubric(BaseModel):
         return self
 
     def criterion(self, id_or_name: str) -> Criterion | None:
-        """Find a criterion by id or name, ignoring case, or return `None`."""
-        key = _key(id_or_name)
-        return next((each for each in self.criteria if key in (_key(each.id), _key(each.name))), None)
+        """Find a criterion by id or name, ignoring case, or return `None`.
+
+        An exact id comes first, then another spelling of an id, then a name.
+        """
+        key = criterion_key(id_or_name)
+        by_id = (each for each in self.criteria if each.id == id_or_name)
+        by_other_spelling = (each for each in self.criteria if criterion_key(each.id) == key)
+        by_name = (each for each in self.criteria if criterion_key(each.name) == key)
+        return next(chain(by_id, by_other_spelling, by_name), None)
 
     def scales(self) -> list[CriterionScale]:
         """Return the names, scales and weights of the criteria.
@@ -221,15 +229,20 @@ def _designs_software(config: DebateConfig) -> bool:
 
 
 def _rubric_of(criteria: Sequence[QuestionCriterion]) -> Rubric:
-    """Build a rubric from the debate question's criteria."""
-    criteria_by_id: dict[str, QuestionCriterion] = {}
-    for number, criterion in enumerate(criteria, 1):
-        key = slug(criterion["name"])
-        criteria_by_id[key if key[:1].isalpha() and key not in criteria_by_id else f"criterion-{number}"] = (
-            criterion
-        )
-    rubric_criteria = [Criterion(id=key, **criterion) for key, criterion in criteria_by_id.items()]
-    return Rubric(name="question", criteria=tuple(rubric_criteria))
+    """Build a rubric from the debate question's criteria.
+
+    A criterion's id is derived from its name. If that gives no id, or the id of an earlier criterion, the id
+    contains the criterion's number.
+    """
+    name_slugs = [slug(criterion["name"]) for criterion in criteria]
+    ids, reserved_ids = list[str](), {key for key in name_slugs if key[:1].isalpha()}
+    for number, key in enumerate(name_slugs, 1):
+        is_usable = key in reserved_ids and key not in ids
+        ids.append(key if is_usable else unique_slug(f"criterion-{number}", reserved_ids))
+    return Rubric(
+        name="question",
+        criteria=tuple(Criterion(id=key, **criterion) for key, criterion in zip(ids, criteria, strict=True)),
+    )
 
 
 def rubric_text(config: DebateConfig, default: str = "debate", question: DebateQuestion | None = None) -> str:
@@ -262,7 +275,8 @@ def parse_rubric(data: object, source: str = "rubric") -> Rubric:
         raise ConfigError(f"{source}: {'; '.join(errors_in(error, 'rubric'))}") from error
 
 
-def _key(text: str) -> str:
+def criterion_key(text: str) -> str:
+    """Return the form in which names and ids of criteria are compared, without case, `_` and `-`."""
     return " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
 
 

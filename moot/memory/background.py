@@ -247,7 +247,7 @@ class _Passages:
 
         keys = [key for key in self.search.seqs if key not in self.shown_keys]
         costs = {key: remaining + 1 for key in self.search.seqs}
-        costs |= {key: self.search.tokens[self.search.position(key) or 0] + 4 for key in keys}
+        costs |= {key: self.search.tokens_of(key) + 4 for key in keys}
         start_keys = [] if self.shown_keys else [key_of(Place(entry["seq"], 0)) for entry in self.entries]
         frame_tokens = sum(
             message_tokens(render({**entry, "content": heading}), count) + 4 for entry in self.entries

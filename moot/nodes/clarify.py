@@ -18,6 +18,7 @@ from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import JsonObject, clean_text, traits_of
+from moot.text.plain_text import break_template_tokens
 
 CLARIFY = load_prompt_template("clarify", "instruction", "most", "known")
 INSTRUCTION = load_prompt_template("clarify_instruction")
@@ -94,7 +95,7 @@ def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig
     built_in = "\n".join(filter(None, (INSTRUCTION.render(), role.says("clarify") if role else "")))
     has_answers = any(entry["kind"] == "answer" for entry in earlier_entries)
     answers_note = "The answers so far are shown above. Ask only what they leave open." if has_answers else ""
-    instruction = debater.clarification_prompt or built_in
+    instruction = break_template_tokens(debater.clarification_prompt) or built_in
     task = CLARIFY.render(instruction=instruction, most=str(max_questions), known=answers_note)
     contract = "" if ctx.persona_first else contract_text(debater)
     turn_suffix: WireMessage = {"role": "user", "content": f"{contract}\n\n{task}".lstrip()}

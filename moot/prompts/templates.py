@@ -172,6 +172,7 @@ FENCE_TOKENS = 9
 QUOTED = load_prompt_template("quoted", "fence")
 
 _OPEN = re.compile(r"(?:^| )<<([a-z]{6})$", re.MULTILINE)
+_CLOSE = re.compile(r"\n([a-z]{6})>>")
 _IGNORED = re.compile(
     r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
@@ -281,9 +282,14 @@ def prompt_parts(content: str) -> Iterator[ContentPart]:
     """Yield the parts of a prompt message in order.
 
     The first fence line outside of a block was always written by the program, so it names the block's fence.
+    A line that looks like the opening of a block is plain text if no later line closes the block.
     """
+    # Without this table, each opening without an end would search the rest of the text.
+    last_closings = {match[1]: match.start() for match in _CLOSE.finditer(content)}
     start = 0
-    while opening := _OPEN.search(content, start):
+    for opening in _OPEN.finditer(content):
+        if opening.start() < start or last_closings.get(opening[1], -1) < opening.end():
+            continue
         line = max(start, content.rfind("\n", start, opening.start() + 1) + 1)
         if line > start:
             yield ContentPart("", content[start:line], "")

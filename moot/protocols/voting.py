@@ -21,7 +21,7 @@ from moot.state import verdict as verdict_types
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import Entry, JsonObject, traits_of
-from moot.text.plain_text import clip, count_noun, quoted
+from moot.text.plain_text import break_template_tokens, clip, count_noun, quoted
 from moot.text.tokens import TokenCounter
 
 ANSWER_WORDS = 12
@@ -97,7 +97,8 @@ def comparable_answer(text: str, options: Sequence[str]) -> str:
 def answer_form(config: DebateConfig) -> str:
     """Return the part of an instruction that tells a debater how to write the answer."""
     if config.options:
-        return f"exactly one of {quoted(config.options)}, or “{verdict_types.UNDECIDED}” if you cannot choose"
+        options = quoted(map(break_template_tokens, config.options))
+        return f"exactly one of {options}, or “{verdict_types.UNDECIDED}” if you cannot choose"
     return f"your answer in at most {ANSWER_WORDS} words, without reasons"
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -322,14 +322,12 @@ def _solution_excerpt(text: str) -> str:
 def _whole_lines(text: str, limit: int) -> str:
     """Return the first whole lines of a text that fit in `limit` characters, and mark omissions.
 
-    Of a first line that is too long, return whole sentences. Headings become plain lines.
+    Line breaks count, the mark does not. Of a first line that is too long, return whole sentences. Headings
+    become plain lines.
     """
     lines = [line.strip().lstrip("#").strip() for line in text.strip().splitlines()]
-    shown_lines: list[str] = []
-    for line in lines:
-        if sum(map(len, shown_lines)) + len(line) > limit:
-            break
-        shown_lines.append(line)
+    ends = accumulate(len(line) + 1 for line in lines)  # each end includes a line break
+    shown_lines = [line for line, end in zip(lines, ends, strict=True) if end - 1 <= limit]
     if not any(shown_lines):
         shown_lines = [_whole_sentences(text, limit)]
     is_cut = len(_one_line("\n".join(shown_lines))) < len(_one_line("\n".join(lines)))

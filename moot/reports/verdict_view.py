@@ -118,8 +118,7 @@ class Panel:
         """Separate the verdicts that led to the decision from earlier and later verdicts.
 
         The verdicts are told apart by the number of their judging. In documents without numbers, the last
-        verdicts are those
-        behind the decision.
+        verdicts are those behind the decision.
         """
         decision, verdicts = document["verdict"], document["verdicts"]
         self.agreement = agreement = document.get("agreement", {})

@@ -279,3 +279,13 @@ class EvidenceIndex:
         """Return the index position of the entry with this sequence number, or `None` if there is none."""
         position = bisect_left(self.seqs, seq)
         return position if position < len(self.seqs) and self.seqs[position] == seq else None
+
+    def tokens_of(self, seq: int) -> int:
+        """Return the number of tokens in the entry with this sequence number.
+
+        Raises:
+            KeyError: There is no such entry.
+        """
+        if (position := self.position(seq)) is None:
+            raise KeyError(seq)
+        return self.tokens[position]

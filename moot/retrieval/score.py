@@ -630,10 +630,10 @@ def select_evidence(
 def token_costs(index: EvidenceIndex, costs: Costs | None) -> Callable[[int], int]:
     """Return a function that maps an entry's sequence number to the entry's token count.
 
-    Default: the tokens of the entry's content.
+    Default: the tokens of the entry's content. An unknown sequence number raises `KeyError`.
     """
     if costs is None:
-        return lambda seq: index.tokens[index.position(seq) or 0]
+        return index.tokens_of
     return costs if callable(costs) else costs.__getitem__
 
 

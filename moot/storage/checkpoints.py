@@ -67,7 +67,6 @@ class LazyStore(BaseStore):
             store = await self._stack.enter_async_context(AsyncPostgresStore.from_conn_string(self._url))
             ready = await is_migrated(store.conn, "store_migrations", store.MIGRATIONS)
         else:
-            import aiosqlite
             from langgraph.store.sqlite.aio import AsyncSqliteStore
 
             opening = aiosqlite.connect(sqlite_path(self._url), timeout=30, isolation_level=None)

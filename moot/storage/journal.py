@@ -263,8 +263,8 @@ class InboxTable(DebateTable):
         )
         rows = [row for row in rows if isinstance(row[0], int)]
         messages = [
-            InboxMessage(number, *map(stored_text, texts))
-            for number, *texts, kind in rows
+            InboxMessage(message_number, *map(stored_text, texts))
+            for message_number, *texts, kind in rows
             if kind == _INTERJECTION
         ]
         usages = [_stored_usage(row[2]) for row in rows if row[4] == _QUESTION]

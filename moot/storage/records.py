@@ -25,6 +25,7 @@ from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists, InputError, StorageError
 from moot.state.settings import is_postgres, require_extra, sqlite_path
 from moot.storage import journal as journals
+from moot.storage.catalogue import Catalogue, DebateRow, ResultTable, check_name, thread_id_of
 from moot.storage.leases import Lease, Leases
 from moot.storage.rate_limiter import Budgets, RateLimiter
 from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Sql, SqliteSql, reading
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
-
-from moot.storage.catalogue import Catalogue, DebateRow, ResultTable, check_name, thread_id_of
 
 Rating = Literal["right", "wrong", "mixed"]
 """Rating that a person gives to a decision after the debate."""
@@ -113,14 +112,14 @@ class FollowUpTable(DebateTable):
         rows = [] if self._sql.read_only else self._select(clause, condition[1])
         return [
             Feedback(
-                str(debate),
+                str(debate_id),
                 cast(Rating, rating),
                 str(note),
                 str(decision),
                 _forecasts_in(str(forecasts)),
                 str(rated_at),
             )
-            for debate, _, rating, note, decision, forecasts, rated_at in rows
+            for debate_id, _, rating, note, decision, forecasts, rated_at in rows
         ]
 
     def revisit_dates(self) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import accumulate
 
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 # Invisible and direction-changing characters, except the two joiners that emoji and Persian need.
@@ -95,6 +96,19 @@ def excerpt(text: str, limit: int, around: int = 0) -> str:
     if 0 <= space < limit // 6:
         line = line[space + 1 :]
     return "…" + clip(line, limit - 1)
+
+
+def position_ignoring_case(text: str, word: str) -> int:
+    """Return the position in `text` of the first occurrence of `word`, ignoring case, or -1.
+
+    Case folding can make a text longer: `ß` becomes `ss`.
+    """
+    folded_text = text.casefold()
+    position = folded_text.find(word.casefold())
+    if position < 1 or len(folded_text) == len(text):
+        return position
+    folded_ends = accumulate(len(char.casefold()) for char in text)
+    return next(index for index, end in enumerate(folded_ends) if end > position)
 
 
 def count_noun(number: int, noun: str) -> str:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from moot.evals.statistics import compare_debates, render_comparison
+from moot.prompts.templates import prompt_parts
 from tests.support.moot_command import Moot
 from tests.support.openai_answers import Act, Json
 from tests.support.openai_server import OpenAIServer
@@ -52,6 +53,9 @@ def test_points_that_only_one_debate_makes_are_quoted(tmp_path: Path) -> None:
         done = moot("compare", "d", "e", "--only", "--json", OPENAI_BASE_URL=url)
         assert done.code == 0, done.err
     assert [each["quote"] for each in done.json["only"]] == ["the case rests on"]
+    _, *answer_messages = server.chats[-1]["messages"]
+    parts = [list(prompt_parts(message["content"])) for message in answer_messages]
+    assert [[part.title for part in each if part.fence] for each in parts] == [["Answer 1:"], ["Answer 2:"]]
 
 
 def test_winners_are_compared_by_name_and_what_was_said_is_no_structure() -> None:

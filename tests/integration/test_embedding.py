@@ -148,6 +148,12 @@ def test_a_tool_takes_data_alone_bounds_its_turns_and_tells_what_is_wrong(tmp_pa
         assert debates.get(vote.id).config().names() == {"voter": "Voter"}
 
 
+@pytest.mark.parametrize("most_turns", [0, -1])
+def test_a_tool_whose_debates_could_have_no_turn_is_refused(most_turns: int) -> None:
+    with pytest.raises(ConfigError, match=f"most_turns is {most_turns}: allow at least 1 turn"):
+        debate_tool(most_turns=most_turns)
+
+
 def test_a_debate_runs_in_a_program_with_a_loop_as_it_does_without(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "sync.sqlite"), environment=FakeModel().environment()) as debates:
         expected = debates.start(TOPIC, SHORT).run()

@@ -67,6 +67,16 @@ def test_the_list_has_decision_and_model_and_folds_the_debates_of_evaluations(db
     ] == ["monolith"]
 
 
+def test_json_and_table_list_the_same_debates(db: str) -> None:
+    def listed(*words: str) -> list[str]:
+        return [row["name"] for row in json.loads(moot("list", "--json", "--db", db, *words).stdout)]
+
+    assert listed() == ["trams", "monolith"]
+    assert listed("--limit", "2") == ["trams", "monolith"]
+    assert listed("--evaluations") == ["trams", "eval-cup-0123456789", "monolith"]
+    assert listed("--evaluations", "--limit", "2") == ["trams", "eval-cup-0123456789"]
+
+
 def test_the_list_keeps_the_results_of_a_database_without_questions(tmp_path: Path) -> None:
     path = tmp_path / "old.sqlite"
     with open_debates(str(path)) as debates:
@@ -112,6 +122,28 @@ def test_a_search_goes_through_all_debates(db: str) -> None:
     assert "no message contains these words" in moot("search", "no such words", "--db", db).stderr
 
 
+@pytest.mark.parametrize("words", [("",), (" ", "\t")])
+def test_a_search_without_a_word_is_refused(db: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="nothing to search for: give one or more words"):
+        moot("search", *words, "--db", db)
+
+
+def test_an_excerpt_contains_the_word_that_was_searched(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.sqlite")
+    moot(
+        "import",
+        "-",
+        "--topic",
+        "T?",
+        "--db",
+        path,
+        stdin=f"Ann: {'ßŉ' * 200} the Straße is {'dry ' * 50}\nBob: No.\n",
+    )
+    for word in ("strasse", "STRAßE", "dry"):
+        (found,) = json.loads(moot("search", word, "--json", "--db", path).stdout)
+        assert "the Straße is dry" in found["text"]
+
+
 def test_a_debate_is_renamed_found_by_both_names_and_several_are_deleted(tmp_path: Path) -> None:
     path = str(tmp_path / "d.sqlite")
     with open_debates(path) as debates:
@@ -146,6 +178,48 @@ def test_who_moderates_an_imported_debate_is_told_and_not_scored(
     assert ("--moderator NAME" in said.stderr) is not bool(words)
     with pytest.raises(InputError, match=r"no speaker has this name\. The speakers are Ann, Bob, Phil"):
         moot("import", str(file), "--moderator", "Zoe", "--db", path)
+
+
+NAMESAKES = "speaker,text\nJo Lee,Trams.\njo-lee,Buses.\nAnn,Ferries.\nBob Ray,Cars.\n"
+"""A transcript in which the id of one speaker, jo-lee, is the name of another, whose id is jo-lee-2."""
+
+
+@pytest.mark.parametrize(
+    ("text", "moderators", "debaters"),
+    [
+        pytest.param(SPEECHES, ["phil", "Phil"], ["Ann", "Bob"], id="one speaker twice"),
+        pytest.param(SPEECHES, [" PHIL "], ["Ann", "Bob"], id="another case"),
+        pytest.param(NAMESAKES, ["jo-lee"], ["Jo Lee", "Ann", "Bob Ray"], id="a name before an id"),
+        pytest.param(NAMESAKES, ["Jo Lee"], ["jo-lee", "Ann", "Bob Ray"], id="the other of the two"),
+        pytest.param(NAMESAKES, ["jo-lee-2"], ["Jo Lee", "Ann", "Bob Ray"], id="by id"),
+        pytest.param(
+            NAMESAKES, ["Bob Ray", "bob-ray"], ["Jo Lee", "jo-lee", "Ann"], id="one by id and by name"
+        ),
+    ],
+)
+def test_a_moderator_is_named_by_name_or_id(
+    tmp_path: Path, text: str, moderators: list[str], debaters: list[str]
+) -> None:
+    path = str(tmp_path / "d.sqlite")
+    words = [word for each in moderators for word in ("--moderator", each)]
+    document = json.loads(moot("import", "-", "-t", "T?", "--json", "--db", path, *words, stdin=text).stdout)
+    assert [each["name"] for each in document["config"]["debaters"]] == debaters
+
+
+@pytest.mark.parametrize(
+    ("text", "moderators", "error"),
+    [
+        (NAMESAKES, ["jo-lee", "Zoe"], "--moderator 'Zoe': no speaker has this name"),
+        (SPEECHES, ["Phil", ""], "--moderator '': no speaker has this name"),
+        (SPEECHES, ["Ann", "Bob", "Phil"], "no speaker is left who debates"),
+    ],
+)
+def test_a_moderator_whom_nobody_knows_is_refused(
+    tmp_path: Path, text: str, moderators: list[str], error: str
+) -> None:
+    words = [word for each in moderators for word in ("--moderator", each)]
+    with pytest.raises(InputError, match=error):
+        moot("import", "-", "-t", "T?", "--db", str(tmp_path / "d.sqlite"), *words, stdin=text)
 
 
 def test_an_import_is_named_after_its_question_and_does_not_count_the_question(tmp_path: Path) -> None:

@@ -36,6 +36,13 @@ def test_what_bounds_a_protocol_is_lowered_as_little_as_will_do(
     assert 0 < sum(entry["kind"] != "topic" for entry in said) <= most
 
 
+@pytest.mark.parametrize("most", [0, -1])
+@pytest.mark.parametrize("protocol", ["round-robin", "council", "dialogue", "vote", "single", "escalate"])
+def test_a_debate_without_a_turn_is_refused(protocol: str, most: int) -> None:
+    with pytest.raises(ConfigError, match=f"at most {most} are allowed: allow more turns"):
+        shorten_debate(DebateConfig(protocol=protocol), most)
+
+
 def test_what_cannot_be_that_short_is_refused_with_what_it_takes() -> None:
     with pytest.raises(ConfigError, match="'council' may need 12 turns, but at most 11 are allowed"):
         shorten_debate(DebateConfig(protocol="council"), 11)

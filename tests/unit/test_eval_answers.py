@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.evals.items import QuestionItem, answer_part, gold_answer, majority, read_answer, topic_of
+from moot.evals.arms import read_arms
+from moot.evals.items import (
+    QuestionItem,
+    answer_part,
+    gold_answer,
+    majority,
+    read_answer,
+    read_items,
+    topic_of,
+)
+from moot.state.errors import ConfigError
 
 
 def item(**keys: Any) -> QuestionItem:
@@ -96,3 +108,32 @@ def test_the_topic_has_the_choices_and_no_gold() -> None:
     assert "A) x\nB) y" in topic
     assert "secret" not in topic
     assert topic_of(item()) == "Q?"
+
+
+QUESTION = '{"id": "1", "question": "Q?", "answer": "Oslo"}'
+PAIR = '{"id": "1", "input": "Q?", "a": "x", "b": "y", "better": "a"}'
+
+
+@pytest.mark.parametrize(
+    ("item_text", "result", "error"),
+    [
+        (PAIR, {"answer": "a"}, "result of a pair needs `winners`"),
+        (PAIR, {"answer": "a", "winners": []}, "result of a pair needs `winners`"),
+        (QUESTION, {"winners": ["a", "b"]}, "result of a question needs `answer`"),
+        (QUESTION, {"answer": None}, "result of a question needs `answer`"),
+        (QUESTION, {"answer": ""}, ""),
+        (PAIR, {"winners": ["tie"]}, ""),
+    ],
+)
+def test_a_recorded_result_without_what_its_item_needs_is_refused_with_its_line(
+    tmp_path: Path, item_text: str, result: dict[str, Any], error: str
+) -> None:
+    item_file, result_file = tmp_path / "items.jsonl", tmp_path / "results.jsonl"
+    item_file.write_text(item_text)
+    result_file.write_text("\n" + json.dumps({"id": "1", **result}))
+    items, arms = read_items(item_file), [f"recorded:{result_file}"]
+    if not error:
+        assert read_arms(arms, items, {})[0].recorded.keys() == {"1"}
+        return
+    with pytest.raises(ConfigError, match=f"results.jsonl:2: the {error}"):
+        read_arms(arms, items, {})

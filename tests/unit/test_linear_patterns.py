@@ -233,6 +233,7 @@ WORKS: dict[str, Callable[[str], object]] = {
     "control tokens": break_template_tokens.__wrapped__,
     "the fence": lambda text: break_fence.__wrapped__(text, "kelvon"),
     "parts of a prompt": lambda text: [*prompt_parts(fenced(text, "kelvon", text.replace("\n", " ")))],
+    "openings without an end": lambda text: [*prompt_parts(text)],
     "one line": sanitize_line.__wrapped__,
     "sentences": split_sentences,
     "import": lambda text: parse_transcript(f"Ann: Yes.\n{text}\nBob: No.\n{text}: x\nAnn: {text}"),

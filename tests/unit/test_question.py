@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
 from moot.claims.claim_status import ledger_of
 from moot.graph.debate import build_graph
 from moot.judging.question import OTHER_ANSWERS, asked_of_topic, question_found, question_text
+from moot.judging.rubrics import parse_rubric, rubric_for
 from moot.protocols.registry import protocol_named
-from moot.state.config import DebateConfig
+from moot.state.config import DebateConfig, PanelJudge
 from moot.state.conversation import DebateQuestion
 from tests.support.fakes import FakeModel, answer
 from tests.support.schema_answers import filled
@@ -123,6 +126,40 @@ def test_one_option_is_none_and_a_failed_reply_finds_nothing() -> None:
     one = {"question": "Q?", "options": ["yes", "undecided"]}
     assert question_found(parts, Reply(data=one)) == {"question": "Q?"}
     assert question_found(parts, Reply(error="down")) == {}
+
+
+def test_options_and_criteria_that_differ_only_in_case_are_one() -> None:
+    names = ("Cost", "COST", "cost-fit", "Cost fit", "Risk", "--")
+    criteria = [{"name": name, "description": f"It is {name}."} for name in names]
+    reply = Reply(data={"question": "Q?", "options": ["Build", "build", "buy"], "criteria": criteria})
+    found = question_found(("question", "options", "criteria"), reply)
+    assert found["options"] == ["Build", "buy"]
+    assert [each["name"] for each in found["criteria"]] == ["Cost", "cost-fit", "Risk"]
+    reply.data["criteria"] = criteria[:4]  # type: ignore[index]  # it has data
+    assert "criteria" not in question_found(("question", "options", "criteria"), reply)
+
+
+@given(st.lists(st.sampled_from(["Criterion 2", "criterion-1", "成本", "费用", "1. Cost", "Cost", "Kosten"])))
+def test_a_rubric_keeps_every_criterion_of_the_question(names: list[str]) -> None:
+    assume(names)
+    criteria: list[Any] = [{"name": name, "description": str(n)} for n, name in enumerate(names)]
+    config = DebateConfig.model_validate({"protocol": "council", "debaters": TEAM})
+    rubric = rubric_for(PanelJudge(id="judge"), config, "design", {"criteria": criteria})
+    assert [each.description for each in rubric.criteria] == [str(n) for n in range(len(names))]
+    assert [rubric.criterion(each.id) for each in rubric.criteria] == list(rubric.criteria)
+
+
+def test_a_criterion_is_found_by_its_exact_id_first() -> None:
+    criteria = [
+        {"id": "a-b", "name": "Risk"},
+        {"id": "a_b", "name": "Cost"},
+        {"id": "x", "name": "Risk"},
+        {"id": "risk", "name": "Danger"},
+    ]
+    rubric = parse_rubric({"name": "own", "criteria": criteria})
+    found = {said: rubric.criterion(said) for said in ("a_b", "A B", "risk", "Risk", "danger", "fun")}
+    ids = {said: criterion.id if criterion else None for said, criterion in found.items()}
+    assert ids == {"a_b": "a_b", "A B": "a-b", "risk": "risk", "Risk": "risk", "danger": "risk", "fun": None}
 
 
 def test_a_question_is_kept_whole() -> None:

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 from moot.documents import board_document
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
-from moot.reports.markdown import plain
+from moot.reports.markdown import BACKGROUND_CHARS, plain
 from moot.state.entries import make_entry
 from tests.support.ledger_state import plain_event
 from tests.support.report_documents import VERDICT, Document, debate
@@ -172,6 +172,15 @@ def test_a_change_of_facts_during_the_debate_is_part_of_the_context() -> None:
     assert "> Costs\n> - Figure 0 of the accounts: 0 euro\n> - Figure 1 " in text
     assert "euro […]\n" in text
     assert "Figure 59" not in text
+
+
+def test_a_quoted_background_keeps_to_its_limit_with_its_line_breaks() -> None:
+    document = debate(verdict=VERDICT)
+    lines = "\n".join(f"- {number:03}" for number in range(900))
+    document["transcript"].append(make_entry(5, "user", "context", f"costs.md\n\n{lines}"))
+    record = render_brief(document, "adr")
+    quoted = re.findall(r"^> (- \d{3})", record, re.MULTILINE)
+    assert BACKGROUND_CHARS - 6 < len("\n".join(quoted)) <= BACKGROUND_CHARS
 
 
 def test_a_brief_says_what_is_agreed_and_how_many_lines_it_leaves_out() -> None:

@@ -12,7 +12,7 @@ from moot.retrieval import (
     select_evidence,
 )
 from moot.retrieval.index import WINDOW_TOKENS
-from moot.retrieval.score import ScoreWeights, SpanWeights, densities
+from moot.retrieval.score import ScoreWeights, SpanWeights, densities, token_costs
 from moot.state.entries import Entry, make_entry
 
 WORDS = ["tax", "carbon", "price", "nuclear", "wind", "cost"]
@@ -39,6 +39,14 @@ entries = st.lists(
 def talk(topics: list[str], each: int = 30) -> EvidenceIndex:
     lines = [f"{topic} point {n}" for topic in topics for n in range(each)]
     return EvidenceIndex(entry(n, line, f"s{n % 2}") for n, line in enumerate(lines))
+
+
+def test_an_unknown_message_has_no_cost() -> None:
+    price = token_costs(EvidenceIndex([entry(3, "tax", tokens=40), entry(7, "wind", tokens=90)]), None)
+    assert [price(3), price(7)] == [40, 90]
+    for unknown in (0, 4, 8):
+        with pytest.raises(KeyError):
+            price(unknown)
 
 
 @given(

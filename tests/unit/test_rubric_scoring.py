@@ -202,6 +202,15 @@ def test_an_evaluators_own_prompt_is_filled_and_its_material_is_no_template() ->
     assert unfenced(prompt.messages[1]["content"]) == "{final_solution} is a word"
 
 
+def test_an_evaluators_own_prompt_opens_no_block() -> None:
+    own_prompt = "Begin with: cat <<foobar\n{problem}\nfoobar>>"
+    prompt = evaluation_prompt(
+        Subject("x", "Why?", "secret"), Evaluator("e", "m", user_prompt=own_prompt), 2000, COUNT
+    )
+    content = prompt.messages[1]["content"]
+    assert unfenced(content) == "Begin with: cat <·<foobar\nWhy?\nfoobar>>"
+
+
 def test_dialectics_debates_are_read_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "deb-1.json"
     path.write_text(json.dumps(DIALECTIC))

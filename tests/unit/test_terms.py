@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.text.plain_text import position_ignoring_case
 from moot.text.terms import MAX_WORD, jaccard_similarity, question_terms, terms
 
 
@@ -70,3 +71,12 @@ def test_unspaced_scripts_are_compared_by_their_bigrams() -> None:
 @given(st.text(st.characters(max_codepoint=127)))
 def test_plain_english_has_the_same_terms_by_the_quicker_way(text: str) -> None:
     assert [*terms(text), "é"] == terms(f"{text} é")
+
+
+@given(st.text(st.sampled_from("aAsSßŉİı ")), st.text(st.sampled_from("asAß"), min_size=1))
+def test_a_position_that_ignores_case_is_one_of_the_text_itself(text: str, word: str) -> None:
+    position = position_ignoring_case(text, word)
+    assert (position >= 0) == (word.casefold() in text.casefold())
+    if position >= 0:
+        assert word.casefold() in text[position:].casefold()
+        assert word.casefold() not in text[:position].casefold()

@@ -174,6 +174,12 @@ def test_the_debate_itself_can_be_searched() -> None:
     assert found == "1 match for 'builds'\nada [m000001]: Builds take 41 minutes."
 
 
+def test_a_passage_contains_the_word_whose_case_differs_in_length() -> None:
+    entry = make_entry(1, "ada", "speech", f"{'ßŉ' * 400} the Straße is {'dry ' * 200}")
+    found = run_tool(SearchDebate, {"query": "strasse"}, ToolContext(transcript=[entry]))
+    assert "the Straße is dry" in found
+
+
 @pytest.mark.parametrize("name", sorted(TOOLS))
 def test_every_tool_has_a_definition_in_openais_format(name: str) -> None:
     function = function_of(get_tool(name))["function"]

@@ -12,9 +12,9 @@ from typer import Argument, Option
 
 from moot.cli.group import command, new_app
 from moot.cli.live import header_lines
-from moot.cli.options import JsonOption
+from moot.cli.options import JsonOption, run_config
 from moot.cli.terminal import STDOUT, check_folder, print_answer, print_json, print_note, write_file
-from moot.graph.json_schemas import field_docs, whole_config
+from moot.graph.json_schemas import config_schema, field_docs, whole_config
 from moot.state.config import DebaterConfig, PanelJudge
 from moot.state.config.model_settings import McpServerConfig, ModelSettings
 from moot.state.entries import JsonObject
@@ -55,8 +55,6 @@ def check(
     The command `moot config check` performs the same checks as `moot run`, but does not import the Python
     objects named in the configuration file.
     """
-    from moot.cli.options import run_config
-
     settings = run_config(path, {}, imports=False)
     is_model_chosen = "model" in settings.model_fields_set
     lines = header_lines(
@@ -68,8 +66,6 @@ def check(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema for configuration files."""
-    from moot.graph.json_schemas import config_schema
-
     print_json(config_schema())
 
 

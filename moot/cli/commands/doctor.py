@@ -19,12 +19,12 @@ from typer import Argument, Exit, Option
 
 from moot.calls.effects import Reply, StreamAs, WireMessage
 from moot.cli import options, terminal
-from moot.cli import options as shared
 from moot.cli.group import command
+from moot.configuration import read_config
 from moot.debates.session import is_over
-from moot.models.endpoints import models_for
+from moot.models.endpoints import models_for, offered_models
 from moot.models.model_call import complete
-from moot.models.registry import OPENAI_URL, Models
+from moot.models.registry import OPENAI_URL, Models, access_to
 from moot.nodes.summarize import entries_to_fold
 from moot.prompts.request import ModelParams, make_call
 from moot.prompts.truncation import truncate_messages
@@ -33,7 +33,7 @@ from moot.state import settings
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Permissions, capabilities_of
 from moot.state.config.debate_config import frozen_config
-from moot.state.conversation import ConversationState, StateValues
+from moot.state.conversation import ENDED_STATUSES, ConversationState, StateValues
 from moot.state.entries import tokens_of
 from moot.state.errors import DebateBusy, InputError, MootError, StorageError, UserError
 from moot.state.langgraph_internals import TESTED_VERSIONS
@@ -66,23 +66,16 @@ def models(
             "model's endpoint.",
         ),
     ] = None,
-    config: shared.ConfigOption = None,
-    as_json: shared.JsonOption = False,
+    config: options.ConfigOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """List the models that your endpoint offers.
 
     `moot setup` stores the endpoint and the key. Without it, the endpoint is the address in OPENAI_BASE_URL,
-    or OpenAI if OPENAI_BASE_URL is not set. With --model, the
-    command lists the models of the endpoint that --config sets for this model.
+    or OpenAI if OPENAI_BASE_URL is not set. With --model, the command lists the models of the endpoint that
+    --config sets for this model.
     """
-    import asyncio
-
-    from moot.cli.terminal import print_error
-    from moot.configuration import read_config
-    from moot.models.endpoints import offered_models
-    from moot.models.registry import Models, access_to
-
-    registry = Models(read_config(config, {}, print_error).models)
+    registry = Models(read_config(config, {}, terminal.print_error).models)
     access, url = access_to(model or "", registry.settings_of(model or "")), registry.base_url(model or "")
     model_names = asyncio.run(offered_models(access))
     matches = [name for name in model_names if (words or "").casefold() in name.casefold()]
@@ -122,9 +115,6 @@ def doctor(
     Without --repair, the command changes nothing. Without --models, the command does not call any model.
     The exit code is 1 if a problem is found.
     """
-    from moot.cli.terminal import print_error
-    from moot.configuration import read_config
-
     url = check_database(db)
     findings: list[Finding] = [*inspect_installation(), *inspect_access()]
     if database_exists(url):
@@ -135,13 +125,13 @@ def doctor(
                     each = replace(each, message=f"{each.message}: repaired", ok=True, repair=None)
                 findings.append(each)
     if models:
-        settings = read_config(config, {"model": model}, print_error)
-        names = callable_models(settings)
+        debate_config = read_config(config, {"model": model}, terminal.print_error)
+        names = callable_models(debate_config)
         if not names:
             raise InputError("there is no model to call: add --config or --model")
         question = f"Call {', '.join(names)} once each, with at most {ROOM} tokens of reply?"
         if terminal.confirm(question, "no model is called", yes=yes):
-            findings += inspect_models(settings)
+            findings += inspect_models(debate_config)
     if as_json:
         terminal.print_json([{"what": each.what, "says": each.message, "ok": each.ok} for each in findings])
     else:
@@ -454,8 +444,6 @@ def backup(
     as_json: options.JsonOption = False,
 ) -> None:
     """Copy an SQLite database to a file, even while debates are running."""
-    from moot.storage.sqlite import SqliteSql
-
     with options.present_records(db) as records:
         if not isinstance(records.sql, SqliteSql):
             raise InputError("`moot backup` copies only SQLite files: use `pg_dump` for a Postgres database")
@@ -490,7 +478,6 @@ def gc(
     checkpoints no longer appear in LangGraph's history of a debate.
     """
     from moot.debates.lifecycle import prune, shrink
-    from moot.state.conversation import ENDED_STATUSES
 
     total_dropped = total_stored = 0
     with options.open_database(db) as debates:

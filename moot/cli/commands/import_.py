@@ -73,10 +73,9 @@ def import_debate(
     file is an exported debate (moot.debate/1), the command also restores the debate's summaries, blackboard
     and verdicts.
     """
-    from moot.cli.options import read_topic, read_transcript, run_config
     from moot.debates.lifecycle import unused_name
 
-    imported = read_transcript(path, form)
+    imported = shared.read_transcript(path, form)
     with shared.open_database(db, make=True) as debates:
         if imported.document is not None:
             options = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
@@ -87,8 +86,8 @@ def import_debate(
                 )
             debate = debates.import_document(imported.document, name=name)
         else:
-            settings = run_config(config, {})
-            question = (settings.topic if topic is None else read_topic(topic)) or imported.topic
+            settings = shared.run_config(config, {})
+            question = (settings.topic if topic is None else shared.read_topic(topic)) or imported.topic
             debate = debates.import_transcript(
                 imported,
                 topic=question,
@@ -118,12 +117,13 @@ def import_debate(
 
 
 def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: bool) -> list[str]:
-    """Return the ids of the speakers who are debaters rather than moderators.
+    """Return the names of the speakers who are debaters rather than moderators.
 
     Return `[]` if nobody moderates.
 
     On a terminal, ask the user which speakers moderate.
     """
+    from moot.importing.transcript import speakers_by_word
     from moot.state.config import RESERVED_IDS
 
     names = {speaker.id: speaker.name for speaker in imported.speakers}
@@ -139,17 +139,18 @@ def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *,
         question = f"Speakers: {speakers_text}. Who moderates? Press Enter for nobody"
         answer = prompt(question, default="", show_default=False, err=True)
         moderators = [answer] if answer.strip() else []
-    moderator_names = {name.strip().casefold() for name in moderators}
-    moderator_ids = {key for key, name in names.items() if moderator_names & {key, name.casefold()}}
-    if len(moderator_ids) < len(moderator_names):
-        raise InputError(
-            f"--moderator: no speaker has this name. The speakers are {', '.join(names.values())}"
-        )
-    return (
-        [key for key in names if key not in moderator_ids and key not in RESERVED_IDS]
-        if moderator_ids
-        else []
-    )
+    known_speakers, moderator_ids = speakers_by_word(imported.speakers), set[str]()
+    for moderator in moderators:
+        if (speaker := known_speakers.get(moderator.strip().casefold())) is None:
+            raise InputError(
+                f"--moderator {moderator!r}: no speaker has this name. The speakers are "
+                f"{', '.join(names.values())}"
+            )
+        moderator_ids.add(speaker.id)
+    debaters = [name for key, name in names.items() if key not in moderator_ids | RESERVED_IDS]
+    if moderators and not debaters:
+        raise InputError("--moderator: no speaker is left who debates. Name fewer moderators")
+    return debaters if moderators else []
 
 
 @dataclass(frozen=True)

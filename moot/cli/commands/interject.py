@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 from typer import Argument, Option, confirm
 
 from moot.cli.group import command
-from moot.cli.options import DbOption, DebateArgument, JsonOption, command_line, open_stored_debate
+from moot.cli.options import (
+    DbOption,
+    DebateArgument,
+    JsonOption,
+    command_line,
+    open_stored_debate,
+    read_words,
+)
 from moot.cli.terminal import acknowledge
 from moot.state.errors import InputError
 
@@ -58,8 +65,6 @@ def say(
     If you send a message with `moot say`, the debate reads it at the start of the next step. All later
     prompts include the message.
     """
-    from moot.cli.options import read_words
-
     words = read_words(text, "message", "write some text")
 
     def add(debate: Debate) -> Done:

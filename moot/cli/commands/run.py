@@ -14,8 +14,17 @@ from typer import Argument, Exit, Option
 from moot.cli import options as shared
 from moot.cli import terminal
 from moot.cli.group import command
-from moot.cli.options import after_setup, configured_model, open_database, open_stored_debate
-from moot.state.config.model_settings import recording_in
+from moot.cli.options import (
+    after_setup,
+    configured_model,
+    open_database,
+    open_stored_debate,
+    read_topic,
+    run_config,
+    split_context,
+    warn_of_ignored_length,
+)
+from moot.state.config.model_settings import is_built_in, recording_in
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError
 from moot.state.settings import check_database, variable
@@ -149,7 +158,6 @@ def run(
     step. After Ctrl-C, a crash or a model failure, `moot resume` continues the debate.
     """
     from moot.cli.live import check_answers
-    from moot.cli.options import read_topic, run_config, split_context, warn_of_ignored_length
     from moot.cli.running import run_to_end
     from moot.configuration import read_rubric
     from moot.debates.lifecycle import unused_name
@@ -239,7 +247,6 @@ def _propose(
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
     from moot.debates.session import propose_debaters
     from moot.runtime.environment import Environment
-    from moot.state.config.model_settings import is_built_in
 
     if is_built_in(settings.model):
         return settings
@@ -448,11 +455,10 @@ def _change_of(
     flags = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
     if not flags and path is None:
         return None
-    from moot.cli.terminal import print_error
     from moot.configuration import file_data, freeze, merge, validate
     from moot.state.config.config_files import nested_settings
 
-    data, options = file_data(path, print_error) if path is not None else {}, nested_settings(flags)
+    data, options = file_data(path, terminal.print_error) if path is not None else {}, nested_settings(flags)
     file_settings = freeze(validate(data))
     from_file = validate({**freeze(config), **{key: file_settings[key] for key in data if key != "topic"}})
     changed_config = validate(merge(freeze(from_file), options))
@@ -513,8 +519,6 @@ def plan(
     budget. Moot calculates the cost from the prices in the configuration, or from the list prices of
     well-known models.
     """
-    from moot.cli.options import read_topic, split_context, warn_of_ignored_length
-    from moot.cli.terminal import print_error
     from moot.configuration import read_config
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
     from moot.importing.read_context import read_documents
@@ -522,7 +526,7 @@ def plan(
 
     folder, files = split_context(context)
     flags = {"topic": read_topic(topic), **setup.flags(), "context": folder}
-    settings = read_config(setup.config, flags, print_error)
+    settings = read_config(setup.config, flags, terminal.print_error)
     warn_of_ignored_length(flags, settings)
     protocol_named(settings.protocol).check(settings)
     planned = estimate(settings, documents=read_documents(files))

@@ -16,7 +16,7 @@ from typer import Exit, Option
 
 from moot.cli.group import INTERRUPTED, command
 from moot.cli.options import ConfigOption, DbOption
-from moot.cli.terminal import print_note
+from moot.cli.terminal import print_error, print_note
 from moot.state import settings
 
 OPEN_AFTER_S = 1.5
@@ -58,7 +58,6 @@ def serve(
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise settings.missing_extra("the live page", "serve")
-    from moot.cli.terminal import print_error
     from moot.configuration import read_config
     from moot.web.auth_middleware import is_loopback
     from moot.web.page_routes import serve_page
@@ -110,7 +109,6 @@ def mcp(
     if find_spec("mcp") is None:
         raise settings.missing_extra("the MCP server", "mcp")
     from moot.cli.running import handle_sigterm_as_interrupt
-    from moot.cli.terminal import print_error
     from moot.configuration import read_config
     from moot.web.mcp_server import serve as serve_agents
 
@@ -139,14 +137,14 @@ def studio(
     langgraph = shutil.which("langgraph", path=beside) or shutil.which("langgraph")
     if langgraph is None or find_spec("langgraph_api") is None:
         raise settings.missing_extra("LangGraph Studio", "studio")
-    command = [langgraph, "dev", "--config", str(_server_config()), "--host", host, "--port", str(port)]
-    command += ["--no-reload", *(["--no-browser"] if no_browser else [])]
+    arguments = [langgraph, "dev", "--config", str(_server_config()), "--host", host, "--port", str(port)]
+    arguments += ["--no-reload", *(["--no-browser"] if no_browser else [])]
     token = "?token=… with the value of MOOT_TOKEN" if settings.variable("MOOT_TOKEN") else ""
     print_note(f"The live page is at http://{host}:{port}/moot{token}")
     try:
         with handle_sigterm_as_interrupt():
             # No part of the command comes from a request.
-            done = subprocess.run(command, env=settings.environment_with(MOOT_DB=url), check=False)  # noqa: S603
+            done = subprocess.run(arguments, env=settings.environment_with(MOOT_DB=url), check=False)  # noqa: S603
     except KeyboardInterrupt:
         raise Exit(INTERRUPTED) from None
     raise Exit(done.returncode)

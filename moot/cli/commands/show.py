@@ -15,7 +15,7 @@ from moot.cli.group import command
 from moot.state.errors import InputError
 from moot.state.verdict import import_note
 from moot.storage.catalogue import MAX_NAME, ListedResult, handle
-from moot.text.plain_text import count_noun
+from moot.text.plain_text import count_noun, position_ignoring_case
 from moot.text.terms import question_in
 
 if TYPE_CHECKING:
@@ -250,6 +250,12 @@ def list_debates(
         )
         if status in (None, row.status) and (grep or "").casefold() in text.casefold():
             matching_debates.append((row, outcome))
+    kept_debates = (
+        matching_debates
+        if evaluations
+        else [each for each in matching_debates if not EVALUATED.fullmatch(each[0].name)]
+    )
+    shown_debates = kept_debates[:limit]
     if as_json:
         return terminal.print_json(
             [
@@ -260,16 +266,10 @@ def list_debates(
                     "imported_at": import_times.get(row.id),
                     "note": import_note(import_times.get(row.id, "")),
                 }
-                for row, outcome in matching_debates[:limit]
+                for row, outcome in shown_debates
             ]
         )
 
-    kept_debates = (
-        matching_debates
-        if evaluations
-        else [each for each in matching_debates if not EVALUATED.fullmatch(each[0].name)]
-    )
-    shown_debates = kept_debates[:limit]
     if shown_debates:
         terminal.print_result(
             *([_table(shown_debates)] if terminal.columns() >= WIDE else _lines(shown_debates))
@@ -406,6 +406,8 @@ def search(
     from rich.text import Text
 
     search_words = [word.casefold() for argument in words for word in argument.split()]
+    if not search_words:
+        raise InputError("there is nothing to search for: give one or more words")
     hits = []
     with options.open_database(db) as debates:
         for row in debates.rows():
@@ -419,7 +421,7 @@ def search(
             for entry in values.get("full_transcript", []):
                 text = " ".join(entry["content"].split())
                 if all(word in text.casefold() for word in search_words):
-                    position = text.casefold().find(search_words[0])
+                    position = position_ignoring_case(text, search_words[0])
                     start, end = max(0, position - AROUND), position + len(search_words[0]) + AROUND
                     excerpt = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
                     speaker = names.get(entry["speaker"], entry["speaker"])

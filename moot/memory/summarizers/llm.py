@@ -21,6 +21,7 @@ from moot.prompts.request import make_call, model_params
 from moot.prompts.templates import fenced, load_prompt_template, system_message, truncate_fenced, unfenced
 from moot.prompts.truncation import display_name, problem_token_limit, render_entry, truncate_messages
 from moot.state.entries import ENTRY_ID, Entry, traits_of
+from moot.text.plain_text import break_template_tokens
 from moot.text.terms import numbers, split_sentences, terms
 from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_middle
 
@@ -452,7 +453,7 @@ def _call(
     if condenses:
         system = CONDENSE.render(topic=topic, words=words)
     elif request.prompt:
-        prompt = truncate_middle(request.prompt, budget.system // 2, count)
+        prompt = truncate_middle(break_template_tokens(request.prompt), budget.system // 2, count)
         system = MERGE_FOR.render(prompt=prompt, topic=topic, words=words)
     else:
         system = MERGE.render(topic=topic, words=words)
