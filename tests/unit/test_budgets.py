@@ -152,7 +152,13 @@ def test_no_prompt_of_any_protocol_exceeds_its_budget_and_none_is_empty(
 
 
 @pytest.mark.parametrize("layout", [pytest.param("shared", marks=pytest.mark.slow), "per-speaker"])
-@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        name if name in ("council", "round-robin") else pytest.param(name, marks=pytest.mark.slow)
+        for name in sorted(PROTOCOLS)
+    ],
+)
 def test_a_topic_and_personas_of_a_megabyte_leave_room_for_the_instruction(
     protocol: str, layout: str
 ) -> None:

@@ -135,6 +135,7 @@ SLOW = {
     "council unjudged",
     "council until so many turns",
     "council with clarifications",
+    "dialogue of three with rooms",
     "dialogue without rooms",
     "round-robin read by a model",
 }

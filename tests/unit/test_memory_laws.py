@@ -413,7 +413,7 @@ def test_no_prompt_of_any_protocol_leaves_out_what_fits(protocol: str, data: st.
         ("council", 4000),
         pytest.param("council", 5000, marks=pytest.mark.slow),
         pytest.param("dialogue", 4000, marks=pytest.mark.slow),
-        ("dialogue", 5000),
+        pytest.param("dialogue", 5000, marks=pytest.mark.slow),
     ],
 )
 def test_a_giant_message_leaves_the_background_whole_in_the_prompt_for_its_claims(
