@@ -230,7 +230,7 @@ class LiveScreen(Progress):
         self._live.stop()
 
     def show(self, event: Event, tally: RunTally) -> None:
-        """Show one event, either immediately or at the screen's next automatic refresh."""
+        """Show one event, either at once or when the screen is refreshed next."""
         self._tally = tally
         match event["event"]:
             case "token":

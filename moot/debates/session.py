@@ -70,8 +70,7 @@ class DebateSession:
     lease: Lease | None = None
     """Lease that allows this session to write to the debate, or `None` if the session is read-only."""
     extensions: tuple[int, ...] = ()
-    """Number of turns in each extension of the debate that is replayed. An extension adds turns to a debate
-    that has ended."""
+    """Numbers of turns that were added to the replayed debate after its end, one number for each time."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
     """LangSmith root traces of debates that have not started yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)

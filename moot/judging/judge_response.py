@@ -103,7 +103,7 @@ class FinalPosition(BaseModel):
 
 
 class DebaterMove(BaseModel):
-    """Change of a debater's position during the debate, as a judge's response states it."""
+    """A judge's statement that a debater changed its position during the debate."""
 
     debater: str
     before: str

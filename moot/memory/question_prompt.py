@@ -255,7 +255,7 @@ class EntryLines:
 
 
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Decode passage keys, and yield each message's `seq` and passage numbers."""
+    """Yield the `seq` of each message that the passage keys refer to, with the numbers of its passages."""
     for seq, group in groupby(keys, key=lambda key: key // PARTS):
         yield seq, [key % PARTS for key in group]
 

@@ -448,7 +448,7 @@ class Models:
 
 
 EXTRAS = {"anthropic": "anthropic", "google_genai": "google-genai", "ollama": "ollama"}
-"""Name of the extra of the package `moot` to install for each model provider, keyed by provider."""
+"""Optional dependency group (extra) of `moot` for each model provider, keyed by provider."""
 
 _TIMEOUTS = ("default_request_timeout", "request_timeout")
 _clients = count()

@@ -70,8 +70,8 @@ class DebaterPosition:
     stance: str
     """Final position of the debater or, if unknown, the last known stance."""
     quoted: str
-    """Quotation of the debater's stance on the main question. Empty if `stance` shows it or nothing is
-    known."""
+    """Quotation that shows the debater's stance on the main question. Empty if `stance` shows it or
+    nothing is known."""
     began: str
     """Initial stance of the debater, taken from the configuration. Empty if `stance` shows it."""
     holdings: Sequence[HeldPosition]
