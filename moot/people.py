@@ -72,7 +72,7 @@ def new_input_text(state: StateValues) -> str:
 
 
 def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.JsonObject:
-    """Return an update that gives new messages in the `messages` channel their transcript ids."""
+    """Return an update of the `messages` channel that sets the transcript ids of new messages."""
     return {
         "op": "assign_ids",
         "ids": [entry["id"] for entry in entries],

@@ -117,7 +117,7 @@ def with_entries(
 
 
 class SideFinding(BaseModel):
-    """A model's findings about one debater in a side discussion (crux room)."""
+    """What a model found out about one debater in a crux room (a side discussion of two debaters)."""
 
     debater: str
     reasoning: str

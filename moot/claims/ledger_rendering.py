@@ -22,7 +22,7 @@ Names = Mapping[str, str]
 TEXT = 160
 """Maximum number of characters in a claim, and in a quotation that is the main part of its line."""
 SHORT = 100
-"""Maximum number of characters in any other quotation, and in an aspect of the topic."""
+"""Maximum number of characters in an aspect of the topic, and in a quotation beside other text."""
 
 NO_EXTRACTION = (
     "No claims: this debate extracts none. Set `blackboard.extraction` to `llm`. The model `offline` "

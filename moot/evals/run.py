@@ -57,10 +57,11 @@ class Task(PlannedDebate):
 
     item: eval_items.Item = field(kw_only=True)
     arm: str = field(kw_only=True)
-    """Name of the evaluated configuration, or the names of two joined by ` vs `."""
+    """Name of the evaluated configuration. If two debate each other: both names, with ` vs ` between them."""
     seed: int = field(kw_only=True)
     sides: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    """Configuration names, keyed by debater id, if two configurations debate each other."""
+    """Name of the configuration of each debater, keyed by debater id. Empty unless two configurations debate
+    each other."""
 
     @property
     def key(self) -> tuple[str, str, int]:

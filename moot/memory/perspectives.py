@@ -212,7 +212,7 @@ def _request(
 def _make(
     request: SummaryRequest, settings: PerspectiveConfig, previous: Any, now: str, proposal_tokens: int = 0
 ) -> CallGenerator[PerspectiveResult]:
-    """Return a new summary of the debate for the debater or judge that `request` names.
+    """Make a new summary of the debate for the debater or judge in `request`.
 
     The result also contains the reason if the configured summarizer failed.
 

@@ -430,7 +430,7 @@ def _message_block(
 def evict_through(
     entries: Sequence[Entry], topic: str, config: DebateConfig, count: TokenCounter, *, reserved: int = 0
 ) -> int:
-    """Return the last `seq` that must leave the context window, or -1 if all entries may stay.
+    """Return the `seq` of the last entry to remove from the context window, or -1 if all entries may stay.
 
     `reserved`: tokens of background, pinned messages and tool definitions.
     """

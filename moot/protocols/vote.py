@@ -116,7 +116,7 @@ class Vote(IndependentAnswers):
     length_settings = ("vote.answers",)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the configured number of answers as the number of turns. Each turn gives one answer."""
+        """Return the number of turns, which is the configured number of answers."""
         answers = VoteConfig.of(config).answers
         return TurnCount(answers, answers)
 

@@ -54,8 +54,8 @@ def audit(
 ) -> None:
     """Show the cost and use of each kind of memory.
 
-    The option --replay-without repeats some turns without one kind of memory. It prints the original turns
-    and the repeated ones.
+    The option --replay-without repeats some turns without one kind of memory, and prints them beside the
+    original turns.
     """
     from moot.cli import show_parts
     from moot.debates.prompt_reconstruction import audit as memory_costs
