@@ -356,7 +356,7 @@ class LocalJob:
 
 @dataclass(frozen=True)
 class LocalWork:
-    """Request to run several local jobs concurrently.
+    """Request to run several local functions at the same time.
 
     The journal stores the jobs' results, and the node receives them.
     """

@@ -75,7 +75,7 @@ class Background:
     """Background and pinned messages of a debate, formatted for prompts."""
 
     blocks: tuple[truncation.Block, ...]
-    """Prompt blocks with background and pinned messages, identical in every prompt."""
+    """Prompt blocks with the background and pinned messages. They are the same in every prompt."""
     tokens: int
     """Number of tokens in the prompt blocks of background and pinned messages."""
     ids: frozenset[str]

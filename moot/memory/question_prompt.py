@@ -484,7 +484,7 @@ def _seqs_asked_for(
     parsed_question: RetrievalQuestion,
     mentioned_seqs: Sequence[int],
 ) -> set[int]:
-    """Return the `seq` of every message that a question refers to.
+    """Return the sequence number (`seq`) of each message to which a question refers.
 
     These are the messages that the question names by id and, if it names an id and a speaker, all messages
     of that speaker. Changes of position on the question's subject are included, each with the earlier

@@ -251,7 +251,7 @@ def break_fence(text: str, fence: str) -> str:
 
 
 class _Folds(dict[int, str]):
-    """Table for `str.translate` that maps a character to the lower-case letters that it resembles.
+    """Translation table for `str.translate` from each character to the similar lower-case letters.
 
     Invisible characters map to `""`. The table grows with the characters that texts contain.
     """

@@ -91,7 +91,7 @@ async def _producer(
     holds: Callable[[T], bool],
     next_request: asyncio.Event,
 ) -> asyncio.Task[None]:
-    """Start an asyncio task that passes each item of an async iterator to the function `put`.
+    """Start an asyncio task that calls `put` with each item of an async iterator.
 
     After an item for which `holds` is True, the task waits until the consumer sets `next_request` to ask
     for the next item.
