@@ -572,14 +572,6 @@ async def _run_debate(config: DebateConfig, replies: StubReplies, documents: Doc
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """Expected and maximum number of tokens in one call's prompt or reply."""
-
-    expected: float
-    maximum: int
-
-
-@dataclass(frozen=True)
 class Batch:
     """Group of calls that run at the same time."""
 
@@ -587,9 +579,10 @@ class Batch:
     phase: str
     calls: int
     """Number of calls that run at the same time in this batch."""
-    prompt: Tokens
-    """Expected and maximum number of tokens in one call's prompt."""
-    reply: Tokens
+    prompt_tokens: float
+    """Expected number of tokens in the prompt of one call."""
+    reply_tokens: float
+    """Expected number of tokens in the reply to one call."""
     times: int
     """Expected number of times that a debate runs this batch of concurrent calls."""
     times_at_least: int
@@ -628,13 +621,10 @@ class Estimate:
             purpose, phase, size = key
             counts = (sum(a.times for a in run.get(key, ())) for run in (least_batches, most_batches))
             min_times, max_times = sorted(round(count / size) for count in counts)
-            prompt = Tokens(fmean(a.call.prompt_tokens for a in calls), max(a.prompt_limit for a in calls))
-            reply = Tokens(fmean(a.reply_tokens for a in calls), max(a.reply_limit for a in calls))
-            rows.append(
-                Batch(
-                    purpose, phase, size, prompt, reply, _middle(min_times, max_times), min_times, max_times
-                )
-            )
+            prompt_tokens = fmean(planned.call.prompt_tokens for planned in calls)
+            reply_tokens = fmean(planned.reply_tokens for planned in calls)
+            times = _middle(min_times, max_times)
+            rows.append(Batch(purpose, phase, size, prompt_tokens, reply_tokens, times, min_times, max_times))
         return rows
 
     def calls_by_purpose(self) -> dict[str, int]:
@@ -694,8 +684,8 @@ class Estimate:
                     "times": batch.times,
                     "times_at_least": batch.times_at_least,
                     "times_at_most": batch.times_at_most,
-                    "prompt_tokens": round(batch.prompt.expected),
-                    "completion_tokens": round(batch.reply.expected),
+                    "prompt_tokens": round(batch.prompt_tokens),
+                    "completion_tokens": round(batch.reply_tokens),
                 }
                 for batch in self.batches
             ],

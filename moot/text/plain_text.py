@@ -1,6 +1,7 @@
 """Text on one line, excerpts, and harmless forms of control tokens that chat templates use."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate
@@ -98,17 +99,17 @@ def excerpt(text: str, limit: int, around: int = 0) -> str:
     return "…" + clip(line, limit - 1)
 
 
-def position_ignoring_case(text: str, word: str) -> int:
-    """Return the position in `text` of the first occurrence of `word`, ignoring case, or -1.
+def positions_ignoring_case(text: str, words: Iterable[str]) -> list[int]:
+    """Return the position in `text` of the first occurrence of each word, ignoring case, or -1.
 
     Case folding can make a text longer: `ß` becomes `ss`.
     """
     folded_text = text.casefold()
-    position = folded_text.find(word.casefold())
-    if position < 1 or len(folded_text) == len(text):
-        return position
-    folded_ends = accumulate(len(char.casefold()) for char in text)
-    return next(index for index, end in enumerate(folded_ends) if end > position)
+    positions = [folded_text.find(word.casefold()) for word in words]
+    if len(folded_text) == len(text) or max(positions, default=-1) < 1:
+        return positions
+    folded_ends = list(accumulate(len(char.casefold()) for char in text))
+    return [bisect_right(folded_ends, position) if position > 0 else position for position in positions]
 
 
 def count_noun(number: int, noun: str) -> str:

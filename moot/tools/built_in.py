@@ -22,7 +22,7 @@ from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
 
 from moot.state.entries import traits_of
-from moot.text.plain_text import count_noun, excerpt, position_ignoring_case
+from moot.text.plain_text import count_noun, excerpt, positions_ignoring_case
 from moot.tools.tool import MAX_FILE_BYTES, AccessRefused, Tool, ToolContext, ToolFailed
 
 Number = Fraction | float
@@ -337,8 +337,8 @@ class SearchDebate(Tool):
         words = query_words(self.query)
         hits = []
         for entry in context.transcript:
-            found_positions = (position_ignoring_case(entry["content"], word) for word in words)
-            positions = [position for position in found_positions if position >= 0]
+            word_positions = positions_ignoring_case(entry["content"], words)
+            positions = [position for position in word_positions if position >= 0]
             if positions and traits_of(entry).by != "tools":
                 passage = excerpt(entry["content"], EXCERPT_CHARS, min(positions))
                 hits.append((len(positions), entry["seq"], f"{entry['speaker']} [{entry['id']}]: {passage}"))

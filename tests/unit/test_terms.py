@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.text.plain_text import position_ignoring_case
+from moot.text.plain_text import positions_ignoring_case
 from moot.text.terms import MAX_WORD, jaccard_similarity, question_terms, terms
 
 
@@ -75,7 +75,7 @@ def test_plain_english_has_the_same_terms_by_the_quicker_way(text: str) -> None:
 
 @given(st.text(st.sampled_from("aAsSßŉİı ")), st.text(st.sampled_from("asAß"), min_size=1))
 def test_a_position_that_ignores_case_is_one_of_the_text_itself(text: str, word: str) -> None:
-    position = position_ignoring_case(text, word)
+    position = positions_ignoring_case(text, [word])[0]
     assert (position >= 0) == (word.casefold() in text.casefold())
     if position >= 0:
         assert word.casefold() in text[position:].casefold()

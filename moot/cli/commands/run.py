@@ -581,8 +581,8 @@ def plan_parts(
             f"{round(batch.all_calls):,}",
             f"{batch.calls:,}",
             f"{batch.times:,}" if min_times == max_times else f"{min_times:,}–{max_times:,}",
-            f"{round(batch.prompt.expected):,}",
-            f"{round(batch.reply.expected):,}",
+            f"{round(batch.prompt_tokens):,}",
+            f"{round(batch.reply_tokens):,}",
         )
         table.add_row(batch.phase, batch.purpose, *figures[:column_count])
 

@@ -15,7 +15,7 @@ from moot.cli.group import command
 from moot.state.errors import InputError
 from moot.state.verdict import import_note
 from moot.storage.catalogue import MAX_NAME, ListedResult, handle
-from moot.text.plain_text import count_noun, position_ignoring_case
+from moot.text.plain_text import count_noun, positions_ignoring_case
 from moot.text.terms import question_in
 
 if TYPE_CHECKING:
@@ -420,8 +420,9 @@ def search(
             names = debate.config().names() if values.get("config") else {}
             for entry in values.get("full_transcript", []):
                 text = " ".join(entry["content"].split())
-                if all(word in text.casefold() for word in search_words):
-                    position = position_ignoring_case(text, search_words[0])
+                positions = positions_ignoring_case(text, search_words)
+                if min(positions) >= 0:
+                    position = positions[0]
                     start, end = max(0, position - AROUND), position + len(search_words[0]) + AROUND
                     excerpt = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
                     speaker = names.get(entry["speaker"], entry["speaker"])
