@@ -111,7 +111,7 @@ def _renamed(start: str, fields: str) -> str:
 
 
 def is_dialectic(data: Mapping[str, Any]) -> bool:
-    """Return True if a configuration file has the format of the debate program `dialectic`."""
+    """Return True if a configuration was written for `dialectic`, another debate program."""
     return "agents" in data or "debate" in data
 
 

@@ -232,7 +232,7 @@ def _with_schema_in_words(attempt: Attempt) -> Attempt:
 
 
 def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
-    """Convert an attempt at a model call to a request that any LangChain model accepts.
+    """Return a request to a LangChain model for one attempt at a model call.
 
     The request uses the fields of the model's class and its `bind` methods. Values set by the user on the
     model are kept, except the token limit, which the prompt budget determines.

@@ -42,7 +42,7 @@ _IN_URL = (
 
 
 def register_secret(value: str | None) -> str | None:
-    """Register a key or password for redaction in all later output, and return it."""
+    """Register a secret, such as an API key, for redaction in all later output, and return the secret."""
     if value and len(value) >= MIN_SECRET_CHARS:
         _secrets.add(value)
     return value
@@ -61,7 +61,7 @@ def register_password(url: str | None) -> str | None:
 
 
 def register_database_password(url: str) -> str:
-    """Register every part of a database URL that may be a password as a secret, and return the URL.
+    """Register all parts of a database URL that may be a password as secrets, and return the URL.
 
     If a password contains an unescaped `@`, `/` or space, the database driver takes its parts for a host, a
     port or a database, and prints them in its errors.
@@ -314,7 +314,9 @@ def sqlite_path(url: str) -> Path:
 
 
 def check_database(db: str | None = None) -> str:
-    """Check the given database path or URL, or that of the default database, and return it.
+    """Return a valid database path or URL.
+
+    Without `db`, the value is that of the default database.
 
     Raises:
         InputError: The value is neither a path nor a supported URL.

@@ -132,7 +132,7 @@ class ScriptedDebaters:
         return [call for call in self.calls if call.purpose == "turn" and call.hints["phase"] == phase]
 
     def _speech(self, call: ModelCall) -> str:
-        return f"{call.hints['speaker']} speaks in {call.hints['phase']} ({call.digest[:6]})."
+        return f"{call.hints['speaker']} speaks in the phase {call.hints['phase']} ({call.digest[:6]})."
 
     def _extracted_claims(self, call: ModelCall) -> dict[str, Any]:
         shown = [SHOWN.match(message["content"]) for message in call.messages[1:]]
@@ -157,7 +157,7 @@ class ScriptedDebaters:
         known: Mapping[str, str],
     ) -> list[dict[str, Any]]:
         """Where the speaker stands, and whom it contradicts: that one's own message holds the other end."""
-        phase = text.split(" speaks in ")[-1].split(" ")[0]
+        phase = text.split(" speaks in the phase ")[-1].split(" ")[0]
         base = {"condition": "", "ground": False, "confidence": 0.9}
         stance = "denies" if phase == "closing" else "asserts"
         events = [
@@ -165,7 +165,7 @@ class ScriptedDebaters:
                 "message_id": message_id,
                 "claim": "p000",
                 "kind": stance,
-                "quote": f"{name} speaks in {phase}",
+                "quote": f"{name} speaks in the phase {phase}",
                 **base,
             }
         ]
@@ -173,7 +173,7 @@ class ScriptedDebaters:
             about = next((key for key, words in known.items() if words == on), f"n{STATEMENTS.index(on) + 1}")
             for one, kind in ((who, "asserts"), (to, "denies")):
                 if one == name:
-                    quote = f"{name} speaks in {phase}"
+                    quote = f"{name} speaks in the phase {phase}"
                     events.append(
                         {"message_id": message_id, "claim": about, "kind": kind, "quote": quote, **base}
                     )
@@ -182,7 +182,7 @@ class ScriptedDebaters:
     def _finding(self, call: ModelCall) -> dict[str, Any]:
         prompt = call.messages[0]["content"]
         claim = next((text for text in STATEMENTS if text in prompt), "")
-        done = any("speaks in crux-steelman" in message["content"] for message in call.messages)
+        done = any("speaks in the phase crux-steelman" in message["content"] for message in call.messages)
         settled = claim in self.resolved and done
         answers = ("yes", "yes" if settled else "no")
         return {

@@ -268,7 +268,7 @@ def test_the_contest_on_which_more_rests_goes_before_the_surer_one() -> None:
 def test_a_room_that_goes_in_circles_closes_before_its_cap() -> None:
     class Parrot(ScriptedDebaters):
         def _speech(self, call: Any) -> str:
-            return f"{call.hints['speaker']} speaks in respond and says the same thing as ever."
+            return f"{call.hints['speaker']} speaks in the phase respond and says the same thing as ever."
 
     config = scripted_debaters(2, dialogue={"aspects": ["freight"], "crux": {"cycles": 6, "max_rooms": 1}})
     values = run_scripted_debate(config, Parrot({"respond": (AB,)}))
@@ -329,8 +329,8 @@ def test_no_rule_of_a_dialogue_asks_for_more_than_its_phase(phase: str) -> None:
 def test_the_takes_on_the_first_aspect_see_all_openings_and_no_take() -> None:
     seen = _shown(_prompts(), "take")
     for name in ("Ada Quay", "Bob", "Cyd"):
-        assert f"\n{name} speaks in opening (" in seen
-    assert "speaks in take" not in seen
+        assert f"\n{name} speaks in the phase opening (" in seen
+    assert "speaks in the phase take" not in seen
 
 
 @pytest.mark.parametrize("phase", ["respond", "reply"])
@@ -338,7 +338,9 @@ def test_two_debaters_see_the_openings_until_the_ledger_covers_them(phase: str) 
     model = ScriptedDebaters()
     run_scripted_debate(scripted_debaters(2), model)
     first, later = model.in_phase(phase)[0], model.in_phase(phase)[-1]
-    openings = [sum("speaks in opening" in m["content"] for m in each.messages) for each in (first, later)]
+    openings = [
+        sum("speaks in the phase opening" in m["content"] for m in each.messages) for each in (first, later)
+    ]
     assert openings[0] == 2
     assert openings[1] < 2
 
@@ -347,15 +349,20 @@ def test_the_takes_on_a_later_aspect_see_the_blackboard_and_the_own_opening() ->
     seen = "\n".join(message["content"] for message in _prompts().in_phase("take")[3].messages)
     since = "with the results of the side rooms since"
     assert f"# Where the debate stood at [m000012], {since}, as recorded" in seen
-    assert "\nAda Quay speaks in opening (" in seen
-    assert "\nBob speaks in opening (" not in seen
+    assert "\nAda Quay speaks in the phase opening (" in seen
+    assert "\nBob speaks in the phase opening (" not in seen
 
 
 def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:
     model = ScriptedDebaters({"respond": (AB,)})
     run_scripted_debate(scripted_debaters(2), model)
     seen = _shown(model, "crux-steelman")
-    for text in (STATEMENTS[0], "speaks in respond", "speaks in crux-positions", "speaks in crux-exchange"):
+    for text in (
+        STATEMENTS[0],
+        "speaks in the phase respond",
+        "speaks in the phase crux-positions",
+        "speaks in the phase crux-exchange",
+    ):
         assert text in seen
     # Between the two; neither's own list repeats it.
     assert seen.count("differ on: Night trains carry more") == 1
@@ -367,7 +374,9 @@ def test_every_message_of_a_room_names_its_author_and_its_partner() -> None:
     for phase in ("crux-steelman", "closing"):
         call = next(call for call in model.calls if call.hints["phase"] == phase)
         said = [
-            m["content"] for m in call.messages if "speaks in crux" in m["content"] and "[m0" in m["content"]
+            m["content"]
+            for m in call.messages
+            if "speaks in the phase crux" in m["content"] and "[m0" in m["content"]
         ]
         messages = [text for text in said if not text.startswith("#")]
         assert messages
@@ -395,8 +404,8 @@ def test_in_a_room_they_take_turns_once_both_have_said_where_they_stand() -> Non
 def test_a_room_opens_after_the_replies_and_a_closing_knows_what_was_said_in_it() -> None:
     model = ScriptedDebaters({"respond": (AB,)})
     run_scripted_debate(scripted_debaters(2), model)
-    assert "speaks in crux" not in _shown(model, "reply")
-    assert "speaks in crux-steelman" in _shown(model, "closing")
+    assert "speaks in the phase crux" not in _shown(model, "reply")
+    assert "speaks in the phase crux-steelman" in _shown(model, "closing")
 
 
 def test_a_closing_sees_ledger_cards_reflections_and_how_it_opened() -> None:

@@ -45,7 +45,7 @@ KEPT = {
 
 
 def _vague_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield each vague name with the class or function around it, and its line."""
+    """Yield each vague name, after the name of the class or function around it, with its line."""
     scopes: list[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef] = []
     vague: list[tuple[str, int]] = []
     for node in ast.walk(tree):
