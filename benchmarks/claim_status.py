@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from moot.claims.claim_status import ClaimStatus, fold_events
+from moot.claims.claim_status import ClaimStatus
+from moot.claims.ledger_from_events import fold_events
 from moot.state.claim_events import Claim, ClaimEvent, Retraction, StanceEvent, StanceKind
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "claim-status-cases.jsonl"

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from moot.claims.claim_status import ledger_of
+from moot.claims.ledger_from_events import ledger_of
 from moot.importing import ImportedTranscript, ParsedMessage, Speaker
 from moot.importing.transcript import transcript_config, transcript_values
 from moot.nodes.extract import extract

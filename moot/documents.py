@@ -23,8 +23,9 @@ from typing import (
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict, is_typeddict
 
-from moot.claims.claim_status import Ledger, Status, ledger_of, with_all_conditions
+from moot.claims.claim_status import Ledger, Status, with_all_conditions
 from moot.claims.crux_cards import claim_statuses
+from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import cards_of, side_conceded, stance_text
 from moot.claims.model_extraction import uses_model
 from moot.nodes.close import final_answer

@@ -7,6 +7,7 @@ from itertools import groupby, islice, takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from moot.claims import claim_status
+from moot.claims.ledger_from_events import ledger_of
 from moot.prompts.truncation import display_name
 from moot.state import claim_events as ledger_events
 from moot.state.conversation import MemoryKind, StateValues
@@ -129,7 +130,7 @@ def card_results_text(card: ledger_events.CruxCard, names: Names) -> str:
 
 def current_reflections(state: StateValues) -> list[ledger_events.Reflection]:
     """Return the reflections that no later message contradicts, oldest first."""
-    dropped = claim_status.ledger_of(state).dropped_reflections
+    dropped = ledger_of(state).dropped_reflections
     return [each for each in state.get("reflections") or [] if each["id"] not in dropped]
 
 
@@ -325,7 +326,7 @@ def _heading_of(state: StateValues) -> str:
     If later messages exist, the heading names the last message from which claims were extracted. A crux card
     may add events from later messages.
     """
-    ledger = claim_status.ledger_of(state)
+    ledger = ledger_of(state)
     through = ledger.read_through
     if not any(_spoken_since(state, through)):
         return HEADING.format(stands="stands")
@@ -413,7 +414,7 @@ class _LedgerRenderer:
 
     def __init__(self, state: StateValues, names: Names, aspect: str, max_lines: int) -> None:
         self.state = state
-        self.ledger = claim_status.ledger_of(state)
+        self.ledger = ledger_of(state)
         self.aspect, self.max_lines = aspect, max_lines
         self.names = {debater: sanitize_line(name) for debater, name in names.items()}
 

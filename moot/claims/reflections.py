@@ -10,11 +10,18 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from moot.calls.effects import ModelCall
-from moot.claims import model_extraction
 from moot.claims.claim_extraction import BackgroundTexts, no_background
-from moot.claims.claim_status import Ledger, ledger_of
+from moot.claims.claim_status import Ledger
+from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
 from moot.prompts.request import citation_type, many, narrow_schema, one_of
+from moot.prompts.structured_calls import (
+    debater_lines,
+    match_debater,
+    shown_entries,
+    structured_call,
+    with_news,
+)
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.state.claim_events import MAIN_QUESTION, Reflection, ReflectionKind, StanceEvent
 from moot.state.config import DebateConfig
@@ -133,20 +140,18 @@ def reflection_call(
     names = config.names()
     ledger = ledger_of(state)
     transcript = state["full_transcript"]
-    entries = model_extraction.with_news(
-        entries_of(recent_activity(ledger).message_ids(ledger), transcript), transcript
-    )
+    entries = with_news(entries_of(recent_activity(ledger).message_ids(ledger), transcript), transcript)
     board = render_blackboard(state, "", max_tokens=min(BOARD_TOKENS, room // 3), count=count, names=names)
     earlier = _earlier_reflections(state)
     insights = "\n".join(f"- {each['id']}: {each['content']}" for each in earlier)
     insights = fenced(truncate_middle(insights, min(EARLIER_TOKENS, room // 6), count), config.fence)
     system = REFLECT.render(
         topic=fenced(truncate_middle(state["topic"], room // 6, count), config.fence),
-        debaters=model_extraction.debater_lines(config),
+        debaters=debater_lines(config),
         board=fenced_section(board, config.fence),
         earlier=f"\n\n{EARLIER.render(insights=insights)}" if earlier else "",
     )
-    prompt_texts = model_extraction.shown_entries(entries, config, room // 3, count)
+    prompt_texts = shown_entries(entries, config, room // 3, count)
     background_texts = background("\n".join(entry["content"] for entry in entries), room // 3)
     entry_ids = [entry["id"] for entry in entries]
     debaters_type = list[one_of(names)]  # type: ignore[valid-type,misc]  # this class is built for the debate
@@ -158,7 +163,7 @@ def reflection_call(
     if earlier:
         contradicted_type = many(one_of(each["id"] for each in earlier), 0, EARLIER_REFLECTIONS)
         schema = narrow_schema(LaterReflections, {**fields, "contradicted": contradicted_type}, "Reflections")
-    return model_extraction.structured_call(
+    return structured_call(
         "reflect",
         config,
         system,
@@ -187,9 +192,7 @@ def reflections_by_model(
     names, entry_count = config.names(), len(state["full_transcript"])
     reflections: list[Reflection] = []
     for finding in data["reflections"][:MAX_REFLECTIONS]:
-        debaters = [
-            debater for name in finding["about"] if (debater := model_extraction.match_debater(name, names))
-        ]
+        debaters = [debater for name in finding["about"] if (debater := match_debater(name, names))]
         cited_ids = [cited_id(key) for key in finding["message_ids"]]
         known_ids = [key for key in cited_ids if (seq := seq_of(key)) is not None and seq < entry_count]
         content = board_text(finding["content"], MAX_CONTENT_CHARS)

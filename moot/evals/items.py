@@ -27,8 +27,8 @@ from pydantic import (
 )
 
 from moot.calls.effects import CallGenerator
-from moot.claims.model_extraction import structured_call
 from moot.prompts.request import model_params
+from moot.prompts.structured_calls import structured_call
 from moot.prompts.templates import fenced, load_prompt_template
 from moot.state.config import DebateConfig
 from moot.state.config.section import errors_in

@@ -17,8 +17,8 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from moot.calls.effects import CallGenerator, Reply
-from moot.claims.model_extraction import structured_call
 from moot.debates.session import DebateSession
+from moot.prompts.structured_calls import structured_call
 from moot.prompts.templates import fenced
 from moot.reports.html import Report
 from moot.reports.markdown import block_quote, plain, section

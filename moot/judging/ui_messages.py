@@ -7,7 +7,7 @@ chat message that the UI message belongs to.
 from collections.abc import Mapping
 from typing import Literal
 
-from moot.claims.claim_status import ledger_of
+from moot.claims.ledger_from_events import ledger_of
 from moot.judging.judge_response import shown
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import StateValues, UIMessage

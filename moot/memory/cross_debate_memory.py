@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from pydantic import TypeAdapter, ValidationError
 
 from moot.calls.effects import LocalJob, PutInStore, SearchStore
-from moot.claims.claim_status import Ledger, ledger_of, message_seq
+from moot.claims.claim_status import Ledger, message_seq
+from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import TEXT, board_text, card_results_text, card_status, quotation
 from moot.memory.window import window_start
 from moot.prompts.truncation import display_name, source_time, speaker_label

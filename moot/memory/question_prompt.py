@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel, Field
 
 from moot.calls.effects import CallGenerator, Prompt, WireMessage
-from moot.claims.claim_status import ledger_of
+from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import render_blackboard
 from moot.memory.summarizers.rule_based import SummaryPoints, layout_points, render
 from moot.prompts import templates, truncation

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from moot.calls.effects import CallGenerator, NodeBody, Update, errors_update
 from moot.claims.claim_extraction import ClaimExtraction
-from moot.claims.claim_status import ledger_of
 from moot.claims.crux_cards import with_entries
+from moot.claims.ledger_from_events import ledger_of
 from moot.claims.model_extraction import as_context, extract_claims, extraction_batches, texts_tokens
 from moot.memory.background import background_entries, select_background
 from moot.nodes.trim import leaving_through

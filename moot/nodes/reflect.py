@@ -2,9 +2,9 @@
 
 from moot.calls.effects import Emit, NodeBody, Reply, Update, errors_update
 from moot.claims import crux_cards, reflections
-from moot.claims.model_extraction import structured_data
 from moot.memory.background import select_background
 from moot.nodes.summarize import judge_sees_everything
+from moot.prompts.structured_calls import structured_data
 from moot.protocols.base import End
 from moot.protocols.registry import next_step, protocol_named
 from moot.runtime.environment import NodeContext

@@ -5,8 +5,8 @@ class in an entry point of the group `moot.protocols` instead. `examples/own_pro
 """
 
 from moot.calls.effects import CallGenerator, ModelCall, Reply
-from moot.claims.model_extraction import structured_call, structured_data
 from moot.judging.judge_response import JudgeSpec
+from moot.prompts.structured_calls import structured_call, structured_data
 from moot.prompts.templates import PromptTemplate, load_prompt_template
 from moot.prompts.truncation import Block
 from moot.protocols.base import (

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from moot.claims.claim_status import Ledger, fold_events, leaning
+from moot.claims.claim_status import Ledger, leaning
+from moot.claims.ledger_from_events import fold_events
 from moot.documents import ClaimStatusRecord, DebateDocument, load_leniently
 from moot.reports.markdown_html import clean_strings
 from moot.reports.verdict_view import Participants

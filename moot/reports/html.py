@@ -13,8 +13,9 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from moot.claims.claim_status import fold_events, options_chosen
+from moot.claims.claim_status import options_chosen
 from moot.claims.crux_cards import GLANCE
+from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
 from moot.documents import DebateDocument, document_config, extracts_claims, load_leniently, question_of
 from moot.judging.panel import RULES

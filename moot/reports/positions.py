@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple, TypeVar
 
-from moot.claims.claim_status import Ledger, fold_events
+from moot.claims.claim_status import Ledger
+from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import board_text, side_conceded, stance_text, stances_text
 from moot.documents import ClaimStatusRecord, DebateDocument, PositionChange, Stance, Usage
 from moot.reports.markdown_html import group_digits

@@ -9,7 +9,7 @@ from textwrap import wrap
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.claims.claim_status import ledger_of
+from moot.claims.ledger_from_events import ledger_of
 from moot.models.offline import recording_config, recordings
 from moot.state.errors import ConfigError, InputError
 from tests.support.moot_command import Moot

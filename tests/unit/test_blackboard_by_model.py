@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from moot.calls.effects import ModelCall, Reply, run_body_with
-from moot.claims.claim_status import ledger_of
 from moot.claims.crux_cards import (
     card_by_model,
     card_by_rule,
@@ -19,13 +18,14 @@ from moot.claims.crux_cards import (
     rooms_to_assess,
     with_entries,
 )
+from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import current_reflections, reflections_text, render_blackboard
-from moot.claims.model_extraction import match_debater
 from moot.claims.reflections import reflection_due, reflections_by_model, reflections_by_rule
 from moot.memory.cross_debate_memory import memory_items
 from moot.memory.window import window_message
 from moot.nodes.extract import due_through, extract
 from moot.nodes.reflect import reflect, reflect_due
+from moot.prompts.structured_calls import match_debater
 from moot.protocols.registry import protocol_named
 from moot.runtime.environment import Environment, NodeContext
 from moot.state.claim_events import StanceKind

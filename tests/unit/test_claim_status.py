@@ -10,8 +10,9 @@ import pytest
 
 from benchmarks.claim_status import DATA, judge_case, read_cases
 from moot.claims.claim_extraction import ClaimExtraction
-from moot.claims.claim_status import ClaimStatus, fold_events
+from moot.claims.claim_status import ClaimStatus
 from moot.claims.crux_cards import findings_text
+from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import stance_text
 from moot.claims.model_extraction import extraction_schema
 from moot.claims.reflections import recent_activity

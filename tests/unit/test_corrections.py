@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from moot import open_debates
-from moot.claims.claim_status import Ledger, ledger_of
+from moot.claims.claim_status import Ledger
+from moot.claims.ledger_from_events import ledger_of
 from moot.cli.group import app_of
 from moot.debates.stored_debate import Debate
 from moot.state.claim_events import StanceEvent

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.calls.effects import Reply
-from moot.claims.claim_status import ledger_of
 from moot.claims.crux_cards import make_room
+from moot.claims.ledger_from_events import ledger_of
 from moot.debates.dry_run import estimate
 from moot.memory.cross_debate_memory import matching_passages, reference_text, retrieval_query
 from moot.protocols.base import ConsultModels, make_turn

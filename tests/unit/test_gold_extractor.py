@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks.minutes import DATA, read_excerpt
-from moot.claims.claim_status import Ledger, ledger_of
+from moot.claims.claim_status import Ledger
+from moot.claims.ledger_from_events import ledger_of
 from moot.state.claim_events import MAIN_QUESTION
 from tests.support.gold_extractor import STATUS, GoldExtractor, labelled_events
 

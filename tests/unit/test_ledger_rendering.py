@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.claims.claim_status import empty_ledger, extend_ledger, fold_events
 from moot.claims.crux_cards import findings_text, is_answered
+from moot.claims.ledger_from_events import empty_ledger, extend_ledger, fold_events
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, CruxCard, ReflectionPass
 from moot.state.reducers import append
 from tests.support.ledger_state import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moot.claims.claim_status import fold_events
+from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import stances_text
 from moot.documents import _rounds
 from moot.judging.blinding import make_blinding

@@ -9,11 +9,12 @@ import pytest
 
 from moot.calls.effects import ModelCall, Reply
 from moot.claims.claim_extraction import ClaimExtraction
-from moot.claims.claim_status import fold_events
 from moot.claims.crux_cards import is_answered
+from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import render_blackboard
-from moot.claims.model_extraction import debater_lines, extract_claims, shown_entries
+from moot.claims.model_extraction import extract_claims
 from moot.judging.blinding import make_blinding
+from moot.prompts.structured_calls import debater_lines, shown_entries
 from moot.protocols.base import ConsultModels
 from moot.protocols.long_form import Moderated
 from moot.protocols.prompt_context import members_text

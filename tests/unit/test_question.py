@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
-from moot.claims.claim_status import ledger_of
+from moot.claims.ledger_from_events import ledger_of
 from moot.graph.debate import build_graph
 from moot.judging.question import OTHER_ANSWERS, asked_of_topic, question_found, question_text
 from moot.judging.rubrics import parse_rubric, rubric_for

@@ -9,12 +9,7 @@ import pytest
 from moot.calls.effects import ModelCall, Reply
 from moot.claims.claim_extraction import ClaimExtraction, find_quotation
 from moot.claims.crux_cards import current_claim, make_room, rooms_to_assess, with_entries
-from moot.claims.model_extraction import (
-    extract_claims,
-    extraction_batches,
-    extraction_tokens,
-    ledger_lines,
-)
+from moot.claims.model_extraction import extract_claims, extraction_batches, extraction_tokens, ledger_lines
 from moot.protocols.dialogue.crux_rooms import room_step
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState

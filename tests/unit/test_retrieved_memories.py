@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
-from moot.claims.claim_status import ledger_of
+from moot.claims.ledger_from_events import ledger_of
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.memory.cross_debate_memory import (
     MemoryIndexes,

@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field
 
 from moot.calls.effects import CallGenerator, Hints, WireMessage, errors_update
 from moot.claims.ledger_rendering import board_text
-from moot.claims.model_extraction import structured_data
 from moot.judging.judge_response import JudgeSpec
 from moot.judging.rubrics import rubric_text
 from moot.memory.background import select_background
@@ -22,6 +21,7 @@ from moot.memory.cross_debate_memory import QUERY_CHARS, RetrievalQuery
 from moot.memory.perspectives import latest_proposals, perspective_of
 from moot.prompts import truncation
 from moot.prompts.request import make_call, model_params, prompt_budget
+from moot.prompts.structured_calls import structured_data
 from moot.prompts.templates import fenced, load_prompt_template, role_of, system_message, unfenced
 from moot.protocols import prompt_context
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn, with_agreement

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from pydantic import Field, field_validator
 
-from moot.claims.claim_status import Ledger, ledger_of
+from moot.claims.claim_status import Ledger
 from moot.claims.crux_cards import CYCLES, awaits_second, claim_text, current_claim, is_answered, make_room
+from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import cards_of
 from moot.prompts.templates import load_prompt_template
 from moot.prompts.truncation import prompt_name

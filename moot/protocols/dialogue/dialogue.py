@@ -18,13 +18,14 @@ from pydantic import BaseModel
 
 from moot.calls.effects import Hints, ModelCall, Reply, WireMessage
 from moot.claims import ledger_rendering
-from moot.claims.claim_status import Ledger, ledger_of
+from moot.claims.claim_status import Ledger
 from moot.claims.crux_cards import at_a_glance, claim_text, findings_text
-from moot.claims.model_extraction import debater_lines, structured_call, structured_data
+from moot.claims.ledger_from_events import ledger_of
 from moot.judging.judge_response import JudgeSpec
 from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import RetrievalQuery
 from moot.prompts.request import counter_of, many, model_params, narrow_schema
+from moot.prompts.structured_calls import debater_lines, structured_call, structured_data
 from moot.prompts.templates import FENCE_TOKENS, fenced, load_prompt_template
 from moot.prompts.truncation import Block, fill_remaining, prompt_name
 from moot.protocols import prompt_context

@@ -1,0 +1,336 @@
+"""Computation of the claim ledger from claim events.
+
+The ledger is a pure function of the events and is never stored. A later event, a retraction or a person's
+correction changes the result.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from moot.claims.claim_status import (
+    ANSWERS,
+    EMPTY_TIMELINE,
+    Ledger,
+    StanceChange,
+    Timeline,
+    is_conditional,
+    leaning,
+    message_seq,
+)
+from moot.state import claim_events as ledger_events
+from moot.state.conversation import StateValues
+
+RANK: Mapping[ledger_events.Extractor, int] = {"model": 0, "person": 1}
+"""Priority of each kind of extractor when two extractors disagree about a message. A person outranks a
+model. If two extractors disagree about a message, the event of the higher-ranked extractor counts."""
+
+
+def _next_change(event: ledger_events.StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
+    """Return how a newly recorded stance changes the debater's position on a claim."""
+    debater = event["debater"]
+    known = last.get(debater)
+    before, sign = (known.event, known.sign) if known else (None, 0)
+    held_change = known and (known if known.side else known.held_change)
+    others = [change for other, change in last.items() if other != debater]
+    if event["kind"] == "concedes" and held_change and held_change.side not in ANSWERS:
+        # The debater gives up an option of an open question.
+        return StanceChange(event, before, sign, 0, "", {}, held_change)
+    if event["kind"] == "concedes":
+        # A debater who conceded or changed sides before only says again what it gave up.
+        has_moved = bool(known and known.held_change and known.sign * known.held_change.sign < 0)
+        is_repeated = has_moved or (before is not None and before["kind"] == "concedes")
+        sign_after = sign if is_repeated else _sign_conceded(sign, others)
+        is_unchanged = bool(known and known.side) and sign_after == sign
+        if is_unchanged and known:
+            return StanceChange(event, before, sign, sign_after, known.side, known.conditions, held_change)
+        # A debater who took no side before takes the side that it concedes.
+        side = "" if held_change else _side_conceded(event, sign_after, others)
+        return StanceChange(event, before, sign, sign_after, side, {}, held_change)
+    lean = leaning(event)
+    if lean < 0 and event.get("option"):
+        return _option_denied(event, known)
+    if not lean:
+        sign_after = 0 if event["kind"] == "withdraws" else sign
+        return StanceChange(event, before, sign, sign_after, "", {}, held_change)
+    side = event.get("option") or _SIDES[lean]
+    conditions = _conditions_after(event, side, known)
+    if known and conditions and known.conditions and known.event["message_id"] == event["message_id"]:
+        # A message may state several conditions. Together they are one change.
+        return known._replace(event=event, sign=lean, side=side, conditions=conditions)
+    return StanceChange(event, before, sign, lean, side, conditions, held_change)
+
+
+_SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
+
+
+def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
+    """Return the answer that a debater holds after conceding to others, as 1 for yes or -1 for no.
+
+    A debater who conceded too still counts with the answer that it held, because both may concede at once.
+    """
+    current_signs = [change.sign for change in others]
+    held_signs = [change.held_change.sign for change in others if change.held_change and not change.side]
+    if sign and (-sign in (*current_signs, *held_signs) or sign not in current_signs):
+        return -sign
+    return sign or (-1 if sum(current_signs) < 0 else 1)
+
+
+def _side_conceded(event: ledger_events.StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
+    """Return the answer that a debater adopts by conceding to other debaters.
+
+    It is an option if the question is open: the one that the event names, or else the only one that others
+    hold.
+    """
+    options = {change.side for change in others} - {"", *ANSWERS}
+    if event.get("option") or options:
+        return event.get("option") or (options.pop() if len(options) == 1 else "")
+    return _SIDES[sign]
+
+
+def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None) -> StanceChange:
+    """Return the stance change for an event in which a debater only rejects one answer option.
+
+    A debater who held this option holds none afterwards. Any other position stays as it is.
+    """
+    if known is None:
+        return StanceChange(event, None, 0, 0)
+    if known.side == event.get("option"):
+        return StanceChange(event, known.event, known.sign, 0, "", {}, known)
+    return StanceChange(
+        event, known.event, known.sign, known.sign, known.side, known.conditions, known.held_change
+    )
+
+
+def _conditions_after(
+    event: ledger_events.StanceEvent, side: str, known: StanceChange | None
+) -> Mapping[str, str]:
+    """Return the conditions on a debater's answer after a stance event, keyed by condition id.
+
+    A new condition is added to the others.
+    """
+    if not is_conditional(event):
+        return {}
+    text = event["condition"]
+    # A condition without text belongs to only one debater.
+    key = event.get("condition_id") or text.casefold() or f"unknown condition of {event['debater']}"
+    same_side = dict(known.conditions) if known and known.side == side else {}
+    same_side.pop(event.get("replaces") or "", None)
+    return {**same_side, key: text}
+
+
+def _mirror(event: ledger_events.StanceEvent) -> ledger_events.StanceEvent:
+    """Convert a stance event on a claim to the equivalent event on the negated claim."""
+    if event["kind"] == "conditional":
+        return {**event, "leans": "yes" if leaning(event) < 0 else "no"}
+    if event["condition"] and leaning(event):
+        return {**event, "kind": "conditional", "leans": "yes" if leaning(event) < 0 else "no"}
+    opposite: dict[int, ledger_events.StanceKind] = {1: "denies", -1: "asserts"}
+    return {**event, "kind": opposite.get(leaning(event), event["kind"])}
+
+
+_recent: deque[tuple[Sequence[ledger_events.ClaimEvent], str, Ledger]] = deque(maxlen=8)
+"""Cache of recently computed claim ledgers and their claim events. Events are only appended, so a
+longer list extends a shorter one."""
+
+
+def ledger_of(state: StateValues) -> Ledger:
+    """Return the claim ledger from a debate's state. Only new claim events are processed."""
+    return fold_events(state.get("claim_events") or (), state.get("topic") or "")
+
+
+def fold_events(claim_events: Sequence[ledger_events.ClaimEvent], topic: str = "") -> Ledger:
+    """Compute the claim ledger from claim events.
+
+    Retracted events are dropped, and equal claims are merged.
+
+    The order of the events counts only within one message. An event of lower rank never retracts or replaces
+    an event of higher rank on the same message. If the events extend a list that was folded before, only the
+    new ones are computed.
+
+    Args:
+        claim_events: all claim events of the debate.
+        topic: text of the main question.
+    """
+    known: Sequence[ledger_events.ClaimEvent] = ()
+    ledger = empty_ledger(topic)
+    if not claim_events:
+        return ledger
+    for cached_events, cached_topic, cached_ledger in list(_recent):
+        is_extension = cached_topic == topic and len(known) < len(cached_events) <= len(claim_events)
+        # The lists start with the same events if both ends of the shorter list are the same objects.
+        if (
+            is_extension
+            and claim_events[0] is cached_events[0]
+            and claim_events[len(cached_events) - 1] is cached_events[-1]
+        ):
+            known, ledger = cached_events, cached_ledger
+    if known and len(known) == len(claim_events):
+        return ledger
+    ledger = extend_ledger(ledger, claim_events[len(known) :])
+    _recent.append((claim_events, topic, ledger))
+    return ledger
+
+
+@lru_cache(maxsize=8)  # other caches compare ledgers by identity
+def empty_ledger(topic: str) -> Ledger:
+    """Return a claim ledger that contains no claim events."""
+    main_question = ledger_events.Claim(
+        type="claim", id=ledger_events.MAIN_QUESTION, text=topic, aspect=ledger_events.OVERALL, seq=0
+    )
+    return Ledger({}, {ledger_events.MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [])
+
+
+def extend_ledger(ledger: Ledger, new: Sequence[ledger_events.ClaimEvent]) -> Ledger:
+    """Return a copy of the claim ledger with new claim events added."""
+    kinds: dict[str, list[Any]] = {
+        kind: list(claim_events) for kind, claim_events in ledger.claim_events.items()
+    }
+    added: dict[str, list[Any]] = defaultdict(list)
+    last_numbers, reflected_events, event_count = (
+        dict(ledger.last_numbers),
+        ledger.reflected_events,
+        len(ledger.claim_events.get("event", ())),
+    )
+    for each in new:
+        kind, number = each["type"], str(each.get("id") or "")[1:]
+        added[kind].append(each)
+        last_numbers[kind] = max(last_numbers.get(kind, 0), int(number) if number.isdecimal() else 0)
+        event_count += kind == "event"
+        reflected_events = event_count if kind == "reflection_pass" else reflected_events
+    for key, claim_events in added.items():
+        kinds[key] = kinds.get(key, []) + claim_events
+
+    claims: dict[str, ledger_events.Claim] = {**ledger.claims}
+    if (
+        "retraction" in kinds
+        or "same" in kinds
+        or len({claim_event["by"] for claim_event in kinds.get("event", ())}) > 1
+    ):
+        # Earlier events may become invalid, so all events are processed again.
+        added, claims = (
+            defaultdict(list, kinds),
+            {ledger_events.MAIN_QUESTION: ledger.claims[ledger_events.MAIN_QUESTION]},
+        )
+        ledger = empty_ledger(claims[ledger_events.MAIN_QUESTION]["text"])
+    claims |= {claim_event["id"]: claim_event for claim_event in added["claim"]}
+
+    retracted: dict[str, int] = {}
+    for each in kinds.get("retraction", ()):
+        retracted[each["of"]] = max(retracted.get(each["of"], 0), RANK[each["by"]])
+    all_claims = {**claims, **{claim_event["id"]: claim_event for claim_event in kinds.get("claim", ())}}
+    leaders = _leading(kinds["same"], all_claims) if "same" in kinds else {}
+    answers = dict(ledger.answers)
+    for each in added["answer"]:
+        answers.setdefault(each["to"], each)
+
+    def standing(kind: str) -> list[Any]:
+        """Return the new claim events of one type that are still valid. Retracted events are left out.
+
+        Ids of merged claims are replaced.
+        """
+        valid_events = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
+        if not leaders or kind == "question":
+            return valid_events
+        return [{**n, "claim": leaders[n["claim"]][0]} if n["claim"] in leaders else n for n in valid_events]
+
+    return Ledger(
+        claim_events=kinds,
+        claims={key: each for key, each in claims.items() if key not in leaders},
+        timelines=_extended_timelines(ledger, _valid_events(added["event"], retracted, leaders, all_claims)),
+        challenges={**ledger.challenges, **{n["id"]: n for n in standing("challenge")}},
+        questions={**ledger.questions, **{n["id"]: n for n in standing("question")}},
+        answers=answers,
+        evidence=[*ledger.evidence, *standing("evidence")],
+        gaps=[*ledger.gaps, *standing("gap")],
+        last_numbers=last_numbers,
+        read_through=max((each["through"] for each in added["extraction_pass"]), default=ledger.read_through),
+        reflected_events=reflected_events,
+        dropped=sum((Counter(each["dropped"]) for each in added["extraction_pass"]), Counter(ledger.dropped)),
+    )
+
+
+def _extended_timelines(
+    ledger: Ledger, events: Iterable[ledger_events.StanceEvent]
+) -> Mapping[str, Timeline]:
+    """Return the timelines of all claims, with the new stance events appended.
+
+    A timeline that gets an earlier event is computed again.
+    """
+    timelines, events_by_claim = (
+        dict(ledger.timelines),
+        defaultdict[str, list[ledger_events.StanceEvent]](list),
+    )
+    for event in events:
+        events_by_claim[event["claim"]].append(event)
+    for key, stance_events in events_by_claim.items():
+        timeline = ledger.timeline(key)
+        if timeline and message_seq(stance_events[0]) < message_seq(timeline[-1].event):
+            earlier = (change.event for change in timeline)
+            timeline, stance_events = EMPTY_TIMELINE, sorted([*earlier, *stance_events], key=message_seq)
+        last, changes = dict(timeline.last), []
+        for event in stance_events:
+            change = last[event["debater"]] = _next_change(event, last)
+            changes.append(change)
+        timelines[key] = Timeline((*timeline, *changes))
+    return timelines
+
+
+def _leading(
+    same: Iterable[ledger_events.SameClaim], claims: Mapping[str, ledger_events.Claim]
+) -> dict[str, tuple[str, bool]]:
+    """Map each merged claim to the claim into which it was merged.
+
+    The second value is True if the two claims contradict each other.
+    """
+    leaders: dict[str, tuple[str, bool]] = {}
+
+    def root(key: str) -> tuple[str, bool]:
+        flipped = False
+        while key in leaders:
+            key, opposite = leaders[key]
+            flipped ^= opposite
+        return key, flipped
+
+    for each in same:
+        if each["one"] in claims and each["other"] in claims:
+            (one, one_is_flipped), (other, other_is_flipped) = root(each["one"]), root(each["other"])
+            if one != other:
+                leader, follower = sorted((one, other))
+                leaders[follower] = (leader, one_is_flipped ^ other_is_flipped ^ each["opposite"])
+    return {key: root(key) for key in leaders}
+
+
+def _valid_events(
+    stance_events: Iterable[ledger_events.StanceEvent],
+    retracted: Mapping[str, int],
+    leaders: Mapping[str, tuple[str, bool]],
+    claims: Mapping[str, ledger_events.Claim],
+) -> list[ledger_events.StanceEvent]:
+    """Return the stance events that were neither retracted nor overruled, in message order.
+
+    If one message has several events on a claim, only those of the highest rank count. A model's event never
+    replaces an event that a person retracted.
+    """
+    events: list[ledger_events.StanceEvent] = []
+    highest: dict[tuple[str, str, str], int] = defaultdict(int)
+    for event in stance_events:
+        if event["claim"] not in claims:
+            continue
+        if event["claim"] in leaders:
+            key, flipped = leaders[event["claim"]]
+            event = ledger_events.StanceEvent(**{**(_mirror(event) if flipped else event), "claim": key})
+        place, rank = _place(event), RANK[event["by"]]
+        retraction_rank = retracted.get(event["id"], -1)
+        if retraction_rank >= RANK["person"]:
+            highest[place] = max(highest[place], RANK["person"])
+        if retraction_rank < rank:
+            highest[place] = max(highest[place], rank)
+            events.append(event)
+    kept = [event for event in events if RANK[event["by"]] >= highest[_place(event)]]
+    return sorted(kept, key=message_seq)
+
+
+def _place(event: ledger_events.StanceEvent) -> tuple[str, str, str]:
+    return event["claim"], event["debater"], event["message_id"]

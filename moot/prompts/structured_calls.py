@@ -1,0 +1,139 @@
+"""Model calls whose replies follow a JSON schema, and the parts of their prompts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from moot.calls.effects import Hints, ModelCall, Purpose, Reply, WireMessage
+from moot.prompts import request
+from moot.prompts.templates import system_message, truncate_fenced
+from moot.prompts.truncation import render_entry, truncate_messages
+from moot.state.config import DebateConfig
+from moot.state.conversation import MemoryKind
+from moot.state.entries import Entry, traits_of
+from moot.text.plain_text import sanitize_line
+from moot.text.tokens import TokenCounter, common_length
+
+
+def structured_call(
+    purpose: Purpose,
+    config: DebateConfig,
+    system: str,
+    said: Sequence[str],
+    schema: type[BaseModel],
+    count: TokenCounter,
+    *,
+    memory_kind: MemoryKind | Literal[""] = "",
+    call_index: int = 0,
+    debaters: Sequence[str] = (),
+    about: Sequence[Entry] = (),
+    least: int = 0,
+    params: request.ModelParams | None = None,
+    hints: Hints | None = None,
+) -> ModelCall:
+    """Return a model call whose reply must match a JSON schema.
+
+    Args:
+        purpose: purpose of the call.
+        config: configuration of the debate.
+        system: system prompt.
+        said: user messages.
+        schema: schema of the reply.
+        count: token counter.
+        memory_kind: kind of memory that the call writes.
+        call_index: index among the calls of a step.
+        debaters: names for the hints. Default: all debaters.
+        about: entries whose ids the hints name.
+        least: minimum of the reply's token limit.
+        params: model and sampling. Default: those of `blackboard`.
+        hints: more hints for the offline model and for test models.
+    """
+    user_messages: list[WireMessage] = [{"role": "user", "content": text} for text in said]
+    prompt = truncate_messages(
+        [system_message(system, config.fence), *user_messages],
+        request.prompt_budget(config.memory.budget.total, schema, count),
+        count,
+    )
+    call_hints: Hints = {"debaters": list(debaters) or list(config.names()), **(hints or {})}
+    if about:
+        call_hints["message_ids"] = [entry["id"] for entry in about]
+    params = params or request.model_params(config, config.blackboard)
+    reply_tokens = max(params.reply, least)
+    return request.make_call(
+        params,
+        purpose,
+        prompt,
+        schema=schema,
+        reply=reply_tokens,
+        call_index=call_index,
+        memory_kind=memory_kind,
+        hints=call_hints,
+    )
+
+
+def structured_data(schema: type[BaseModel], reply: Reply | None) -> dict[str, Any] | None:
+    """Validate a structured reply against a schema, and return the data.
+
+    `None` if the call failed or the data is invalid.
+    """
+    if reply is None or not reply.ok or reply.data is None:
+        return None
+    try:
+        return schema.model_validate(reply.data).model_dump(mode="json")
+    except ValidationError:
+        return None
+
+
+def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
+    """Return one line of text for each debater, with the debater's id, name, role and stance."""
+    return "\n".join(
+        f"- {d.id}: {sanitize_line(f'{d.name} ({d.description()})' if d.description() else d.name)}"
+        for d in config.debaters
+        if not only or d.id in only
+    )
+
+
+def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
+    """Return the given transcript entries, and people's messages from the same part of the transcript.
+
+    Debaters rely on the facts in these messages.
+    """
+    if not entries:
+        return []
+    seqs = [entry["seq"] for entry in entries]
+    section = transcript[min(seqs) : max(seqs)]
+    known_ids = {entry["id"] for entry in entries}
+    news = (entry for entry in section if entry["id"] not in known_ids)
+    person_entries = [entry for entry in news if traits_of(entry).by == "person" and traits_of(entry).argues]
+    return sorted([*entries, *person_entries], key=lambda entry: entry["seq"])
+
+
+def shown_entries(
+    entries: Sequence[Entry], config: DebateConfig, remaining: int, count: TokenCounter
+) -> list[str]:
+    """Return transcript entries as prompt texts that fit within a token limit.
+
+    The longest are truncated so that all fit `remaining` tokens.
+    """
+    full_texts = [render_entry(entry, config.names(), config.fence)["content"] for entry in entries]
+    limits = common_length([count(text) for text in full_texts], remaining)
+    return [
+        truncate_fenced(text, max(24, limit), count) for text, limit in zip(full_texts, limits, strict=True)
+    ]
+
+
+def match_debater(name: str, names: Mapping[str, str]) -> str:
+    """Return the id of the debater whose id or display name matches `name`, ignoring case.
+
+    Return `""` if there is no such debater.
+    """
+    folded_name = name.strip().casefold()
+    return next(
+        (
+            debater
+            for debater, display_name in names.items()
+            if folded_name in (debater, display_name.casefold())
+        ),
+        "",
+    )
