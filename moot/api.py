@@ -148,7 +148,7 @@ class Debates(AbstractContextManager["Debates"]):
         self.close()
 
     def close(self) -> None:
-        """Close the database and the model clients of its debates.
+        """Close the database and the model connections of its debates.
 
         In a child process after `fork()` it does nothing, because the parent closes them.
         """
@@ -330,7 +330,7 @@ P = TypeVar("P", bound=PlannedDebate)
 def run_many(
     debates: Debates, planned: Sequence[P], workers: int, refuse: Callable[[], str] = str
 ) -> Iterator[tuple[P, str]]:
-    """Start or resume several debates, skipping those that have finished.
+    """Start or resume each planned debate that has not finished, and yield the debates as they end.
 
     At most `workers` debates run at the same time. Each debate has its own id. Other processes may work on
     the same debates.

@@ -39,13 +39,13 @@ PROVIDERS: Mapping[str, Mapping[str, str]] = {"openai": {}, "openrouter": OPENRO
 TOOLS = {"context_search": "search_debate", "file_read": "read_file", "list_files": "list_files"}
 FILE_TOOLS = frozenset({"read_file", "list_files"})
 METHODS = {"length-based": "llm", "semantic": "hierarchical"}
-"""Mapping from summary methods in the debate program `dialectic` to Moot's summarizers."""
+"""Mapping from the summary methods of the debate program `dialectic` to Moot's summarizers."""
 
 INSTEAD = {
     "maxTokens": "`memory.budget.reply` in a Moot configuration",
     "trace": "the environment variable MOOT_OTEL=1",
 }
-"""Settings of Moot to use instead of settings of the debate program `dialectic`. Each key is the last
+"""Advice on what to use in Moot instead of a setting of the debate program `dialectic`. Each key is the last
 component of a setting's dotted name."""
 
 SECTIONS = {
@@ -91,7 +91,7 @@ class Converted:
     enabled have no debater."""
 
     def original_keys(self, errors: str) -> str:
-        """Rewrite validation errors with the setting names of the original configuration file."""
+        """Replace Moot's setting names in validation errors with those of the original configuration file."""
         return "\n".join(
             f"{self._original_key(key)}{colon}{why}"
             for key, colon, why in (line.partition(": ") for line in errors.splitlines())
@@ -126,7 +126,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
     agents, judge, file = data.get("agents") or [], data.get("judge"), _DialecticFile(folder)
     debate = _DialecticSection(data.get("debate") or {}, "debate")
     if not isinstance(agents, list):
-        raise ConfigError("agents: the value must be a list")
+        raise ConfigError("agents: give a list of agents")
     sections = [_DialecticSection(each, f"agents.{number}") for number, each in enumerate(agents)]
     enabled = {
         number: debater for number, each in enumerate(sections) if (debater := file.debater(each)) is not None
@@ -153,9 +153,9 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
 
 
 class _DialecticSection:
-    """Configuration section that records which of its keys were read.
+    """Section of a `dialectic` configuration that records which of its keys were read.
 
-    The file belongs to the debate program dialectic.
+    The configuration belongs to the debate program `dialectic`.
     """
 
     def __init__(self, data: Any, path: str) -> None:
@@ -166,7 +166,7 @@ class _DialecticSection:
         self.path = path
 
     def take(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key, and mark the key as read."""
+        """Return the value of a key in this section, and mark the key as read."""
         value = self.left.pop(key, None)
         return default if value is None else value
 
@@ -177,7 +177,7 @@ class _DialecticSection:
 
 
 class _DialecticFile:
-    """Configuration file of the debate program dialectic, for conversion to Moot's format."""
+    """Converter for the sections in a configuration file of the debate program `dialectic`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -194,7 +194,7 @@ class _DialecticFile:
         self._ignored += [f"{section.path}.{key}" for key in section.left]
 
     def warn_of_ignored(self, others: Sequence[str]) -> None:
-        """Warn about all keys that Moot has no setting for, and name the settings to use instead."""
+        """Warn about all keys for which Moot has no setting, and name the settings to use instead."""
         if not (keys := [*self._ignored, *others]):
             return
         known = {end: key for key in keys if (end := key.rpartition(".")[2]) in INSTEAD}
@@ -385,7 +385,7 @@ class _DialecticFile:
         return settings
 
     def budget(self) -> JsonObject:
-        """Return a token budget large enough for the longest configured summaries."""
+        """Return a token budget for the configured summaries, or `{}` if the default budget is enough."""
         usual = Budget()
         summary, messages = usual.summary, usual.messages
         for each in self._perspectives:
@@ -404,10 +404,10 @@ def _tokens(chars: Any) -> int:
 STDIN = Path("-")
 """Path that means "read the configuration from stdin"."""
 LEFT_OUT = object()
-"""Marker for a setting to remove from the configuration."""
+"""Value that marks a setting for removal from the configuration."""
 
 Warn = Callable[[str], object]
-"""Function that receives a warning for each ignored configuration value."""
+"""Function that is called with a warning for each ignored configuration value."""
 log: Warn = logging.getLogger(__name__).warning
 
 
@@ -466,7 +466,7 @@ def read_bytes(path: Path, what: str) -> bytes:
 
 
 def read_rubric(name_or_path: str, folder: Path) -> str | JsonObject:
-    """Return the text of a rubric file. Return the name of a built-in rubric unchanged.
+    """Return the rubric in a file as JSON data. Return the name of a built-in rubric unchanged.
 
     Raises:
         ConfigError: There is no such rubric.
@@ -486,11 +486,11 @@ PROMPTS = (
     "memory.summary_prompt",
     "memory.perspectives.prompt",
 )
-"""Paths of all settings that can name a prompt file. `*` matches every item of a list."""
+"""Dotted names of all settings that can name a prompt file. `*` matches every item of a list."""
 
 
 def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
-    """Replace file names in configuration data with the contents of the files.
+    """Replace references to files in configuration data with the contents of the files.
 
     Raises:
         ConfigError: A rubric, persona or reference document cannot be read. A prompt that cannot be read is
@@ -550,9 +550,9 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
 
 
 def _anchor(folder: Path, _: str, value: object) -> object:
-    """Return a configured reference document, loading its text from the named file, if any.
+    """Replace the `@FILE` reference in a configured reference document with the file's text.
 
-    Its default name is that of the file.
+    The document's default name is that of the file. Any other value is returned unchanged.
     """
     anchor = {"text": value} if isinstance(value, str) else value
     raw_text = anchor.get("text") if isinstance(anchor, Mapping) else None
@@ -563,7 +563,7 @@ def _anchor(folder: Path, _: str, value: object) -> object:
 
 
 def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
-    """Replace the configuration value at the path `keys` with the result of `read`."""
+    """Return a copy of configuration data in which `read` has replaced the value at the path `keys`."""
     if not keys:
         return read(data)
     key, *rest = keys
@@ -653,7 +653,7 @@ def operators_limits(config: DebateConfig, operator: DebateConfig | None = None)
 
 
 def authorize_operator(config: DebateConfig) -> boundary.Permissions:
-    """Return permissions for everything in the operator's own configuration.
+    """Return permissions for everything that the operator's own configuration uses.
 
     A limit in `MOOT_CONFIG` applies unless the configuration explicitly sets a higher number.
     """
@@ -663,7 +663,7 @@ def authorize_operator(config: DebateConfig) -> boundary.Permissions:
 
 
 def freeze(config: DebateConfig) -> JsonObject:
-    """Convert a configuration, including its defaults, to JSON for storage in the state."""
+    """Convert a configuration, including its defaults, to JSON data for the debate's state."""
     return config.to_json()
 
 

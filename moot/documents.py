@@ -62,7 +62,8 @@ class Stance(ledger_events.StanceFields):
     message_id: str
     quote: str
     history: list[str]
-    """Ids of the claim events that record the debater's stances on the claim, from the first to this one."""
+    """Ids of the claim events that record the debater's stances on the claim, oldest first. The last one
+    records this stance."""
 
 
 class ClaimStatusRecord(TypedDict):
@@ -78,14 +79,14 @@ class ClaimStatusRecord(TypedDict):
     """The debaters' agreed answer to the claim, such as `yes`, `no` or an option. Empty if they
     contradict each other."""
     conditions: list[str]
-    """Conditions under which the debaters agree."""
+    """Conditions under which the debaters agree on the claim."""
     was_disputed: bool
     """True if debaters disagreed on the claim at any time during the debate."""
     stances: dict[str, Stance]
     """Latest stances on the claim, keyed by debater id."""
     card: str
-    """Id of the claim's crux card (the record of a side discussion), or `""` if the claim has none. A crux
-    card is the result of a private exchange about the claim."""
+    """Id of the record of a side discussion about the claim, or `""` if there is none. The record, called a
+    crux card, states the result of an exchange between two debaters."""
 
 
 class PositionChange(TypedDict):
@@ -99,7 +100,7 @@ class PositionChange(TypedDict):
     message_id: str
     quote: str
     before: str
-    """Earlier statement by the debater about the claim, or `""` if there is none."""
+    """Quotation of the debater's earlier statement about the claim, or `""` if there is none."""
     stance: str
     """The debater's stance on the claim after the change, such as `yes`."""
     stance_before: str
@@ -121,8 +122,8 @@ class RoundRecord(TypedDict):
     evidence: dict[str, list[str]]
     """Ids of the pieces of evidence given in this round, keyed by debater id."""
     engaged: dict[str, list[str]]
-    """Ids of the debaters whom each debater challenged, questioned or answered in this round, keyed by
-    debater id."""
+    """Ids of the debaters whom a debater challenged, questioned or answered in this round, keyed by that
+    debater's id."""
     new_disputes: list[str]
     """Ids of the claims that became disputed in this round."""
     moved: list[str]
@@ -144,7 +145,7 @@ class ClaimStatuses(TypedDict):
     open_questions: list[str]
     rounds: list[RoundRecord]
     dropped: dict[str, int]
-    """Number of rejected claims and claim events, keyed by reason for rejection."""
+    """Number of claims and claim events that Moot rejected, keyed by the reason."""
 
 
 class Blackboard(TypedDict):
@@ -182,7 +183,7 @@ class CarriedState(TypedDict, total=False):
     """Question of the debate, with the options and criteria that a model found in the topic and
     background."""
     final_answers: list[FinalAnswer]
-    """Final answers that the debaters give independently in a vote after the discussion."""
+    """Final answers that the debaters gave independently after the discussion, for a vote."""
     rolling_summary: conversation.Summary
     perspective_summaries: dict[str, conversation.Summary]
     judge_summary: conversation.Summary
@@ -221,7 +222,7 @@ class DebateDocument(TypedDict):
     summaries: list[conversation.SummaryVersion]
     """Every version of every summary, oldest first."""
     receipts: list[conversation.Receipt]
-    """Prompt records (receipts) of all debaters' turns. A receipt records the contents of a prompt."""
+    """Records of the prompts of all debaters' turns. Such a record is called a receipt."""
     calls: SinceLater[list[conversation.CallReceipt]]
     """Records of all model calls except debaters' turns, such as calls for summaries or verdicts."""
     blackboard: Blackboard
@@ -234,7 +235,8 @@ class DebateDocument(TypedDict):
     final_answer: SinceLater[str]
     """Decision and solution of the debate, in Markdown."""
     convergence: SinceLater[list[conversation.ConvergenceCheck]]
-    """Agreement after each round, in council debates that end when the debaters converge."""
+    """Agreement between the proposals after each round, in council debates that end when the proposals
+    agree."""
     usage: Usage
     planned: NotRequired[JsonObject]
     """Estimate of the debate's calls, tokens and duration, as computed by `moot plan`.
@@ -247,9 +249,9 @@ class DebateDocument(TypedDict):
     prompt_sources: dict[str, conversation.PromptSource | str]
     """SHA-256 digests of the debate's prompt templates, keyed by template name."""
     agreement: SinceLater[PanelReport]
-    """Measures of the agreement between the panel's judges, or `{}` if there is no panel."""
+    """Statistics on how far the judges of the panel agree, or `{}` if there is no panel."""
     state: SinceLater[CarriedState]
-    """Values needed to continue the debate in another database."""
+    """Values that are needed to continue the debate after an import into another database."""
     parent: str
     """Id of the original debate if this debate is a fork, otherwise `""`."""
     created_at: str
@@ -325,7 +327,7 @@ def _usage(usage: dict[str, float]) -> Usage:
 
 
 def board_document(state: conversation.StateValues) -> Blackboard:
-    """Return the claims, reflections and crux cards (records of side discussions) in a debate's state."""
+    """Return the claims, reflections and records of side discussions in a debate's state."""
     return {
         "claim_events": list(state.get("claim_events") or []),
         "standing": claim_statuses_of(state),
@@ -450,11 +452,11 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
 
 _T = TypeVar("_T")
 _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
-"""Default values for missing keys, one for each expected value type. A missing value of any
-other `Literal` type defaults to the first allowed value."""
+"""Default value for a missing key, by the type that its value must have. A missing value of any other
+`Literal` type defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Keys of a debate document whose values gained fields in newer format versions. Fields that an older
-document lacks are filled in with defaults."""
+"""Keys of a debate document under which later versions of Moot added fields. Fields that an older document
+lacks are filled in with defaults."""
 
 
 def question_of(document: Mapping[str, Any]) -> str:
@@ -498,7 +500,7 @@ def whole_document(raw_document: Mapping[str, object]) -> DebateDocument:
         if summary and not -1 <= summary["covers_through_seq"] < len(document["transcript"]):
             raise InputError(
                 f"state: a summary has covers_through_seq {summary['covers_through_seq']}, but the "
-                "transcript has no entry with this seq"
+                "transcript has no entry with this sequence number"
             )
     return document
 
@@ -525,7 +527,7 @@ def load_leniently(kind: type[_T], raw_value: object) -> _T:
 
 
 def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Shorten a validation error's path to the part that exists in `value`."""
+    """Return the part of a validation error's path that exists in `value`."""
     for depth, step in enumerate(place):
         try:
             value = value[step]
@@ -586,7 +588,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 class DocumentDebater(TypedDict):
-    """Settings of one debater in the configuration of a debate document."""
+    """Settings of one debater, as stored in a debate's JSON document."""
 
     id: str
     name: str
@@ -621,7 +623,7 @@ class ShownBoard(TypedDict):
 
 
 class DocumentConfig(TypedDict):
-    """Parts of a debate's configuration that reports and imports use."""
+    """Part of a debate's configuration that reports and imports read."""
 
     model: str
     blackboard: ShownBoard

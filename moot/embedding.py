@@ -35,11 +35,11 @@ from moot.state.langgraph_internals import answers_in, detached_config
 from moot.text.tokens import counter, truncate_end
 
 VERDICT_TOKENS = 300
-"""Maximum number of tokens in the debate tool's reply (verdict and debate id). It is counted with the
-encoding o200k."""
+"""Maximum number of tokens in the reply of the debate tool, which contains the verdict and the debate's id.
+The tokens are counted with the encoding o200k."""
 VERDICT_SHARE = 0.4
-"""Share of a tool's reply that is reserved for the debate's verdict, from 0 to 1. The reasons and the
-answer use the rest."""
+"""Share of the debate tool's reply, from 0 to 1, that is reserved for the verdict. The reasons and the answer
+use the rest."""
 
 
 def debate_node(
@@ -80,7 +80,9 @@ def debate_node(
         graph_input = {"topic": mapped_input} if isinstance(mapped_input, str) else mapped_input
         if unknown := sorted(graph_input.keys() - ConversationInput.__annotations__.keys()):
             known = ", ".join(ConversationInput.__annotations__)
-            raise InputError(f"map_in returned the unknown keys {', '.join(unknown)}: use only {known}")
+            raise InputError(
+                f"map_in returned a mapping with the unknown keys {', '.join(unknown)}: use only {known}"
+            )
         return graph_input
 
     # Both functions refer to `graph`, because LangGraph finds the subgraph of a node there.
@@ -100,7 +102,7 @@ def _last_human_message(state: object) -> str:
 
 
 MAX_REQUESTED_NAME = 200
-"""Maximum number of characters in the name of a model or a protocol in a request. Errors repeat the name."""
+"""Maximum number of characters in a model or protocol name that an agent requests. Errors repeat the name."""
 MAX_QUESTION_CHARS = 300_000
 """Maximum number of characters in a question that an agent passes to the debate tool."""
 
@@ -206,7 +208,7 @@ def debate_tool(
 
 
 def _debate_name(configurable: Mapping[str, object], request: Mapping[str, object]) -> str | None:
-    """Return a debate name that stays the same when a tool call is repeated.
+    """Return a name for the debate that stays the same if the agent repeats the tool call.
 
     The name is `None` if there is no checkpointer.
     """
@@ -219,7 +221,7 @@ def _debate_name(configurable: Mapping[str, object], request: Mapping[str, objec
 def _get_or_start(
     debates: Debates, question: str, settings: DebateConfig, name: str | None, operator: DebateConfig
 ) -> Debate:
-    """Return the debate with the given name, or start a new debate if none exists.
+    """Return the debate with the given name, or start a debate on the question if there is none.
 
     An agent chose the settings, so they grant only what the operator's configuration names.
     """
@@ -233,7 +235,7 @@ def _get_or_start(
 
 
 async def _run_in_agent(debate: Debate, *, has_checkpointer: bool) -> None:
-    """Run a debate to its end, and forward its events and questions to the calling agent.
+    """Run a debate to its end, and pass its events and questions on to the agent that called the tool.
 
     The debate runs apart from the agent's graph: it uses its own database, and its messages do not mix with
     the agent's. An answer that an earlier run of the tool call gave is not given again.

@@ -42,11 +42,11 @@ from moot.text.plain_text import clip
 from moot.text.tokens import TokenCounter
 
 AMENDS = "amends"
-"""Key in `additional_kwargs` that holds the id of the amended transcript entry."""
+"""Key in a message's `additional_kwargs` with the id of the transcript entry that the message changes."""
 MAX_MESSAGE_CHARS = 100_000
 """Maximum number of characters in a person's message to a debate."""
 CHECKED_CHANNELS = frozenset({"messages", "full_transcript", "pinned"})
-"""State channels for which updates from a client are validated."""
+"""Names of the state channels whose values are validated when a client updates them."""
 
 
 def check_length(text: str) -> None:
@@ -57,7 +57,7 @@ def check_length(text: str) -> None:
     """
     if len(text) > MAX_MESSAGE_CHARS:
         raise InputError(
-            f"the interjection has {len(text):,} characters: shorten it to at most {MAX_MESSAGE_CHARS:,}"
+            f"the message has {len(text):,} characters: shorten it to at most {MAX_MESSAGE_CHARS:,}"
         )
 
 
@@ -72,7 +72,7 @@ def new_input_text(state: StateValues) -> str:
 
 
 def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.JsonObject:
-    """Return an update of the `messages` channel that sets the transcript ids of new messages."""
+    """Return the operation that gives new messages in the `messages` channel their transcript ids."""
     return {
         "op": "assign_ids",
         "ids": [entry["id"] for entry in entries],
@@ -124,7 +124,7 @@ def interjection_entries(
 
 
 def _message_fields(message: BaseMessage) -> tuple[str, entry_types.EntryKind, str]:
-    """Return the speaker, entry kind and text of an input message.
+    """Return the speaker, entry kind and text to store for an input message.
 
     A parent graph may pass any type of message.
     """
@@ -142,7 +142,7 @@ def _message_fields(message: BaseMessage) -> tuple[str, entry_types.EntryKind, s
 
 
 def _use(message: ToolMessage, state: StateValues) -> entry_types.ToolUse:
-    """Return a record of the tool call that an incoming `ToolMessage` answers."""
+    """Return a record of the tool call whose result a `ToolMessage` in the input contains."""
     calls = (call for each in new_input_messages(state) for call in getattr(each, "tool_calls", ()))
     call = next((call for call in calls if call["id"] == message.tool_call_id), None)
     name = message.name or (call["name"] if call else message.type)
@@ -169,7 +169,7 @@ def interjections_update(
 def ingest_messages(
     client_update: entry_types.JsonObject, state: StateValues, now: str, count: TokenCounter
 ) -> entry_types.JsonObject:
-    """Add transcript entries for the messages in a client's state update.
+    """Return a client's state update with a transcript entry added for each of its messages.
 
     Do not pass a reply to a question that a person was asked.
     """
@@ -201,7 +201,7 @@ def with_message_ids(client_update: StateValues) -> entry_types.JsonObject:
 
 
 def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> entry_types.JsonObject:
-    """Validate a client's state update, and convert each change of an existing message to an amendment.
+    """Validate a client's state update, and turn each change of an existing message into an amendment.
 
     An amendment is a new message that replaces the text of an entry in the next step. An unchanged text is
     dropped. An id that no entry has is removed.
@@ -245,8 +245,8 @@ def _check_message(
         if message.id in texts_by_id and entry is None:
             return [message]
         raise InputError(
-            f"{message.id!r} cannot be removed, because the transcript is append-only. To leave the entry "
-            "out, fork the debate from a point before the entry"
+            f"{message.id!r} cannot be removed, because the transcript is append-only. To continue without "
+            "it, fork the debate at an earlier message"
         )
     if entry is not None:
         return _amendments(entry, str(message.text), texts_by_id.get(message.id))
@@ -261,13 +261,13 @@ def _check_entry(raw_entry: object, transcript: list[entry_types.Entry]) -> list
     matches = entry_types.entries_of([str(entry.get("id", ""))], transcript)
     if not matches or not isinstance(entry.get("content"), str):
         raise InputError(
-            "full_transcript: entries cannot be added after the debate has started. Add a message instead"
+            "full_transcript: entries cannot be added after the debate has started: add to `messages` instead"
         )
     return _amendments(matches[0], entry["content"])
 
 
 def _amendments(entry: entry_types.Entry, text: str, shown_text: str | None = None) -> list[BaseMessage]:
-    """Return the message that changes an entry's text, as a list that is empty if the text is unchanged."""
+    """Return a list with the message that replaces an entry's text, or `[]` if the text is unchanged."""
     if text in (entry["content"], shown_text):
         return []
     check_length(text)
@@ -293,7 +293,7 @@ def pinnable_id(message_id: object, transcript: list[entry_types.Entry]) -> str:
 MAX_REPLY_CHARS = 100_000
 """Maximum number of characters in a person's reply. A longer reply is truncated."""
 QUESTIONS_TOKENS = 800
-"""Maximum number of tokens in a model's reply that asks a person questions."""
+"""Maximum number of tokens that a model may use to ask a person questions."""
 
 
 class PersonQuestion(TypedDict):
@@ -348,7 +348,7 @@ def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestio
 def ask_people(
     kind: str, round_no: int, questions: Sequence[PersonQuestion]
 ) -> Generator[Effect, object, dict[str, str]]:
-    """Ask people questions until the reply is valid, and return the answers by question id."""
+    """Ask people questions until their reply is valid, and return the answers keyed by question id."""
     payload = question_payload(kind, round_no, questions)
     replies = yield Ask(payload)
     while problem := reply_error(questions, replies):
@@ -376,7 +376,7 @@ def reply_error(questions: Sequence[PersonQuestion], raw_reply: object) -> str:
 
 
 def _plain(reply: object) -> object:
-    """Remove the wrapper that a client such as Agent Inbox adds to a reply."""
+    """Return a person's reply without the wrapper that a client such as Agent Inbox adds to it."""
     if isinstance(reply, BaseMessage):
         return reply.text
     if isinstance(reply, list | tuple) and len(reply) == 1 and isinstance(reply[0], Mapping):
@@ -443,7 +443,7 @@ def remaining_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> 
 
 
 def unused_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> list[str]:
-    """Describe each prepared reply that answers no question."""
+    """Return descriptions of the prepared replies that answer no question."""
     if not isinstance(raw_replies, Mapping):
         unused_count = len(raw_replies) - len(questions) if _is_list(raw_replies) else int(not questions)
         return [f"the last {unused_count}"] if unused_count > 0 else []

@@ -46,7 +46,8 @@ notification."""
 RETRY_AFTER_S = 5
 """Number of seconds to wait before retrying a debate that another process is running."""
 MAX_ATTEMPTS = 10
-"""Maximum number of attempts to run a failing debate. The last attempt follows after about 4 hours."""
+"""Maximum number of times that a debate is run if it keeps failing with a temporary error. The last attempt
+follows after about 4 hours."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +248,7 @@ async def _rescue(app: App) -> None:
 
 
 async def _under_way(app: App, debate: str | None = None) -> list[Entry]:
-    """Return the waiting and running queue entries of one debate, or of all debates."""
+    """Return all queue entries that are waiting or running, or only those of one debate."""
     entries = await app.job_manager.list_jobs_async(queue=QUEUE, lock=debate)
     return [each for each in entries if each.status in ("todo", "doing")]
 

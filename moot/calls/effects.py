@@ -77,13 +77,16 @@ class Prompt:
     cites: tuple[str, ...] = ()
     """Ids of the transcript entries that summaries in the prompt cite."""
     layout: tuple[str, ...] = ()
-    """Section name of each prompt message, in message order."""
+    """Section name of each message in the prompt, in the order of the messages."""
     memory: Mapping[conversation.MemoryKind, int] = field(default_factory=dict)
-    """Approximate number of prompt tokens used by each kind of memory."""
+    """Approximate number of prompt tokens for each kind of memory, such as the rolling summary."""
 
     @property
     def citable(self) -> tuple[str, ...]:
-        """Ids of the entries that a reply may cite: those shown, then those that summaries cite."""
+        """Ids of the transcript entries that a reply may cite.
+
+        The entries in the prompt come first, then the entries that summaries in the prompt cite.
+        """
         return tuple(dict.fromkeys([*self.shown_ids, *self.cites]))
 
     def to_receipt(self) -> conversation.PromptRecord:
@@ -106,7 +109,7 @@ class StreamAs:
     """Id of the transcript entry that will store the reply."""
     speaker: str
     message_id: str = ""
-    """Id of the message, used both in the stream and in the debate's state. Default: `entry_id`."""
+    """Id of the streamed message, which is also its id in the debate's state. Default: `entry_id`."""
 
 
 class Hints(TypedDict, total=False):
@@ -155,14 +158,14 @@ class ModelCall:
     """Speaker and message ids for the streamed reply, or `None` if it is not streamed. Only replies in
     turns are streamed."""
     call_index: int = 0
-    """Index of the turn within its step, used to distinguish identical requests."""
+    """Index of the turn within its step, which tells identical requests apart."""
     shortened_by: int = 0
-    """Number of tokens by which the prompt was shortened after the model rejected it."""
+    """Number of tokens by which the prompt was shortened after the model rejected it as too long."""
     hints: Hints = field(default_factory=Hints)
     prompt: Prompt | None = field(default=None, repr=False)
-    """Prompt used for the model call."""
+    """Prompt that contains `messages` and a record of its contents."""
     memory_kind: conversation.MemoryKind | Literal[""] = ""
-    """Kind of memory created from the reply, or `""` if no memory is created."""
+    """Kind of memory that is created from the reply, or `""` if none is created."""
 
     @cached_property
     def digest(self) -> str:
@@ -212,7 +215,7 @@ class Reply:
     """Name of the model that replied. It may be one of the fallback models."""
     provider: str = ""
     usage: EntryUsage = field(default_factory=EntryUsage)
-    """Token usage, summed over all attempts for which the provider charged."""
+    """Token usage of all attempts for which the provider charged."""
     finish_reason: str = "stop"
     """Reason why the model stopped generating text. `length` means that the reply is cut off even after a
     retry with more tokens."""
@@ -221,7 +224,8 @@ class Reply:
     transcript does not."""
     latency_s: float = 0.0
     first_chunk_s: float | None = None
-    """Seconds from the last attempt's request to the first chunk of the reply. `None`: not streamed."""
+    """Seconds between sending the last attempt's request and receiving the first chunk of the reply. `None`:
+    not streamed."""
     attempts: int = 1
     error: str = ""
     """Reason why the call failed, or `""` if the call succeeded."""
@@ -236,7 +240,7 @@ class Reply:
 
     @property
     def is_final(self) -> bool:
-        """Return True if a repeated call would give the same result, so the reply may be stored."""
+        """Return True if repeating the call would give the same result, so that the reply can be stored."""
         return self.ok or self.refused or bool(self.excess)
 
     @property
@@ -315,7 +319,7 @@ PAUSE = {"kind": "pause"}
 
 
 def is_pause(payload: object) -> bool:
-    """Return True if the interrupt pauses the run without asking a person a question."""
+    """Return True if the payload of an interrupt only pauses the run and asks no question."""
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
 
@@ -404,11 +408,11 @@ class InboxContents:
 
     messages: Sequence[conversation.InboxMessage] = ()
     pause: bool = False
-    """True if a person asked for a pause."""
+    """True if a person has asked to pause the debate."""
     failed: Sequence[conversation.FailedRun] = ()
-    """Record of each failed run of a graph node."""
+    """Failed runs of the debate's graph nodes, each with its error and usage."""
     question_usage: Mapping[str, float] = field(default_factory=dict)
-    """Model usage since the last step for answering people's questions about the debate."""
+    """Usage of the models that answered people's questions about the debate since the last step."""
     last_number: int = 0
     """Sequence number of the last new inbox row, or 0 if there are no new rows."""
 
@@ -416,8 +420,8 @@ class InboxContents:
 Effect = Sequence[ModelCall] | Ask | Emit | LocalWork | ReadInbox | PutInStore | SearchStore
 NodeBody = Generator[Effect, Any, Update]
 BackgroundTask = Generator[Sequence[ModelCall] | LocalWork, Any, T]
-"""Generator that requests batches of model calls or local jobs, and returns a result. It can also run
-outside a LangGraph graph."""
+"""Generator that yields requests for model calls or local jobs, receives their results, and returns a value.
+It can also run outside a LangGraph graph."""
 
 
 def errors_update(state: conversation.StateValues, node: str, failures: Iterable[str]) -> Update:
@@ -429,7 +433,7 @@ def errors_update(state: conversation.StateValues, node: str, failures: Iterable
 
 
 def run_body_with(body: NodeBody, outcomes: Callable[[Effect], Any]) -> Update:
-    """Run a graph node's body in a test, and answer its requests with prepared results.
+    """Run a graph node's body in a test, with prepared results for its requests.
 
     `outcomes` maps each effect to the result that is sent back.
     """
@@ -446,7 +450,7 @@ P = ParamSpec("P")
 
 @dataclass
 class Stop:
-    """Record of how often this process has been asked to stop.
+    """Counter of the requests to stop this process, such as interrupts with Ctrl-C.
 
     The first request lets calls finish, and the second cancels them.
     """
@@ -456,9 +460,9 @@ class Stop:
 
 stop = Stop()
 GRACE_S = 30.0
-"""Maximum number of seconds in which running calls may finish after a stop request."""
+"""Maximum number of seconds that running calls have to finish after a stop request."""
 STOP_POLL_S = 0.2
-"""Seconds between checks for a stop request during a sleep."""
+"""Number of seconds between two checks for a stop request."""
 
 
 def require_asyncio(what: str) -> None:
@@ -565,7 +569,7 @@ async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
 
 
 class NonBlocking(threading.local):
-    """Thread-local flag, set while the thread's event loop must not wait for locks or the disk."""
+    """Thread-local flag that is set while the event loop must not wait for locks or the disk."""
 
     active = False
 

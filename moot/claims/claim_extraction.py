@@ -58,7 +58,7 @@ class Operations(TypedDict, total=False):
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
-"""Function `(query, tokens)` that finds up to `tokens` tokens of background text for a query."""
+"""Function that takes a query and a token limit, and returns background texts that match the query."""
 
 
 def no_background(query: str, remaining: int) -> Sequence[str]:
@@ -78,23 +78,25 @@ class ClaimExtraction:
     by: ledger_events.Extractor
     aspect: str = ledger_events.OVERALL
     subject: str = ""
-    """Description of the subject under discussion. It is `""` if `aspect` already describes the subject."""
+    """Description of the subject that the debaters are discussing. It is `""` if `aspect` already describes
+    the subject."""
     aspects: Sequence[str] = ()
-    """Aspects of the topic. A new claim belongs to the aspect that the extractor names, or else to
-    `aspect`."""
+    """Aspects of the topic to which a new claim can belong. The claim belongs to the aspect that the
+    extractor names, or else to `aspect`."""
     options: Sequence[str] = ()
-    """Possible answers to the main question, unless it is a yes-or-no question. A position on the main
+    """Possible answers to the main question if it is not a yes-or-no question. A position on the main
     question is one of its options."""
     background: BackgroundTexts = no_background
-    """Background texts that only give context, and from which the model extracts no claims."""
+    """Function that finds background texts for the prompt. They only give context: the model extracts no
+    claims from them."""
     background_tokens: int = 0
     """Number of tokens that background texts take up in every prompt of the debate."""
     threshold: float = 0.0
     """Minimum confidence of the extractor, from 0 to 1, for keeping a stance event. Events with a lower
     confidence are dropped."""
     last: bool = False
-    """True if no debater can answer the new messages. Their challenges and questions are then not
-    extracted."""
+    """True if the debate ends with the new messages, so that no debater can answer them. Their challenges and
+    questions are then not extracted."""
     new_ids: Collection[str] = ()
     """Ids of the messages from which this run extracts claims. The default is all of `entries`."""
     new: list[ledger_events.ClaimEvent] = field(default_factory=list)
@@ -103,14 +105,15 @@ class ClaimExtraction:
     _claim_refs: dict[str, str] = field(default_factory=dict)
     _condition_refs: dict[str, str] = field(default_factory=dict)
     _aspect_refs: dict[str, str] = field(default_factory=dict)
-    """Aspect of the topic that each new claim belongs to, keyed by the claim's temporary id."""
+    """Aspect of the topic to which each new claim belongs, keyed by the temporary id of the claim."""
     _conditions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
-    """Case-folded text of each claim, keyed by claim id."""
+    """Text of each claim in case-folded form, for finding claims with the same text. The keys are claim
+    ids."""
     _noted: set[tuple[str, ...]] = field(default_factory=set)
-    """Keys of all stances recorded before this extraction, for example from a crux card. The extraction does
-    not record them again."""
+    """Keys of all stances recorded before this extraction, which must not be recorded again. Some come from
+    crux cards."""
     _other_answers: dict[str, str] = field(default_factory=dict)
     """Answers to an open main question that are not among its options, keyed by their case-folded text."""
     _asked: set[str] = field(default_factory=set)
@@ -210,7 +213,7 @@ class ClaimExtraction:
     def _condition_fields(
         self, record: Mapping[str, Any], claim: str, debater: str, text: str
     ) -> dict[str, str]:
-        """Return a condition's id and text, and the id of the condition that it replaces.
+        """Return the event fields for a condition: its id, its text and the condition that it replaces.
 
         A known id keeps its first text.
         """
@@ -304,7 +307,7 @@ class ClaimExtraction:
         return self.new
 
     def _quotation(self, record: Mapping[str, Any], *, quoted: bool = False) -> dict[str, Any]:
-        """Return the debater, message id and exact words of a quotation, or `{}` if it is invalid."""
+        """Check a quotation, and return its debater, message id and exact words, or `{}` if it is invalid."""
         entry = self.entries.get(cited_id(record["message_id"]))
         if entry is None or find_quotation(record["quote"], entry["content"]) is None:
             entry = self._only_new_message_with(record["quote"]) or entry
@@ -328,15 +331,15 @@ class ClaimExtraction:
         return matches[0] if len(matches) == 1 and matches[0]["speaker"] in self.debaters else None
 
     def _about(self, record: Mapping[str, Any]) -> dict[str, str]:
-        """Return the id of the claim to which an operation refers, as the field `claim` of an event.
+        """Return the field `claim` of an event, with the id of the claim to which a record refers.
 
-        The id is empty if the operation refers to no known claim.
+        The id is empty if the record refers to no known claim.
         """
         key = self._claim_refs.get(record["claim"], record["claim"])
         return {"claim": key if key in self._texts else ""}
 
     def _claim(self, ref: str, new_texts: Mapping[str, str], seq: int) -> str:
-        """Return the id of the claim to which an extractor refers by id or temporary id.
+        """Return the id of the claim that `ref` names, where `ref` is an id or a temporary id.
 
         Add the claim if it is new; return `""` if it is unknown. A new claim with the text of a known claim
         is that claim.
@@ -454,7 +457,7 @@ KINDS: tuple[ledger_events.StanceKind, ...] = get_args(ledger_events.StanceKind)
 def correct_event(
     state: ConversationState, note_id: str, kind: str = "", why: str = ""
 ) -> list[ledger_events.ClaimEvent]:
-    """Return claim events that replace or retract an extracted event at a person's request.
+    """Return the claim events with which a person corrects or retracts an extracted event.
 
     Args:
         state: state of the debate.
@@ -479,7 +482,7 @@ def correct_event(
     if event["type"] != "event":
         raise InputError(
             f"claim event {note_id!r} is not a stance, so its kind cannot be changed: "
-            f"to remove the event, leave out {kind!r}"
+            "to remove the event, give no kind"
         )
     if kind not in KINDS:
         raise InputError(f"{kind!r} is not a valid kind of claim event: use one of {', '.join(KINDS)}")

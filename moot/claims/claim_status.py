@@ -27,18 +27,18 @@ class ClaimStatus(NamedTuple):
 
     status: Status
     side: str
-    """Answer on which the debaters agree. It is `yes`, `no` or an option of an open question, or empty if the
-    debaters contradict each other."""
+    """Answer to the claim on which the debaters agree. It is `yes`, `no` or an option of an open question, or
+    empty if the debaters contradict each other."""
     conditions: tuple[str, ...]
-    """Conditions that the debaters attach to the answer in `side`."""
+    """Conditions that the debaters attach to the answer on which they agree."""
     was_disputed: bool
     """True if debaters contradicted each other on the claim at any time in the debate."""
     in_room: bool = False
-    """True if the claim is being discussed in an open crux room (side discussion)."""
+    """True if two debaters are discussing the claim in a crux room, a side discussion that is still open."""
 
     @property
     def label(self) -> str:
-        """Return text that shows the claim's status and the answer that debaters agree on.
+        """Return the claim's status as a label, with the answer on which the debaters agree.
 
         Every display shows these words, and the stances next to them name the conditions.
         """
@@ -54,24 +54,23 @@ class ClaimStatus(NamedTuple):
 
 
 class StanceChange(NamedTuple):
-    """Effect of a debater's recorded stance on the debater's position on a claim."""
+    """Effect of one stance event on a debater's position on a claim."""
 
     event: ledger_events.StanceEvent
     before: ledger_events.StanceEvent | None
-    """The debater's previous event about the claim, or `None` if there is none."""
+    """Debater's previous stance event on the claim, or `None` if there is none."""
     sign_before: int
-    """Debater's position on the claim before the stance event, with 1 for yes, -1 for no and 0 for
-    neither."""
+    """Debater's position on the claim before the event: 1 for yes, -1 for no, 0 for neither."""
     sign: int
-    """Debater's position on the claim after the stance event, with 1 for yes, -1 for no and 0 for neither. A
-    concession has the sign of the other side."""
+    """Debater's position on the claim after the event: 1 for yes, -1 for no, 0 for neither. A concession has
+    the sign of the other side."""
     side: str = ""
-    """Side that the debater takes on the claim after the stance event. It is `yes`, `no` or an option, or
-    empty if the debater holds no answer."""
+    """Answer that the debater gives to the claim after the event. It is `yes`, `no` or an option, or empty if
+    the debater holds no answer."""
     conditions: Mapping[str, str] = {}
     """Texts of the debater's conditions for the answer, keyed by condition id."""
     held_change: "StanceChange | None" = None
-    """Debater's most recent earlier stance change after which the debater held an answer, or `None`."""
+    """Latest earlier change that left the debater with an answer to the claim, or `None`."""
 
     @property
     def restates_condition(self) -> bool:
@@ -130,7 +129,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def last(self) -> Mapping[str, StanceChange]:
-        """Return the last stance change of each debater, keyed by debater id.
+        """Return the last stance change of each debater on the claim, keyed by debater id.
 
         Debaters are in the order of their first change.
         """
@@ -146,19 +145,19 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def first_changes(self) -> Sequence[StanceChange]:
-        """Return each debater's first stance change, oldest first."""
+        """Return each debater's first stance change on the claim, oldest first."""
         return [change for change in self if change.before is None]
 
     def sign_after(self, event: str) -> int:
-        """Return the debater's position on the claim after the given event.
+        """Return the debater's position on the claim after an event: 1 for yes, -1 for no, 0 for neither.
 
-        1 means yes, -1 means no, and 0 means neither. Unknown ids give 0.
+        Unknown ids give 0.
         """
         return next((change.sign for change in self if change.event["id"] == event), 0)
 
     @cached_property
     def changes(self) -> Sequence[StanceChange]:
-        """Return all changes of mind, oldest first.
+        """Return all changes of mind about the claim, oldest first.
 
         Restatements do not count.
         """
@@ -177,18 +176,18 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def repeated_concessions(self) -> Set[str]:
-        """Return the ids of concessions that repeat an earlier concession of the same debater."""
+        """Return the ids of concessions on the claim that only repeat an earlier one of the same debater."""
         unchanged = (change.event for change in self if change.sign_before == change.sign)
         return {event["id"] for event in unchanged if event["kind"] == "concedes"}
 
     @cached_property
     def grounds(self) -> Set[str]:
-        """Return the ids of the debaters who use this claim as a reason for their main position."""
+        """Return the ids of the debaters whose answer to the main question rests on this claim."""
         return {change.event["debater"] for change in self if change.event["ground"]}
 
     @cached_property
     def dispute_starts(self) -> Sequence[str]:
-        """Return the ids of the events that started disputes about the claim, oldest first."""
+        """Return the ids of the stance events that started a dispute about the claim, oldest first."""
         sides: dict[str, str] = {}
         starts, was_disputed = [], False
         for change in self:
@@ -201,7 +200,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def holders(self) -> Mapping[str, Sequence[str]]:
-        """Return the ids of the debaters who hold each answer, keyed by answer."""
+        """Return the ids of the debaters who currently give each answer, keyed by answer."""
         holders: dict[str, list[str]] = defaultdict(list)
         for debater, change in self.last.items():
             if change.side:
@@ -210,13 +209,13 @@ class Timeline(tuple[StanceChange, ...]):
 
     @property
     def sides(self) -> Sequence[Sequence[str]]:
-        """Groups of debaters with the same answer, starting with the `yes` group."""
+        """Return the groups of debaters with the same answer, starting with the `yes` group."""
         order = {answer: place for place, answer in enumerate(ANSWERS)}
         return [self.holders[side] for side in sorted(self.holders, key=lambda side: order.get(side, 2))]
 
     @cached_property
     def argued(self) -> Mapping[str, str]:
-        """Return the answer that each debater last argued for, keyed by debater id.
+        """Return the answer to the claim for which each debater last argued, keyed by debater id.
 
         Answers given by a concession do not count.
         """
@@ -264,7 +263,7 @@ EMPTY_TIMELINE = Timeline()
 
 @dataclass(frozen=True)
 class Ledger:
-    """Valid claim events of a debate, with the statuses and stances derived from them."""
+    """Claim ledger of a debate, with the stances and statuses derived from its claim events."""
 
     claim_events: Mapping[str, Sequence[Any]]
     """All claim events, including retracted ones, grouped by type."""
@@ -284,13 +283,14 @@ class Ledger:
     read_through: int = -1
     """Sequence number (`seq`) of the last transcript entry that was read for claims."""
     reflected_events: int = 0
-    """Number of stance events that reflections already cover. The oldest events are covered first."""
+    """Number of stance events, counted from the oldest, that reflections on the debate already take into
+    account."""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """Number of operations that the extraction rejected, keyed by reason."""
+    """Number of records that claim extraction rejected, keyed by reason."""
 
     @cached_property
     def dropped_reflections(self) -> frozenset[str]:
-        """Ids of the reflections that later messages contradict."""
+        """Return the ids of the reflections that later messages contradict."""
         passes = self.claim_events.get("reflection_pass", ())
         return frozenset(key for each in passes for key in each.get("dropped", ()))
 
@@ -326,12 +326,15 @@ class Ledger:
         return self.stances(claim).get(debater)
 
     def sign(self, debater: str, claim: str = ledger_events.MAIN_QUESTION) -> int:
-        """Return a debater's current position on a claim. 1 means yes, -1 means no, and 0 means neither."""
+        """Return a debater's position on a claim: 1 for yes, -1 for no, 0 for neither."""
         change = self.timeline(claim).last.get(debater)
         return change.sign if change else 0
 
     def status(self, claim: str) -> Status:
-        """Return a claim's status. An open dispute is `disputed`, even if the debate has ended."""
+        """Return the current status of a claim, such as `open` or `disputed`.
+
+        An open dispute is `disputed`, even if the debate has ended.
+        """
         return self.claim_status(claim).status
 
     def claim_status(self, claim: str, *, is_over: bool = False, in_room: bool = False) -> ClaimStatus:
@@ -350,7 +353,7 @@ class Ledger:
 
     @cached_property
     def _challenged_on(self) -> Mapping[str, set[str]]:
-        """Return the ids of the debaters challenged on each claim, keyed by claim id."""
+        """Return the ids of the debaters who were challenged on each claim, keyed by claim id."""
         challenged: dict[str, set[str]] = defaultdict(set)
         for each in self.challenges.values():
             challenged[each["claim"]].add(each["to"])
@@ -367,7 +370,7 @@ class Ledger:
         return len(sides) > 1
 
     def disagreement_strength(self, claim: str, one: str, other: str) -> Literal["mild", "strong"]:
-        """Return how strongly two debaters disagree on a claim.
+        """Return how strongly two debaters disagree on a claim, as `mild` or `strong`.
 
         It is `strong` if neither answer has a condition and the claim is a reason for the position of at
         least one debater.
@@ -385,7 +388,11 @@ class Ledger:
 
     @cached_property
     def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, ledger_events.StanceEvent]]]:
-        """Return each debater's current stances, keyed by debater id and whether the claim was given up."""
+        """Return each debater's current stances, divided into those held and those given up.
+
+        The keys are pairs of a debater id and True for stances given up. The values are pairs of a claim id
+        and an event.
+        """
         points: dict[tuple[str, bool], list[tuple[str, ledger_events.StanceEvent]]] = defaultdict(list)
         for key in self.by_salience:
             for debater, event in self.stances(key).items() if key != ledger_events.MAIN_QUESTION else ():
@@ -442,7 +449,7 @@ class Ledger:
 
     @cached_property
     def repeated_concessions(self) -> Set[str]:
-        """Return the ids of concessions that only repeat an earlier concession on the same claim."""
+        """Return the ids of concessions that only repeat an earlier one of the debater on the same claim."""
         return {each for timeline in self.timelines.values() for each in timeline.repeated_concessions}
 
     def is_core(self, concession: ledger_events.StanceEvent) -> bool:
@@ -499,7 +506,11 @@ class Ledger:
         return challenges[::-1], questions[::-1]
 
     def _is_over(self, challenge: ledger_events.Challenge) -> bool:
-        """Return True if the claim was given up after the challenge, or the challenged debater replied."""
+        """Return True if a challenge to a claim needs no answer any more.
+
+        It needs none if one of the two debaters gave up the claim later, or if the challenged debater
+        replied.
+        """
         debaters = (challenge["debater"], challenge["to"])
         given_up = (
             event["debater"] in debaters and is_given_up(event)
@@ -512,7 +523,7 @@ class Ledger:
         )
 
     def _since(self, claim: str, challenge: ledger_events.Challenge) -> list[ledger_events.StanceEvent]:
-        """Return the stances that debaters took on a claim after the message with the challenge."""
+        """Return the stance events on a claim that come after the message with a challenge."""
         events = (change.event for change in self.timelines.get(claim, ()))
         return [event for event in events if message_seq(event) > message_seq(challenge)]
 
@@ -525,7 +536,7 @@ class Ledger:
 
     @cached_property
     def _stated(self) -> Mapping[tuple[str, str], Sequence[tuple[str, str]]]:
-        """Return the claims on which a debater takes a stance in a message, with the quotations."""
+        """Return the claims on which each debater takes a stance in each message, with the quotations."""
         claims_by_message: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
         for key, timeline in self.timelines.items():
             for change in timeline if key != ledger_events.MAIN_QUESTION else ():
@@ -554,7 +565,7 @@ class CommonGround(NamedTuple):
     """Claims on which two debaters both took a stance, grouped by how far they agree."""
 
     agreed: list[str]
-    """Ids of claims on which both debaters agree, with the same conditions or none."""
+    """Ids of claims on which both debaters give the same answer under the same conditions or none."""
     differing: list[str]
     """Ids of claims on which the two debaters give different answers."""
     conditional: list[str]
@@ -562,9 +573,9 @@ class CommonGround(NamedTuple):
 
 
 def _granted_side(change: StanceChange | None) -> str:
-    """Return the side that a debater supports on a claim, whether by a stance or by a concession.
+    """Return the answer to a claim that a debater gives or has conceded.
 
-    The side is `yes`, `no` or an option.
+    The answer is `yes`, `no` or an option, or `""` if there is none.
     """
     if change is None or change.side:
         return change.side if change else ""

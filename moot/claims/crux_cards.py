@@ -36,7 +36,7 @@ FIRST_CARD = (
 )
 
 CYCLES = 2
-"""Default maximum number of exchanges in a crux room (a side discussion)."""
+"""Default maximum number of exchanges in a crux room, a side discussion of two debaters."""
 LONG = 280
 """Maximum number of characters in a long field of a crux card, such as `diagnosis`."""
 _FRAME = 780
@@ -50,7 +50,7 @@ def make_room(
     round_no: int,
     cycles: int = CYCLES,
 ) -> claim_events.Room:
-    """Return a new crux room (side discussion) for two debaters who disagree on a claim."""
+    """Return a new crux room, a side discussion of two debaters who disagree on a claim."""
     return {
         "id": room_id,
         "claim": claim,
@@ -67,7 +67,7 @@ def make_room(
 
 
 def rooms_to_assess(state: ConversationState) -> list[claim_events.Room]:
-    """Return the side discussions that need a new result card."""
+    """Return the side discussions whose result must now be recorded on a new card."""
     return [
         room
         for room in state.get("crux_rooms", {}).values()
@@ -77,7 +77,7 @@ def rooms_to_assess(state: ConversationState) -> list[claim_events.Room]:
 
 
 def current_claim(state: ConversationState, room: claim_events.Room) -> str:
-    """Return the id of the claim on which the two debaters in a side discussion currently disagree.
+    """Return the id of the claim on which the two debaters in a side discussion still disagree.
 
     Return `""` if the debaters no longer differ on any claim.
     """
@@ -125,7 +125,7 @@ def with_entries(
 
 
 class SideFinding(BaseModel):
-    """What a model found out about one debater in a crux room (a side discussion of two debaters)."""
+    """A model's findings about one debater in a side discussion."""
 
     debater: str
     reasoning: str
@@ -142,7 +142,7 @@ class SideFinding(BaseModel):
 
 
 class CruxFinding(BaseModel):
-    """A model's findings about a side discussion (crux room)."""
+    """A model's findings about a side discussion between two debaters."""
 
     reasoning: str
     question: str
@@ -204,7 +204,7 @@ def card_call(
 def card_by_model(
     state: ConversationState, config: DebateConfig, room: claim_events.Room, data: Mapping[str, Any]
 ) -> claim_events.CruxCard:
-    """Build the record of a side discussion (crux card) from a model's reply.
+    """Build a crux card, the record of a side discussion, from a model's reply.
 
     Debaters missing from the reply are filled in from the claim ledger.
     """
@@ -269,7 +269,7 @@ def card_events(
 def card_by_rule(
     state: ConversationState, config: DebateConfig, room: claim_events.Room
 ) -> claim_events.CruxCard:
-    """Build the record of a side discussion (crux card) without calling a model.
+    """Build a crux card, the record of a side discussion, without calling a model.
 
     The facts come from the claim ledger.
 
@@ -303,7 +303,7 @@ def card_by_rule(
 
 
 def is_room_over(state: ConversationState, room: claim_events.Room, card: claim_events.CruxCard) -> bool:
-    """Return True if the side discussion (crux room) should be closed."""
+    """Return True if a crux room, a side discussion of two debaters, should be closed."""
     is_at_cap = room["cycle"] >= room.get("cycles", CYCLES)
     if card["resolved"] or is_at_cap:
         return True
@@ -327,8 +327,8 @@ def claim_text(state: StateValues, room: claim_events.Room) -> str:
 
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
-"""Titles of the sections in the short overview of a debate's result, and maximum number of items per
-section."""
+"""Titles of the sections that the short overview of a debate's result shows, and maximum number of items in
+each."""
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
@@ -350,7 +350,9 @@ def findings_text(
     *,
     extracts: bool = True,
 ) -> str:
-    """Return the findings of a dialogue as Markdown text. They are computed from the claim ledger.
+    """Return the results of a debate, such as cruxes and concessions, as Markdown text.
+
+    They are computed from the claim ledger.
 
     Args:
         state: state of the debate.
@@ -452,7 +454,7 @@ def _claims(
 
 
 def at_a_glance(outcome: str) -> str:
-    """Return a short overview of a result.
+    """Return a short overview of a debate's result, given the full result as Markdown text.
 
     It contains the main sections, and the number of points in each other section.
     """

@@ -23,12 +23,12 @@ from moot.state import claim_events as ledger_events
 from moot.state.conversation import StateValues
 
 RANK: Mapping[ledger_events.Extractor, int] = {"model": 0, "person": 1}
-"""Priority of each kind of extractor when two extractors disagree about a message. A person outranks a
-model. If two extractors disagree about a message, the event of the higher-ranked extractor counts."""
+"""Rank of a model and of a person as sources of claim events. If they disagree about a message, only the
+events of the person count."""
 
 
 def _next_change(event: ledger_events.StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
-    """Return how a newly recorded stance changes the debater's position on a claim."""
+    """Return how a new stance event changes the debater's position on a claim."""
     debater = event["debater"]
     known = last.get(debater)
     before, sign = (known.event, known.sign) if known else (None, 0)
@@ -66,7 +66,7 @@ _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
 def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
-    """Return the answer that a debater holds after conceding to others, as 1 for yes or -1 for no.
+    """Return a debater's answer to a claim after a concession, as 1 for yes or -1 for no.
 
     A debater who conceded too still counts with the answer that it held, because both may concede at once.
     """
@@ -78,7 +78,7 @@ def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
 
 
 def _side_conceded(event: ledger_events.StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
-    """Return the answer that a debater adopts by conceding to other debaters.
+    """Return the answer that a debater accepts with a concession, or `""` if the answer is unclear.
 
     It is an option if the question is open: the one that the event names, or else the only one that others
     hold.
@@ -90,7 +90,7 @@ def _side_conceded(event: ledger_events.StanceEvent, sign: int, others: Sequence
 
 
 def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None) -> StanceChange:
-    """Return the stance change for an event in which a debater only rejects one answer option.
+    """Return the stance change of a debater who only rejects one option of the main question.
 
     A debater who held this option holds none afterwards. Any other position stays as it is.
     """
@@ -106,7 +106,7 @@ def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None)
 def _conditions_after(
     event: ledger_events.StanceEvent, side: str, known: StanceChange | None
 ) -> Mapping[str, str]:
-    """Return the conditions on a debater's answer after a stance event, keyed by condition id.
+    """Return the conditions that a debater's answer has after a stance event, keyed by condition id.
 
     A new condition is added to the others.
     """
@@ -131,12 +131,15 @@ def _mirror(event: ledger_events.StanceEvent) -> ledger_events.StanceEvent:
 
 
 _recent: deque[tuple[Sequence[ledger_events.ClaimEvent], str, Ledger]] = deque(maxlen=8)
-"""Cache of recently computed claim ledgers and their claim events. Events are only appended, so a
-longer list extends a shorter one."""
+"""Cache of recently computed claim ledgers, each with its claim events and the topic. Events are only
+appended, so a longer list extends a shorter one."""
 
 
 def ledger_of(state: StateValues) -> Ledger:
-    """Return the claim ledger from a debate's state. Only new claim events are processed."""
+    """Return the claim ledger of a debate, computed from the claim events in its state.
+
+    Only new claim events are processed.
+    """
     return fold_events(state.get("claim_events") or (), state.get("topic") or "")
 
 
@@ -280,7 +283,7 @@ def _extended_timelines(
 def _leading(
     same: Iterable[ledger_events.SameClaim], claims: Mapping[str, ledger_events.Claim]
 ) -> dict[str, tuple[str, bool]]:
-    """Map each merged claim to the claim into which it was merged.
+    """Map the id of each merged claim to the id of the claim into which it was merged.
 
     The second value is True if the two claims contradict each other.
     """

@@ -106,30 +106,33 @@ def stances_text(ledger: claim_status.Ledger, names: Names, key: str, debaters: 
 
 
 def side_conceded(ledger: claim_status.Ledger, event: ledger_events.StanceEvent) -> str:
-    """Return a text such as `: yes` to append to a concession, or `""` if the event is no concession."""
+    """Return the answer that a concession accepts, or `""` if the event is no concession.
+
+    The answer has the form `: yes`, so that it can be appended to a text.
+    """
     sign = ledger.sign(event["debater"], event["claim"]) if event["kind"] == "concedes" else 0
     return {1: ": yes", -1: ": no"}.get(sign, "")
 
 
 def cards_of(state: StateValues) -> list[ledger_events.CruxCard]:
-    """Return the records of a debate's side discussions (crux cards), oldest first."""
+    """Return the crux cards of a debate, which record its side discussions, oldest first."""
     return list((state.get("crux_cards") or {}).values())
 
 
 def card_status(card: ledger_events.CruxCard) -> str:
-    """Return "resolved" or "not resolved" for the record of a side discussion (crux card)."""
+    """Return `resolved` or `not resolved` for a crux card, the record of a side discussion."""
     return "resolved" if card["resolved"] else "not resolved"
 
 
 def card_results_text(card: ledger_events.CruxCard, names: Names) -> str:
-    """Return one line with each debater's answer to a side discussion's question."""
+    """Return one line with each debater's answer to the question of a side discussion."""
     return "; ".join(
         f"{display_name(debater, names)}: {side['answer']}" for debater, side in card["sides"].items()
     )
 
 
 def current_reflections(state: StateValues) -> list[ledger_events.Reflection]:
-    """Return the reflections that no later message contradicts, oldest first."""
+    """Return the reflections on a debate that no later message contradicts, oldest first."""
     dropped = ledger_of(state).dropped_reflections
     return [each for each in state.get("reflections") or [] if each["id"] not in dropped]
 
@@ -152,7 +155,7 @@ def reflection_lines(reflections: Iterable[ledger_events.Reflection]) -> list[st
 
 
 def card_text(card: ledger_events.CruxCard, names: Names) -> str:
-    """Return the record of a side discussion (crux card) as text, with question, sides and result."""
+    """Return a crux card, the record of a side discussion, as text with question, sides and result."""
     sides = [
         f"- {sanitize_line(names.get(debater, debater))}: {side['answer']}. {side['reasoning']}"
         + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
@@ -186,8 +189,8 @@ SECTIONS = (
 )
 """Section headings of the rendered claim ledger, in display order."""
 CUT = "Left out for lack of space, wholly or in part"
-"""Heading of the last section of a rendered claim ledger, which names the sections from which lines were left
-out."""
+"""Heading of the section that names the sections from which lines were left out. It is the last section of a
+rendered claim ledger."""
 CUT_SHARE = 0.125
 """Maximum share of the token limit for the line that names the shortened sections. If it needs more, it names
 none of them, or is left out."""
@@ -198,19 +201,19 @@ lines than could fit into the token limit."""
 
 
 class LedgerLine(NamedTuple):
-    """Line of text in the rendered record of claims."""
+    """Line of text in a rendered claim ledger."""
 
     section: str
     urgency: int
-    """Priority of the line, used if the token limit leaves no room for all lines. Lines with the lowest
-    number are shown first."""
+    """Priority of the line if not all lines fit in the token limit. Lines with the lowest number are kept
+    first."""
     text: str
     more: str = ""
-    """Text to add to the line if tokens remain after all lines have been chosen."""
+    """Optional end of the line, which is shown only if tokens remain after all lines have been chosen."""
 
 
 Notice = Callable[[Sequence[LedgerLine], Container[int]], str]
-"""Function that returns a note about the lines that were left out, given all lines and the chosen indexes."""
+"""Function that returns a note about omitted lines, given all lines and the indexes of the chosen lines."""
 
 
 def render_blackboard(
@@ -225,7 +228,7 @@ def render_blackboard(
     has_insights: bool = True,
     alone: bool = False,
 ) -> str:
-    """Return the claim ledger (the blackboard) as text for a prompt.
+    """Return the claim ledger, also called the blackboard, as text for a prompt.
 
     If space is short, only the most urgent lines are kept.
 
@@ -321,7 +324,7 @@ def _short_notice(lines: Sequence[LedgerLine], chosen_indexes: Container[int]) -
 
 
 def _heading_of(state: StateValues) -> str:
-    """Return the heading of the rendered record of claims.
+    """Return the heading of the claim ledger in a prompt.
 
     If later messages exist, the heading names the last message from which claims were extracted. A crux card
     may add events from later messages.
@@ -342,7 +345,7 @@ def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
 
 
 def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
-    """Estimate how many tokens each kind of memory uses in a claim ledger's text."""
+    """Estimate how many tokens in the text of a claim ledger belong to each kind of memory."""
     ledger, _, remarks = text.partition(f"{REMARKS}:\n")
     ledger, _, rooms = ledger.partition(f"{ROOMS}:\n")
     tokens: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
@@ -359,7 +362,7 @@ def _board_lines(
     has_insights: bool = True,
     alone: bool = False,
 ) -> Iterator[LedgerLine]:
-    """Yield all lines of the claim ledger to show in a given speaker's prompt.
+    """Yield all lines of the claim ledger that may appear in a speaker's prompt.
 
     See `render_blackboard`.
     """
@@ -397,7 +400,7 @@ def _board_lines(
 
 
 def in_turns(items: Iterable[T], debater: Callable[[T], str]) -> list[tuple[int, T]]:
-    """Return items with the debaters alternating, so that shortening the list affects all debaters equally.
+    """Sort items so that debaters alternate, and a shortened list affects all of them equally.
 
     With each item, return the number of earlier items of its debater.
     """
@@ -437,7 +440,7 @@ class _LedgerRenderer:
         return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, debaters)})"
 
     def point(self, event: ledger_events.StanceEvent | ledger_events.Gap) -> str:
-        """Describe a stance event or knowledge gap by its claim and its quotation.
+        """Return text that describes a stance event or a knowledge gap by its claim and its quotation.
 
         A concession shows the conceded side instead of the quotation.
         """
@@ -458,7 +461,7 @@ class _LedgerRenderer:
         )
 
     def changes(self, debater: str = "") -> Iterator[claim_status.StanceChange]:
-        """Yield the newest changes of mind, leaving out concessions.
+        """Yield the newest changes of mind of a debater, leaving out concessions.
 
         An empty `debater` selects all debaters.
         """
@@ -466,15 +469,16 @@ class _LedgerRenderer:
         return islice((each for each in changes if debater in ("", each.event["debater"])), self.max_lines)
 
     def changes_of_side(self) -> Iterator[claim_status.StanceChange]:
-        """Yield all changes of mind except concessions, newest first."""
+        """Yield all changes of mind in the debate except concessions, newest first."""
         return (each for each in reversed(self.ledger.changes) if each.event["kind"] != "concedes")
 
     def change_lines(
         self, section: str, changes: Iterable[claim_status.StanceChange], label: Callable[[str], str]
     ) -> Iterator[LedgerLine]:
-        """Yield a line for each change of mind.
+        """Yield a line of the claim ledger for each change of mind.
 
-        If tokens remain, it quotes the earlier position, too, unless another line about a change quotes it.
+        If tokens remain, the line also quotes the earlier position, unless another line about a change quotes
+        it.
         """
         ranked_changes = in_turns(changes, lambda change: change.event["debater"])
         quoted_ids = {change.event["id"] for _, change in ranked_changes}
@@ -527,7 +531,7 @@ class _LedgerRenderer:
                 yield LedgerLine(BETWEEN, urgency, text)
 
     def others(self, debater: str, listed_claims: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
-        """Yield lines that tell another debater what `debater` holds and has given up.
+        """Yield lines about what one debater holds and has given up, for another debater's prompt.
 
         Claims in `listed_claims` are left out.
 
@@ -553,7 +557,7 @@ class _LedgerRenderer:
     def waiting(
         self, section: str, urgency: int, to: str = "", makers: Sequence[str] | None = None
     ) -> Iterator[LedgerLine]:
-        """Yield lines that list the challenges and questions still waiting for an answer.
+        """Yield a line for each challenge and question that nobody has answered yet.
 
         Debaters who spoke after the last message read are left out, because they may have answered.
 
@@ -583,10 +587,10 @@ class _LedgerRenderer:
                     yield LedgerLine(section, urgency, text)
 
     def own(self, debater: str, listed_claims: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
-        """Yield lines about a debater's open challenges, stances, evidence and changes of mind."""
+        """Yield lines for a debater's prompt about its challenges, stances, evidence and changes of mind."""
 
         def needs_evidence(key: str) -> bool:
-            """Return True if evidence for a claim should be listed.
+            """Return True if the debater's evidence for a claim should be listed.
 
             Evidence is listed unless the debater has given up the claim.
             """
@@ -636,7 +640,7 @@ class _LedgerRenderer:
         yield from self.change_lines(CHANGES, self.changes(), self.name)
 
     def last_round(self, speaker: str, listed_debaters: Iterable[str]) -> Iterator[LedgerLine]:
-        """Yield lines about what other debaters conceded or reconsidered in the previous round.
+        """Yield lines about other debaters' concessions and changes of position in the previous round.
 
         What `listed_debaters` have given up is left out, because other lines list it.
         """

@@ -50,8 +50,7 @@ OUTPUT_TOKENS_PER_INPUT = 4
 """Maximum number of output tokens that an extraction may use per input token. A capable model used 1.5 to
 4.4 in two debates."""
 LEAST_SAID_TOKENS = 200
-"""Minimum number of prompt tokens for the messages from which claims are extracted, however long the
-background is."""
+"""Minimum number of prompt tokens for the new messages of an extraction, however long the background is."""
 CONTEXT_MARK = "(for context)"
 """Marker for messages that an extraction prompt includes only as context."""
 _MARGIN = 400
@@ -60,12 +59,12 @@ token."""
 COMMON_REPLY_LIMIT = 8192
 """Maximum number of output tokens that almost every model supports."""
 MESSAGE_TOKENS = 12
-"""Number of tokens reserved for each message in addition to its text."""
+"""Number of prompt tokens reserved for each message in addition to its text."""
 MIN_CITED_TOKENS = 40
-"""Number of prompt tokens that must remain for each earlier message that new messages cite. Otherwise, the
-earlier messages are omitted."""
+"""Minimum number of unused prompt tokens per cited earlier message. With fewer tokens, the earlier messages
+are omitted."""
 _MAX_NEW_CLAIMS, _NEW_CLAIMS_PER_MESSAGE = 12, 3
-"""Maximum number of new claims that one extraction may add, in total or per message, whichever allows more.
+"""Maximum number of new claims in one extraction, and per message. The one that allows more claims applies.
 The limit is higher for more than four messages, because nine messages of a debate on lead pipes had more than
 12 claims."""
 _MAX_VERIFIED = 24
@@ -232,7 +231,7 @@ def extraction_schema(
 
 
 def _requests_text(ledger: claim_status.Ledger, *, last: bool) -> str:
-    """Return the instructions on challenges, questions and answers, or `""` if none can occur."""
+    """Return the extraction rules for challenges, questions and answers, or `""` if none can occur."""
     request_rules = "" if last else _ON_REQUESTS
     answer_rules = _ON_OPEN_POINTS if ledger.open_challenges() or ledger.open_questions() else ""
     text = request_rules + answer_rules
@@ -254,7 +253,7 @@ class QuotationChecks(BaseModel):
 
 
 def as_context(texts: Iterable[str]) -> list[str]:
-    """Mark texts as context from which a model must not extract claims."""
+    """Mark each text as context, so that a model extracts no claims from it."""
     return [f"{CONTEXT_MARK}\n{text}" for text in texts]
 
 
@@ -357,7 +356,7 @@ def _verify(
     events: Sequence[claim_events.StanceEvent],
     count: TokenCounter,
 ) -> CallGenerator[None]:
-    """Drop the stance events that a second model call interprets differently."""
+    """Verify stance events with a second model call, and drop those that it interprets differently."""
     ledger, quoted_by_message = extraction.ledger, dict[str, str]()
     for number, event in enumerate(events, 1):
         claim = ledger.claims.get(event["claim"])
@@ -406,7 +405,7 @@ def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledge
 
 
 def _accepted_kinds(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> tuple[str, ...]:
-    """Return the kinds of stance that count as confirmation when a model verifies a stance event.
+    """Return the kinds of stance that confirm a stance event if a model finds them in its quotation.
 
     Conceding to those who deny a claim also denies it.
     """
@@ -477,7 +476,7 @@ def _kind_of(event: claim_events.StanceEvent) -> str:
 
 
 def _agenda(extraction: ClaimExtraction, fence: str) -> str:
-    """Return a section that names the aspect under discussion, or `""` for the topic as a whole."""
+    """Return the prompt section that names the aspect under discussion, or `""` for the topic as a whole."""
     if extraction.aspect == claim_events.OVERALL and not extraction.subject:
         return ""
     return fenced(sanitize_line(extraction.subject or extraction.aspect), fence, "# Under discussion")

@@ -33,7 +33,7 @@ REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier
 EARLIER = load_prompt_template("reflect_earlier", "insights")
 
 DISAGREEMENT, CONCESSION, SHIFT = 3, 4, 5
-"""Weights with which disputes, concessions and changes of mind count towards the recent-activity score."""
+"""Weights of disputes, concessions and changes of mind in the score of recent activity."""
 MAX_SOURCES = 4
 """Maximum number of source messages that one reflection cites."""
 MAX_CONTENT_CHARS = 280
@@ -181,7 +181,7 @@ def _earlier_reflections(state: ConversationState) -> list[Reflection]:
 
 
 def contradicted_reflections(state: ConversationState, contradicted: Sequence[str]) -> list[str]:
-    """Return those ids in a model's `contradicted` list that belong to earlier reflections."""
+    """Return the ids in a model's list `contradicted` that belong to earlier reflections."""
     return [each["id"] for each in _earlier_reflections(state) if each["id"] in contradicted]
 
 
@@ -205,7 +205,7 @@ def reflections_by_model(
 
 
 def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[Reflection]:
-    """Use fixed rules to write a reflection on the most important recent activity."""
+    """Return a reflection on the most important recent activity, written by fixed rules."""
     ledger, names = ledger_of(state), config.names()
     news = recent_activity(ledger)
     if not news.score:

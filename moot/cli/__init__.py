@@ -11,8 +11,8 @@ from moot.cli.group import command
 __all__ = ["command", "main"]
 
 ALLOCATIONS = 50_000
-"""Number of object allocations that triggers garbage collection, set high for a fast start. With Python's
-default of 700, imports take a sixth longer."""
+"""Number of object allocations after which Python collects garbage. With Python's default of 700, imports
+take a sixth longer."""
 
 
 def main() -> None:

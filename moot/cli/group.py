@@ -50,7 +50,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class Declaration:
-    """Arguments passed to a `command` decorator."""
+    """Properties of a `moot` command, as its `command` decorator declares them."""
 
     name: str
     panel: Panel
@@ -100,10 +100,10 @@ class IndexedCommand:
     panel: Panel
     examples: tuple[str, ...]
     source: str | EntryPoint = field(compare=False)
-    """Import path of the command's function (`module:function`), or its entry point."""
+    """Location of the command's function: `module:function`, or the entry point of another package."""
 
     def load(self) -> tuple[Any, Declaration]:
-        """Import the command's function, and return the function and its `Declaration`.
+        """Import the command's function, and return it with the properties that its decorator declares.
 
         Raises:
             ConfigError: the command belongs to another package and cannot be imported.
@@ -169,7 +169,7 @@ def plugin_commands() -> dict[str, IndexedCommand]:
 
 
 def _plugin_command(name: str, point: EntryPoint) -> IndexedCommand:
-    """Find another package's command by reading its source text instead of importing it."""
+    """Return another package's command, with the help found in its source code, without importing it."""
     from importlib.util import find_spec
 
     try:
@@ -385,7 +385,7 @@ INTERRUPTED = 130
 
 
 class Interrupted(MootError):
-    """Error raised after Ctrl-C if no command handles the interrupt."""
+    """Error raised after Ctrl-C if the running command does not handle the interrupt."""
 
     exit_code = INTERRUPTED
 
@@ -408,11 +408,11 @@ OTHER_NAMES = {
     "unpin": "pin",
     "init": "config",
 }
-"""Mapping from other programs' command names to similar `moot` commands."""
+"""Command names that users of other programs may try, mapped to similar `moot` commands."""
 
 
 CONTINUE = ("-c", "--continue")
-"""Names of the option that continues the latest debate."""
+"""Short and long name of the option that continues the latest debate."""
 
 
 class LazyGroup(TyperGroup):
@@ -431,7 +431,7 @@ class LazyGroup(TyperGroup):
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         """Parse the options that precede the command name.
 
-        `-c` stands for a command on the latest debate.
+        `-c` becomes `resume latest`, or `ask latest` if a question follows.
         """
         if args and args[0] in CONTINUE:
             rest = args[1:]
@@ -439,7 +439,7 @@ class LazyGroup(TyperGroup):
         return list(super().parse_args(ctx, args))
 
     def get_command(self, ctx: Click, cmd_name: str) -> Click | None:
-        """Return a command, without its parameters, for display in a list of commands."""
+        """Return a command's name and help, without its parameters, for a list of commands."""
         indexed = find_command(cmd_name)
         return TyperCommand(cmd_name, help=indexed.help) if indexed else None
 

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from moot.storage.catalogue import DebateRow
 
 LINE_CHARS = 10_000
-"""Maximum number of characters in a line that shows one message."""
+"""Maximum length, in characters, of the progress line that shows a message."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Progress of a debate towards a limit, such as turns, tokens or cost."""
+    """One limit of a debate, such as turns, tokens or cost, and how much of it the debate has used."""
 
     name: str
     reached: float
@@ -65,23 +65,23 @@ class RunTally:
     cost_usd: float = 0.0
     config: DebateConfig | None = None
     planned: int | None = None
-    """Planned number of turns, or `None` if the number is not known in advance."""
+    """Number of turns that the debate is planned to have, or `None` if it is not known in advance."""
 
     def follow(self, config: DebateConfig) -> None:
-        """Set the limits and planned turns of the progress display from a debate's configuration."""
+        """Measure the progress against the limits and planned turns in a debate's configuration."""
         from moot.protocols.registry import turns_planned
 
         self.config, self.planned = config, turns_planned(config)
 
     def refresh(self, row: DebateRow) -> None:
-        """Update the tokens and the cost from the debate's row in the catalogue.
+        """Update the run's tokens and cost from the debate's row in the database.
 
         The number of turns is counted separately.
         """
         self.tokens, self.cost_usd = row.tokens, row.cost_usd
 
     def goal(self) -> Goal:
-        """Return the progress towards the limit that the debate is closest to reaching."""
+        """Return the limit that the debate is closest to reaching, with the progress towards it."""
         is_exceeded = (
             self.planned is not None and self.turns > self.planned
         )  # happens if a message was sent after the last turn
@@ -101,7 +101,7 @@ def spent_text(tokens: int, cost_usd: float) -> str:
 
 
 def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:
-    """Return one line about an event of the run, or `""` if the event is not shown."""
+    """Return the progress line for an event of a run, or `""` if the event is not shown."""
     match event["event"]:
         case "entry":
             entry = event["entry"]
@@ -160,7 +160,7 @@ class JsonLines(Progress):
 
 
 def header_lines(topic: str, config: DebateConfig, *, model_chosen: bool = False) -> list[str]:
-    """Return the lines that introduce a debate. They show the question, protocol, debaters and models.
+    """Return the lines printed before a debate, with its question, protocol, debaters and models.
 
     Args:
         topic: topic of the debate.
@@ -188,16 +188,16 @@ def header_lines(topic: str, config: DebateConfig, *, model_chosen: bool = False
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Colours assigned to the speakers in the order in which they first speak."""
 DOING = {"judge": "judging", "close": "closing"}
-"""Status texts for steps in which no debater takes a turn. For a step that is not listed here, the kind of
-the step is shown."""
+"""Words that describe a step in which no debater takes a turn, keyed by kind of step. For a kind that is not
+listed here, its name is shown."""
 TAIL_LINES = 6
 """Maximum number of lines to show from a message that is still being streamed."""
 MESSAGE_FRAME = 2
 """Number of lines that a streamed message needs in addition to its text."""
 MESSAGE_LINES = MESSAGE_FRAME + 1
 CTRL_C = 4
-"""Number of columns left free for the terminal's `^C` at the end of the status line. If the terminal's
-`^C` wrapped, erasing the line would fail."""
+"""Number of columns kept free at the end of the status line for the `^C` that a terminal prints. If it
+wrapped, erasing the line would fail."""
 BAR, MIN_BAR, SPINNER = 40, 4, 3
 """Maximum and minimum width of the progress bar, and width of the spinner, in columns."""
 MAX_MESSAGES_SHOWN = 4
@@ -230,7 +230,7 @@ class LiveScreen(Progress):
         self._live.stop()
 
     def show(self, event: Event, tally: RunTally) -> None:
-        """Show one event, either at once or when the screen is refreshed next."""
+        """Show an event on the screen, either at once or at the next refresh."""
         self._tally = tally
         match event["event"]:
             case "token":
@@ -320,7 +320,7 @@ def check_answers(
 
 
 class Answerer:
-    """Source of answers to a debate's questions.
+    """Provider of answers to a debate's questions, from a file or from the user at the terminal.
 
     Args:
         prepared: content of the answers file, or `None` if no file was given.
@@ -333,7 +333,7 @@ class Answerer:
         self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
 
     def answer(self, payloads: object) -> dict[str, str] | None:
-        """Answer an interrupt's questions from the answers file or at the terminal, or return `None`."""
+        """Return the file's or the user's answers to an interrupt's questions, or `None` without any."""
         questions = people.questions_in(payloads)
         self._asked |= {each["id"]: each for each in questions}
         if self._prepared is not None and people.matches_any(questions, self._prepared):
@@ -343,7 +343,7 @@ class Answerer:
         return _ask(questions) if self._at_terminal and questions else None
 
     def answers_left(self) -> list[str]:
-        """Return a description of each prepared answer that no question has used."""
+        """Return descriptions of the answers in the answers file that no question has used."""
         return [] if self._given is None else people.unused_replies(list(self._asked.values()), self._given)
 
 

@@ -73,7 +73,7 @@ def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
 
 
 def present_records(db: str | None) -> AbstractContextManager[Records]:
-    """Return a context manager that opens the Moot tables of an existing database.
+    """Open Moot's own tables of an existing database during a `with` block.
 
     LangGraph, which is slow to import, is not loaded.
 
@@ -88,7 +88,7 @@ def present_records(db: str | None) -> AbstractContextManager[Records]:
 
 
 def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
-    """Open Moot's own database tables, or yield `None` if the database does not exist.
+    """Open Moot's own tables during a `with` block, or yield `None` if the database does not exist.
 
     Raises:
         InputError: the database cannot be opened.
@@ -115,7 +115,7 @@ def open_queue(db: str | None) -> WorkQueue:
 
 
 def command_line(*words: str, db: str | None = None) -> str:
-    """Return a `moot` command for the user to copy, with the user's `--db` option if given."""
+    """Return a `moot` command line for the user to copy, including `--db` if the user gave this option."""
     program, script = "moot", Path(sys.argv[0])
     if script.name == "moot" and not shutil.which(
         "moot"
@@ -126,12 +126,12 @@ def command_line(*words: str, db: str | None = None) -> str:
 
 
 def after_setup(line: str) -> str:
-    """Return a shell command, preceded by `moot setup` if no model is configured."""
+    """Return a shell command for the user to copy, preceded by `moot setup` if no model is configured."""
     return line if configured_model() else f"{command_line('setup')} && {line}"
 
 
 def read_words(argument: str, what: str, advice: str) -> str:
-    """Return the text given as `TEXT`, as `@FILE`, or as `-` for stdin.
+    """Return the text that an argument gives: the argument itself, a file for `@FILE`, or stdin for `-`.
 
     Raises:
         InputError: the file cannot be read, or the text is empty.
@@ -169,7 +169,7 @@ def split_context(paths: Sequence[Path] | None) -> tuple[str | None, list[Path]]
 
 
 def file_of(subject: str) -> Path | None:
-    """Return the path if the argument names a file, or `None` if it is a debate's id."""
+    """Return the file's path if an argument names a file, or `None` if it names a debate."""
     from moot.importing import ENDINGS
 
     path = Path(subject)
@@ -214,7 +214,7 @@ def read_answers(path: Path | None) -> object:
 
 
 LENGTHS = ("turns", "rounds")
-"""Names of the options that set the length of a debate."""
+"""Options that set the number of turns or rounds of a debate, without the leading `--`."""
 
 
 def parse_debaters(values: Sequence[str] | None) -> list[dict[str, str]] | None:
@@ -326,7 +326,7 @@ def _debate_file(path: Path | None) -> Path | None:
 
 
 def _answers(ctx: Context, path: Path | None) -> object:
-    """Read the answers file and return its content.
+    """Return the content of the file given with `--answers`, or `None` without this option.
 
     Shell completion reads no file.
     """
@@ -403,20 +403,20 @@ def entry_number(argument: str, option: str) -> int:
     seq = int(argument) if argument.isdecimal() and len(argument) <= MAX_DIGITS else seq_of(argument)
     if seq is None:
         raise InputError(
-            f"{option} {argument!r} does not identify a message: give the number or id of a message, "
-            "such as 12 or m000012"
+            f"{option} {argument!r} is not the number or id of a message: give a value such as 12 or m000012"
         )
     return seq
 
 
 MAX_DIGITS = 9
-"""Maximum number of digits accepted in a message number."""
+"""Maximum number of digits in a message number that the user gives."""
 
 DebateArgument = Annotated[
     str,
     Argument(
         metavar="ID",
-        help="Name or id of the debate, the beginning of its id, or the word latest.",
+        help="Name or id of the debate, the first characters of the id, or latest for the most recently "
+        "active debate.",
         autocompletion=debates_like,
     ),
 ]
@@ -433,19 +433,19 @@ DbOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, Option("--json", help="Print the result as one JSON document.")]
-QuietOption = Annotated[bool, Option("--quiet", "-q", help="Print no progress.")]
+QuietOption = Annotated[bool, Option("--quiet", "-q", help="Do not print progress messages.")]
 BellOption = Annotated[
     bool,
     Option(
         "--bell",
         help=(
-            "When the run ends, ring the terminal's bell and set its title. MOOT_BELL=1 does this "
-            "for all runs."
+            "When the run ends, ring the terminal's bell and set the terminal's title. MOOT_BELL=1 does "
+            "this for all runs."
         ),
     ),
 ]
 LogOption = Annotated[
-    bool, Option("--log-json", help="Print progress as JSON lines on stderr, one per event.")
+    bool, Option("--log-json", help="Print progress on stderr as JSON lines, one line per event.")
 ]
 OutputOption = Annotated[
     Path | None,
@@ -547,8 +547,8 @@ AnswersOption = Annotated[
         "--answers",
         metavar="FILE",
         help=(
-            "YAML or JSON file with answers to the debaters' questions: a list, or a mapping "
-            "keyed by debater or by question."
+            "YAML or JSON file with answers to the debaters' questions: a list in the order of the "
+            "questions, or a mapping from debaters or questions to answers."
         ),
         callback=_answers,
     ),
@@ -579,7 +579,7 @@ class SetupOptions:
     judge_model: JudgeModelOption = None
 
     def flags(self) -> dict[str, object]:
-        """Return the options that the user set, keyed by the dotted name of the setting."""
+        """Return the values of the options, keyed by the name of the setting, such as `judge.model`."""
         return {
             "debaters": parse_debaters(self.debater),
             "turns": self.turns,
@@ -592,7 +592,7 @@ class SetupOptions:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Command-line options for showing a run's progress and delivering its result."""
+    """Command-line options that control how a run shows its progress and where its result goes."""
 
     answers: AnswersOption = None
     """Content of the file given with `--answers`, or `None` without this option."""

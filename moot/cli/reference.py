@@ -21,12 +21,14 @@ INTRODUCTION = f"""\
 
 {MADE}
 
-Commands write results to stdout, and progress and other messages to stderr. Every command that reads or
-writes a debate accepts the options `--json` and `--db`. `--json` prints one JSON document, and `--db`
-selects the database. On a terminal, Moot replaces control characters in a debate's text with visible
-symbols. `-h` is short for `--help`. After you run `moot --install-completion`, your shell completes
-commands, options and the names of debates. In place of a debate's name, you can write `latest` for the most
-recently active debate.
+Commands write results to stdout, and progress and other messages to stderr. Commands that read or write
+stored debates accept `--db`, which selects the database. Most commands accept `--json`, which prints the
+result as one JSON document. On a terminal, Moot replaces control characters in a debate's text with visible
+symbols.
+
+Instead of a debate's name, you can write `latest` to select the most recently active debate. After you run
+`moot --install-completion`, your shell completes commands, options and the names of debates. `-h` is short
+for `--help`.
 """
 ENVIRONMENT = "\n".join(
     [

@@ -36,7 +36,7 @@ STOPPING = f"\nStopping: running calls get {GRACE_S:g} s to finish. Ctrl-C again
 
 @dataclass(frozen=True)
 class Gate:
-    """Decision that a run must reach to exit with code 0."""
+    """Requirement on a debate's decision that a run must meet to exit with code 0."""
 
     option: str
     """Option that the debate must choose for the run to exit with code 0."""
@@ -44,7 +44,7 @@ class Gate:
     """Minimum confidence in the decision, from 0 to 100."""
 
     def refusal(self, verdict: JsonMapping) -> str:
-        """Return why a verdict misses the required decision or confidence, or `""` if it passes.
+        """Return why a verdict does not meet the requirement, or `""` if it does.
 
         A verdict of the offline model never passes.
         """
@@ -125,7 +125,7 @@ def run_to_end(
 
 
 def resumed_line(earlier_turns: int, added: int | None, config: DebateConfig) -> list[str]:
-    """Return the line that says where a resumed debate continues. A new debate has no such line."""
+    """Return the line that says after how many turns a resumed debate continues, or `[]` for a new debate."""
     if not earlier_turns:
         return []
     planned_turns = turns_planned(config)

@@ -35,13 +35,13 @@ MAX_COLUMNS = 5
 """Maximum number of debaters for which a score table has one column per debater. With more debaters, the
 table has one line per debater with the total score."""
 LABEL_CHARS, NAME_CHARS = 30, 16
-"""Widths in characters of the criteria column and of each debater's column."""
+"""Widths, in characters, of the criteria column and of each debater's column in a score table."""
 BELOW = (1, 0, 0, 0)
-"""Padding that puts one blank line between a section of the displayed verdict and the text above it."""
+"""Padding that puts a blank line above a section of a printed verdict."""
 
 
 def verdict_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return a debate's verdict as parts to print."""
+    """Return a debate's verdict as texts and tables to print."""
     verdict: PanelVerdict | None = document["verdict"]
     protocol = rules_of(document)
     label = protocol.answer_heading or "Solution"
@@ -83,7 +83,7 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
 
 
 def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
-    """Return the fields of a debate's verdict to print."""
+    """Return the non-empty fields of a debate's verdict, in a form ready for printing."""
     names, label = terminal.debater_names(document["config"], 30), rules_of(document).result
     transcript: Sequence[Entry] = document.get("transcript", ())
     return shown(document["verdict"], names, headline=headline, winner_label=label, transcript=transcript)
@@ -102,7 +102,7 @@ def bulleted(text: str) -> str:
 
 
 def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
-    """Format the fields of a verdict's answer for printing."""
+    """Format fields of a verdict, such as its question and decision, for printing."""
     parts: list[RenderableType] = []
     for field in fields:
         lines = [
@@ -123,7 +123,7 @@ TURNING_POINTS = 3
 
 
 def answer_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return a debate's question and short answer, or the whole verdict if there is no decision."""
+    """Return a debate's question and short answer to print, or the whole verdict without a decision."""
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
         return verdict_parts(document)
@@ -135,7 +135,7 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
 
 
 def digest_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return a digest of a debate, containing its question, debaters, turning points and decision."""
+    """Return a short digest of a debate to print: question, debaters, turning points and decision."""
     verdict: PanelVerdict = document["verdict"]
     names, protocol = terminal.debater_names(document["config"], 30), rules_of(document)
     result = winner_text(verdict, names, protocol)
@@ -175,7 +175,7 @@ def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) 
 
 
 def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
-    """Return the votes of a panel as text, and the names of dissenting judges."""
+    """Return the votes of a panel of judges and the names of dissenting judges as text to print."""
 
     def choice(candidate: str) -> str:
         return NO_WINNER.get(candidate) or names.get(candidate, terminal.one_line(candidate, 30))
@@ -229,7 +229,7 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
-    """Return texts as paragraphs, each starting with the given label.
+    """Return texts as paragraphs to print, each starting with the given label.
 
     A long text starts below the label.
     """
@@ -272,7 +272,10 @@ Document = JsonMapping
 
 
 def overview(document: Document, parent: str) -> Parts:
-    """Return the overview that `moot show` prints. `parent` is the name of the debate it was forked from."""
+    """Return the overview of a debate that `moot show` prints: question, facts and verdict.
+
+    `parent` is the name of the debate it was forked from.
+    """
     names, usage = terminal.debater_names(document["config"]), document["usage"]
     has_name, has_failed = document["name"] != document["id"], document["status"] == "failed"
     usage_texts = [
@@ -307,7 +310,7 @@ def overview(document: Document, parent: str) -> Parts:
 
 
 def _agreement(document: Document) -> str:
-    """Return one line that shows how far a council's proposals agreed after each round.
+    """Return one line with the agreement among a council's proposals after each round.
 
     Return `""` if no round was checked.
     """
@@ -384,7 +387,7 @@ def summaries(document: Document) -> Parts:
 
 
 def blackboard(document: Document) -> Parts:
-    """Return the claims and other information extracted from a debate (the blackboard) as text."""
+    """Return a debate's blackboard as text to print: claims, positions, rounds and reflections."""
     board = document["blackboard"]
     reason = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
     if reason and not (board["cards"] or board["reflections"]):
@@ -423,26 +426,26 @@ def _claim_text(claim: Document, names: Mapping[str, str]) -> str:
 
 
 def _round_text(record: Document, names: Mapping[str, str], texts: Mapping[str, str]) -> str:
-    """Return the positions and new disputes of a round as text."""
+    """Return the debaters' positions and the new disputes in the record of a round as text."""
     positions = (f"{names.get(debater, debater)}: {text}" for debater, text in record["positions"].items())
     disputes = (f"new dispute: {texts.get(key, key)}" for key in record["new_disputes"])
     return "\n    ".join([f"Round {record['round']}", *positions, *disputes])
 
 
 def receipts(document: Document) -> Parts:
-    """Return a table that lists the tokens in each section of the debaters' prompts."""
+    """Return a table of the number of tokens in each section of the prompts for debaters' turns."""
     names = terminal.debater_names(document["config"])
     rows = [{**row, "speaker": names.get(row["speaker"], row["speaker"])} for row in document["receipts"]]
     return _receipts(rows, ("seq", "speaker", "phase"))
 
 
 def calls(document: Document) -> Parts:
-    """Return a table of the prompt tokens in each section, for all model calls except debaters' turns."""
+    """Return a table of the number of tokens in each section of all prompts except those for turns."""
     return _receipts(document.get("calls", []), ("id", "purpose", "memory_kind"))
 
 
 def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
-    """Return a table of the number of tokens in each section of every sent prompt."""
+    """Return a table with one row per prompt that shows the number of tokens in each section."""
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
@@ -456,7 +459,7 @@ def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
 
 
 def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
-    """Return a table with the cost and use of each kind of memory."""
+    """Return a table of what each kind of memory costs and how often prompts use it."""
     headings = ("created", "calls", "tokens", "US$", "prompts", "tokens shown")
     table = borderless_table("memory", figures=headings)
     for row in rows:
@@ -466,9 +469,9 @@ def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
 
 
 def replays(replayed_turns: Sequence[ReplayedTurn], without: str) -> Parts:
-    """Return a table for each turn that was repeated without one kind of memory.
+    """Return tables that compare each repeated turn, without one kind of memory, to its original.
 
-    Each table shows the original and the new message side by side.
+    Each table shows the original and the new message of one turn side by side.
     """
     parts: Parts = []
     for each in replayed_turns:
@@ -483,7 +486,7 @@ def replays(replayed_turns: Sequence[ReplayedTurn], without: str) -> Parts:
 
 
 def prompt(reconstruction: ReconstructedPrompt) -> Parts:
-    """Return a printable view of one model call's prompt, divided into sections."""
+    """Return the prompt of one model call as text to print, divided into sections."""
     receipt = reconstruction.receipt
     record: Document = receipt
     if "purpose" in record:
@@ -522,7 +525,7 @@ PARTS: Mapping[str, Callable[[Document], Parts]] = {
 
 
 def part(name: str, document: Document, parent: str = "") -> tuple[object, Parts]:
-    """Return one part of a debate as JSON data and as text for the screen.
+    """Return one part of a debate, such as its verdict, both as JSON data and formatted for printing.
 
     The name `""` stands for the whole document. `parent` is the name of the debate it was forked from.
     """

@@ -69,7 +69,7 @@ def json_text(value: object) -> str:
 
 
 def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
-    """Return one line that states a transcript entry's kind and addressee."""
+    """Return a label for a transcript entry: its kind or phase, addressees and side discussion."""
     kind, room = entry["kind"].replace("_", " "), entry["room"]
     label = entry["phase"] or kind if kind == "speech" else kind
     targets = ", ".join(names.get(target, target) for target in entry["targets"])
@@ -136,7 +136,7 @@ def err_console() -> Console:
 
 
 def print_result(*parts: RenderableType) -> None:
-    """Print the formatted parts of a result on stdout."""
+    """Print the parts of a result, such as texts and tables, on stdout."""
     console = _console(sys.stdout)
     with console.capture() as captured:
         for part in parts:
@@ -214,7 +214,8 @@ def ring(words: str) -> None:
 
 
 _COMMAND_LINE = re.compile(r"(?P<label>.*?(?::\s|\s\s)|\s*)(?P<command>(?:\S*/)?moot\s.*)")
-"""Pattern for a line that ends with a command to copy. A label before it ends with a colon or two spaces."""
+"""Pattern for a line of output that ends with a `moot` command. A label before the command ends with a colon
+or two spaces."""
 
 
 def wrap_for_terminal(text: str, stream: TextIO) -> str:
@@ -276,7 +277,10 @@ def check_folder(path: Path) -> None:
         InputError: the path is a folder, or is in a folder that does not exist.
     """
     if path != STDOUT and (path.is_dir() or not path.resolve().parent.is_dir()):
-        raise InputError(f"output file {str(path)!r} is a folder, or is in a folder that does not exist")
+        raise InputError(
+            f"output file {str(path)!r} is a folder, or its folder does not exist: give the path of a file "
+            "in an existing folder"
+        )
 
 
 def render(document: Mapping[str, object], form: str) -> str:
@@ -378,7 +382,7 @@ def markdown_cell(text: str) -> str:
 def form_of(
     requested_form: Form | None, output: Path | None, *, as_json: bool, forms: Sequence[Form]
 ) -> Form:
-    """Return the output format, taken from the option, the file suffix or the default.
+    """Return the format that the user chose, the format of the file's suffix, or the default format.
 
     Raises:
         InputError: the output file cannot be written.
@@ -412,5 +416,5 @@ def rate(value: Rate) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a coefficient as text with two decimals, or `–` if the coefficient is undefined."""
+    """Format a coefficient with two decimals, or return `–` if it is undefined."""
     return "–" if value is None else f"{value:.2f}"

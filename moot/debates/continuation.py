@@ -49,7 +49,7 @@ def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens:
 async def arun_on(
     session: DebateSession, *, turns: int | None, answer: object, tokens: bool
 ) -> AsyncGenerator[Event, None]:
-    """Resume a debate and yield its events, as `run_on` does, but asynchronously."""
+    """Resume a debate asynchronously, and yield its events as described in `Debate.stream`."""
     async with (
         background_loop.enter_in_thread(_run(session, turns, answer)) as leased_session,
         aclosing(
@@ -77,7 +77,7 @@ def _is_entry(event: Event) -> bool:
 
 @contextmanager
 def _run(session: DebateSession, turns: int | None, answer: object) -> Iterator[DebateSession]:
-    """Hold the debate's lease while the debate runs, and record how the run ended."""
+    """Hold the debate's lease in a `with` block that runs the debate, and record how the run ended."""
     with session.writing() as leased_session:
         _prepare_run(leased_session, turns, answer)
         try:
@@ -123,7 +123,7 @@ async def _stream(session: DebateSession, answer: object, *, tokens: bool) -> As
 
 
 def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> None:
-    """Prepare a stored debate for its next run, for example by adding turns to the debate.
+    """Prepare a stored debate for its next run, for example by adding the requested turns.
 
     A failed verdict is removed, so that the judge can decide again.
     """
@@ -162,7 +162,7 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
 
 
 def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
-    """Return True if a debate reaches a limit only with usage that its totals do not contain yet.
+    """Return True if a debate reaches a limit only because of usage that its totals do not include yet.
 
     Such usage comes from failed runs and from answered questions.
     """
@@ -172,7 +172,7 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
 
 
 def model_after_recording(config: DebateConfig, default: str | None) -> str | None:
-    """Return the model with which a debate continues after its recorded replies.
+    """Return the model that takes over when the recorded replies of a debate have run out.
 
     Args:
         config: configuration of the debate.
@@ -189,12 +189,12 @@ def model_after_recording(config: DebateConfig, default: str | None) -> str | No
 OWN_MODEL = (
     "continue with your own model: run `moot setup` once (and restart `moot serve`), or add --model NAME"
 )
-"""Error-message text that advises users to continue a debate with their own model. Shown if a debate with
-recorded replies cannot continue."""
+"""Part of an error message that tells users how to continue a debate with their own model. It is shown if a
+debate with recorded replies cannot continue."""
 
 
 def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
-    """Raise an error if a fork (a copy of a debate that continues separately) cannot run.
+    """Raise an error if a fork of a debate cannot run with the given configuration.
 
     Args:
         values: state with which the fork starts.
@@ -211,13 +211,13 @@ def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
 
 
 def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
-    """Raise an error if an unfinished fork uses a model that only replays recorded replies."""
+    """Raise an error if the debate is an unfinished fork whose model can only replay recorded replies."""
     if not is_over(snapshot) and session.records.find(session.thread).parent:
         _check_fork_model(frozen_config(snapshot.values))
 
 
 def _check_fork_model(config: DebateConfig) -> None:
-    """Raise an error if a forked debate's model can only replay recorded replies.
+    """Raise an error if a fork would use a model that can only replay recorded replies.
 
     A fork takes a new course, so recorded replies do not fit it.
     """
@@ -229,7 +229,7 @@ def _check_fork_model(config: DebateConfig) -> None:
 
 
 def _check_more_turns(values: Values, config: DebateConfig) -> None:
-    """Raise an error if a recording or a limit allows no more turns."""
+    """Raise an error if recorded replies or a limit prevent a debate from taking more turns."""
     if recorded_model := recording_in(config.model_names()):
         raise InputError(f"the model {recorded_model!r} has no more recorded turns: {OWN_MODEL}")
     if limit := limit_reached(values, config):
@@ -240,7 +240,7 @@ def _check_more_turns(values: Values, config: DebateConfig) -> None:
 
 
 def _check_extension(session: DebateSession, snapshot: StateSnapshot) -> None:
-    """Raise an error if the debate cannot take more turns."""
+    """Raise an error if no more turns can be added to the debate."""
     config = frozen_config(snapshot.values)
     _check_more_turns(session.records.with_pending_usage(session.thread, snapshot.values), config)
     if is_over(snapshot) and not protocol_named(config.protocol).can_continue:
@@ -251,7 +251,7 @@ def _check_extension(session: DebateSession, snapshot: StateSnapshot) -> None:
 
 
 def can_go_on(values: Values) -> bool:
-    """Return True if a debate that has ended can be extended with more turns."""
+    """Return True if more turns can be added to a debate that has ended."""
     config = frozen_config(values)
     protocol = find_protocol(config.protocol)  # `None` if the plug-in is not installed here
     return bool(protocol and protocol.can_continue) and not limit_reached(values, config)
@@ -268,39 +268,42 @@ def questions_at(snapshot: StateSnapshot) -> list[PersonQuestion]:
 
 
 PANEL_TEMPERATURE = 0.7
-"""Minimum sampling temperature for judges that share a model. At 0, they would return equal verdicts."""
+"""Minimum sampling temperature for judges that use the same model. At 0, they would return equal verdicts."""
 
 
 @dataclass(frozen=True)
 class JudgingOptions:
-    """Options for judging a debate again. `None` keeps the value from the debate's configuration."""
+    """Options for judging a debate again, each of which overrides a setting of the debate's configuration.
+
+    `None` keeps the configured value.
+    """
 
     model: str | None = None
     """Model for every judge without a configured model."""
     rubric: str | JsonObject | None = None
     """Name of a built-in rubric, or a complete rubric as a JSON object."""
     panel: int | Sequence[str] | None = None
-    """Number of judges, or a list with the model name of each judge."""
+    """Number of judges, or a list with one model name per judge."""
     rule: str | None = None
-    """Rule that combines the judges' verdicts. It is `mean`, `majority`, `ranked`, `approval` or
-    `unanimous`."""
+    """Rule that combines the verdicts of several judges into one decision. It is `mean`, `majority`,
+    `ranked`, `approval` or `unanimous`."""
     swap: bool | None = None
-    """True if each judge gives two verdicts, one for each order of the debaters."""
+    """True if each judge judges the debate twice, once for each order of the debaters."""
     blind: bool | None = None
     """True if judges do not see the debaters' names."""
     configured: Mapping[str, Any] | None = None
-    """Configuration whose `judge` and `models` sections replace those of the debate. The other options
-    take precedence over it."""
+    """Configuration whose `judge` and `models` settings override those of the debate. The other judging
+    options take precedence over these settings."""
 
     def to_json(self) -> JsonObject:
-        """Return the options that are not `None` as a JSON object."""
+        """Return the judging options that are not `None` as a JSON object."""
         options = {key: value for key, value in vars(self).items() if value is not None}
         if self.configured:
             options["configured"] = {key: self.configured.get(key) or {} for key in ("judge", "models")}
         return options
 
     def applied_to(self, config: DebateConfig) -> DebateConfig:
-        """Return a copy of the configuration with these options applied.
+        """Return a copy of the debate configuration with these judging options applied.
 
         Raises:
             ConfigError: The options are invalid.
@@ -335,14 +338,16 @@ class Judgement:
 
     topic: str
     config: JsonObject
-    """Debate configuration as JSON, with the judging options applied."""
+    """Configuration of the debate as JSON, including the judging options."""
     verdict: PanelVerdict
-    """Decision of the whole panel. Its `status` is `failed` if no judge returned a verdict."""
+    """Combined verdict of the whole panel of judges. Its `status` is `failed` if no judge returned a
+    verdict."""
     verdicts: list[Verdict]
-    """One verdict per judge, including failed verdicts."""
+    """Verdicts of the individual judges, including failed verdicts."""
     usage: Mapping[str, float]
     calls: Sequence[CallReceipt] = ()
-    """Records of the judges' model calls. Their numbering continues that of the debate's own calls."""
+    """Records of the model calls that the judges made. Their numbering continues that of the debate's own
+    calls."""
     stored: bool = False
 
     @property
@@ -369,7 +374,9 @@ def judge_values(
     place: JournalPosition | None = None,
     granted: Collection[Capability] = (),
 ) -> Judgement:
-    """Judge the debate that the given state values describe. Only journal entries are stored.
+    """Judge the debate with the given state values, without storing the result.
+
+    Only the replies to the judges' model calls may be stored, in the journal.
 
     Capabilities that the stored configuration requests are denied unless `granted` contains them. Options
     come from the operator and are trusted.
@@ -462,7 +469,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
 
 
 def _last_step(values: ConversationState) -> Step:
-    """Return the closing step of a debate. A person ended the debate early by asking for the verdict."""
+    """Return the closing step of a debate that a person ended early by asking for the verdict."""
     step = make_step("closing", values.get("round", 0), [], kind="close")
     reason = "a person asked for the verdict before the end"
     end_reason: EndReason = {"cause": "person", "setting": "", "reason": reason}

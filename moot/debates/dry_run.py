@@ -58,13 +58,12 @@ class PlannedCall:
 
     call: ModelCall
     batch: int
-    """Sequence number of this call's group of concurrent calls. Calls in the same batch run at the same
-    time."""
+    """Number of the batch that contains this call. Calls in the same batch run at the same time."""
     round: int
     reply_tokens: int
     times: float = 1.0
-    """Estimated number of calls in the whole debate for which this simulated call stands. It exceeds 1 only
-    if the simulation was shortened."""
+    """Expected number of calls in the debate that this simulated call represents. It exceeds 1 only if the
+    simulation was shortened."""
 
     @property
     def phase(self) -> str:
@@ -77,7 +76,7 @@ class PlannedCall:
 
     @property
     def kind(self) -> tuple[Purpose, str]:
-        """Purpose and debate phase of the call, which together are the kind of the call."""
+        """Kind of the model call, as a pair of the call's purpose and debate phase."""
         return self.call.purpose, self.phase
 
     @property
@@ -93,14 +92,14 @@ class PlannedCall:
 
 @dataclass(frozen=True)
 class DryRun:
-    """Model calls that a debate would make, according to a simulation.
+    """Simulated run of a debate, with the model calls that the debate would make.
 
     The simulated debaters either agree or disagree.
     """
 
     planned: Sequence[PlannedCall]
     turns: int
-    """Total number of turns, including turns taken by people."""
+    """Total number of turns in the debate, including turns taken by people."""
     concurrency: int
 
     @property
@@ -116,7 +115,7 @@ class DryRun:
         return Counter({purpose: round(times) for purpose, times in counts.items()})
 
     def batches(self) -> dict[tuple[Purpose, str, int], list[PlannedCall]]:
-        """Return the calls grouped by purpose, phase and batch size, in order of first appearance."""
+        """Return the simulated calls by purpose, phase and batch size, in order of first appearance."""
         sizes = Counter((each.batch, each.kind) for each in self.planned)
         batches: dict[tuple[Purpose, str, int], list[PlannedCall]] = {}
         for each in self.planned:
@@ -125,25 +124,28 @@ class DryRun:
 
     @property
     def critical_path(self) -> int:
-        """Length of the longest chain of calls that must run in sequence."""
+        """Number of model calls that must run one after another in the whole debate.
+
+        At most `concurrency` calls of a batch run at the same time.
+        """
         first = {each.batch: each for each in self.planned}
         sizes = Counter(each.batch for each in self.planned)
         return round(sum(-(-sizes[batch] // self.concurrency) * each.times for batch, each in first.items()))
 
     def prompt_tokens(self) -> float:
-        """Return the total number of tokens in all prompts of the debate."""
+        """Return the expected number of prompt tokens in the whole debate."""
         return sum(each.call.prompt_tokens * each.times for each in self.planned)
 
     def reply_tokens(self) -> float:
-        """Return the total number of tokens in all replies of the debate."""
+        """Return the expected number of reply tokens in the whole debate."""
         return sum(each.reply_tokens * each.times for each in self.planned)
 
 
 TOKENS_PER_WORD: Mapping[Scenario, float] = {"agreeing": 1.05, "disputing": 1.3}
-"""Assumed number of reply tokens per requested word, for each simulation scenario. Recorded debates have
-1.06 to 1.33."""
+"""Assumed number of reply tokens for each word that a prompt requests, keyed by scenario. Recorded debates
+have 1.06 to 1.33."""
 DEFAULT_WORDS = 150
-"""Number of words in a stub reply if the prompt specifies no length."""
+"""Number of words in a stub reply if the prompt requests no particular length."""
 REPLY_TOKENS: Mapping[str, int] = {
     "judge": 1_800,
     "extract": 1_200,
@@ -153,16 +155,16 @@ REPLY_TOKENS: Mapping[str, int] = {
     "moderate": 60,
     "decide": 150,
 }
-"""Assumed token counts of simulated structured replies, keyed by the call's purpose. The first three
-values are means of recorded debates."""
+"""Assumed number of tokens in a structured reply, keyed by the purpose of the call. The first three values
+are means of recorded debates."""
 DEFAULT_REPLY_TOKENS = 100
-"""Assumed token count of a simulated structured reply if `REPLY_TOKENS` lacks the purpose of the call."""
+"""Assumed number of tokens in a structured reply if `REPLY_TOKENS` has no entry for the call's purpose."""
 MAX_BATCHES = 20_000
 """Maximum number of batches of calls in a dry run. A debate with more batches counts as endless."""
 MAX_CLAIMS = 12
 """Maximum number of claims that one simulated claim extraction returns."""
 CLAIM_QUOTE = "this measure stands or falls with the figures"
-"""Phrase that every simulated message contains, so that simulated claims can quote it."""
+"""Phrase that simulated messages of more than 25 tokens contain, so that simulated claims can quote it."""
 _CLAIM_SENTENCE = f"In case {{number}} {CLAIM_QUOTE}."
 _WORDS = re.compile(r"(?<!\d)(\d+) words\b")
 _VOCABULARY = """
@@ -183,15 +185,16 @@ weekend whistle window winter wonder yellow
 
 
 Check = Callable[[], object]
-"""Function called before each simulated call, which can end the dry run by raising an error."""
+"""Function that a dry run calls before each simulated model call. It can raise an error to end the
+dry run."""
 
 
 def no_check() -> None:
-    """Do nothing, so that the dry run is never ended early."""
+    """Let the dry run continue. This is the default check."""
 
 
 class EndlessDebate(MootError):
-    """Error raised if a dry run needs more than `MAX_BATCHES` batches of calls."""
+    """Error raised if a simulated debate does not end within `MAX_BATCHES` batches of model calls."""
 
 
 @dataclass
@@ -211,10 +214,10 @@ class StubReplies:
     _in_flight: int = 0
     _round: int = 0
     _texts: int = 0
-    """Number of placeholder texts generated so far as simulated model replies. It seeds the next text, so
-    that all texts differ."""
+    """Number of texts that this stub model has generated so far. It seeds the next text, so that all texts
+    differ."""
     _heard: dict[str, int] = field(default_factory=dict)
-    """Position of each message in the order of claim extraction, starting at 0, keyed by message id."""
+    """Numbers of the messages from which claims were extracted, starting at 0, keyed by message id."""
     _counter: TokenCounter | None = None
 
     async def __call__(
@@ -264,7 +267,7 @@ class StubReplies:
         return self._counter(text)
 
     def text(self, prompt: str, limit: int | None) -> str:
-        """Return random text of the length that the prompt requests, with at most `limit` tokens."""
+        """Return random text of about the length that the prompt requests, with at most `limit` tokens."""
         self._texts += 1
         word_counts = _WORDS.findall(prompt)
         tokens = (int(word_counts[-1]) if word_counts else DEFAULT_WORDS) * TOKENS_PER_WORD[self.scenario]
@@ -280,10 +283,7 @@ class StubReplies:
         return " ".join(sentences)
 
     def _data(self, call: ModelCall) -> JsonObject:
-        """Return a minimal structured reply to a simulated call.
-
-        The reply fits the call's schema and the simulated scenario.
-        """
+        """Return a minimal structured reply that fits the schema of the call and the simulated scenario."""
         schema = cast(Any, call.schema)
         form = schema.model_json_schema()
         smallest = cast(JsonObject, smallest_instance(form))
@@ -294,7 +294,7 @@ class StubReplies:
             return smallest  # a plug-in's schema uses one of these names with another type
 
     def _decisions(self, call: ModelCall) -> JsonObject:
-        """Return the reply fields that control how the debate continues, keyed by field name."""
+        """Return values for the reply fields that determine how the debate continues, such as `agreement`."""
         fields, disputes = cast(Any, call.schema).model_fields, self.scenario == "disputing"
         if {"claims", "events"} <= fields.keys():
             return self._dispute(call) if disputes else {}
@@ -313,7 +313,7 @@ class StubReplies:
         }
 
     def _dispute(self, call: ModelCall) -> JsonObject:
-        """Return made-up claims for a simulated dispute.
+        """Return a simulated claim extraction in which the debaters dispute every claim.
 
         One message asserts each claim, and another message denies it. After the first round, the debaters
         also change their position on the topic itself, which a further call may check.
@@ -335,7 +335,7 @@ class StubReplies:
 
 
 def _event(message: str, claim: str, kind: str) -> JsonObject:
-    """Return one event of a simulated claim extraction."""
+    """Return one claim event for a simulated claim extraction."""
     return {
         "message_id": message,
         "claim": claim,
@@ -357,31 +357,31 @@ def _sentence_tokens(sentence: str) -> int:
 
 
 Documents = Sequence[Mapping[str, str]]
-"""Documents with `name` and `content` that a debate shows to its participants."""
+"""Documents that a debate shows to its participants, each with the keys `name` and `content`."""
 DEFAULT_TOPIC = "Any topic of many different words, to one of which whatever people claim may be related"
 """Topic of a dry run if the configuration has no topic."""
 FIRST_LENGTH = 60
 """Number of turns in the first simulation of a long debate. The number doubles with each further simulation
 until the debate can be extrapolated."""
 ENOUGH_CALLS = 130
-"""Number of simulated model calls that suffices to extrapolate a long debate, whether or not its rounds
-repeat."""
+"""Number of simulated model calls after which a long debate is extrapolated, even if its rounds do not repeat
+yet."""
 MAX_GROWTH = 0.05
-"""Maximum relative growth in calls, and in prompt tokens per call, from one part of a simulation to the next.
-With more growth, the rounds do not count as repeating."""
+"""Largest relative growth between two parts of a simulation at which their rounds count as repeating. The
+limit applies to the number of calls and to the prompt tokens per call."""
 MIN_ROUNDS = 6
-"""Minimum number of rounds in a shortened simulation."""
+"""Minimum number of rounds that remain when a simulation is shortened."""
 MIN_MISSING_ROUNDS = 3
-"""Minimum number of rounds that a shortened simulation leaves out. If fewer can be left out, the whole debate
-is simulated."""
+"""Minimum number of rounds by which a simulation is shortened. If fewer can be left out, the whole debate is
+simulated."""
 MIN_PERIODS = 3
-"""Minimum number of rounds with a kind of call for estimating how often that kind of call occurs."""
+"""Minimum number of rounds in which a kind of call must occur before its frequency can be estimated."""
 GROWTH = 0.25
-"""Minimum relative increase in calls of one kind, from one part of a simulation to the next, for
-extrapolating further growth."""
+"""Relative increase in calls of one kind, between two parts of a simulation, above which growth is
+extrapolated."""
 MIN_CALLS_TO_GROW = 12
-"""Minimum number of calls of one kind for which an increase counts as a trend. With fewer calls, growth is
-ignored because it can be chance."""
+"""Minimum number of calls of one kind in the earlier part of a simulation for their growth to be
+extrapolated. With fewer calls, growth is ignored because it can be chance."""
 MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
@@ -408,9 +408,10 @@ def dry_run(
 
 
 def _without_side_effects(config: DebateConfig) -> DebateConfig:
-    """Return a copy of the configuration that can be simulated without side effects.
+    """Return a copy of the configuration whose simulation has no side effects.
 
-    The tools of MCP servers stay if their definitions are known.
+    Embeddings and the limits on tokens, cost and time are removed. The tools of MCP servers stay if their
+    definitions are known.
     """
     retrieval = config.memory.retrieval.model_copy(update={"embeddings": None})
     limits = {"total_tokens": None, "cost_usd": None, "wall_clock_s": None}
@@ -436,10 +437,11 @@ def _without_side_effects(config: DebateConfig) -> DebateConfig:
 
 
 def _shortened(config: DebateConfig, turns: int) -> tuple[DebateConfig, int] | None:
-    """Return a shortened configuration and the number of rounds that were removed.
+    """Return a copy of the configuration with fewer rounds, and the number of removed rounds.
 
-    The shortened debate has about `turns` turns. To shorten it, `turns` or `rounds` is lowered if the
-    protocol's length depends on that setting. At least `MIN_ROUNDS` rounds remain.
+    Return `None` if the debate cannot be shortened. The shortened debate has about `turns` turns. To shorten
+    it, `turns` or `rounds` is lowered if the protocol's length depends on that setting. At least `MIN_ROUNDS`
+    rounds remain.
     """
     length_settings = protocol_named(config.protocol).length_settings or ()
     data: JsonObject = {**config.to_json(), "topic": config.topic}
@@ -469,7 +471,7 @@ def _turns_a_round(config: DebateConfig) -> int:
 
 
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
-    """Return two adjacent ranges with the same number of rounds, so that their calls can be compared.
+    """Return two adjacent ranges of rounds of equal length whose calls can be compared.
 
     Both ranges are in the last two thirds of the simulated debate.
     """
@@ -480,7 +482,7 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """For each kind of model call, return its rounds from the start of `early` to the end of `late`."""
+    """Return the rounds between the ranges' ends in which each kind of call occurs, one list per kind."""
     rounds_by_kind: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:
@@ -489,7 +491,7 @@ def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> l
 
 
 def _is_settled(calls: Sequence[PlannedCall]) -> bool:
-    """Return True if the calls per round and their prompt tokens no longer change much."""
+    """Return True if later rounds make about as many calls, with prompts about as long, as earlier rounds."""
     parts = _parts(calls)
     if any(0 < len(rounds) < MIN_PERIODS for rounds in _middle_rounds(calls, *parts)):
         return False
@@ -504,7 +506,7 @@ def _is_settled(calls: Sequence[PlannedCall]) -> bool:
 
 
 def _extended(run: DryRun, missing_rounds: int, turns_per_round: int) -> DryRun:
-    """Extrapolate a shortened simulation of a debate to the debate's full length.
+    """Extrapolate the calls and turns of a shortened simulation to the full length of the debate.
 
     The middle spans whole periods of the rarest kind of call. A kind of call that grows from round to round
     keeps growing.
@@ -557,7 +559,7 @@ def _run(
 
 
 async def _run_debate(config: DebateConfig, replies: StubReplies, documents: Documents) -> int:
-    """Simulate a debate with stub replies, and return the number of turns."""
+    """Run a debate to its end with stub replies, and return the number of turns."""
     environment = Environment(complete=replies, on_progress=lambda *_: None)
     graph = build_graph(InMemorySaver(), environment=environment)
     run_config: RunnableConfig = {"configurable": {"thread_id": "00000000-0000-4000-8000-000000000000"}}
@@ -573,26 +575,26 @@ async def _run_debate(config: DebateConfig, replies: StubReplies, documents: Doc
 
 @dataclass(frozen=True)
 class Batch:
-    """Group of calls that run at the same time."""
+    """Estimate for a group of model calls that run at the same time."""
 
     purpose: Purpose
     phase: str
     calls: int
     """Number of calls that run at the same time in this batch."""
     prompt_tokens: float
-    """Expected number of tokens in the prompt of one call."""
+    """Expected number of prompt tokens in one call of the batch."""
     reply_tokens: float
-    """Expected number of tokens in the reply to one call."""
+    """Expected number of reply tokens in one call of the batch."""
     times: int
-    """Expected number of times that a debate runs this batch of concurrent calls."""
+    """Expected number of times that a batch like this one occurs in the debate."""
     times_at_least: int
-    """Lowest number of times that a simulated debate runs this batch of concurrent calls."""
+    """Smallest number of times that a batch like this one occurred in a simulated debate."""
     times_at_most: int
-    """Highest number of times that a simulated debate runs this batch of concurrent calls."""
+    """Largest number of times that a batch like this one occurred in a simulated debate."""
 
     @property
     def all_calls(self) -> int:
-        """Expected number of model calls in the debate, over all times that it runs this batch."""
+        """Expected number of model calls in all batches of this kind together."""
         return self.calls * self.times
 
 
@@ -637,10 +639,10 @@ class Estimate:
         return {purpose: calls for purpose, calls in counts.items() if calls}
 
     def left_out(self) -> dict[str, int]:
-        """Return the number of tokens in messages that prompts may leave out, keyed by the phase of the call.
+        """Return how many tokens of messages may not fit into a prompt, keyed by debate phase.
 
-        For each phase, the count is that of the fullest prompt. It includes the prompts of judges, and those
-        of debaters if the protocol shows them all relevant messages instead of a window.
+        For each phase, the count is that of the fullest prompt. The result includes the prompts of judges,
+        and those of debaters if the protocol shows them all relevant messages instead of a window.
         """
         purposes = ("judge",) if self.shows_window else ("turn", "judge")
         tokens_by_phase: dict[str, int] = {}
@@ -697,9 +699,9 @@ def _middle(low: float, high: float) -> int:
 
 
 def _merged(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-    """Return the items of two lists without duplicates.
+    """Merge two lists without duplicates, keeping the order of the items in each list.
 
-    The lists hold the keys of two simulations' call groups. The order of each simulation is preserved.
+    The lists hold the keys of two simulations' call groups.
     """
     merged = list(first)
     place = 0
@@ -713,7 +715,9 @@ def _merged(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
 
 
 def estimate(config: DebateConfig, check: Check = no_check, *, documents: Documents = ()) -> Estimate | None:
-    """Estimate a debate's calls and tokens. Return `None` if it does not end within `MAX_BATCHES` batches.
+    """Estimate how many model calls and tokens a debate will use, without calling a model.
+
+    Return `None` if the debate does not end within `MAX_BATCHES` batches of calls.
 
     The estimate ignores limits on tokens, cost and time: it assumes that the debate reaches none of them.
 
@@ -733,7 +737,7 @@ def estimate(config: DebateConfig, check: Check = no_check, *, documents: Docume
 
 
 def omission_warnings(planned: Estimate, config: DebateConfig) -> list[str]:
-    """Return a warning for each phase whose prompts may leave out messages, with the setting to change."""
+    """Return warnings about debate phases whose prompts may leave out messages, and how to prevent it."""
     total = config.memory.budget.total
     warnings = []
     for phase, tokens in planned.left_out().items():
@@ -752,11 +756,11 @@ class ExpectedCost(TypedDict):
     """Estimated cost of a debate in US$, computed before the debate runs."""
 
     usd_at_least: float
-    """Minimum cost in US$, assuming that the cheapest model or fallback makes each call."""
+    """Minimum cost in US$, if each call uses the cheapest of its model and its fallback models."""
     usd: float
     """Expected cost in US$, assuming that no fallback is used."""
     usd_at_most: float
-    """Maximum cost in US$, assuming that the most expensive model or fallback makes each call."""
+    """Maximum cost in US$, if each call uses the most expensive of its model and its fallback models."""
 
 
 def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | list[str]:
@@ -776,7 +780,7 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
 
 
 def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) -> list[float]:
-    """Return a call's possible costs in US$, for its own model and for each fallback model."""
+    """Return the cost of a call in US$, first with its own model and then with each fallback model."""
     usage: EntryUsage = {
         "prompt_tokens": planned.prompt_limit if at_limits else planned.call.prompt_tokens,
         "completion_tokens": planned.reply_limit if at_limits else planned.reply_tokens,
@@ -785,12 +789,15 @@ def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) ->
 
 
 def _is_document(entry: Entry) -> bool:
-    """Return True if an entry is a document from a person rather than Moot's note about the background."""
+    """Return True if a transcript entry is a document that a person provided.
+
+    Moot's own note about the background is not such a document.
+    """
     return traits_of(entry).user_input == "document" and entry["speaker"] == "user"
 
 
 def with_plan(document: Mapping[str, Any]) -> JsonObject:
-    """Return a copy of a debate document that includes the estimate under the key `planned`."""
+    """Return a copy of a debate document with an estimate of its model calls under the key `planned`."""
     config, topic = document.get("config"), str(document.get("topic") or "").strip()
     if not config or document.get("planned"):
         return {**document}

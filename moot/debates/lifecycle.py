@@ -62,7 +62,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
 
 
 def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[int, ...]]:
-    """Return a debate's state before its first extension, and the number of turns in each extension.
+    """Return a debate's state before its first extension, and the number of turns that each extension added.
 
     An extension adds turns to a debate that has ended.
     """
@@ -84,7 +84,7 @@ async def _updates(session: DebateSession) -> list[str]:
 
 
 class ReplayModel:
-    """Model that returns the recorded replies of a debate and its ancestors."""
+    """Stub model that returns the recorded replies of a debate and of the debates it was forked from."""
 
     def __init__(self, session: DebateSession) -> None:
         records, debate = session.records, session.thread
@@ -103,7 +103,7 @@ class ReplayModel:
     async def complete(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
-        """Return the recorded reply to an identical request."""
+        """Return the reply that was recorded for an identical request."""
         # Equal requests of a fork and its parent differ only in the seed.
         seed_offset = (call.seed or 0) - (self._seeds[0] or 0)  # offset among equal requests of a batch
         seeds = [
@@ -153,7 +153,7 @@ def start_debate(
     name: str | None,
     operator: DebateConfig | None = None,
 ) -> DebateSession:
-    """Create a debate from the input of the graph. The topic defaults to the configured topic.
+    """Create a debate from the graph input and a configuration. The topic defaults to the configured topic.
 
     Only `open` runs, so the debate is validated and stored before any model is called. `operator` is the
     operator's configuration if a client chose `config`. The client's configuration then grants nothing.
@@ -194,7 +194,9 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
         try:
             new_session = stack.enter_context(session.on(row.id).writing())
         except DebateBusy:
-            raise DebateExists(f"debate {row.name!r} already exists and is in use") from None
+            raise DebateExists(
+                f"debate {row.name!r} already exists and is in use: choose another name"
+            ) from None
         new_session.records.catalogue.add(replace(row, status="new"))
         try:
             yield new_session
@@ -204,7 +206,7 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
 
 
 def _delete_unstarted(session: DebateSession, name: str) -> None:
-    """Delete a debate whose creation was interrupted when the process ended."""
+    """Delete the debate with the given name if its creation was interrupted."""
     with suppress(DebateNotFound, InputError, DebateBusy):
         row = session.records.catalogue.find(name)
         if session.records.never_began(row):
@@ -260,7 +262,7 @@ def fork_debate(
     *,
     by_operator: bool = True,
 ) -> DebateSession:
-    """Store a fork of a debate.
+    """Store a new debate as a fork of an existing debate.
 
     Args:
         session: session of the original debate.
@@ -295,7 +297,7 @@ def fork_debate(
 
 
 def _last_turn_before(values: Values, interjection: str) -> int:
-    """Return the `seq` of the last entry in the turn before an interjection.
+    """Return the number of the transcript entry that ends the last turn before an interjection.
 
     Raises:
         InputError: the id is not that of an interjection, or no turn ended before the interjection.
@@ -326,7 +328,7 @@ def _last_turn_before(values: Values, interjection: str) -> int:
 
 
 def _later_interjections(values: Values, after: int | None, without: str) -> list[entries.JsonObject]:
-    """Return the interjections after a transcript entry, ready to be reused in a forked debate.
+    """Return the interjections after a transcript entry as planned interjections for a fork.
 
     An amendment is left out if the fork does not contain the message that it amends.
     """
@@ -345,7 +347,7 @@ def _later_interjections(values: Values, after: int | None, without: str) -> lis
 
 
 def dropped_interjections(original: Values, fork: Values) -> list[entries.Entry]:
-    """Return the original debate's interjections that the fork lacks."""
+    """Return the interjections of the original debate that its fork does not contain."""
     kept_ids = {each["id"] for each in fork["full_transcript"]}
     planned_texts = {each.text for each in frozen_config(fork).interjections}
     return [
@@ -358,12 +360,12 @@ def dropped_interjections(original: Values, fork: Values) -> list[entries.Entry]
 
 
 async def checkpoint_after(session: DebateSession, after: int, values: Values) -> str:
-    """Return the id of the checkpoint after the turn whose last message is number `after`."""
+    """Return the id of the checkpoint after the turn that ends with message number `after`."""
     turn_ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in turn_ends:
         raise InputError(
-            f"message {entries.entry_id(after)} is not the last message of a debater's turn: run `moot show "
-            "ID --receipts` to list the last message of each turn"
+            f"message {entries.entry_id(after)} does not end a debater's turn: run `moot show ID --receipts` "
+            "to list the messages that do"
         )
     turns = values["turn_count"] - sum(end > after for end in turn_ends)  # imported turns have no receipt
     async for stored in session.checkpoints():
@@ -371,8 +373,8 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
         if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
             return str(stored.checkpoint["id"])
     raise InputError(
-        f"message {entries.entry_id(after)} is not the last message of its step: choose the step's last "
-        "message"
+        f"message {entries.entry_id(after)} is followed by other turns of the same step: choose the last "
+        "message of the step"
     )
 
 
@@ -423,7 +425,7 @@ def store_import(
     document: Mapping[str, Any] | None = None,
     granted: Iterable[Capability] = (),
 ) -> DebateSession:
-    """Store an imported debate so that it can be continued.
+    """Store an imported debate in the database, so that it can be continued.
 
     Messages that exceed the window are summarized. Without a `document`, claims are extracted as well.
     `granted` are the capabilities of the operator's own configuration.
@@ -476,8 +478,8 @@ async def _delete(session: DebateSession) -> None:
 
 
 MIN_GAIN = 0.2
-"""Minimum unused share of an SQLite file, from 0 to 1, at which Moot rewrites the file to reclaim space.
-Rewriting temporarily needs twice the space."""
+"""Share of unused space, from 0 to 1, above which an SQLite file is rewritten to make it smaller. Rewriting
+temporarily needs twice the space."""
 
 
 @dataclass(frozen=True)
@@ -521,7 +523,7 @@ def prune(session: DebateSession) -> tuple[int, int]:
 async def _checkpoints_of(
     session: DebateSession, referenced_ids: set[str], deltas: Sequence[str]
 ) -> list[_Stored]:
-    """Return a debate's checkpoints, oldest first, and mark the ones to keep."""
+    """Return the checkpoints of a debate, oldest first, and whether each of them must be kept."""
     checkpoints, parents = [], set()
     async for each in session.checkpoints():
         checkpoint_id = each.checkpoint["id"]
@@ -539,9 +541,9 @@ async def _checkpoints_of(
 def _statements(
     debate: str, checkpoints: Sequence[_Stored], deltas: Sequence[str], writes: str
 ) -> list[Statement]:
-    """Return the SQL statements that delete a debate's unneeded checkpoints.
+    """Return the SQL statements that delete the checkpoints that a debate no longer needs.
 
-    Their writes move to the last remaining checkpoint before them.
+    The writes of a deleted checkpoint move to the last remaining checkpoint before it.
     """
     placeholders = ", ".join("?" * len(deltas))
     where = "WHERE thread_id = ? AND checkpoint_ns = '' AND"

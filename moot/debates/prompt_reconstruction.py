@@ -42,11 +42,11 @@ class ReconstructedPrompt:
     """Prompt of an earlier model call, rebuilt from the stored state."""
 
     receipt: Receipt | CallReceipt
-    """Stored record (receipt) of the original model call and its prompt."""
+    """Stored record of the original model call and its prompt."""
     parts: tuple[PromptPart, ...]
     """Messages that make up the prompt, in the order in which they were sent."""
     digest: str
-    """SHA-256 digest of the reconstructed request."""
+    """SHA-256 digest of the reconstructed request, for comparison with that of the original request."""
 
     @property
     def exact(self) -> bool:
@@ -54,15 +54,15 @@ class ReconstructedPrompt:
         return self.digest == self.receipt["digest"]
 
     def to_json(self) -> JsonObject:
-        """Return the prompt and its stored record as a JSON object."""
+        """Return the reconstructed prompt and the record of its model call as a JSON object."""
         parts = [{"section": p.section, "tokens": p.tokens, **p.message} for p in self.parts]
         return {"receipt": dict(self.receipt), "exact": self.exact, "digest": self.digest, "prompt": parts}
 
 
 def reconstruct_prompt(session: DebateSession, seq_or_call_id: int | str) -> ReconstructedPrompt:
-    """Reconstruct the prompt of a transcript entry or of any other model call.
+    """Reconstruct the prompt that produced a transcript entry, or the prompt of another model call.
 
-    The receipt names the checkpoint with the state. For a fork, it can belong to an ancestor.
+    The receipt names the checkpoint with the state. For a fork, the checkpoint can belong to an ancestor.
 
     Raises:
         InputError: The entry has no prompt, the call does not exist, or its checkpoint is deleted.
@@ -104,9 +104,9 @@ def reconstruct_prompt(session: DebateSession, seq_or_call_id: int | str) -> Rec
 
 
 def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:
-    """Return a session for the debate that owns a checkpoint, and the state saved at the checkpoint.
+    """Find a checkpoint, and return a session for its debate and the state at the checkpoint.
 
-    The owner is the given debate or one of its ancestors.
+    The checkpoint belongs to the given debate or one of its ancestors.
     """
     holder = session
     with suppress(DebateNotFound):
@@ -159,26 +159,26 @@ _VERSIONS = {"rolling": "rolling summary", "perspective": "perspective", "judge"
 
 @dataclass(frozen=True)
 class MemoryCost:
-    """Cost and use of one kind of memory in a debate."""
+    """Cost of one kind of debate memory, and the number of prompts that contained it."""
 
     kind: MemoryKind
     made: int
-    """Number of memory items created, for example summary versions, claim events, reflections or pins. For
-    other kinds, the number of prompts."""
+    """Number of items of this kind, such as summary versions, claim events, reflections or pinned messages.
+    For kinds without items of their own, the number of prompts that contain the kind."""
     calls: int
     """Number of model calls that created this kind of memory."""
     tokens: int
-    """Number of prompt and reply tokens used to create debate memory of this `kind`."""
+    """Number of prompt and reply tokens in the calls that created this kind of memory."""
     cost_usd: float
     """Cost in US$ of the calls that created this kind of memory, or 0 if the prices are unknown."""
     prompts: int
-    """Number of prompts to debaters, judges and moderators that contain this kind of memory."""
+    """Number of prompts, for example of debaters and judges, that contain this kind of memory."""
     shown_tokens: int
-    """Approximate number of tokens that this kind of memory takes up in all prompts."""
+    """Approximate total of tokens that this kind of memory occupies in the prompts of the debate."""
 
 
 def audit(document: DebateDocument) -> list[MemoryCost]:
-    """Return what each kind of memory in a debate cost and how it was used."""
+    """Return the cost of each kind of debate memory, and the number of prompts that contained it."""
     board, calls = document["blackboard"], document.get("calls", [])
     events = [
         event
@@ -209,28 +209,28 @@ def audit(document: DebateDocument) -> list[MemoryCost]:
 
 @dataclass(frozen=True)
 class ReplayedTurn:
-    """Turn repeated without one kind of memory, together with its original message."""
+    """Original message of a debater's turn, and the message written without one kind of memory."""
 
     entry_id: str
     speaker: str
     shown_tokens: int
-    """Number of tokens that the removed kind of memory occupied in the turn's original prompt."""
+    """Number of tokens that the omitted kind of memory occupied in the original prompt of the turn."""
     said: str
     without: str
     error: str
     """Error message of the repeated model call, or `""` if the call succeeded."""
     tokens: int
-    """Number of prompt and reply tokens in the model call that repeated the turn."""
+    """Number of prompt and reply tokens used to repeat the turn."""
 
     def to_json(self) -> dict[str, object]:
-        """Return this repeated debate turn as a JSON object."""
+        """Return the original and the repeated message of the turn as a JSON object."""
         return asdict(self)
 
 
 def replay_without(
     session: DebateSession, kind: str, first: int, last: int, *, model: str | None = None
 ) -> list[ReplayedTurn]:
-    """Repeat turns of a debate without one kind of memory. Nothing is stored.
+    """Repeat turns of a debate with one kind of memory removed from the prompts. Nothing is stored.
 
     Args:
         session: The debate.
@@ -248,8 +248,7 @@ def replay_without(
     receipts = all_receipts[max(0, first - 1) : last]
     if not receipts or first > last or first < 1:
         raise InputError(
-            f"--turns {first}-{last} is not a valid range of turns in this debate: use turns from 1 to "
-            f"{len(all_receipts)}"
+            f"--turns {first}-{last} is not a valid range: use turn numbers from 1 to {len(all_receipts)}"
         )
     valid_kinds = [each for each in KINDS if each != "judge's summary"]
     if kind not in valid_kinds:
@@ -280,16 +279,16 @@ def _replay_call(
     speaker = config.debater(receipt["speaker"])
     if not model and is_built_in(config.model_of(speaker)):
         raise InputError(
-            f"{speaker.name!r} uses the offline model, which ignores memory: choose another "
-            "model with --model, or add --model offline to repeat the turn anyway"
+            f"debater {speaker.name!r} uses the model {config.model_of(speaker)!r}, which ignores memory: "
+            "choose another model with --model, or add --model offline to repeat the turn anyway"
         )
     permissions = session.permissions(state, DebateConfig(model=model) if model else None)
     context = NodeContext(session.environment, permissions, holder.thread, receipt["checkpoint"])
     request = make_turn_requests(state, context)[receipt["call_index"]]
     if not isinstance(request, ModelTurnRequest):
         raise InputError(
-            f"the turn of message {receipt['entry_id']} cannot be repeated, because a person wrote "
-            "the message"
+            f"the turn of message {receipt['entry_id']} cannot be repeated, because a person wrote the "
+            "message: choose turns of models"
         )
     (result,), handler = call_from_sync(
         run_to_end, run_turns([request]), session.environment, permissions, session.beside_graph
@@ -306,7 +305,7 @@ def _replay_call(
 
 
 def without(state: ConversationState, kind: MemoryKind) -> ConversationState:
-    """Return a copy of the debate's state with one kind of memory emptied or disabled."""
+    """Return a copy of a debate's state in which one kind of memory is emptied or disabled."""
     config = state["config"]
     memory, debaters = config["memory"], config["debaters"]
     no_retrieval = {**memory, "retrieval": {**memory["retrieval"], "enabled": False}}

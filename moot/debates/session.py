@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 Values = Mapping[str, Any]
-"""Values of a debate's state, keyed by channel name."""
+"""Values of a debate's LangGraph state, keyed by channel name."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,18 @@ class DebateSession:
     records: Records
     environment: Environment
     thread: str = ""
-    """LangGraph thread id of the debate, or `""` if no debate is chosen."""
+    """LangGraph thread id of the debate, or `""` if the session belongs to no particular debate."""
     lease: Lease | None = None
     """Lease that allows this session to write to the debate, or `None` if the session is read-only."""
     extensions: tuple[int, ...] = ()
-    """Numbers of turns that were added to the replayed debate after its end, one number for each time."""
+    """Numbers of turns to add to a replayed debate, one each time that the debate ends."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
-    """LangSmith root traces of debates that have not started yet, keyed by debate id."""
+    """LangSmith root traces for debates that were created but have not run yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
-    """Cache of each debate's last loaded state, keyed by debate id."""
+    """Cache of the state that was loaded last, with its version, keyed by debate id."""
 
     def on(self, thread: str) -> DebateSession:
-        """Return a session for another debate in the same database."""
+        """Return a session for the debate with the given thread id in the same database."""
         return replace(self, thread=thread)
 
     @property
@@ -93,18 +93,19 @@ class DebateSession:
 
     @property
     def beside_graph(self) -> JournalPosition:
-        """Journal position for model calls outside the debate's LangGraph graph.
+        """Journal position for model calls that are not part of the debate's LangGraph run.
 
-        The rate limits of the database and the group's budget apply to them. The journal does not store their
-        replies.
+        The rate limits of the database and the group's budget apply to these calls. The journal does not
+        store their replies.
         """
         records = None if self.records.sql.read_only else self.records
         return JournalPosition(records, self.thread, stores_replies=False)
 
     def permissions(self, values: Values, operators: DebateConfig | None = None) -> Permissions:
-        """Return the permissions of a stored debate, which are its configuration and granted capabilities.
+        """Return the permissions of a debate with the given state values.
 
-        The permissions include the debate's grants and the capabilities in the operator's configuration.
+        The permissions combine the debate's configuration with the capabilities that were granted to the
+        debate and those in the operator's configuration.
         """
         env, granted = self.environment, self.records.grants.of(self.thread) if self.thread else ()
         operator = operators or env.default_config()
@@ -138,7 +139,7 @@ class DebateSession:
         return saver.alist(config, filter={"source": source} if source else None)
 
     async def _latest(self, config: RunnableConfig) -> StateSnapshot:
-        """Return the latest state snapshot, and load it if the cached one is missing or outdated."""
+        """Return the latest state snapshot from the cache, or load it if the cached one is outdated."""
         checkpoint_tuple = await cast(BaseCheckpointSaver[str], self.graph.checkpointer).aget_tuple(config)
         version = (
             (checkpoint_tuple.checkpoint["id"], checkpoint_tuple.pending_writes) if checkpoint_tuple else None
@@ -151,7 +152,7 @@ class DebateSession:
         return snapshot._replace(values={**snapshot.values})
 
     def caught_up(self) -> StateSnapshot:
-        """Finish any interrupted step, and return the latest state.
+        """Finish the step that was interrupted, if any, and return the debate's latest state snapshot.
 
         A step is interrupted if its run died after the step's work but before its checkpoint was written.
         Updating the state of an unfinished step would start a second branch.
@@ -163,7 +164,7 @@ class DebateSession:
         return snapshot
 
     def advance(self, graph_input: Values | None = None, **options: Any) -> None:
-        """Run the graph until its next interrupt."""
+        """Run the debate's graph until it is interrupted or ends."""
         typed_input = cast(ConversationInput | None, graph_input)
 
         async def run() -> None:
@@ -211,7 +212,7 @@ class DebateSession:
 
 
 def is_over(snapshot: StateSnapshot) -> bool:
-    """Return True if the debate is over: its state snapshot has no tasks left.
+    """Return True if the state snapshot of a debate has no tasks left, so that the debate is over.
 
     `next` is not enough: it is also empty if a process died between a node's writes and the next checkpoint.
     Such a step still has its task.
@@ -225,18 +226,18 @@ def filled_channels(values: Values) -> dict[str, Any]:
 
 
 class TokenEvent(TypedDict):
-    """Part of a message that a debater's model is streaming."""
+    """Event with a part of a message that a debater's model is streaming."""
 
     event: Literal["token"]
     id: str
-    """Id of the transcript entry for the streamed message."""
+    """Id of the transcript entry that will contain the streamed message."""
     speaker: str
-    """Id of the debater."""
+    """Id of the debater who writes the streamed message."""
     text: str
 
 
 class EntryEvent(TypedDict):
-    """New entry in the transcript."""
+    """Event for a new entry in the transcript."""
 
     event: Literal["entry"]
     entry: Entry
@@ -255,11 +256,11 @@ class StepEvent(TypedDict):
 
 
 class SummaryEvent(TypedDict):
-    """New version of a summary, or a failed attempt to write one."""
+    """Event for a new version of a summary, or for a failed attempt to write one."""
 
     event: Literal["summary"]
     owner: str
-    """Id of the debater whose perspective is summarised, or `""` for a summary that all debaters share."""
+    """Id of the debater whose perspective is summarised, or `""` for a summary shared by all debaters."""
     kind: NotRequired[str]
     version: NotRequired[int]
     """Version number of the new summary. It is missing if there is no new version."""
@@ -269,16 +270,16 @@ class SummaryEvent(TypedDict):
 
 
 class CruxEvent(TypedDict):
-    """Event for a new crux card, which records a side discussion between two debaters."""
+    """Event for a new crux card, the result of a side discussion between two debaters."""
 
     event: Literal["crux"]
     card: str
-    """Id of the crux card (the record of a side discussion)."""
+    """Id of the crux card that records the side discussion."""
     resolved: bool
 
 
 class VerdictEvent(TypedDict):
-    """Verdict of the judges."""
+    """Event that reports the verdict of the judges."""
 
     event: Literal["verdict"]
     status: Literal["ok", "failed"]
@@ -286,18 +287,18 @@ class VerdictEvent(TypedDict):
 
 
 class RetryEvent(TypedDict):
-    """Failed model call that will be retried after a wait."""
+    """Event for a failed model call that will be retried after a wait."""
 
     event: Literal["retry"]
     model: str
     why: str
     words: str
-    """Sentence that describes the failure and says what happens next."""
+    """Message to the user about the failure and about what happens next."""
     wait_s: float
 
 
 class StoreFailedEvent(TypedDict):
-    """Failure to access the store that keeps memory across debates. The debate continues without it."""
+    """Event for a failure of the LangGraph store for cross-debate memory. The debate continues without it."""
 
     event: Literal["store_failed"]
     error: str
@@ -361,7 +362,7 @@ def check_config(permissions: Permissions, environment: Environment, *, imports:
 
 
 def check_judges(config: DebateConfig, models: Iterable[str], environment: Environment) -> None:
-    """Raise an error if the `offline` model would judge real messages.
+    """Raise an error if the `offline` model would judge messages of people or of other models.
 
     `models` are the models of the messages; `""` is a person.
 
@@ -405,7 +406,7 @@ def warnings_about(config: DebateConfig) -> list[str]:
 
 
 def _unknown_placeholders(config: DebateConfig) -> list[str]:
-    """Return a warning for each summary prompt with placeholders, because Moot does not fill them in."""
+    """Return a warning for each summary prompt that contains placeholders, which Moot does not fill in."""
     prompts = {
         "memory.summary_prompt": config.memory.summary_prompt,
         "memory.perspectives.prompt": config.memory.perspectives.prompt,
@@ -455,7 +456,7 @@ def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
 
 
 def shorten_debate(config: DebateConfig, max_turns: int) -> DebateConfig:
-    """Return a copy of the configuration that limits the debate to `max_turns` turns.
+    """Return a copy of the configuration, shortened so that the debate has at most `max_turns` turns.
 
     The settings that determine the protocol's length are lowered one after another, as little as possible.
 
@@ -496,18 +497,18 @@ def _turn_count(config: DebateConfig) -> int:
     forecast = estimate(config)
     if forecast is None:
         raise ConfigError(
-            f"the length of a debate with protocol {config.protocol!r} cannot be estimated, so the limit on "
-            "turns cannot be applied: remove this limit"
+            f"Moot cannot estimate the length of a debate with protocol {config.protocol!r}, so it cannot "
+            "limit the number of turns: remove this limit"
         )
     return forecast.turns_at_most
 
 
 PROPOSE = load_prompt_template("propose")
 REPLY_TOKENS = 400
-"""Maximum number of tokens in a reply that proposes two debaters."""
+"""Maximum number of tokens in a model's reply that proposes two debaters."""
 NAME_CHARS, STANCE_CHARS = 40, 300
-"""Maximum number of characters in a debater's name or role, and in a debater's stance. Longer texts are
-truncated."""
+"""Maximum number of characters in the name or role, and in the stance, of a proposed debater. Longer texts
+are truncated."""
 
 
 class ProposedDebater(BaseModel):

@@ -55,7 +55,7 @@ class Debate:
 
     @property
     def row(self) -> DebateRow:
-        """Debate's current row in the catalogue, including name, status and usage."""
+        """Current row of the debate in the catalogue, with its name, status and usage."""
         return self.session.records.find(self.id)
 
     def state(self, checkpoint: str = "") -> StateSnapshot:
@@ -79,11 +79,10 @@ class Debate:
         return document
 
     def spent(self, values: StateValues) -> JsonObject:
-        """Return the debate's state values with pending usage included in the usage totals.
+        """Return the debate's state values, with usage totals that include pending usage.
 
-        Pending usage comes from failed runs and answered questions.
-
-        The debate adds this usage to its state in its next step.
+        Pending usage comes from failed runs and answered questions. The debate adds this usage to its state
+        in its next step.
         """
         return self.session.records.with_pending_usage(self.id, values)
 
@@ -194,15 +193,18 @@ class Debate:
         )
 
     def is_over(self) -> bool:
-        """Return True if the debate has finished and no step is left to run."""
+        """Return True if the debate is over and has no step left to run."""
         return is_over(self.state())
 
     def can_go_on(self) -> bool:
-        """Return True if the debate can continue with more turns after it has ended."""
+        """Return True if more turns can be added to the debate after it has ended."""
         return continuation.can_go_on(self.spent(self.state().values))
 
     def allow(self, config: DebateConfig) -> None:
-        """Grant the debate every capability that the operator's configuration uses."""
+        """Allow the debate to use all models, tools and other capabilities in the given configuration.
+
+        The configuration is that of the operator.
+        """
         self.session.records.grants.add(self.id, authorize_operator(config).granted)
 
     def reconfigure(self, config: DebateConfig) -> None:
@@ -229,7 +231,7 @@ class Debate:
     def check_change(
         self, config: DebateConfig, former: DebateConfig, named: DebateConfig | None = None
     ) -> tuple[DebateConfig, set[Capability]]:
-        """Check that the debate or a fork of it can run with a changed configuration. Nothing is stored.
+        """Check that the debate, or a fork of it, can run with a changed configuration. Nothing is stored.
 
         Args:
             config: The new configuration.
@@ -279,7 +281,7 @@ class Debate:
         return events
 
     def pin(self, message: str, *, pinned: bool = True) -> list[str]:
-        """Pin or unpin a message. Every prompt with enough space includes the pinned messages.
+        """Pin a message, so that every prompt with enough space includes it, or unpin the message.
 
         Args:
             message: Id of the message, such as `m000012`.
@@ -379,13 +381,13 @@ class BrierScore(TypedDict):
     judge: str
     model: str
     decisions: int
-    """Number of decisions on which people gave feedback."""
+    """Number of the judge's decisions on which people gave feedback."""
     brier: float
     """Mean squared difference between confidence and outcome, from 0 (best) to 1 (worst)."""
     confidence: float
-    """Mean stated confidence, from 0 to 100."""
+    """Mean confidence that the judge stated for these decisions, from 0 to 100."""
     right: float
-    """Percentage of decisions that turned out to be right. The rating `mixed` counts half."""
+    """Percentage of the judge's decisions that turned out to be right. The rating `mixed` counts half."""
 
 
 def give_feedback(debate: Debate, rating: Rating, note: str, rated_at: str) -> Feedback:
@@ -417,7 +419,7 @@ def has_decision(document: JsonMapping) -> bool:
 
 
 def _forecasts(document: JsonMapping) -> Iterable[Forecast]:
-    """Yield the decision and confidence of each judge, or of the vote if there was no judge."""
+    """Yield each judge's decision and confidence, or those of the vote if the debate had no judge."""
     verdict = document["verdict"]
     verdicts = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
     for each in verdicts if verdict["judge"] != COUNT and verdicts else [verdict]:

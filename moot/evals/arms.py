@@ -27,29 +27,29 @@ VERSUS = " vs "
 MAX_ANSWERS = 256
 """Maximum number of answers in a vote (`vote.answers`)."""
 STANCES = ("argues for it", "argues against it")
-"""Default stances of the two sides, starting with the side that speaks first."""
+"""Default stances on the topic, one for each of the two groups of debaters, in speaking order."""
 KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
     "question": ("debate", "vote", "first-answers", "recorded"),
     "pair": ("judge", "recorded"),
     "topic": ("lineup",),
 }
-"""Kinds of configurations that can be evaluated with each kind of item, keyed by the kind of item."""
+"""Kinds of configurations that an evaluation accepts for each kind of item, keyed by item kind."""
 
 
 class RecordedResult(BaseModel):
-    """Stored result for one evaluation item, read from a file instead of computed."""
+    """Result for one evaluation item that is read from a file, so that no model is called for it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(min_length=1)
     """Id of the evaluation item."""
     answer: str | None = None
-    """Answer to a question, as text."""
+    """Recorded answer to the item's question, or `None` if the item is a pair of answers."""
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
-    """Winners of a comparison of two answers, one for each order of presentation. Answer `a` comes first
-    in the first order, and answer `b` in the second."""
+    """Answers that the judge preferred, one for each order in which the two answers were shown. Answer `a`
+    comes first in the first order, and answer `b` in the second."""
     confidence: float | None = Field(default=None, ge=0, le=100)
-    """Stated confidence, in percent."""
+    """Confidence in the recorded result, in percent, or `None` if it is unknown."""
     tokens: int = Field(default=0, ge=0)
     calls: int = Field(default=0, ge=0)
     cost_usd: float = Field(default=0.0, ge=0)
@@ -64,10 +64,10 @@ class Arm:
     """Configuration's name on the command line, such as `vote@5` or `council.yaml`."""
     kind: ArmKind
     config: DebateConfig | None = None
-    """Configuration of the evaluated debates, or `None` if the method runs no debates."""
+    """Configuration of the evaluated debates, or `None` for recorded results and `first-answers`."""
     match: Literal["", "tokens", "cost"] = ""
-    """Unit in which a vote has the same budget as a debate, `tokens` or `cost`. It is empty if a vote matches
-    no debate."""
+    """Quantity in which a vote's budget equals that of a debate, either `tokens` or `cost`. It is empty if a
+    vote matches no debate."""
     source: str = ""
     """Name of the debate configuration that supplies the debaters' first answers. A `first-answers`
     configuration reuses these answers."""
@@ -152,26 +152,26 @@ def read_arms(
     debates = [arm.name for arm in arms if arm.is_debate]
     if matched_arms and not debates:
         raise ConfigError(
-            f"--arm {matched_arms[0].name!r} gets the same budget as a debate, but the evaluation has no "
-            "debate: add a debate with --arm FILE.yaml, or add --arm with a protocol other than single"
+            f"--arm {matched_arms[0].name!r} needs a debate whose budget it can match: add another --arm "
+            "with a configuration file, or with a protocol other than single"
         )
     if matched_arms and not any(arm.name == "single" for arm in arms):
         arms.append(_read_arm("single", items, flags, base, warn))
     if items.kind == "topic" and len(arms) < 2:
         raise ConfigError(
-            "an evaluation of line-ups (sets of debaters) needs at least two line-ups: add another --arm "
+            "evaluation items of the kind topic need two or more groups of debaters: add another --arm "
             "FILE.yaml"
         )
     if items.needs_comparison and len({arm.name for arm in (*arms, *earlier)}) < 2:
         raise ConfigError(
-            f"{items.name}: the items have neither `answer` nor `reference`, so a judge must compare two "
-            "configurations: add one of these keys, or give a second --arm"
+            f"{items.name}: the items have neither `answer` nor `reference`, so a judge must compare the "
+            "answers of two configurations: add one of these keys to each item, or add another --arm"
         )
     return [_with_source(arm, debates) for arm in arms]
 
 
 def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
-    """Add to `arms` the debate configurations from `earlier` on which those in `arms` depend.
+    """Append the debate configurations from `earlier` that the configurations in `arms` depend on.
 
     `earlier` holds the configurations of earlier calls of the same evaluation.
     """
@@ -188,7 +188,7 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
 
 
 def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
-    """Set the source of a `first-answers` configuration: the debate configuration whose answers it uses.
+    """Return a copy of a `first-answers` configuration that names the debate whose answers it uses.
 
     Any other configuration is returned unchanged.
     """
@@ -236,14 +236,14 @@ def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path
 
 
 def judge_settings(flags: Mapping[str, object], base: Path | None, warn: Warn = log) -> JsonObject:
-    """Return the JSON configuration of the model that grades free-form answers."""
+    """Return the settings of the judge that grades or compares free-form answers, as JSON data."""
     data = merge(*read(base, flags, warn))
     settings = {key: value for key, value in data.items() if key in _JUDGE_KEYS}
     return validate({**settings, "protocol": "pairwise"}).to_json()
 
 
 _JUDGE_KEYS = ("model", "fallbacks", "judge", "memory", "models", "limits", "seed")
-"""Configuration keys that apply to a judge of answer pairs."""
+"""Configuration keys that a judge uses when it grades or compares answers. All other keys are ignored."""
 
 
 def _vote(name: str, amount: str, flags: Mapping[str, object], base: Path | None, warn: Warn) -> Arm:
@@ -289,32 +289,36 @@ def _read_recorded(path: Path, items: ItemSet) -> dict[str, RecordedResult]:
             problem = "is there twice" if result.id in results else "is not in the evaluation set"
             raise ConfigError(f"{path}:{number}: the id {result.id!r} {problem}")
         if items.kind == "pair" and not result.winners:
-            raise ConfigError(f"{path}:{number}: the result of a pair needs `winners`")
+            raise ConfigError(
+                f"{path}:{number}: give this result the key `winners`, because the item is a pair of answers"
+            )
         if items.kind == "question" and result.answer is None:  # an empty answer is a wrong one
-            raise ConfigError(f"{path}:{number}: the result of a question needs `answer`")
+            raise ConfigError(
+                f"{path}:{number}: give this result the key `answer`, because the item is a question"
+            )
         results[result.id] = result
     return results
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """A debate between two line-ups (groups of debaters) on one topic."""
+    """A debate in which two groups of debaters, called line-ups, argue about one topic."""
 
     first: Arm
     """Configuration of the group of debaters that speaks first."""
     second: Arm
     config: DebateConfig
     sides: Mapping[str, str]
-    """Name of each debater's group, keyed by debater id."""
+    """Name of the group to which each debater belongs, keyed by debater id."""
 
     @property
     def name(self) -> str:
-        """Names of the two line-ups (groups of debaters), in speaking order."""
+        """Names of the two groups of debaters, in speaking order."""
         return f"{self.first.name}{VERSUS}{self.second.name}"
 
 
 def meetings(lineups: Sequence[Arm]) -> list[Meeting]:
-    """Return two debates for each pair of line-ups, one with each line-up speaking first.
+    """Return two debates for each pair of debater groups, one with each group speaking first.
 
     The debaters come from the two configurations. All other settings must be equal in both.
 
@@ -339,8 +343,8 @@ def _check_comparable(one: Arm, other: Arm) -> None:
     ]
     if differences := differing_keys(settings[0], settings[1]):
         raise ConfigError(
-            f"line-ups {one.name!r} and {other.name!r} differ in {', '.join(differences)}: only "
-            "`debaters` and `model` may differ, so that the comparison is fair"
+            f"line-ups {one.name!r} and {other.name!r} differ in {', '.join(differences)}: for a fair "
+            "comparison, give both files the same settings except `debaters` and `model`"
         )
     sizes = len(one.config.debaters), len(other.config.debaters)
     if one.config.protocol != "round-robin" and sizes[0] != sizes[1]:

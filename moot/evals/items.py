@@ -56,7 +56,7 @@ class _Item(BaseModel):
     id: str = Field(min_length=1)
     """Id of the item, unique within the item set."""
     group: str = ""
-    """Name of the group that the item belongs to. The report gives separate figures for each group."""
+    """Name of the item's group, for which the report shows separate figures."""
 
     @field_validator("id", "group", mode="before")
     @classmethod
@@ -78,11 +78,11 @@ class QuestionItem(_Item):
     choices: tuple[str, ...] = ()
     """Texts of the choices of a multiple-choice question."""
     answer: Gold | None = None
-    """Correct answer. Correct answer to the question, or the letter or text of the correct choice."""
+    """Correct answer to the question, or the letter or text of the correct choice."""
     reference: str = ""
-    """Reference text with which a model compares free-form answers."""
+    """Reference answer against which a model grades free-form answers."""
     context: str = ""
-    """Document that all participants can read."""
+    """Background text for the question, which all participants can read."""
 
     @field_validator("choices")
     @classmethod
@@ -134,14 +134,17 @@ class QuestionItem(_Item):
 
     @property
     def graded_by(self) -> Literal["answer", "reference", "comparison"]:
-        """Method that decides whether an answer to the question is right."""
+        """Method by which answers to the question are graded.
+
+        An answer is compared with the item's `answer` or `reference`, or with another configuration's answer.
+        """
         if self.answer is not None:
             return "answer"
         return "reference" if self.reference else "comparison"
 
 
 class PairItem(_Item):
-    """Two answers to the same input, with the human preference, for evaluating judges."""
+    """Pair of answers to the same input, used to test whether a judge prefers the same answer as people."""
 
     input: str = Field(min_length=1)
     a: str
@@ -150,7 +153,7 @@ class PairItem(_Item):
 
 
 class TopicItem(_Item):
-    """Topic that line-ups (groups of debaters) debate against each other."""
+    """Topic on which groups of debaters, called line-ups, argue against each other."""
 
     topic: str = Field(min_length=1)
 
@@ -161,7 +164,7 @@ ITEM_TYPES: Mapping[Kind, type[Item]] = {"question": QuestionItem, "pair": PairI
 
 @dataclass(frozen=True)
 class ItemSet:
-    """All items of an evaluation set. All items have the same kind."""
+    """Evaluation set, whose items are all of the same kind."""
 
     name: str
     kind: Kind
@@ -178,7 +181,7 @@ class ItemSet:
         return any(isinstance(item, QuestionItem) and item.graded_by == "comparison" for item in self.items)
 
     def to_json(self) -> list[JsonObject]:
-        """Return the items as JSON data."""
+        """Return the items of the evaluation set as JSON data."""
         return [each.model_dump(mode="json") for each in self.items]
 
     @classmethod
@@ -353,7 +356,7 @@ def normal_text(text: str) -> str:
 
 
 def bare_text(text: str) -> str:
-    """Remove surrounding markup and a final full stop, and convert characters to normal width."""
+    """Return a text without surrounding markup and a final full stop, in Unicode form NFKC."""
     return unicodedata.normalize("NFKC", text).strip(MARKUP).removesuffix(".").strip(MARKUP)
 
 
@@ -375,7 +378,7 @@ ENDINGS = {
     "text": 'End your answer with one line: "Answer: " and the answer in as few words as possible.',
     "free": "",
 }
-"""Instructions on how to end an answer, keyed by answer form."""
+"""Prompt sentences that tell debaters how to end their answers, keyed by answer form."""
 
 
 def topic_of(item: QuestionItem) -> str:
@@ -421,12 +424,12 @@ def has_answer_line(text: str) -> bool:
 
 
 MAX_PART = 2_000
-"""Maximum number of characters kept from a text that has no `Answer:` line. A longer text without an
-`Answer:` line has no normal form."""
+"""Maximum number of characters that `answer_part` keeps of a text without an `Answer:` line. A longer text
+without an `Answer:` line has no normal form."""
 
 
 def answer_part(text: str) -> str:
-    """Return the part of a text that contains the answer."""
+    """Return the last `Answer:` line of a text, or the text's beginning if it has no such line."""
     answer_lines: list[str] = _ANSWER_LINE.findall(text)
     return (
         f"Answer: {answer_lines[-1]}"
@@ -477,9 +480,9 @@ class Majority:
     """Most frequent readable answer, or `None` if no answer is readable. If several are equally frequent,
     the first given one."""
     index: int | None
-    """Index of the first text that gives this answer, or `None` if no answer is readable."""
+    """Index of the first text that gives the most frequent answer, or `None` if no answer is readable."""
     agreement: float
-    """Share of all texts that contain the most frequent answer, from 0 to 1."""
+    """Share of the texts that give the most frequent answer, from 0 to 1."""
 
 
 def majority(texts: Sequence[str], item: QuestionItem) -> Majority:

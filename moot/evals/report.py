@@ -22,13 +22,13 @@ from moot.text.plain_text import count_noun
 LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
-"""Maximum number of characters shown of an answer text, and maximum number of texts shown for one answer."""
+"""Maximum number of characters per text, and of texts per answer, that a report shows."""
 ASKED = ("judge", "recorded")
-"""Kinds of configurations, other than debates, that are compared in the headline of a report. Votes and
-single answers follow, because they show what a debate has to beat."""
+"""Kinds of configurations that a report's headline compares with the baseline, in addition to debates. Votes
+and single answers follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
-"""Names of the configurations that a report uses as its baseline if possible, most preferred first. Each is a
-vote with the same budget as a debate."""
+"""Configurations that a report prefers as its baseline, most preferred first. Each is a vote with the same
+budget as a debate."""
 
 
 def evaluation_report(
@@ -186,7 +186,7 @@ def _whole(value: float) -> float:
 
 
 def _interval(scored: ScoredEvaluation, name: str) -> statistics.Interval:
-    """Return the confidence interval for the accuracy of a configuration under evaluation."""
+    """Return the confidence interval of a configuration's accuracy."""
     values = [score.value for score in scored.scores[name]]
     if scored.evaluation.seeds == 1 and set(values) <= {0.0, 1.0}:
         return statistics.proportion_interval(int(sum(values)), len(values))
@@ -328,7 +328,7 @@ def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
 
 
 def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
-    """Return each configuration's accuracy, grouped by how far the debaters' first answers agree."""
+    """Return each configuration's accuracy for each level of agreement between debaters' first answers."""
     source, levels = scored.agreement()
     if not levels:
         return None
@@ -345,7 +345,7 @@ def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
 
 
 def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[JsonObject]:
-    """Return how often one configuration of each pair was preferred to the other."""
+    """Return, for each pair of configurations, how often the first was preferred to the second."""
     by_pair: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for item, comparisons in meetings.items():
         for first, second, score in comparisons:
@@ -428,10 +428,7 @@ def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
 
 
 def _contradiction(difference: JsonObject) -> str:
-    """Return a note that the significance test and the confidence interval disagree.
-
-    Return `""` if they do not.
-    """
+    """Return a note if the significance test and the confidence interval disagree, or `""` otherwise."""
     is_suggested = (
         difference["low"] > 0 or difference["high"] < 0 or difference["p_value"] < 1 - statistics.LEVEL
     )
@@ -446,7 +443,7 @@ def p_text(p_value: float) -> str:
 
 
 def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
-    """For each debate configuration, return a sentence on how discussion changed the answers."""
+    """Return one sentence per debate configuration on how discussion changed the debaters' answers."""
     sentences = []
     for arm in scored.evaluation.arms:
         row = rows[arm.name]
@@ -582,14 +579,14 @@ class ReportTable:
 
     @property
     def numeric(self) -> list[bool]:
-        """One flag per table column, True if the column contains numbers.
+        """One flag for each column of the table, which is True if the column contains numbers.
 
         Columns with numbers are right-aligned.
         """
         return [_is_numeric(cells) for cells in zip(*self.rows, strict=True)]
 
     def markdown(self) -> str:
-        """Return the table as Markdown below its title."""
+        """Return the title and the table as Markdown."""
         rows = [f"| {' | '.join(map(plain, line))} |" for line in (self.heading, *self.rows)]
         rows.insert(1, f"|{'|'.join(' ---: ' if numeric else ' --- ' for numeric in self.numeric)}|")
         table = "\n".join(rows)
@@ -597,13 +594,13 @@ class ReportTable:
 
 
 def _is_numeric(cells: Sequence[str]) -> bool:
-    """Return True if every non-empty cell of a column begins with a number."""
+    """Return True if each cell of a column begins with a number or a dash, and at least one with a number."""
     starts = [cell.lstrip("+−<. ")[:1] for cell in cells]
     return any(start.isdigit() for start in starts) and all(each.isdigit() or each == "–" for each in starts)
 
 
 def tables_html(tables: Sequence[ReportTable]) -> Markup:
-    """Return tables as HTML, each below its title."""
+    """Return tables with their titles as HTML."""
     text = template_environment().get_template("evaluation-tables.html.j2").render(tables=tables)
     return Markup(text)  # noqa: S704  # rendered by a template that escapes every text
 
@@ -743,7 +740,7 @@ def _range(row: JsonObject) -> str:
 
 
 def summary_line(report: JsonObject) -> str:
-    """Return one line with the evaluation set, its size and the baseline."""
+    """Return one line that names the evaluation set, its size and the baseline."""
     item_set = report["set"]
     seeds = f", {count_noun(report['seeds'], 'seed')}" if report["seeds"] > 1 else ""
     return (
@@ -765,7 +762,10 @@ def _lead(report: JsonObject) -> str:
 
 
 def further_html(report: JsonObject) -> Markup:
-    """Return a report's notes and tables as HTML, without the table of configurations."""
+    """Return the notes of an evaluation report and all tables except the first as HTML.
+
+    The first table compares the configurations.
+    """
     return tables_html(report_tables(report)[1:]) + Prose({}).block(_notes_text(report), base=2)
 
 

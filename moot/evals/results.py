@@ -25,7 +25,7 @@ class EvaluationRecord:
     items: ItemSet
     arms: tuple[Arm, ...]
     seeds: int
-    """Number of random seeds for each pair of configuration and evaluation item."""
+    """Number of times that each configuration answers each item, every time with another random seed."""
     created_at: str
     judge: Mapping[str, object] = field(default_factory=dict)
     """Configuration of the judge that grades or compares answers, or `{}` if there is none."""
@@ -62,14 +62,14 @@ class EvaluationRecord:
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
     def only(self, requested_record: "EvaluationRecord") -> "EvaluationRecord":
-        """Return a copy of this record with only the configurations and seeds of `requested_record`."""
+        """Return a copy of this record, limited to the configurations and seeds of `requested_record`."""
         names = {arm.name for arm in requested_record.arms}
         return replace(
             self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=requested_record.seeds
         )
 
     def left_out(self, requested_record: "EvaluationRecord") -> list[str]:
-        """Return this record's configurations and seeds that are missing from `requested_record`."""
+        """Return the names of this record's configurations and seeds that `requested_record` omits."""
         names = {arm.name for arm in requested_record.arms}
         seeds = range(requested_record.seeds + 1, self.seeds + 1)
         return [
@@ -83,9 +83,9 @@ class StatedConfidence(TypedDict):
 
     model: str
     answer: str
-    """Text that contains the answer."""
+    """Text that contains the debater's answer."""
     confidence: float
-    """Stated confidence in percent."""
+    """Confidence that the debater's model stated for its answer, in percent."""
 
 
 @dataclass(frozen=True)
@@ -98,21 +98,21 @@ class Outcome:
     by ` vs `."""
     seed: int
     debate: str = ""
-    """Id of the debate, or `""` if there was no debate."""
+    """Id of the debate that produced the outcome, or `""` for a recorded result."""
     texts: tuple[str, ...] = ()
-    """Reply texts that Moot parses to find the answer to the evaluation item. A vote has one text per
-    answer, in order."""
+    """Texts from which the answer to the evaluation item is read. A vote has one text per answer, in
+    order."""
     rounds: tuple[Mapping[str, str], ...] = ()
     """Debaters' answers in each round, keyed by debater id."""
     first_usage: Mapping[str, float] = field(default_factory=dict)
-    """Totals of calls, tokens and other usage for the debaters' first messages."""
+    """Total usage of the debaters' first messages, such as the number of calls and tokens."""
     winners: tuple[str, ...] = ()
-    """Winners, one for each presentation order. A winner is an arm's name, `tie`, or `a` or `b` for a
-    pair."""
+    """Winning side of a comparison, once for each order in which the judge read the two sides. A debate
+    between line-ups has one winner. A winner is an arm's name, `tie`, or `a` or `b` for a pair."""
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Winners that each judge on a panel chose, one for each presentation order, keyed by judge id."""
+    """Winners that each judge chose in a comparison, one for each order of the answers, keyed by judge id."""
     confidence: float | None = None
-    """Stated confidence in percent."""
+    """Confidence that the verdict or the recorded result states, in percent."""
     stated: tuple[StatedConfidence, ...] = ()
     """Debaters' answers, each with the confidence that the debater stated. A weighted vote asks for it."""
     tokens: int = 0
@@ -120,7 +120,7 @@ class Outcome:
     cost_usd: float = 0.0
     seconds: float = 0.0
     answers: int = 1
-    """Number of answers that were counted."""
+    """Number of answers in this outcome, which is 1 except for votes and `first-answers`."""
     grade: float | None = None
     """Score of a free-form answer, from 0 to 1."""
     placeholder: bool = False
@@ -139,7 +139,7 @@ class Evaluations:
         self._records, self._outcomes = _RecordTable(sql), _OutcomeTable(sql)
 
     def find(self, name: str) -> EvaluationRecord:
-        """Return the record of an evaluation.
+        """Return the record of the evaluation with the given name.
 
         Raises:
             DebateNotFound: There is no evaluation with this name.
@@ -259,20 +259,19 @@ class AnswerScore:
     answer: str | None = None
     """Normalized answer, or `None` if the answer cannot be read."""
     by_order: tuple[float, ...] = ()
-    """Scores of a judge's choices between two answers, one for each order in which the answers were shown."""
+    """Agreement of the judge with the human preference, as 1 or 0 for each order of the two answers."""
 
 
 @dataclass(frozen=True)
 class RoundChange:
-    """Numbers of debaters' answers that a round changed from right to wrong and from wrong to right."""
+    """Counts of answers that debaters changed from right to wrong, or from wrong to right, in one round."""
 
     round: int
     """Number of the round, where 1 is the first round after the debaters' initial answers."""
     right_to_wrong: int
     wrong_to_right: int
     readable: int
-    """Number of debaters, over all debates, who gave a readable answer in this round and in an earlier
-    one."""
+    """Number of debaters in all debates whose answers in this round and in an earlier one are readable."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +287,7 @@ class Discussion:
 
 
 class ScoredEvaluation:
-    """An evaluation with all its outcomes and scores."""
+    """An evaluation with its outcomes, and the scores that are computed from them."""
 
     def __init__(
         self, evaluation: EvaluationRecord, outcomes: Mapping[tuple[str, str, int], Outcome]
@@ -337,7 +336,7 @@ class ScoredEvaluation:
         return {item: fmean(scores) for item, scores in values.items()}
 
     def missing(self, arm: str) -> int:
-        """Return how many of a configuration's results are missing or have no grade."""
+        """Return how many of a configuration's expected results are missing or ungraded."""
         return len(self.items) * self.evaluation.seeds - len(self.scores[arm])
 
     def unreadable(self) -> list[AnswerScore]:
@@ -381,7 +380,7 @@ class ScoredEvaluation:
         return Discussion(changes, vote_changes / comparisons if comparisons else None, comparisons)
 
     def agreement(self) -> tuple[str, dict[tuple[str, int], str]]:
-        """Return a configuration's name and, for each item, the agreement of its debaters' first answers.
+        """Return the name of a configuration, and how far its debaters' first answers agree on each item.
 
         Levels are `all agree`, `majority` and `no majority`. The first debate arm with several debaters gives
         the answers.
@@ -407,9 +406,9 @@ class ScoredEvaluation:
         return dict(sorted(confidences.items()))
 
     def vote_curve(self) -> list[tuple[int, float, float, float]]:
-        """Return points of a curve that shows a vote's accuracy against its number of answers.
+        """Return the accuracy of a vote for each number of answers, as points of a curve.
 
-        A point holds the number of answers, the accuracy and the mean usage.
+        A point holds the number of answers, the accuracy, the mean tokens and the mean cost.
 
         The answers are those of the largest vote arm. The curve ends where some items have fewer answers.
         """

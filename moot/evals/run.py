@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from moot.work_queue import WorkQueue
 
 GRADING = "grade"
-"""Node name that the journal stores for calls that grade free-form answers."""
+"""Node name under which the journal stores calls that grade free-form answers."""
 QUEUED = "queued"
 """Reason given for a missing answer while the debate is still queued."""
 SIDES = ("candidate-1", "candidate-2")
@@ -57,11 +57,12 @@ class Task(PlannedDebate):
 
     item: eval_items.Item = field(kw_only=True)
     arm: str = field(kw_only=True)
-    """Name of the evaluated configuration. If two debate each other: both names, with ` vs ` between them."""
+    """Name of the evaluated configuration. If two configurations debate each other or are compared, ` vs `
+    joins their names."""
     seed: int = field(kw_only=True)
     sides: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    """Name of the configuration of each debater, keyed by debater id. Empty unless two configurations debate
-    each other."""
+    """Name of the configuration that each debater or answer comes from, keyed by its id. Empty unless two
+    configurations debate each other or are compared."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -71,7 +72,7 @@ class Task(PlannedDebate):
 
 @dataclass(frozen=True)
 class TaskReport:
-    """Progress report about a task that has ended."""
+    """Progress report about an evaluation task that has ended."""
 
     task: Task
     error: str
@@ -83,7 +84,7 @@ class TaskReport:
 
 @dataclass
 class RunResult:
-    """Result of a single run of an evaluation."""
+    """Errors, number of queued debates and budget of one evaluation run."""
 
     errors: dict[tuple[str, str, int], str] = field(default_factory=dict)
     """Reasons why tasks have no outcome, keyed by item, evaluated configuration and seed."""
@@ -170,13 +171,13 @@ class EvaluationRun:
         return self.result
 
     def collect(self) -> None:
-        """Store the outcomes of all finished debates without calling a model."""
+        """Store the outcomes of the evaluation's finished debates, without calling a model."""
         for stage in (self._first_tasks, self._matched_votes, self._comparisons):
             for task in stage():
                 self._collect(task)
 
     def _set_budget(self, budget: SharedBudget) -> None:
-        """Store the budget limits and the usage so far."""
+        """Store the evaluation's budget limits, with the tokens and the cost used so far."""
         records = self.debates.records
         stored_budget, journal_usage = records.budgets.get(self._budget), self._journalled()
         tokens = max(stored_budget.tokens, tokens_of(journal_usage))
@@ -299,7 +300,7 @@ class EvaluationRun:
         return validate(json.loads(data))
 
     def _matched_votes(self) -> list[Task]:
-        """Return the tasks for unfinished votes that get the same budget as a debate.
+        """Return the unfinished tasks of votes whose budget equals that of a debate.
 
         The budget determines the number of answers in the vote.
 
@@ -326,9 +327,9 @@ class EvaluationRun:
         return tasks
 
     def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
-        """Return how many answers a vote gets for the tokens or cost of the item's most expensive debate.
+        """Return how many single answers cost as much as the most expensive debate about an item.
 
-        Return `None` while an outcome is missing.
+        `match` says whether to compare the cost or the tokens. Return `None` while an outcome is missing.
         """
         debates = [arm.name for arm in self.evaluation.arms if arm.is_debate]
         outcomes = [self.outcomes.get((item, name, seed)) for name in (*debates, "single")]
@@ -350,7 +351,7 @@ class EvaluationRun:
         return validate({**self.evaluation.judge, "protocol": "pairwise"})
 
     def _comparisons(self) -> list[Task]:
-        """Return a task for each missing comparison between two configurations' answers."""
+        """Return a judging task for each pair of answers that has not been compared yet."""
         tasks = []
         for item in self.evaluation.items.items:
             if not isinstance(item, eval_items.QuestionItem) or item.graded_by != "comparison":
@@ -433,12 +434,12 @@ vote's answers."""
 
 
 def _seed(config: DebateConfig, repetition: int) -> int:
-    """Return the random seed of a repetition."""
+    """Return the random seed for one repetition of a configuration. `repetition` starts at 1."""
     return (config.seed or 1) + SEED_STEP * (repetition - 1)
 
 
 def _answer_settings(item: eval_items.QuestionItem, config: DebateConfig) -> dict[str, object]:
-    """Return the debate settings for an answer in the form that the question requires.
+    """Return the settings with which a debate gives its answer in the form that the question requires.
 
     Built-in votes need no judge, because the evaluation counts the answers itself.
     """
@@ -536,7 +537,7 @@ def _winners_by_judge(
 
 
 def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the winner chosen most often in each presentation order, or `tie` for a draw."""
+    """Return the winner that most judges chose in each presentation order, or `tie` if no winner leads."""
     winners = []
     for ballots in zip(*by_judge, strict=False):
         (leader, votes), *runners_up = Counter(ballots).most_common()

@@ -53,7 +53,7 @@ class Scorecard:
     evaluations: list[Evaluation]
 
     def to_json(self) -> JsonObject:
-        """Return the mean scores and each evaluator's scores as JSON data."""
+        """Return the debate's mean scores and each evaluator's scores as JSON data."""
         evaluators = [_evaluator_row(each) for each in self.evaluations]
         return {"debate": self.name, "scores": self.averages["scores"], "evaluators": evaluators}
 
@@ -116,7 +116,7 @@ def _last_messages(messages: Iterable[tuple[str, str]], names: Mapping[str, str]
 
 
 def read_subject(path: Path, *, problem: str = "") -> Subject:
-    """Read the result to be evaluated from a debate file or transcript file.
+    """Read the debate result that evaluators will score from a debate file or transcript file.
 
     Raises:
         InputError: The file cannot be read, or has no problem or no result.
@@ -173,7 +173,7 @@ class _DialecticDebate(BaseModel):
 
 
 def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
-    """Parse a debate result of the program dialectic, or return `None` for other formats."""
+    """Read the result from a debate file of the program dialectic, or return `None` for any other file."""
     try:
         debate = _DialecticDebate.model_validate_json(text)
     except ValidationError:
@@ -249,12 +249,12 @@ def to_json(cards: Sequence[Scorecard]) -> JsonObject:
 
 
 def header() -> tuple[str, ...]:
-    """Return the column headings of the score tables."""
+    """Return the headings of a score table: `debate`, and the name of each criterion."""
     return ("debate", *(criterion.name.title() for criterion in evaluation_rubric().criteria))
 
 
 def figures(card: Scorecard, missing: str = MISSING) -> list[str]:
-    """Format a debate's mean scores as texts, one for each table column."""
+    """Return a debate's mean scores as table cells, with `missing` where there is no score."""
     return [missing if mean is None else f"{mean:.2f}" for mean in card.averages["scores"].values()]
 
 
@@ -398,7 +398,7 @@ class Subject:
     """Debate result to evaluate, with the problem and its solution. Evaluators score it."""
 
     name: str
-    """Name under which tables list this debate result."""
+    """Name that identifies the debate result in score tables."""
     problem: str
     solution: str
     clarifications: str = ""
@@ -428,7 +428,7 @@ class Evaluation:
         return self.evaluator.name or self.evaluator.id
 
     def score(self, criterion: str) -> int | None:
-        """Return the rounded score for a criterion, or `None` if the criterion has no score."""
+        """Return the evaluator's score for a criterion, or `None` if the evaluator gave none."""
         for records in self.verdict["scores"].values():
             if criterion in records:
                 return int(records[criterion]["score"])
@@ -436,15 +436,15 @@ class Evaluation:
 
 
 class Averages(TypedDict):
-    """Mean scores of several evaluators. A missing mean is `None`.
+    """Mean scores that several evaluators gave to one debate result.
 
-    Placeholder verdicts are ignored.
+    A missing mean is `None`. The means leave out placeholder verdicts, but `evaluators` counts them.
     """
 
     scores: dict[str, float | None]
     """Mean score for each criterion, keyed by criterion id, with the overall score last."""
     evaluators: int
-    """Number of evaluators whose evaluation succeeded."""
+    """Number of evaluators that returned a valid evaluation."""
 
 
 def _number(value: object) -> int | None:
@@ -534,7 +534,7 @@ def record_evaluation(evaluator: Evaluator, request: JudgeRequest, reply: Reply)
 
 
 def averages(evaluations: Sequence[Evaluation]) -> Averages:
-    """Return one result's mean scores over several evaluators."""
+    """Average the scores that several evaluators gave to one debate result."""
     verdicts = [each.verdict for each in evaluations if each.verdict["status"] == "ok"]
     real_verdicts = [verdict for verdict in verdicts if not verdict.get("placeholder")]
     means = {

@@ -32,8 +32,9 @@ from moot.text.plain_text import show_reordering
 Array = npt.NDArray[np.float64]
 LEVEL = 0.95
 RESAMPLES = 4_000
-"""Number of bootstrap resamples. With this number, the quantiles of 2.5 % vary by about a tenth of the
-interval's width from seed to seed, and a report of ten arms takes a second."""
+"""Number of bootstrap resamples for the confidence interval of a mean. With this number, the quantiles of
+2.5 % vary by about a tenth of the interval's width from seed to seed, and a report of ten arms takes a
+second."""
 PERMUTATIONS = 9_999
 SEED = 20_190_516
 """Random seed for bootstrap resampling and permutation tests. With a fixed seed, the report is the same
@@ -161,7 +162,9 @@ def mcnemar_p(wins: int, losses: int) -> float:
 
 
 def newcombe_interval(both: int, wins: int, losses: int, items: int) -> Interval:
-    """Return Newcombe's interval for a difference of paired proportions, based on Wilson intervals.
+    """Return Newcombe's confidence interval for the difference between two paired proportions.
+
+    It is computed from the Wilson intervals of both proportions.
 
     Args:
         both: Number of items that both arms have right.
@@ -209,14 +212,14 @@ class CalibrationBin:
     """A group of answers with similar stated confidence."""
 
     confidence: float
-    """Mean stated confidence, in percent."""
+    """Mean of the confidences that were stated for the answers in this group, in percent."""
     measured: float
     """Measured accuracy of the answers in this group, in percent."""
     answers: int
 
 
 def calibration_bins(confidence_percents: Sequence[float], correct: Sequence[float]) -> list[CalibrationBin]:
-    """Return the measured accuracy for each level of stated confidence in percent, lowest first.
+    """Group answers by stated confidence, and return the measured accuracy of each group, lowest first.
 
     Histogram binning with Laplace's correction (Zadrozny and Elkan 2001, *Obtaining calibrated probability
     estimates from decision trees and naive Bayesian classifiers*), in the bins of `calibration_error`. The
@@ -287,7 +290,7 @@ def ratings(
 MAX_COMPARED = 20
 """Maximum number of debates in one comparison request to a server."""
 MAX_POINTS = 12
-"""Maximum number of points that the model may list in its reply."""
+"""Maximum number of points that the model may list when it compares answers."""
 INSTRUCTION = (
     "The messages are numbered answers to one question. List the points that matter for a decision and that "
     "only one answer makes: a risk, a fact, a condition or an option. Ignore differences in wording. The "
@@ -314,8 +317,8 @@ class ComparedDebate(TypedDict):
     final_answer: str
     """The debate's decision and solution in Markdown, or `""` if the debate has neither."""
     details: str
-    """Fields of the verdict except the confidence, followed by its reasoning, as Markdown. `""` if there is
-    no usable verdict."""
+    """The verdict's fields and reasoning in Markdown, without the confidence. `""` if there is no usable
+    verdict."""
     models: str
     turns: int
     tokens: int
@@ -327,7 +330,7 @@ class OnlyPoint(TypedDict):
     """A point that only one of the compared answers makes."""
 
     debate: str
-    """Name of the debate whose final answer makes the point described in `point`."""
+    """Name of the debate whose answer makes this point."""
     point: str
     quote: str
     """Verbatim quotation from the debate's answer that states the point."""
@@ -349,7 +352,7 @@ class DebateComparison(TypedDict):
 
 
 def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparison:
-    """Compare debates that are given as `moot.debate/1` documents."""
+    """Compare the winners, answers and costs of debates, given as `moot.debate/1` documents."""
     rows = [_row(Report(document)) for document in documents]
     winners = {row["winner"] for row in rows}
     answers = {_bare_words(row["final_answer"]) for row in rows}
@@ -468,7 +471,7 @@ def render_comparison(compared: DebateComparison) -> str:
 
 
 def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> list[OnlyPoint]:
-    """Ask a model which points occur in only one of several debates' answers.
+    """Ask a model to list the points that appear in the answer of only one debate.
 
     Points without a correct quotation are dropped.
 

@@ -128,7 +128,7 @@ def build_graph(
 
 
 def served_graph(phases_of: str = "") -> DebateGraph:
-    """Return a debate graph for a LangGraph server to run."""
+    """Build a debate graph for a LangGraph server, with the operator's configuration as the default."""
 
     @memoize_by_identity(4)
     def of_protocol(operator: DebateConfig) -> DebateConfig:

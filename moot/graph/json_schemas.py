@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 UNDOCUMENTED = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
-"""Packages whose classes are not searched for field docstrings because they have none."""
+"""Packages whose classes have no field docstrings and are therefore not searched for them."""
 
 
 def document_schema() -> JsonObject:
@@ -48,7 +48,7 @@ def document_schema() -> JsonObject:
 
 
 def whole_config() -> type[DebateConfig]:
-    """Return a configuration class with the settings of all protocols and plug-ins."""
+    """Return a configuration class with the settings of all protocols, including those of plug-ins."""
     registry.load_plugins()
     sections: JsonObject = {
         key: (settings, Field(default_factory=settings, description=inspect.getdoc(settings)))
@@ -105,7 +105,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def describe(schema: JsonObject, kind: type) -> None:
-    """Copy a type's field docstrings into its JSON Schema as descriptions.
+    """Add a type's field docstrings to its JSON Schema as descriptions.
 
     A field without a docstring gets the description of its type.
     """

@@ -43,21 +43,21 @@ def successor(node: str, state: ConversationState, env: Environment, targets: Co
 
 
 def _kept(state: ConversationState, channel: Literal["step", "status"]) -> ConversationState:
-    """Return the state after checking that the given channel is not empty.
+    """Check that a channel of the state has a value, and return the state.
 
     Raises:
         InputError: a client updates the state as a node that has not run.
     """
     if not state.get(channel):
         raise InputError(
-            f"the debate state has no `{channel}` yet: set `as_node` to a node that "
+            f"the state channel `{channel}` has no value yet: set `as_node` to a node that "
             "has already run in this debate"
         )
     return state
 
 
 def turn_node(state: ConversationState, protocol: Protocol | None) -> str:
-    """Return the name of the node that runs the turns of the current step.
+    """Return the node that runs the turns of the current step: the node of its phase, or `turn`.
 
     In a graph of a single protocol, each phase has a node of its own.
     """
@@ -82,7 +82,7 @@ def after_open(state: ConversationState, env: Environment) -> str:
 
 
 def first_due(state: ConversationState, env: Environment, targets: Collection[str]) -> str:
-    """Return the first node in `targets` that has work to do, or `plan` if there is none.
+    """Return the next of the `targets` nodes that has work to do, or `plan` if none has any.
 
     A node with nothing to do is skipped, because its run would still write a checkpoint.
     """
@@ -107,7 +107,7 @@ class Route(Runnable[ConversationState, str]):
     def __init__(
         self, node: str, env: Environment, targets: Sequence[str], protocol: Protocol | None = None
     ) -> None:
-        """Create a conditional edge to one of several target nodes.
+        """Create an edge that chooses one of several target nodes after `node` has run.
 
         With `protocol`, each of its phases is a target beside `turn`.
         """

@@ -58,7 +58,7 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""Names of the state channels that older snapshots keep if `brief_history` shortens a debate's history."""
+"""Names of the state channels in all but the newest snapshot if `brief_history` shortens the history."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
 """Tracing policy that records which state channels were written, but not complete states. Traces show only
@@ -221,7 +221,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     def _normalize_updates(
         self, supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot, *, untrusted: bool
     ) -> list[list[StateUpdate]]:
-        """Validate state updates, and convert their messages to transcript entries.
+        """Validate state updates, and convert the messages in them to transcript entries.
 
         Messages stay as they are if `plan` runs next and adds the entries.
         """
@@ -254,7 +254,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return [[normalize(update) for update in superstep] for superstep in supersteps]
 
     def node_before(self, node: str) -> str:
-        """Return a node with an edge to the given node in the graph.
+        """Return the name of a graph node that has an edge to the given node.
 
         `open` comes last, because the input of the run decides where it leads.
         """
@@ -263,7 +263,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
     def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
-        """Return the node to use as `as_node` for a state update that names none.
+        """Return the node to use as `as_node` if a client's state update does not set it.
 
         The node that runs next stays the same.
 
@@ -296,9 +296,9 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         call_from_sync(self.environment.aclose)
 
     def _config_of_thread(self, config: RunnableConfig | None) -> RunnableConfig | None:
-        """Return the config of the run's own LangGraph thread, or `None` if the run has none.
+        """Return the config of the LangGraph thread that belongs to this run, or `None` if there is none.
 
-        It has none without a checkpointer or a `thread_id`, or if a parent graph's task runs it.
+        A run has none without a checkpointer or a `thread_id`, or if a parent graph's task runs it.
         """
         merged = ensure_config(merge_configs(self.config, config))
         has_thread = "thread_id" in merged["configurable"] and not langgraph_internals.runs_in_task(merged)
@@ -347,13 +347,13 @@ def _checked_input(graph_input: object, config: RunnableConfig | None) -> object
             )
         update = graph_input.update
         if not update and graph_input.resume is None:
-            raise InputError("the command is empty: give `update` or `resume`")
+            raise InputError("the command is empty: set its field `update` or `resume`")
         if update is None:
             return replace(graph_input, goto=())
         if isinstance(update, list | tuple) and all(isinstance(each, tuple) for each in update):
             update = dict(update)
         if not isinstance(update, Mapping):
-            raise InputError("update: the value must be a mapping from channel names to values")
+            raise InputError("update: this field of a command must be a mapping from channel names to values")
         check_channels(update)
         # A server sends `goto: null`, which LangGraph refuses on a new thread.
         return replace(graph_input, update=people.with_message_ids(update), goto=())
@@ -364,7 +364,7 @@ def _checked_input(graph_input: object, config: RunnableConfig | None) -> object
 
 
 def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | None) -> Any:
-    """Return a debate's output without the messages that the parent graph already has.
+    """Return a run's output, without the messages that a parent graph already has.
 
     For a parent graph, return only the debate's own messages.
     """
@@ -402,14 +402,18 @@ def _check_place(config: RunnableConfig) -> None:
     if langgraph_internals.set_by_parent(config):
         return
     if keys := langgraph_internals.parent_keys_in(config):
-        raise InputError(f"{keys[0]}: only a parent graph can set this key: send the request without it")
+        raise InputError(
+            f"{keys[0]}: only a parent graph can set this config key: remove the key from the request"
+        )
     configurable = config["configurable"]
     if checkpoint_map := configurable.get("checkpoint_map"):
         root_item = ("", configurable.get("checkpoint_id"))
         if not isinstance(checkpoint_map, Mapping) or any(
             item != root_item for item in checkpoint_map.items()
         ):
-            raise InputError("checkpoint_map: give the debate's checkpoint as `checkpoint_id` instead")
+            raise InputError(
+                "checkpoint_map: only a parent graph can set this config key: set `checkpoint_id` instead"
+            )
 
 
 def _names_checkpoint(config: RunnableConfig) -> bool:

@@ -108,7 +108,7 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def header_of(text: str, delimiter: str = ",") -> _Columns | None:
-    """Return the column positions from a table's header, or `None` if there is no header."""
+    """Return the positions of speaker, text and time in a CSV header, or `None` if there is no header."""
     cells = text.lstrip().partition("\n")[0].split(delimiter)
     names = [cell.strip().strip('"').casefold() for cell in cells]
     speaker, text_column = _place(names, SPEAKER_KEYS), _place(names, CONTENT_KEYS)
@@ -235,7 +235,7 @@ def parse_json(text: str, line: int = 0) -> object:
 
 
 def read_json(value: object) -> ParsedTranscript:
-    """Read messages from a parsed JSON value."""
+    """Read messages from a JSON transcript that is already parsed."""
     topic = solution = ""
     if isinstance(value, list):
         items = value
@@ -264,10 +264,7 @@ _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]]
 
 
 def _contributions(rounds: list[object]) -> list[object]:
-    """Return all contributions from a debate file, each with its round number.
-
-    Another program, named dialectic, wrote the file.
-    """
+    """Return all contributions in a debate file of the program dialectic, each with its round number."""
     return [
         {**contribution, "round": number} if isinstance(contribution, dict) else contribution
         for number, debate_round in enumerate(rounds, start=1)
@@ -310,7 +307,7 @@ def _first_request(items: Iterable[object]) -> str:
 
 
 def _messages_of(document: dict[str, object]) -> list[object]:
-    """Return the list of messages in a JSON object. A list under a known key is preferred.
+    """Find the list of messages in a JSON object. A list under a key such as `messages` is preferred.
 
     Raises:
         InputError: The document has no list of messages, or more than one.
@@ -331,7 +328,8 @@ def _messages_of(document: dict[str, object]) -> list[object]:
         f"several lists of messages ({', '.join(message_lists)})" if message_lists else "no list of messages"
     )
     raise InputError(
-        f"line 1: the JSON object has {problem}; use exactly one of the keys {', '.join(_LIST_KEYS)}"
+        f"line 1: the JSON object has {problem}; put the messages in a list under one of the keys "
+        f"{', '.join(_LIST_KEYS)}"
     )
 
 
@@ -439,11 +437,14 @@ def _text_of(value: object, position: str) -> str:
         return _text_of(inner, position)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise InputError(f"{position}: {json.dumps(value)[:60]} is not text; put quotes around the message")
+    raise InputError(
+        f"{position}: the content of the message must be text, not {json.dumps(value)[:60]}; put quotes "
+        "around it"
+    )
 
 
 SpeakerLines = Mapping[int, ParsedMessage]
-"""Mapping from line number to the message that starts on that line."""
+"""Mapping from the index of a line, starting at 0, to the message that starts on that line."""
 
 _HEAD = (
     rf"(?:[\[(](?P<before>{CLOCK})[\])]\s*)?"
@@ -472,16 +473,16 @@ _LABEL = re.compile(
     r"|however|yes|no|so|but|and|also|remember|warning|ps|sources?|evidence|result|update|date|todo|re"
     r"|議題|テーマ|主題|主题|议题|辩题|题目|問題|问题|質問|回答|答|問|问|結論|结论|理由|原因|例|例如|注|注意"
 )
-"""Pattern for words such as "question" that are probably not a speaker's name."""
+"""Pattern for words, such as "question", that are not treated as a speaker's name before a colon."""
 _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for text that follows a colon and starts with a digit or quotation mark. Such text is probably
-not a speaker's message."""
+"""Pattern for a digit or quotation mark at the start of the text after a colon. Such text is probably not a
+speaker's message."""
 _CASELESS = 12
-"""Maximum number of characters per word of a speaker's name in scripts without upper and lower case. Names
-that occur repeatedly may be longer."""
+"""Maximum number of characters of a word in a speaker's name, in scripts without letter case such as Chinese.
+Names that occur repeatedly may be longer."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 
@@ -495,7 +496,7 @@ def read_txt(text: str) -> ParsedTranscript:
 
 
 def _speaker_lines(lines: Sequence[str]) -> SpeakerLines:
-    """Return the messages, keyed by the number of their first line.
+    """Find the lines that name a speaker, and return the message on each line, keyed by line index.
 
     Names that occur repeatedly are checked less strictly.
     """
@@ -568,7 +569,7 @@ def read_md(text: str) -> ParsedTranscript:
 
 
 def is_listed(lines: Sequence[str]) -> bool:
-    """Return True if each message is a list item that starts with a bold name."""
+    """Return True if a transcript names speakers only in bold at the start of list items."""
     return any(map(LISTED.match, lines)) and not _speaker_lines(lines)
 
 
@@ -595,7 +596,10 @@ def _markdown_message(head: str, text: str) -> ParsedMessage:
 
 
 def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> ParsedTranscript:
-    """Split lines into messages, given the first line of each message."""
+    """Split a transcript into messages at the lines in `heads`, which start the messages.
+
+    Errors quote `form` to show how to write a message.
+    """
     if not heads:
         for number, line in enumerate(lines, start=1):
             if stamp := TIME_STAMP.match(line):

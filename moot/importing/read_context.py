@@ -84,7 +84,7 @@ def _refusal(name: str, reason: str) -> InputError:
 
 
 def _plain_text(data: bytes, name: str) -> str:
-    """Return the text of a UTF-8 file.
+    """Decode the contents of a file as UTF-8 text.
 
     Raises:
         InputError: the file is empty or is not text.

@@ -26,7 +26,7 @@ from moot.text.terms import STOP_WORDS, TITLES, UNSPACED, word_table
 from moot.text.tokens import encoding
 
 SOMEONE = "a debater"
-"""Label for a name shared by several debaters."""
+"""Text that replaces a name shared by several debaters, because no single label fits."""
 
 _KINDS = ("Debater", "Speaker", "Participant", "Contributor", "Discussant")
 _WORD = rf"[^\W{UNSPACED}]"
@@ -47,7 +47,7 @@ _BOTH = {
     "own": "his or hers",
     "self": "himself or herself",
 }
-"""Neutral pronouns that replace "he" or "she" for a debater, keyed by grammatical form."""
+"""Gender-neutral replacements for pronouns that refer to a debater, keyed by grammatical form."""
 _SENTENCE = re.compile(r"[.!?\s]*[^.!?]+[.!?]*\s*|[.!?\s]+")
 _CITED = re.compile(r"\**:?\s*\[m\d{6,}\]")
 _BEFORE_SENTENCE = frozenset('.!?:;•–—*_#>|"“(«-')
@@ -68,26 +68,26 @@ _DETERMINER = re.compile(
 _ARTICLE_OR_PLACE = re.compile(
     r"\b(?:an?|the|in|der|die|das|de[mns]|eine?[mnrs]?|im|les?|la|une?|el|los|las)\s$", re.IGNORECASE
 )
-"""Pattern for an article or a preposition of place before a name, in several languages. After such a word,
-a name such as "Wolf" or "Paris" stands for a thing or a place."""
+"""Pattern that matches an article or a preposition, such as "the" or "in", before a name. It covers several
+languages. After such a word, a name such as "Wolf" or "Paris" stands for a thing or a place."""
 _THING_OR_PLACE = re.compile(
     r"\b(?:in|im|der|die|das|de[mns]|eine?[mnrs]?|les?|la|une?|el|los|las)\s$", re.IGNORECASE
 )
-"""Pattern for a word, such as "in" or the German "der", after which a name stands for a thing or a place.
-English articles are missing, because "the Mara plan" names a debater."""
+"""Pattern for words, such as "in", that show that the name after them means a thing or a place. It covers
+several languages. English articles are missing, because "the Mara plan" names a debater."""
 _POSSESSIVE = re.compile(r"['’]s\b")
 _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und|et|y))\s*+(?:the\s++)?")
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
 _LONG_WORD = 4
-"""Minimum number of letters in a name whose word frequency shows whether it is also an everyday word.
-Shorter names are everyday words only if a word list has them."""
+"""Minimum length of names for which word frequency decides whether they are everyday words. Shorter names
+are everyday words only if a word list has them."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
 Evidence = Literal["form", "position", "sign"]
-"""Kind of evidence needed before a name in a text counts as a mention of a debater. The evidence is the
-name itself, a position in the sentence that everyday words do not have, or a sign of a person next to the
+"""Kind of evidence that makes a name in a text count as a mention of a debater. The evidence is the name
+itself, a position in the sentence that everyday words do not have, or a sign of a person next to the
 name."""
 
 
@@ -106,7 +106,7 @@ def _starts_sentence(text: str, index: int) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """Name or name variant that a text may use for a debater, with the evidence that a mention needs."""
+    """Name or name variant of a debater to search for in texts, with the evidence that a match needs."""
 
     pattern: str
     debater: str | None
@@ -173,11 +173,11 @@ class Blinding:
         return self.labels.get(debater, debater)
 
     def debater_of(self, reference: str) -> str | None:
-        """Find a debater by label, letter, id or name, and return the id or `None`."""
+        """Return the id of the debater with this label, letter, id or name, or `None`."""
         return self._means.get(_key(reference)) or self._means.get(_key(re.sub(r"[-_]", " ", reference)))
 
     def in_order(self, order: Sequence[str]) -> "Blinding":
-        """Return a copy that assigns the neutral labels to the debaters in the given order."""
+        """Return a copy of this blinding that labels the debaters in the given order."""
         return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 
     def unblind_data(self, value: Any, field: str = "") -> Any:
@@ -205,7 +205,7 @@ class Blinding:
 
     @cached_property
     def _repetition(self) -> re.Pattern[str]:
-        """Return a pattern that matches a label and its immediate repetition.
+        """Return a pattern that matches a label repeated at once, as in "Debater A Debater A".
 
         This happens if a first name and a last name are both replaced by the label.
         """
@@ -238,7 +238,7 @@ class Blinding:
         return self.forms[int(group[1:])] if group[1:].isdecimal() else None
 
     def _is_mention(self, match: re.Match[str]) -> bool:
-        """Return True if the matched text names a debater."""
+        """Return True if the matched name refers to a debater and not to something else."""
         form, text = self._form(match), match.string
         if form is None or self._is_quoted_background(text, *match.span()):
             return False
@@ -287,13 +287,19 @@ class Blinding:
 
     @staticmethod
     def _closes_address(text: str, start: int, end: int) -> bool:
-        """Return True if the name at `text[start:end]` is addressed, as in "…, as you said, NAME."."""
+        """Return True if a sentence ends with an address to the name at `text[start:end]`.
+
+        An example is "As you said, Ann."
+        """
         sentence = re.split(r"[.!?\n]", text[max(0, start - _LOOKBACK_CHARS) : start])[-1]
         said_you = re.search(r"\b(?:you|thanks)\b", sentence, re.IGNORECASE)
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
 
     def _is_in_list(self, text: str, start: int, end: int) -> bool:
-        """Return True if the name at `text[start:end]` is listed beside a clear mention of a debater."""
+        """Return True if the name at `text[start:end]` is joined to a clear mention, as in "Ann and Will".
+
+        "Ann" can only be a debater, so "Will" is one too.
+        """
         after = _JOINED.match(text, end)
         if after and (other := self._sure_mention.match(text, after.end())):
             return bool(other[0])
@@ -402,8 +408,8 @@ def _is_mostly_lower(word: str) -> bool:
 
 
 _ENGLISH = "cl100k_base"
-"""Tokenizer encoding used to check whether a name is an everyday English word. Its tokens are mostly
-English words. In `o200k_base`, many names are frequent words of other languages."""
+"""Name of the tokenizer encoding that shows whether a name is also an everyday English word. Its tokens are
+mostly English words. In `o200k_base`, many names are frequent words of other languages."""
 
 
 def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
@@ -465,7 +471,7 @@ def _is_everyday_here(word: str, texts: Sequence[str]) -> bool:
 
 
 def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
-    """Return True if the texts use a name as an ordinary word, or for a thing or a place."""
+    """Return True if the texts also use a debater's name as an ordinary word, or for a thing or a place."""
     spellings = "|".join(map(re.escape, (word, word.capitalize())))
     pattern = re.compile(_with_boundaries(f"(?:{spellings})", word))
 
@@ -478,7 +484,7 @@ def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
-    """Map each normalised name to its spellings and to the debaters who have it.
+    """Return the spellings and the debaters of each name, keyed by the normalised name.
 
     Names that differ only in case or spacing count as one.
     """
@@ -492,7 +498,10 @@ def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[
 
 
 def _parts(name: str) -> list[str]:
-    """Return the capitalised first and last word of a multi-word name, ignoring titles and articles."""
+    """Return the first and the last word of a name, such as "Ann" and "Lee" for "Dr Ann B. Lee".
+
+    Titles, articles and words in lower case are left out. A name of one word has no parts.
+    """
     words = [word.strip(".,()\"'“”") for word in name.split()]
     words = [word for word in words if word.casefold() not in TITLES | _ARTICLES]
     ends = {words[0], words[-1]} if len(words) > 1 or (words and len(name.split()) > 1) else set()
@@ -514,7 +523,7 @@ def _full_pattern(form: str) -> str:
 
 
 def _exact(form: str, *, any_case: bool = False) -> str:
-    """Return a regular expression that matches a name as written, in capitals, or in lower case.
+    """Return a regular expression that matches a name as written, or in any case if `any_case` is true.
 
     Word boundaries stay outside of the case-insensitive group.
     """

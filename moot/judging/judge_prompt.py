@@ -32,16 +32,17 @@ if TYPE_CHECKING:
 MIN_TRUNCATED_TOKENS = 40
 """Minimum number of tokens in a truncated message. A message with less space is left out."""
 OTHERS_SHARE = 0.1
-"""Maximum share of the available tokens for messages by people other than debaters."""
+"""Maximum share of the available prompt tokens for non-debaters' messages, such as documents. It applies
+if not all messages fit."""
 MESSAGE_SHARE = 0.5
 """Maximum share of a debater's token limit that a single message may use. A longer message is truncated in
 the middle."""
 MAX_PARTS = 4
-"""Maximum number of equal parts into which the tokens for non-debaters' messages are divided. A part is the
-initial limit for one message."""
+"""Maximum number of equal shares into which the tokens for non-debaters' messages are divided. A share is
+the initial limit for one message. With fewer messages, there are fewer shares."""
 FRAME_TOKENS = 14 + FENCE_TOKENS
-"""Number of tokens around a message's content, such as its role, label and delimiters. They are 12 for
-role, label and id, 2 for a longer label, and the fence lines."""
+"""Number of tokens that a message's role, label and delimiters add to its content. They are 12 for role,
+label and id, 2 for a longer label, and the fence lines."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class SelectedMessage:
 
     entry: Entry
     remaining: int
-    """Maximum number of tokens for the message, including the role, label and id. A longer message is
+    """Maximum number of prompt tokens for the message, including its role, label and id. A longer message is
     truncated in the middle."""
 
 
@@ -61,7 +62,7 @@ class Selection:
     messages: tuple[SelectedMessage, ...]
     """Messages selected for the judge's prompt, in transcript order."""
     share: int | None
-    """Token limit for each debater's messages, or `None` if all messages are shown."""
+    """Maximum total number of tokens for one debater's messages, or `None` if no limit is needed."""
 
 
 def is_argued(entry: Entry, sides: Sequence[str]) -> bool:
@@ -90,12 +91,12 @@ class TranscriptSelector:
         names: Mapping[str, str],
         evidence: Sequence[Entry] | None = None,
     ) -> None:
-        """Separate the judged debaters' arguments from all other messages of the transcript.
+        """Divide the transcript into the judged debaters' arguments and all other messages.
 
         Args:
             entries: the transcript.
             sides: ids of the judged debaters.
-            names: display names by debater.
+            names: display names, keyed by debater id.
             evidence: arguments to show first. The newest others are added if they fit. `None`: all arguments.
         """
         self.sides = sorted(set(sides))
@@ -110,7 +111,7 @@ class TranscriptSelector:
         )
         seen = {entry["seq"] for entry in self._arguments}
         self.earlier = [entry for entry in reversed(argued) if entry["seq"] not in seen]
-        """Arguments beside the evidence, the newest first. They are shown if tokens remain."""
+        """Arguments that are not part of the evidence, the newest first. They are shown if tokens remain."""
         # Leave out the topic, which the prompt contains anyway, and messages of the program.
         self._others = [
             entry
@@ -119,10 +120,10 @@ class TranscriptSelector:
         ]
 
     def measure(self, cost: Callable[[Entry], int], budget: int) -> None:
-        """Count tokens exactly for each group of messages that is estimated to fit into `budget`.
+        """Replace estimated token costs of messages with exact costs if the messages may fit into `budget`.
 
-        The groups are the arguments and the other messages. `cost` returns the tokens of a message in the
-        prompt. Otherwise, costs are estimates.
+        The arguments are one group, and the other messages are another. A group that is estimated to exceed
+        `budget` keeps its estimates. `cost` returns the number of tokens of a message in the prompt.
         """
         for entries in (self._arguments, self._others):
             if sum(map(_estimated_cost, entries)) <= budget:
@@ -132,11 +133,10 @@ class TranscriptSelector:
         return self._costs.get(entry["id"]) or _estimated_cost(entry)
 
     def reserved(self, remaining: int) -> int:
-        """Return the number of tokens to reserve for transcript messages.
+        """Return how many of the remaining prompt tokens to reserve for transcript messages.
 
-        The other tokens may be used for a summary and the claims.
-
-        They are for the messages to judge and the other messages, in full or cut. 0 if they do not fit.
+        The tokens are for the messages to judge, and for other messages, in full or truncated. The rest may
+        be used for a summary and the claims. The result is 0 if the messages to judge do not fit.
         """
         argument_tokens, other_tokens = (
             sum(map(self._cost, self._arguments)),
@@ -177,9 +177,9 @@ class TranscriptSelector:
         return self._with_others(self._shares(query, share), others_limit, share)
 
     def _with_earlier(self, remaining: int) -> tuple[list[Entry], int]:
-        """Return the earlier arguments that fit in `remaining` tokens, and the number of tokens left.
+        """Return the additional arguments that fit in `remaining` tokens, and the number of tokens left over.
 
-        The newest arguments are selected first.
+        Additional arguments are those that are not part of the evidence. The newest are selected first.
         """
         entries = []
         for entry in self.earlier:
@@ -227,7 +227,7 @@ class TranscriptSelector:
         return EvidenceIndex(self._arguments, names=self._names)
 
     def _with_others(self, messages: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
-        """Fill the remaining tokens of a judge's prompt with messages other than debaters' arguments.
+        """Return the given messages together with non-debaters' messages that fit in `remaining` tokens.
 
         Documents and messages that were replied to come first.
         """
@@ -259,9 +259,8 @@ class TranscriptSelector:
 def _others_part(other_tokens: int, argument_tokens: int, remaining: int) -> int:
     """Return the token limit for non-debaters' messages in a judge's prompt.
 
-    The limit applies if the prompt cannot hold all messages.
-
-    Arguments that need `argument_tokens` tokens come first if they fit in full.
+    The limit applies if the prompt cannot hold all messages. Arguments that need `argument_tokens` tokens
+    come first if they fit in full.
     """
     limit = min(other_tokens, int(remaining * OTHERS_SHARE))
     return min(limit, remaining - argument_tokens) if argument_tokens <= remaining else limit
@@ -292,7 +291,7 @@ def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
 
 
 INDEPENDENT_ANSWERS = "independent answers to one question, whose authors saw no other author's answer"
-"""Description of what is judged if the debaters cannot read each other's messages. It replaces
+"""Phrase that tells a judge what is judged if the debaters cannot read each other's messages. It replaces
 `JudgeSpec.subject`."""
 JUDGE = load_prompt_template("judge", "judged", "debaters", "rubric", "instruction", "naming")
 VERDICT = load_prompt_template("verdict", "most", "ending")
@@ -304,25 +303,25 @@ OPTIONS = (
     "- `decision` is exactly one of the question's options, word for word: {}. Write `undecided` only if "
     "what was said supports no option better than the others."
 )
-"""Text added to the judge's instruction if the question has options."""
+"""Instruction that limits a judge's decision to the options of the debated question."""
 
 NAMING = "Refer to the debaters exactly by the names in the list above, never by a letter alone."
 NAMING_UNBLINDED = (
     "In texts, refer to the debaters by their names. In fields that identify a debater, use the id in the "
     "list above."
 )
-"""Instructions that tell a judge how to refer to debaters. `NAMING` applies if names are hidden from the
-judge, and `NAMING_UNBLINDED` applies if names are visible."""
+"""Instructions that tell a judge which names to use for the debaters. `NAMING` applies if names are hidden
+from the judge, and `NAMING_UNBLINDED` applies if names are visible."""
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
-"""Labels under which a judge's prompt records truncated and omitted messages. The first is for messages to
-judge, the second for those that fill the rest of the prompt."""
+"""Labels for judged messages and for earlier messages in the record of what a judge's prompt omits or
+truncates. Earlier messages are those that fill the rest of the prompt."""
 FRAME_SHARE = 0.25
 """Maximum share of the prompt budget for the judge's instructions and rubric."""
 LEDGER_SHARE = 0.1
-"""Maximum share of the prompt budget for the claim ledger if not all messages fit. Otherwise it may use
-all tokens that they leave."""
+"""Maximum share of a judge's prompt for the list of claims, if not all messages fit. If they all fit, the
+list may use all tokens that they leave."""
 ATTEMPTS = 4
 """Maximum number of attempts to shorten a text to its token limit. Labels that replace names can make the
 text longer."""
@@ -330,7 +329,7 @@ text longer."""
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """Data needed to build one judge's prompt."""
+    """Data needed to build a judge's prompt for one presentation order."""
 
     state: ConversationState
     config: DebateConfig
@@ -350,7 +349,7 @@ class JudgeContext:
         return self.blinding.blind_text(text) if self.blinding else text
 
     def label(self, debater: str) -> str:
-        """Return the debater's neutral label, or the debater's id if the judge may see names."""
+        """Return a debater's neutral label, or the debater's id if names are not hidden from the judge."""
         return self.blinding.label_of(debater) if self.blinding else debater
 
     def cost(self, entry: Entry) -> int:
@@ -359,7 +358,7 @@ class JudgeContext:
 
     @cached_property
     def critique_labels(self) -> Mapping[str, str]:
-        """Return the labels that identify critiques in replies, keyed by entry id."""
+        """Return the label of each critique, such as `2A`, keyed by the id of its transcript entry."""
         return critique_labels(self.state["full_transcript"])
 
     @property
@@ -482,16 +481,16 @@ def _rubric_lines(rubric: Rubric) -> str:
 
 
 def _listed(context: JudgeContext, debater: str) -> str:
-    """Return a debater's entry for the debater list in a judge's prompt.
+    """Return a debater's item in the list of debaters at the start of a judge's prompt.
 
-    If names are not hidden, the entry contains the id and the name.
+    If names are not hidden, the item contains the id and the name.
     """
     label = context.label(debater)
     return label if context.blinding else f"{label}: {truncation.prompt_name(debater, context.labels)}"
 
 
 def _judge_summary(context: JudgeContext, remaining: int) -> list[truncation.Block]:
-    """Return the block with the summary of the final round, using at most `remaining` tokens."""
+    """Return the prompt block with the summary of the final round, using at most `remaining` tokens."""
     summary = context.state.get("judge_summary")
     text = context.blind(summary["text"]) if summary else ""
     return _summary_block(context, "judge's summary", "# Summary of the final round", text, remaining)
@@ -500,7 +499,7 @@ def _judge_summary(context: JudgeContext, remaining: int) -> list[truncation.Blo
 def _rolling_summary(
     context: JudgeContext, remaining: int, shown_ids: frozenset[str]
 ) -> list[truncation.Block]:
-    """Return the block with the summary of the debate's earlier part, using at most `remaining` tokens.
+    """Return the prompt block with the summary of earlier messages, using at most `remaining` tokens.
 
     A summary of quoted points leaves out the points of messages whose ids are in `shown_ids`.
     """
@@ -527,7 +526,7 @@ def _rolling_summary(
 def _summary_block(
     context: JudgeContext, label: MemoryKind, heading: str, text: str, remaining: int
 ) -> list[truncation.Block]:
-    """Return the block with a summary, or nothing if there is no summary or too little room for it."""
+    """Return a summary as a list of one prompt block, or `[]` if it is empty or cannot fit."""
     max_tokens = min(context.config.memory.budget.summary, remaining)
     if not text or max_tokens < NOTICE_BELOW:
         return []
@@ -593,9 +592,10 @@ def _query(context: JudgeContext) -> str:
 def _in_presentation_order(
     context: JudgeContext, blocks: Sequence[truncation.Block]
 ) -> list[truncation.Block]:
-    """Sort prompt blocks with independent answers by the order in which the debaters are presented.
+    """Sort the debaters' answers in a prompt by the order in which the judge sees the debaters.
 
-    Messages of a debate keep the order of the transcript, because they reply to each other.
+    Only independent answers are sorted. Messages of a debate keep the order of the transcript, because they
+    reply to each other.
     """
     names = [debater for debater in context.config.names() if debater in context.order]
     if list(context.order) == names:

@@ -28,7 +28,7 @@ MAX_REASONS = 3
 """Maximum number of reasons for a debater's answer, and of reasons against it. The numbers are lower with
 more than four debaters."""
 SCORE_TOKENS, REASON_TOKENS = 80, 60
-"""Assumed token counts for one score and for one reason in a judge's JSON response.
+"""Estimated number of tokens for one score and for one reason in a judge's JSON response.
 `VerdictField.tokens` has the tokens of the other fields."""
 
 
@@ -37,12 +37,12 @@ class JudgeSpec:
     """Default settings for the judge of a debate protocol."""
 
     instruction: str = ""
-    """Further instruction on the verdict, placed at the end of the judge's prompt."""
+    """Additional instruction for the judge, placed at the end of the prompt."""
     judging: verdict_types.Judging = "contest"
-    """Kind of judging, which determines the fields that the judge must fill in."""
+    """Judging mode, such as `contest` or `design`, which determines the fields of a verdict."""
     subject: str = "a debate"
-    """Description of what is judged, which follows "You judge" in the judge's prompt. It is used if
-    `interactive` is true."""
+    """Phrase that completes the sentence "You judge …" in the judge's prompt. It is used if `interactive` is
+    true."""
     rubric: str = "debate"
     swap: bool = True
     """True if each judge gives two verdicts, one for each presentation order."""
@@ -76,7 +76,7 @@ class CitedReason(BaseModel):
     It is about the debated question, not about the quality of the arguments.
     """
 
-    text: str = Field(description="The reason must be clear to a reader who has not seen the debate.")
+    text: str = Field(description="Reason that is clear to a reader who has not seen the debate.")
     citations: list[str] = []
 
 
@@ -89,7 +89,7 @@ class DebaterCase(BaseModel):
 
 
 class UnmetRequirement(BaseModel):
-    """Requirement of the topic that no answer meets."""
+    """Requirement in the topic that the judge's decision does not meet."""
 
     text: str
     major: bool = Field(False, description="True if the result is unusable until this requirement is met.")
@@ -114,7 +114,7 @@ class DebaterMove(BaseModel):
 class JudgeResponse(BaseModel):
     """Response of a judge, with the reasoning first, then the answer, then the scores.
 
-    `response_type` adds the fields that a kind of judging asks for.
+    `response_type` adds the fields that the judging mode asks for.
     """
 
     @classmethod
@@ -158,10 +158,10 @@ def response_type(
 ) -> type[JudgeResponse]:
     """Return the Pydantic class that defines the fields of a judge's response.
 
-    The fields depend on the kind of judging, given by `judging`.
+    The fields depend on the judging mode.
 
     Args:
-        judging: what is judged.
+        judging: judging mode.
         types: types that replace those of single fields.
         descriptions: descriptions that replace those of single fields.
     """
@@ -184,13 +184,13 @@ _REPLY_TYPES: Mapping[Any, Any] = {
     dict[str, verdict_types.Case]: list[DebaterCase],
     dict[str, dict[str, verdict_types.ScoreRecord]]: list[CriterionScore],
 }
-"""Mapping from the type of a field in a stored verdict to the field's type in a judge's response."""
+"""Types of the fields in a judge's response, keyed by the type of the same field in a stored verdict."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
-"""Default values for fields that a judge's response leaves out, keyed by field type."""
-REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
+"""Default values for fields missing from a judge's response, keyed by field type."""
+REASONING_OF_SCORES = "Weigh the debaters' arguments, in at most 100 words."
 """Description of the field `reasoning` in the JSON schema for judges that give only scores."""
 WINNER_OF_SOLUTION = 'The debater whose solution should be used unchanged; else "synthesis".'
-"""Schema description of `winner` for judges of debates that produce a solution."""
+"""Description of the field `winner` in the JSON schema for judges that also write a solution."""
 _NEEDED = ("reasoning", "winner")
 """Names of the fields that a judge's response must contain to be valid."""
 
@@ -211,7 +211,7 @@ def response_schema(
         rubric: the rubric, with criteria and scales.
         sides: names or labels of the debaters.
         ids: ids of the messages in the prompt.
-        judging: what is judged.
+        judging: judging mode.
         options: options of the question. The decision is one of them or `undecided`.
     """
     scales: dict[tuple[float, float], list[str]] = {}
@@ -274,7 +274,7 @@ class ShownLine:
 
 @dataclass(frozen=True)
 class ShownField:
-    """Non-empty field of a verdict, in a form ready for display."""
+    """Non-empty verdict field, formatted for display."""
 
     name: str
     label: str
@@ -301,7 +301,7 @@ def empty_value(field: verdict_types.VerdictField) -> Any:
 
 
 def combine(field: verdict_types.VerdictField, verdicts: Sequence[Mapping[str, Any]], how: str) -> Any:
-    """Return the combined value of a field that several verdicts have.
+    """Combine the values that several verdicts have for one field into a single value.
 
     Args:
         field: the field.
@@ -384,7 +384,7 @@ def shown(
 
     Args:
         verdict: verdict of a judge or of a panel. Fields of newer versions may be missing.
-        names: display names by debater.
+        names: display names, keyed by debater id.
         sections: sections to include. Default: title and answer.
         headline: text for the winner. Default: the winner's name.
         winner_label: label of the winner.
@@ -442,10 +442,10 @@ def _lines(value: Any, names: Mapping[str, str], speakers: Mapping[str, str]) ->
 
 
 MAJOR_CAP = 40.0
-"""Maximum confidence, from 0 to 100, of a verdict with an unmet major requirement."""
+"""Maximum confidence, out of 100, of a verdict whose decision fails a major requirement."""
 NOTED_CHARS = 160
-"""Maximum number of characters to quote from an unmet requirement in a note. The list of requirements has
-the full text."""
+"""Maximum number of characters that a verdict's note quotes from a requirement or a decision. The list of
+requirements has the full text."""
 
 
 @dataclass(frozen=True)
@@ -510,7 +510,7 @@ class ResponseCheck:
         return verdict
 
     def response_verdict(self, response: JudgeResponse, reply: Reply) -> verdict_types.Verdict:
-        """Convert a judge's response to a verdict. The response contains debater ids instead of labels.
+        """Convert a judge's response to a verdict, after labels in it were replaced with debater ids.
 
         The winner is a debater, `tie` or `synthesis`. A response without a valid winner and without a valid
         score becomes a failed verdict. A placeholder is always a tie.
@@ -565,7 +565,7 @@ class ResponseCheck:
             )
 
     def _recorded(self, field: verdict_types.VerdictField, value: Any, verdict: verdict_types.Verdict) -> Any:
-        """Convert a field of a judge's response to its stored form.
+        """Convert the value of a field in a judge's response to the value that the verdict stores.
 
         Unknown debaters and message ids are dropped.
         """
@@ -585,9 +585,10 @@ class ResponseCheck:
         return rows
 
     def _row(self, response_row: Mapping[str, Any], verdict: verdict_types.Verdict) -> dict[str, Any] | None:
-        """Copy a row of a judge's response, without a message id that does not exist.
+        """Return a copy of a list item in a judge's response, with its debater and message id checked.
 
-        Return `None` if the row's debater is unknown.
+        The name of the debater becomes the debater's id. An unknown message id becomes `""`. Return `None` if
+        the debater is unknown.
         """
         row = dict(response_row)
         if "debater" in row:
@@ -630,18 +631,16 @@ class ResponseCheck:
         }
 
     def _existing_ids(self, citations: Iterable[str], verdict: verdict_types.Verdict) -> list[str]:
-        """Return the cited ids of known messages, and count the unknown ids."""
+        """Return the cited ids of messages that exist, and count the other ids in the verdict."""
         cited_ids = list(dict.fromkeys(map(cited_id, citations)))
         existing_ids = [citation for citation in cited_ids if citation in self.known_ids]
         verdict["dropped_citations"] += len(cited_ids) - len(existing_ids)
         return existing_ids
 
     def _answer_for_totals(self, verdict: verdict_types.Verdict, reason: str) -> None:
-        """If the judge's winner lacks the highest total score, add a note or declare a tie.
+        """Declare a tie if the winner lacks the highest total score and the judge gave no reason for that.
 
-        If the judge gave a reason, add a note with this reason.
-
-        Without a reason the result is a tie.
+        If the judge gave a reason, keep the winner, and add a note with the reason.
         """
         totals, winner = verdict["totals"], verdict["winner"]
         if winner not in totals or totals[winner] == max(totals.values()):
@@ -747,7 +746,7 @@ def confidence_of(verdict: verdict_types.Verdict) -> int | None:
 
 
 def changed_text(verdict: verdict_types.Verdict) -> str:
-    """Return a sentence that counts a judge's dropped or corrected scores and citations.
+    """Return a sentence that says how many of a judge's scores and citations were dropped or corrected.
 
     Return `""` if nothing was dropped or clamped.
     """

@@ -28,10 +28,7 @@ def rate_of(k: int, n: int) -> verdict_types.Rate:
         ValueError: `k` is not within 0–`n`.
     """
     if not 0 <= k <= n:
-        raise ValueError(
-            f"the number of counted cases (k = {k!r}) is not between 0 and the total number of cases (n = "
-            f"{n!r})"
-        )
+        raise ValueError(f"k ({k!r}) must be between 0 and n ({n!r})")
     if n == 0:
         return verdict_types.Rate(k=0, n=0, rate=None, low=0.0, high=1.0)
     z = NormalDist().inv_cdf(0.975)
@@ -45,7 +42,7 @@ def rate_of(k: int, n: int) -> verdict_types.Rate:
 
 
 def flip_rate(flips: Iterable[bool | None]) -> verdict_types.Rate:
-    """Return the share of verdicts whose winner changed with the presentation order.
+    """Return the share of verdicts in which reversing the order of the debaters changed the winner.
 
     Verdicts given in only one order (`None`) do not count.
     """
@@ -115,7 +112,7 @@ def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[verdict_types.PairAgreem
     """Return Cohen's κ for each pair of judges as a measure of their agreement.
 
     Args:
-        ratings: ratings by judge, in the same order of units.
+        ratings: ratings of the same units in the same order, keyed by judge.
     """
     agreements = []
     for first, second in combinations(sorted(ratings), 2):
@@ -166,7 +163,7 @@ def reconcile(
     Args:
         first: verdict in the first order.
         second: verdict in the other order.
-        names: display names by debater.
+        names: display names, keyed by debater id.
         capped: True if an unmet major requirement caps the confidence.
 
     Returns:
@@ -230,9 +227,10 @@ def reconcile(
 def _merge_flipped(
     verdict: verdict_types.Verdict, both: Sequence[verdict_types.Verdict], names: Mapping[str, str]
 ) -> None:
-    """Set the winner, reasoning and notes of a verdict whose winner changed with the order of the debaters.
+    """Fill in the combined verdict if the two presentation orders led to different winners.
 
-    The new winner is the debater with the highest total in both orders, or a tie.
+    The new winner is the debater with the highest total in both orders, or a tie. Reasoning and notes say
+    what each order led to.
     """
     leader = _leader_of_both(both)
     verdict["winner"] = leader or verdict_types.TIE
@@ -298,7 +296,7 @@ def _debater_of(winner: str) -> str:
 
 
 def _notes_by_order(both: Sequence[verdict_types.Verdict], names: Mapping[str, str]) -> list[str]:
-    """Combine the notes of two verdicts for different orders of the debaters.
+    """Merge the notes of a judge's two verdicts, which differ in the order of the debaters.
 
     A note that applies to only one order names this order.
     """
@@ -322,7 +320,7 @@ def _winner_text(winner: str, names: Mapping[str, str]) -> str:
 
 
 def in_tenths(table: ScoreTable) -> ScoreTable:
-    """Round the scores to one decimal place."""
+    """Return a copy of a score table with each score rounded to one decimal place."""
     return {
         side: {
             key: {**record, "score": verdict_types.tenths(record["score"])} for key, record in records.items()
@@ -332,7 +330,7 @@ def in_tenths(table: ScoreTable) -> ScoreTable:
 
 
 def flip_rates(verdicts: Iterable[verdict_types.Verdict]) -> dict[str, verdict_types.Rate]:
-    """For each judge, return the share of verdicts whose winner changed with presentation order."""
+    """Return, for each judge, the share of verdicts whose winner changed with the order of the debaters."""
     flips: dict[str, list[bool | None]] = {}
     for verdict in verdicts:
         flips.setdefault(verdict["judge"], []).append(verdict["flip"]["flipped"])

@@ -27,7 +27,7 @@ from moot.text.terms import title_of
 from moot.text.tokens import TokenCounter
 
 APPROVED = 60.0
-"""Minimum total score, out of 100, that counts as approval under the rule `approval`."""
+"""Minimum total score, out of 100, at which the decision rule `approval` counts a debater as approved."""
 _CLOSE = 1e-9
 """Maximum difference at which two scores count as equal, to allow for rounding errors."""
 
@@ -36,9 +36,9 @@ class Ballot(TypedDict):
     """One judge's winner and total scores, used as input for decision rules."""
 
     judge: str
-    """Id of the judge."""
+    """Id of the judge who cast the ballot."""
     winner: str
-    """Id of the winning debater, or `tie` or `synthesis`."""
+    """Id of the debater whom the judge named as winner, or `tie` or `synthesis`."""
     scores: dict[str, float]
     """Total score of each debater, from 0 to 100, keyed by debater id. Debaters without a score are
     missing."""
@@ -47,7 +47,7 @@ class Ballot(TypedDict):
 
 
 class _Tally(NamedTuple):
-    """Result of counting points or votes under a decision rule."""
+    """Points or votes of each candidate under a decision rule, with the resulting winner."""
 
     tally: dict[str, float]
     winner: str
@@ -61,7 +61,7 @@ class PanelRule(NamedTuple):
     decides: str
     """Phrase that says what decides the winner, for example "highest mean total score"."""
     counts: str
-    """Name of what the decision rule counts for each candidate, such as "votes"."""
+    """Unit in which the decision rule counts, such as "votes" or "Borda points"."""
     tally: Callable[[Sequence[Ballot]], _Tally]
 
 
@@ -73,7 +73,7 @@ def decide(ballots: Sequence[Ballot], rule: verdict_types.Rule = "mean") -> verd
         ConfigError: the rule is unknown.
     """
     if rule not in RULES:
-        raise ConfigError(f"judging.rule: {rule!r} is not a rule for panels: use one of {', '.join(RULES)}")
+        raise ConfigError(f"judge.rule: {rule!r} is not a decision rule: use one of {', '.join(RULES)}")
     if not ballots:
         raise JudgeFailed("no judge returned a usable verdict, so no decision can be made")
     tally, winner, tied = RULES[rule].tally(ballots)
@@ -129,9 +129,9 @@ def winning_side(
 
 
 def verdict_on_sides(verdict: verdict_types.Verdict, sides: Mapping[str, str]) -> verdict_types.Verdict:
-    """Return a copy of the verdict that names the debate's sides instead of single debaters.
+    """Return a copy of a verdict in which each debater is replaced by the debater's side.
 
-    The total of a side is the mean of its members.
+    The total of a side is the mean of its members' totals.
     """
     winners = [sides.get(winner, winner) for winner in verdict["flip"]["winners"]]
     has_one_winner = len(set(winners)) == 1
@@ -199,7 +199,7 @@ def _votes(choices: Iterable[str]) -> dict[str, float]:
 
 
 def _at_least(ballots: Sequence[Ballot], min_votes: float) -> _Tally:
-    """Count the ballots, and return a tally in which a choice wins only with at least `min_votes` votes.
+    """Count the votes of the ballots, and name a winner only if it has at least `min_votes` votes.
 
     If no choice has enough votes, the tally is tied.
     """
@@ -228,12 +228,12 @@ RULES: Mapping[str, PanelRule] = {
         lambda ballots: _highest(borda_points(ballots)),
     ),
     "approval": PanelRule(
-        f"who most judges approve of: a total of {APPROVED:g} of 100, or their winner",
+        f"most approvals; a judge approves of a total score of {APPROVED:g} of 100, and of its own winner",
         "approvals",
         lambda ballots: _highest(_votes(name for ballot in ballots for name in set(ballot["approved"]))),
     ),
     "unanimous": PanelRule(
-        "choice of every judge, else a tie", "votes", lambda ballots: _at_least(ballots, len(ballots))
+        "choice of all judges; otherwise a tie", "votes", lambda ballots: _at_least(ballots, len(ballots))
     ),
 }
 """All decision rules of a panel, keyed by rule name."""
@@ -312,7 +312,7 @@ def as_decision(
     outcome: verdict_types.RuleResult | None = None,
     agreement: verdict_types.PanelReport | None = None,
 ) -> verdict_types.PanelVerdict:
-    """Return a copy of a single verdict in the format of a panel's verdict.
+    """Return a copy of one verdict in the format of a panel's verdict.
 
     The rule's result and the judges' agreement are added if given.
     """
@@ -397,7 +397,10 @@ def panel_report(
 
 
 def _preferences(scores_by_judge: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[orders.Mark | None]]:
-    """Return each judge's preferred debater for every pair of debaters and every criterion."""
+    """Return which debater each judge scored higher, for every criterion and every pair of debaters.
+
+    A value is `even` for equal scores, and `None` if a score is missing.
+    """
 
     def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:
         mine, theirs = scores.get((one, key)), scores.get((other, key))
@@ -412,7 +415,7 @@ def _preferences(scores_by_judge: Mapping[str, Mapping[Cell, float]]) -> dict[st
 
 
 IDS_SHARE = 0.1
-"""Maximum share of the prompt budget for message ids in the reply's JSON schema."""
+"""Maximum share of a judge's prompt budget for listing message ids in the JSON schema of the reply."""
 
 
 @dataclass(frozen=True)
@@ -432,7 +435,7 @@ def assess(
     judge_spec: judge_response.JudgeSpec,
     evidence: Sequence[Entry] | None = None,
 ) -> CallGenerator[Assessment]:
-    """Ask each judge for a verdict, and return all verdicts and the panel's verdict.
+    """Ask each judge for a verdict on the debate, and combine the verdicts into the panel's verdict.
 
     Args:
         state: state of the debate.
@@ -474,7 +477,7 @@ def shows_whole(
     judge_spec: judge_response.JudgeSpec,
     evidence: Sequence[Entry] | None = None,
 ) -> bool:
-    """Return True if all judges' prompts show every message in full, without a summary.
+    """Return True if the prompts of all judges contain every message in full.
 
     `evidence` are the messages. `None`: all arguments of the debaters.
     """
@@ -496,7 +499,7 @@ def shows_whole(
 
 
 def next_judging(state: ConversationState) -> int:
-    """Return the number of the debate's next judging run, starting at 1."""
+    """Return the number of the next judging run of a debate, counted from 1."""
     decision = state.get("verdict")
     earlier_verdicts = [*(state.get("verdicts") or []), *([decision] if decision else [])]
     return 1 + max((verdict.get("judging") or 0 for verdict in earlier_verdicts), default=0)

@@ -41,7 +41,8 @@ _OPTIONS = (
     "the answers that the debaters' stances imply."
 )
 OTHER_ANSWERS = "An answer may also combine options or be another one."
-"""Sentence that allows other answers, placed after the list of options that a model found in the topic."""
+"""Sentence that tells debaters that other answers are allowed too. It follows the options that a model found
+in the topic."""
 _NAMED_OPTIONS = (
     "- `options`: the answers that the topic or the background names to choose from, each in a few words "
     "with its letter. Leave the list empty if they name none."
@@ -55,7 +56,7 @@ _CRITERIA = (
 
 
 class CriterionFinding(BaseModel):
-    """Criterion for judging answers to the debated question, as found by a model."""
+    """Criterion that a model proposes for judging answers to the debated question."""
 
     name: str
     description: str
@@ -64,7 +65,7 @@ class CriterionFinding(BaseModel):
 def asked_of_topic(
     config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool, has_background: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of the fields that a model must find in the topic, such as `options` or `criteria`.
+    """Return the names of the fields that a model must extract from the topic, such as `options`.
 
     Args:
         config: configuration of the debate.
@@ -118,7 +119,10 @@ def question_call(
 
 
 def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
-    """Return the debate's question from a model's reply, or `{}` if the reply has none."""
+    """Return the debated question, with its options and criteria, from a model's reply.
+
+    Return `{}` if the reply contains no question.
+    """
     data = None if reply.placeholder else structured_data(_schema(parts), reply)
     if data is None or not (question := board_text(data["question"], QUESTION_CHARS)):
         return {}
@@ -140,10 +144,10 @@ def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
 
 
 def question_text(question: DebateQuestion, topic: str) -> str:
-    """Return the debate's question as text for the transcript.
+    """Return the debated question and its options as text for the transcript.
 
-    It is `""` if there is no question, or if the topic already says the same. The rules of the debate show
-    the criteria.
+    The text is `""` if there is no question, or if the topic already says the same. The rules of the debate
+    show the criteria.
     """
     options = question.get("options") or ()
     if not question or not (options or is_long(topic)):

@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parent / "rubric_files"
 """Folder with the built-in rubrics. The file `NAME.yaml` defines the rubric `NAME`."""
 
 DESIGN, DECISION = "design", "decision"
-"""Names of the rubrics for software designs and for other proposals."""
+"""Names of the built-in rubrics for judging software designs and other proposals."""
 
 ENTRY_POINT_GROUP = "moot.rubrics"
 """Name of the entry point group in which installed packages provide rubrics. Each entry point has the
@@ -42,7 +42,7 @@ class Criterion(BaseModel):
     name: str = Field(min_length=1)
     """Display name of the criterion."""
     description: str = ""
-    """Instruction to the judge on what deserves a high or low score."""
+    """Text that tells the judge what deserves a high or a low score."""
     scale_min: float = Field(default=1, allow_inf_nan=False)
     """Lowest possible score on the scale. It must be below `scale_max`."""
     scale_max: float = Field(default=10, allow_inf_nan=False)
@@ -73,9 +73,9 @@ class Rubric(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1)
-    """Name that configurations use for the rubric."""
+    """Name by which a configuration selects the rubric."""
     criteria: tuple[Criterion, ...] = Field(min_length=1)
-    """Criteria of the rubric. At least one is needed."""
+    """Criteria by which the rubric scores debaters. At least one is needed."""
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> "Rubric":
@@ -95,7 +95,7 @@ class Rubric(BaseModel):
         return next(chain(by_id, by_other_spelling, by_name), None)
 
     def scales(self) -> list[CriterionScale]:
-        """Return the names, scales and weights of the criteria.
+        """Return the id, name, scale and weight of each criterion in the rubric.
 
         Verdicts store them so that readers do not need the rubric.
         """
@@ -107,7 +107,7 @@ class Rubric(BaseModel):
         Criteria without a score do not count. Return `None` if there is no score at all.
 
         Args:
-            scores: scores by criterion id.
+            scores: scores, keyed by criterion id.
         """
         rated = [each for each in self.criteria if each.id in scores]
         weights = sum(each.weight for each in rated)
@@ -126,7 +126,7 @@ def register(rubric: Rubric) -> None:
     An installed package uses an entry point of the group `moot.rubrics` instead.
 
     Raises:
-        ConfigError: the object is no rubric, or another rubric has its name.
+        ConfigError: the object is not a rubric, or another rubric has its name.
     """
     if not isinstance(rubric, Rubric):
         raise ConfigError(f"rubric {rubric!r} is not an instance of `moot.rubrics.Rubric`")
@@ -139,7 +139,7 @@ def find_rubric(name: str) -> Rubric | None:
     """Find a built-in, registered or plug-in rubric by name, or return `None`.
 
     Raises:
-        ConfigError: the plug-in of this name cannot be imported, or is no rubric.
+        ConfigError: the plug-in of this name cannot be imported, or is not a rubric.
     """
     rubrics = shipped_rubrics() | _REGISTERED
     if name not in rubrics and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
@@ -162,7 +162,7 @@ def load_rubric(path: Path) -> Rubric:
     """Return the rubric that a YAML or JSON file defines.
 
     Raises:
-        ConfigError: the file cannot be read or is no valid rubric.
+        ConfigError: the file cannot be read or is not a valid rubric.
     """
     try:
         return parse_rubric(data_in(path.read_text(encoding="utf-8"), path, "rubric"), str(path))
@@ -175,7 +175,7 @@ def load_rubric(path: Path) -> Rubric:
 
 
 def asks_for_criteria(config: DebateConfig, default: str) -> bool:
-    """Return True if a model must determine the criteria for judging the debate.
+    """Return True if a model must choose the criteria by which the debate is judged.
 
     This is the case for a council without a configured rubric whose debaters are not all built-in roles.
     """
@@ -189,7 +189,7 @@ def rubric_for(
     default: str = "debate",
     question: DebateQuestion | None = None,
 ) -> Rubric:
-    """Return the judge's own rubric, or else the configuration's, or else the protocol's.
+    """Return a judge's rubric: its own, the one in the configuration, or the protocol's default.
 
     A council that designs no software is judged by the criteria of its question, or by `decision`, unless the
     judge or `judge.rubric` names a rubric.
@@ -214,17 +214,14 @@ def rubric_for(
     rubric = find_rubric(setting)
     if rubric is None:  # a rubric file is read only if the operator names it on the command line
         raise ConfigError(
-            f"judge.rubric: there is no rubric {setting!r}: use {', '.join(map(repr, rubric_names()))}, or "
-            "list the criteria under `judge.rubric`. A file name works only on the command line"
+            f"judge.rubric: there is no rubric {setting!r}: use {', '.join(map(repr, rubric_names()))}, list "
+            "the criteria under `judge.rubric`, or give a rubric file on the command line"
         )
     return rubric
 
 
 def _designs_software(config: DebateConfig) -> bool:
-    """Return True if a debate designs software, that is, if all debaters have built-in roles.
-
-    All built-in roles design software.
-    """
+    """Return True if all debaters have built-in roles, which means that the debate designs software."""
     return all(shipped_role(debater) for debater in config.debaters)
 
 
@@ -267,7 +264,7 @@ def parse_rubric(data: object, source: str = "rubric") -> Rubric:
     """Parse a rubric from the data of a YAML or JSON file.
 
     Raises:
-        ConfigError: the data is no valid rubric. The message names `source` and each wrong key.
+        ConfigError: the data is not a valid rubric. The message names `source` and each wrong key.
     """
     try:
         return Rubric.model_validate(data)
@@ -276,7 +273,7 @@ def parse_rubric(data: object, source: str = "rubric") -> Rubric:
 
 
 def criterion_key(text: str) -> str:
-    """Return the form in which names and ids of criteria are compared, without case, `_` and `-`."""
+    """Normalise the name or id of a criterion for comparison, ignoring case, `_` and `-`."""
     return " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
 
 

@@ -34,7 +34,7 @@ def _ui_message(name: str, props: JsonObject, message_id: str) -> UIMessage:
 
 
 def _verdict_props(values: StateValues, headline: str) -> JsonObject:
-    """Return the properties of the UI message `verdict`.
+    """Return the props of the UI message that shows the verdict.
 
     `fields` are the parts of the verdict in the order in which to show them.
     """
@@ -82,7 +82,7 @@ def _verdict_props(values: StateValues, headline: str) -> JsonObject:
 
 
 def _position_props(values: StateValues) -> JsonObject:
-    """Return each debater's initial stance, final position and changes of position."""
+    """Return the props of the UI message that shows each debater's stance and changes of position."""
     verdict: Mapping[str, object] = values.get("verdict") or {}
     final, moved = verdict.get("final_position"), verdict.get("moved")
     final_positions: Mapping[str, str] = final if isinstance(final, Mapping) else {}

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
 
 BACKGROUND_SHARE = 0.5
-"""Maximum share of the prompt budget for showing topic, background and pinned messages whole. Passages
-that every prompt shows may use the same share together with them."""
+"""Maximum share of the prompt budget for the topic, the background and the pinned messages if all are shown
+whole. Passages that every prompt shows may use the same share together with them."""
 PASSAGES_SHARE = 0.07
 """Share of the prompt budget for background passages that match the prompt's subject. A provider caches
 none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 % with a share of a
 tenth."""
 PIN_SHARE = 0.25
-"""Maximum share of `memory.budget.messages` for pinned messages if the background is too long. The rest is
-left for the window of recent messages."""
+"""Maximum share of `memory.budget.messages` for pinned messages if the background is too long to be shown
+whole. The rest is left for the window of recent messages."""
 PASSAGE_TOKENS = 120
 """Approximate number of tokens in a background passage. A shorter message is one passage."""
 MIN_TOKENS = 48
@@ -63,7 +63,10 @@ def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
 
 
 def _departed_remarks(state: StateValues, start: int) -> list[Entry]:
-    """Return people's messages from before the window, which begins at the sequence number `start`."""
+    """Return people's messages that have left the window of recent messages.
+
+    The window begins at the sequence number `start`.
+    """
     user_entries = (
         state["full_transcript"][seq] for seq in state.get("user_provided") or () if 0 < seq < start
     )
@@ -90,11 +93,11 @@ class Background:
 
     @property
     def is_whole(self) -> bool:
-        """True if the prompt blocks show the entire background of the debate."""
+        """Return True if the prompt blocks show the entire background of the debate."""
         return self._rest is None
 
     def passages(self, query: str, remaining: int) -> list[truncation.Block]:
-        """Return blocks with further background passages that best match `query`.
+        """Return prompt blocks with further background passages that best match `query`.
 
         Together they use at most `remaining` tokens. The list is empty if the background is shown whole.
         """
@@ -158,7 +161,10 @@ def select_background(
     limit = int(budget.total * BACKGROUND_SHARE) - topic_tokens
 
     def whole_blocks(candidates: Sequence[Entry]) -> list[truncation.Block] | None:
-        """Return the candidates' blocks, or `None` if they do not fit with topic and pinned messages."""
+        """Return prompt blocks that show `candidates` whole, or `None` if they exceed the token limit.
+
+        The limit covers the topic and the pinned messages, too.
+        """
         # The stored counts are without labels, so a background that is far too long is not rendered whole.
         if sum(entry["tokens"] for entry in candidates) > limit:
             return None
@@ -188,7 +194,7 @@ def select_background(
 
 
 def background_tokens(blocks: Sequence[truncation.Block], count: TokenCounter) -> int:
-    """Return how many tokens of background text a prompt shows."""
+    """Return the number of tokens in the prompt blocks that show background or pinned messages."""
     return sum(
         message_tokens(block.message, count) for block in blocks if block.priority == truncation.OPTIONAL
     )
@@ -227,12 +233,12 @@ def _background_block(
 
 @dataclass(frozen=True)
 class _Passages:
-    """An index for retrieving passages of the background."""
+    """Search index of background passages, with a record of the passages that a prompt already shows."""
 
     entries: tuple[Entry, ...]
     search: EvidenceIndex
     shown_keys: frozenset[int] = frozenset()
-    """Keys of the passages that are already shown in the prompt."""
+    """Keys of the passages that the prompt already shows."""
 
     def blocks(
         self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""

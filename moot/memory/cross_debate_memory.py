@@ -68,7 +68,7 @@ _POSITION = TypeAdapter(EarlierPosition)
 
 
 def _valid(stored: Iterable[object]) -> list[EarlierPosition]:
-    """Return the valid debater positions in `stored`. Each text is put on one line.
+    """Return the records in `stored` that are valid positions of a debater. Each text is put on one line.
 
     Clients of a server can write to the store.
     """
@@ -165,12 +165,12 @@ def namespace_of(identity: str) -> tuple[str, ...]:
 
 
 def _line(text: str, chars: int) -> str:
-    """Return a text on one line, without message citations."""
+    """Return a text on one line of at most `chars` characters, without message citations."""
     return clip(sanitize_line(_CITATION.sub("", text[: 8 * chars])), chars)
 
 
 PASSAGE_CHARS = 400
-"""Approximate number of characters in each passage."""
+"""Approximate number of characters in each passage of a reference document."""
 MAX_PASSAGES = 3
 REFERENCE_HEADING = "# Passages from your own texts (cite them by their marks)"
 
@@ -228,24 +228,25 @@ HEADING = "# Earlier messages that matter here"
 MIN_TOKENS = 48
 """Minimum number of unused prompt tokens required to retrieve memories."""
 READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
-"""Limits on the characters read from a message, and on its excerpt's characters and tokens."""
+"""Maximum number of characters that are read from a message, and of characters and tokens in an excerpt of
+it."""
 QUERY_CHARS = 2_000
 """Maximum number of characters in each part of the search query."""
 TRIES, NEVER_FITS = 8, 10**9
-"""Number of messages beyond `top_k` whose token cost is counted, and the cost of all further messages. That
-cost fits in no prompt."""
+"""Number of messages beyond `top_k` whose tokens are counted, and token count assumed for all further
+messages. No prompt is large enough for the assumed count."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
 """Maximum numbers of position changes, reflections and crux cards to search, the newest first."""
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
-"""Importance scores of messages with claims and of messages with concessions. The first is the maximum for
+"""Importance scores of a message with claims and of a message with a concession. The first is the maximum for
 a message that contains claims, and the second applies to a message that contains a concession."""
 
 
 @dataclass(frozen=True)
 class MemoryIndexes:
-    """Search indexes for one debate."""
+    """Search indexes for the memories of one debate."""
 
     indexes: Indexes
     debate: str
@@ -267,7 +268,7 @@ class RetrievalQuery:
 
     query: str
     answering: str = ""
-    """Text of the message that the speaker replies to."""
+    """Text of the message to which the debater replies."""
 
 
 def retrieve_memories(
@@ -402,7 +403,7 @@ def embedding_job(
     *,
     everything: bool = False,
 ) -> LocalJob | None:
-    """Return a job to embed a step's queries and entries, or `None` if nothing is left to embed.
+    """Return a job that embeds a step's queries and entries, or `None` if there is nothing to embed.
 
     A worker thread runs it before prompts are assembled, so assembly finds all vectors in the cache.
     `everything`: prompts retrieve from the whole transcript, not only from what has left the window.
@@ -425,7 +426,10 @@ def embedding_job(
 
 
 class _MemoryLines:
-    """Renderer that shortens an entry to one line, starting where it best matches the query."""
+    """Renderer that shortens each retrieved entry to one line of a prompt.
+
+    The line starts where the entry best matches the query.
+    """
 
     def __init__(
         self,
@@ -441,7 +445,7 @@ class _MemoryLines:
         self._known: dict[int, str] = {}
 
     def text(self, seq: int) -> str:
-        """Return an excerpt of an entry that starts at the sentence with the most query terms."""
+        """Return one line with an excerpt of an entry, starting at the sentence with the most query terms."""
         if seq not in self._known:
             entry, content, start = self.transcript[seq], self.transcript[seq]["content"], 0
             if len(content) > EXCERPT_CHARS:
@@ -460,7 +464,7 @@ class _MemoryLines:
 
 @lru_cache(maxsize=4096)  # many turns retrieve the same messages
 def _excerpt_from(content: str, start: int, count: TokenCounter) -> str:
-    """Return a one-line excerpt of a message, starting at the character `start`."""
+    """Return a one-line excerpt of a message, starting at character number `start`."""
     return truncate_middle(sanitize_line(excerpt(content, EXCERPT_CHARS, start)), EXCERPT_TOKENS, count)
 
 
@@ -487,7 +491,7 @@ def memory_items(
     names: Mapping[str, str],
     count: TokenCounter,
 ) -> list[MemoryItem]:
-    """Return a debate's position changes, result cards and reflections as items to retrieve.
+    """Return a debate's position changes, result cards and reflections as memory items for retrieval.
 
     A result card records the outcome of a side discussion.
     """

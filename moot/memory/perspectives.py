@@ -62,7 +62,7 @@ def latest_proposals(transcript: Sequence[Entry]) -> dict[str, Entry]:
 
 
 def perspective_of(state: StateValues, debater: str) -> Perspective:
-    """Return a debater's summary of the debate, and the messages that are not yet in it."""
+    """Return a debater's summary of the debate, and the entries that the summary does not cover yet."""
     summary = (state.get("perspective_summaries") or {}).get(debater) or {}
     covered = summary.get("covers_through_seq", -1)
     entries = perspective_entries(state["full_transcript"], debater)
@@ -70,7 +70,7 @@ def perspective_of(state: StateValues, debater: str) -> Perspective:
 
 
 def perspective_settings(config: DebateConfig, debater: DebaterConfig) -> PerspectiveConfig:
-    """Return the settings for summaries of a debater's perspective.
+    """Return the settings for summaries from a debater's perspective.
 
     The debater's own settings override those of the debate.
     """
@@ -90,9 +90,10 @@ def check_summarizers(config: DebateConfig) -> None:
 
 
 def replaced_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
-    """Return the entries of a debater's perspective that a summary can replace.
+    """Return the entries that a summary may replace in a debater's prompts.
 
-    These are all entries except the latest proposal, which prompts show in full.
+    These are the debater's proposals and the critiques that the debater received, except the latest proposal,
+    which prompts show in full.
     """
     latest = latest_proposals(transcript).get(debater)
     return [entry for entry in perspective_entries(transcript, debater) if entry != latest]
@@ -158,7 +159,7 @@ def judge_summary(
 def perspective_summary(
     state: ConversationState, config: DebateConfig, debater_id: str, count: TokenCounter, now: str
 ) -> CallGenerator[PerspectiveResult]:
-    """Return a new summary of a debater's perspective, written by the debater's own model."""
+    """Return a new summary from a debater's perspective, written by the debater's own model."""
     debater = config.debater(debater_id)
     settings = perspective_settings(config, debater)
     entries = replaced_entries(state["full_transcript"], debater_id)
@@ -212,7 +213,7 @@ def _request(
 def _make(
     request: SummaryRequest, settings: PerspectiveConfig, previous: Any, now: str, proposal_tokens: int = 0
 ) -> CallGenerator[PerspectiveResult]:
-    """Make a new summary of the debate for the debater or judge in `request`.
+    """Write a new summary of the debate for the debater or the judge whom `request` names.
 
     The result also contains the reason if the configured summarizer failed.
 

@@ -43,17 +43,17 @@ LONG_SHARE, LONG_TOKENS = 8, 1_000
 """Relative and absolute token limits above which a message counts as long. The limits are 1/`LONG_SHARE` of
 the prompt's tokens and `LONG_TOKENS` tokens."""
 PASSAGES, MIN_TOKENS = 4, 32
-"""Approximate number of passages into which the shortest long message is split, and minimum tokens per
+"""Approximate number of passages in a message just above the length limit, and minimum number of tokens per
 passage. A passage has 1/`PASSAGES` of the token limit for long messages, but at least `MIN_TOKENS` tokens."""
 PARTS = 1 << 20
 """Maximum number of passages into which a message is split."""
 
 
 class Place(NamedTuple):
-    """Position of a passage, given by the `seq` of its message and its number within the message."""
+    """Position of a passage in the transcript, as a message number and a passage number."""
 
     seq: int
-    """Sequence number of the message that contains the passage."""
+    """Number of the message that contains the passage (`seq`)."""
     part: int
     """Index of the passage within its message, starting at 0."""
 
@@ -66,12 +66,12 @@ class Span(NamedTuple):
 
 
 def key_of(place: Place) -> int:
-    """Return the integer that identifies a passage."""
+    """Encode the message number and the passage number of a passage as one integer key."""
     return place.seq * PARTS + place.part
 
 
 def place_of(key: int) -> Place:
-    """Decode an integer key into a message's `seq` and a passage number."""
+    """Decode the integer key of a passage into the message number and the passage number."""
     return Place(*divmod(key, PARTS))
 
 
@@ -80,18 +80,18 @@ class Splitting:
     """Token limits for splitting long messages into passages."""
 
     long: int
-    """Number of tokens above which Moot splits a message into passages."""
+    """Maximum number of tokens in a message that is not split into passages."""
     passage: int
     """Approximate number of tokens in each passage of a split message."""
 
     @classmethod
     def within(cls, total: int) -> Splitting:
-        """Return the splitting limits for a prompt with a budget of `total` tokens."""
+        """Return the limits for splitting messages in a prompt of at most `total` tokens."""
         long = min(LONG_TOKENS, total // LONG_SHARE)
         return cls(long, max(MIN_TOKENS, long // PASSAGES))
 
     def spans(self, entry: entry_types.Entry) -> list[Span]:
-        """Return the character ranges of an entry's passages. Together they cover the whole content.
+        """Return the character range of each passage in an entry. Together they cover the whole content.
 
         A passage ends at a sentence boundary, or else at white space if there is any.
         """
@@ -125,8 +125,8 @@ class Splitting:
 
 _Counts = tuple[dict[int, int], dict[int, list[Span]]]
 _COUNTS: WeakKeyDictionary[EvidenceIndex, dict[tuple[object, ...], _Counts]] = WeakKeyDictionary()
-"""Cache of passages' token counts and character ranges, keyed by the transcript's search index and the
-layout of the prompt. They do not depend on the question."""
+"""Cache of the token counts and character ranges of passages. The keys are the transcript's search index and
+the layout of the prompt. The values do not depend on the question."""
 
 
 class EntryLines:
@@ -147,20 +147,20 @@ class EntryLines:
         self._spans: dict[int, list[Span]] = {}
 
     def share_counts(self, index: EvidenceIndex) -> None:
-        """Share cached token counts and positions of passages with other questions about the transcript."""
+        """Use one cache of token counts and passage positions for all questions about the transcript."""
         layout = self.fence, tuple(self.names.items()), self.count, self.splitting
         known = _COUNTS.setdefault(index, {})
         self._costs, self._spans = known.setdefault(layout, (self._costs, self._spans))
 
     def text(self, seq: int) -> str:
-        """Return an entry as one paragraph of text.
+        """Return a transcript entry as one paragraph of prompt text.
 
         The paragraph begins with the fence, which no other line contains.
         """
         return self._paragraph(seq, truncation.source_time(self.transcript[seq]))
 
     def cost(self, seq: int) -> int:
-        """Return the number of prompt tokens that an entry needs."""
+        """Return the number of tokens that a transcript entry needs in a prompt."""
         return self.count(self.text(seq))
 
     def passages(self, keys: Iterable[int]) -> str:
@@ -180,11 +180,14 @@ class EntryLines:
         return "".join(lines)
 
     def block(self, text: str) -> str:
-        """Return the passages as one prompt block in which each message has its own delimiters."""
+        """Return the text of the quoted messages as one prompt block under a heading.
+
+        Each message has its own delimiters.
+        """
         return templates.fenced_items(text, self.fence, HEADING)
 
     def size(self, text: str) -> int:
-        """Return how many tokens a quotation of `text` adds to a prompt, without the heading."""
+        """Return how many tokens the quoted messages in `text` add to a prompt, without the heading."""
         return self.count(self.block(text)) - self.count(self.block(""))
 
     def fit(self, index: EvidenceIndex, remaining: int) -> bool:
@@ -209,9 +212,9 @@ class EntryLines:
         return len(self.spans(place_of(key).seq)) > 1
 
     def shares_time(self, key: int) -> bool:
-        """Return True if the passage's message has an original time, which a prompt may omit.
+        """Return True if the message of a passage has an original time.
 
-        A prompt omits the time if the message above has the same one.
+        A prompt omits the original time if the message above has the same one.
         """
         return bool(truncation.source_time(self.transcript[place_of(key).seq]))
 
@@ -226,17 +229,17 @@ class EntryLines:
         return self._spans[seq]
 
     def lack(self, seq: int, quotation: str) -> int:
-        """Return roughly how many of a message's tokens are missing from `quotation`."""
+        """Estimate how many tokens of a message are missing from `quotation`, an excerpt of the message."""
         return max(0, self.transcript[seq]["tokens"] - self.count(quotation))
 
     def _paragraph(self, seq: int, time: str) -> str:
-        """Return a whole message as one paragraph."""
+        """Return a whole message as one paragraph of prompt text."""
         if (seq, time) not in self._whole:
             self._whole[seq, time] = self._line(seq, self.transcript[seq]["content"], time)
         return self._whole[seq, time]
 
     def _excerpt(self, seq: int, parts: Iterable[int]) -> str:
-        """Return passages of a message, with a mark at each gap."""
+        """Return the given passages of a message as text, with a mark at each gap."""
         content, spans = self.transcript[seq]["content"], self.spans(seq)
         texts, end = list[str](), 0
         for start, stop in (spans[part] for part in parts):
@@ -255,7 +258,7 @@ class EntryLines:
 
 
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield the `seq` of each message that the passage keys refer to, with the numbers of its passages."""
+    """Group passage keys by message, and yield the number of each message with its passage numbers."""
     for seq, group in groupby(keys, key=lambda key: key // PARTS):
         yield seq, [key % PARTS for key in group]
 
@@ -266,9 +269,9 @@ class Quoted:
 
     text: str
     full_seqs: tuple[int, ...]
-    """`seq` of each message that the prompt shows in full."""
+    """Sequence number (`seq`) of each message that the prompt shows in full."""
     cut: Mapping[int, int]
-    """Approximate number of tokens cut from each partly shown message, keyed by `seq`."""
+    """Approximate number of tokens cut from each message that is shown in part, keyed by `seq`."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -304,7 +307,7 @@ class Quoted:
 
 
 def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
-    """Select the messages and passages to quote in at most `remaining` tokens."""
+    """Quote the passages in `keys`, leaving out the shortest ones if they exceed `remaining` tokens."""
     quoted_keys = list(keys)
     text = lines.passages(quoted_keys)
     while quoted_keys and lines.size(text) > remaining:  # joined lines may have one more token each
@@ -320,7 +323,7 @@ def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
 
 
 def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
-    """Quote a passage without its middle, so that it fits in `remaining` tokens."""
+    """Quote one passage, and cut out its middle so that it fits in `remaining` tokens."""
     text = truncate_middle(lines.passages([key]), max(1, remaining), lines.count)
     seq = place_of(key).seq
     return Quoted(text, (), {seq: lines.lack(seq, text)})
@@ -340,14 +343,14 @@ SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
 """Maximum shares of the prompt's token budget for the summary and the latest messages. Retrieved messages
 get the rest of the budget."""
 FOCUS = 0.35
-"""Minimum total probability of the 2,000 best-matching tokens for a question to count as one about specific
-messages.
+"""Minimum result of `concentration` for a question about certain messages. A question with a lower result is
+treated as one about the whole transcript.
 
 Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
 won?", asked of five conversations and seven meetings, 25 % reach it.
 """
 NOT_BROAD = "the question is about certain messages"
-"""Reason recorded when the debate's summary is omitted because the question is about particular messages."""
+"""Reason that is recorded if a prompt omits the debate's summary."""
 FRAME_SHARE = 0.2
 """Maximum share of the prompt's token budget that the instruction message may use. The same share applies
 to the question."""
@@ -382,7 +385,7 @@ class QuestionPrompt:
     prompt: Prompt
     messages: Quoted
     remaining: int
-    """Number of prompt tokens that are still available for messages."""
+    """Number of prompt tokens that are available for messages of the debate."""
     unknown: tuple[str, ...]
     """Words in the question that do not occur in the transcript."""
     failure: str = ""
@@ -484,7 +487,7 @@ def _seqs_asked_for(
     parsed_question: RetrievalQuestion,
     mentioned_seqs: Sequence[int],
 ) -> set[int]:
-    """Return the sequence number (`seq`) of each message to which a question refers.
+    """Return the numbers of the messages to which a question refers.
 
     These are the messages that the question names by id and, if it names an id and a speaker, all messages
     of that speaker. Changes of position on the question's subject are included, each with the earlier
@@ -508,13 +511,13 @@ def _seqs_asked_for(
 
 
 def named_seqs(question: str, entries: int) -> list[int]:
-    """Return the `seq` of every existing message whose id occurs in a question."""
+    """Return the numbers of the existing messages whose ids occur in a question."""
     mentioned_seqs = map(entry_types.seq_of, entry_types.ids_in(question.lower()))
     return [seq for seq in dict.fromkeys(mentioned_seqs) if seq is not None and seq < entries]
 
 
 def _fill_remaining(select: Callable[..., SelectedEvidence], lines: EntryLines, remaining: int) -> Quoted:
-    """Return the selected messages that fit in `remaining` tokens."""
+    """Select messages with the function `select`, and quote as many as fit in `remaining` tokens."""
     evidence = select(budget=remaining)
     if evidence.oversize is not None:
         return quote_cut(evidence.oversize, lines, remaining)
@@ -629,7 +632,7 @@ def _summary_shortener(
 
 
 def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
-    """Return the `seq` numbers of the newest messages that fit in their share of the prompt.
+    """Return the numbers of the newest messages that fit in the prompt's share for recent messages.
 
     The share is `RECENT_SHARE` of the prompt's tokens.
     """
@@ -647,9 +650,9 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
 def unsaid_words(
     question: RetrievalQuestion, names: Mapping[str, str], *, others: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return a question's content words that the transcript, `names` and `others` do not contain.
+    """Return the content words of a question that occur in no known text.
 
-    `others` are further known texts, such as the verdict.
+    Known texts are the transcript, the speakers' `names` and `others`, such as the verdict.
 
     For Chinese and Katakana, which have no spaces between words, the result holds each stretch of characters
     of which no adjacent pair occurs in the transcript. Other scripts without spaces give no result, because
@@ -678,7 +681,7 @@ def unsaid_words(
 PASSAGE = Splitting(long=48, passage=48)
 """Limits for splitting messages into short passages of two or three sentences."""
 MOST_PASSAGES = 5
-"""Maximum number of passages in an answer that is made without a model."""
+"""Maximum number of passages that answer a question if no model is configured."""
 NO_MODEL = "No model is configured. These are the most relevant passages."
 NOTHING = "No model is configured, and no message shares a word with the question."
 QUOTE_TRUNCATION_MARK = "[…]"
@@ -727,7 +730,7 @@ class DebateAnswer:
     not_found: tuple[str, ...]
     """Parts of the question that the transcript does not answer."""
     dropped: int
-    """Number of removed citations. A citation is removed if its message does not exist."""
+    """Number of citations that were removed from the answer because the cited message does not exist."""
     model: str
     usage: Mapping[str, Any]
     placeholder: bool = False

@@ -75,8 +75,8 @@ _EVIDENCE = (
     ),
 )
 MIN_OUTLINED_LINES = 20
-"""Minimum length, in lines, of a tool result that the summary shows as an outline. A shorter result is
-outlined only if it has exports."""
+"""Minimum number of lines in a tool result that a summary shows as an outline. A shorter result is outlined
+only if it has exports."""
 _IMPORT = re.compile(
     r"^(?:from|import)[ \t]{1,4}([A-Za-z_][\w.]{0,80})(?=[ \t]{0,4}(?:$|import\b|as\b|,))"
     r"|^import\b[^'\"\n]{0,200}['\"]([^'\"\n]{1,100})['\"]",
@@ -165,7 +165,7 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
 
 
 def _outline(text: str) -> list[str]:
-    """Return an outline of a long tool result.
+    """Return an outline of a long tool result, or `[]` if the result is short.
 
     The outline gives the number of lines or files and the names of imports and exports.
     """
@@ -214,7 +214,7 @@ def _json(text: str) -> object:
 
 
 def _unwrap(result: str) -> tuple[object, str]:
-    """Remove the MCP wrapper from a tool result, and return its text and any JSON data."""
+    """Return the JSON data, if any, and the text of a tool result, without the wrapper of an MCP server."""
     data = _json(result)
     blocks = data.get("content") if isinstance(data, Mapping) and "content" in data else data
     if isinstance(blocks, list) and blocks and all(isinstance(b, Mapping) and b.get("type") for b in blocks):

@@ -22,7 +22,7 @@ from moot.state.reducers import ENTRY, entry_id_of
 from moot.text.tokens import TokenCounter, message_tokens
 
 LOW_WATER = 0.55
-"""Minimum share of the message budget that compaction leaves in the context window.
+"""Minimum share of the message budget that stays in use after the context window is compacted.
 
 If a long topic leaves less than that budget, the share applies to what is left. A lower share means fewer
 compactions, but emptier prompts. With six debaters and 60 turns, 88 % of the tokens are cached.
@@ -33,8 +33,8 @@ MIN_TOKENS = 150
 """Minimum number of tokens for the context window, even if the topic is very long."""
 
 MARGIN = 16
-"""Number of tokens kept free in the context window, because the turn suffix may be a few tokens longer than
-planned."""
+"""Number of tokens kept free in the context window, because the end of a prompt, the turn suffix, may be
+longer than planned."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class WindowLimits:
     """Limits that determine when the context window is compacted and how large it is afterwards."""
 
     high_messages: int
-    """Number of messages at which the context window is compacted."""
+    """Number of messages in the context window that triggers compaction."""
     low_messages: int
-    """Maximum number of messages that compaction leaves in the context window."""
+    """Maximum number of messages that stay in the context window after compaction."""
     high_tokens: int
-    """Number of tokens above which the context window is compacted."""
+    """Maximum number of tokens in the context window. A larger number triggers compaction."""
     low_tokens: int
-    """Minimum number of message tokens that compaction leaves in the context window."""
+    """Minimum number of message tokens that stay in the context window after compaction."""
     message_tokens: int | None = None
     """Maximum number of prompt tokens for each message in the context window. `None` means no maximum."""
 
@@ -73,7 +73,7 @@ class WindowLimits:
         return cls(high, memory.keep_recent, tokens, low_tokens, message_limit)
 
     def messages_kept(self, costs: Sequence[float]) -> int:
-        """Return how many of the newest messages to keep.
+        """Return how many of the newest messages stay in the context window.
 
         `costs` are the numbers of tokens shown of each message. All messages are kept if they are within the
         limits. Otherwise the kept messages leave tokens for the messages until the next compaction, but take
@@ -95,7 +95,7 @@ class WindowLimits:
 def shown_message(
     entry: entry_types.Entry, names: Mapping[str, str], fence: str, limits: WindowLimits, count: TokenCounter
 ) -> tuple[WireMessage, int]:
-    """Return an entry as the context window shows it, and its token count.
+    """Return a transcript entry as a chat message for the context window, and its token count.
 
     A message that is too long is cut. The cut ends at a sentence or word, so the message may have fewer
     tokens than the limit.
@@ -114,7 +114,7 @@ def compact(
     fence: str,
     count: TokenCounter,
 ) -> int | None:
-    """Return the `seq` of the last entry to remove from the window, or `None` if there is none.
+    """Return the `seq` of the last entry that must leave the context window, or `None` if all entries stay.
 
     A tool call and its result stay or leave together, and so do a question and its answer.
     """
@@ -156,7 +156,7 @@ def needs_summary(state: StateValues) -> bool:
 
 
 def entries_to_cover(state: StateValues, leaving: int = -1) -> list[entry_types.Entry]:
-    """Return the entries outside the context window that no summary covers yet.
+    """Return the transcript entries outside the context window that no summary covers yet.
 
     Entries up to the `seq` `leaving` are about to leave the window and are included. -1 means none.
     """
@@ -168,7 +168,7 @@ def entries_to_cover(state: StateValues, leaving: int = -1) -> list[entry_types.
 
 
 def window_message(entry: entry_types.Entry, *origin: str) -> BaseMessage:
-    """Return an entry as a LangChain message, with the speaker as `name`.
+    """Convert a transcript entry to a LangChain message whose `name` is the speaker.
 
     `origin` are the ids of the debate and the checkpoint, for the message's id.
     """
@@ -217,7 +217,7 @@ class TranscriptWriter:
 
     @property
     def seq(self) -> int:
-        """Return the sequence number of the next entry."""
+        """Return the sequence number that the next transcript entry will get."""
         return self._following + len(self.entries)
 
     def write(
@@ -244,7 +244,7 @@ class TranscriptWriter:
         return entry
 
     def enter(self) -> Generator[Emit, None, Update]:
-        """Emit the new transcript entries, and return the state update that adds them."""
+        """Emit an event for each new entry, and return the state update that stores the entries."""
         for entry in self.entries:
             yield Emit({"event": "entry", "entry": entry})
         if not self.entries:

@@ -31,7 +31,8 @@ Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
 MAX_CANDIDATES = 40
-"""Maximum number of opening braces in a reply at which the parser looks for a JSON object."""
+"""Maximum number of places in a reply at which the parser looks for a JSON object. Each place is an opening
+brace."""
 ECHO_CHARS = 2_000
 """Maximum number of characters quoted from an invalid reply that the model must correct."""
 ERROR_CHARS = 1_000
@@ -94,7 +95,7 @@ def clean_json(value: Any) -> Any:
 
 
 def _objects(text: str) -> Iterator[JsonObject]:
-    """Yield each JSON object found in a text.
+    """Yield each JSON object found in the text of a model's reply.
 
     The whole text is tried first, then code fences, then any position.
     """
@@ -146,7 +147,7 @@ class OpenAICompatible:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Parameters of one attempt at a model call, for any class of chat model."""
+    """Parameters of one attempt at a model call, not yet converted for a specific chat model."""
 
     call: ModelCall
     messages: tuple[WireMessage, ...]
@@ -170,7 +171,7 @@ class ChatRequest:
 
 
 def request_of(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
-    """Convert an attempt to a request for the given chat model.
+    """Convert an attempt at a model call to a request for the given chat model.
 
     Raises:
         Failure: tools are offered to a model that takes none.
@@ -267,9 +268,10 @@ def _field_of(chat: BaseChatModel, names: Sequence[str]) -> str | None:
 
 
 def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) -> JsonObject:
-    """Return keyword arguments to set a chat model's field, or `{}` if it cannot be set.
+    """Return an update that sets one field of a chat model, or `{}` if the user has already set the field.
 
-    `names` are the possible names of the field.
+    `names` are the possible names of the field. The update is also `{}` if the model has no such field, or if
+    `value` is `None`.
     """
     name = _field_of(chat, names)
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
@@ -314,9 +316,10 @@ def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:
 
 
 def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> tuple[WireMessage, ...]:
-    """Append a JSON Schema to the last message of a prompt.
+    """Return a prompt with an added instruction to reply with JSON that matches the schema.
 
-    Some structured output methods have no separate parameter for the schema.
+    The instruction contains the JSON Schema. It is for structured output methods without a separate parameter
+    for the schema.
     """
     instruction = schema_instruction(schema)
     if not messages or messages[-1]["role"] not in ("user", "system"):
@@ -326,7 +329,10 @@ def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> t
 
 
 def wire_name(name: str) -> str:
-    """Return a speaker's name without characters that providers reject."""
+    """Return a name that providers accept, made from the name of a speaker or a schema.
+
+    Other characters become hyphens, and the name has at most `NAME_CHARS` characters.
+    """
     return _NOT_SLUG.sub("-", name).strip("-")[:NAME_CHARS]
 
 

@@ -26,7 +26,7 @@ MAX_REPLY_CHUNKS = 50_000
 """Maximum number of text chunks in one streamed reply. LangChain keeps every chunk in memory, about 3 KB
 each."""
 STREAM_ENDED_EARLY = "stream_ended_early"
-"""Key in a message's `response_metadata`, set if a closed connection cut off the stream."""
+"""Key that is set in a message's `response_metadata` if its stream was cut off by a closed connection."""
 
 _OPEN = re.compile(r"<(?:think|thinking)>", re.IGNORECASE)
 _CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
@@ -37,7 +37,7 @@ _LONGEST = max(map(len, _CLOSE_TAGS))
 
 @dataclass(frozen=True)
 class SplitText:
-    """Model reply, split into visible text and reasoning."""
+    """Text of a model reply, or of a part of one, split into visible text and reasoning."""
 
     text: str
     reasoning: str
@@ -74,7 +74,7 @@ class ThinkFilter:
         return self._part("".join(text), "".join(reasoning))
 
     def close(self) -> SplitText:
-        """Return the text that is still buffered at the end of the stream."""
+        """End the stream, and return the text and reasoning that are still in the buffer."""
         rest, self._buffer = self._buffer, ""
         return self._part("", rest) if self._thinking else self._part(rest, "")
 
@@ -131,7 +131,7 @@ def reasoning_field(fields: JsonObject) -> str:
 
 
 class SpeakerModel(ChatDelegate, BaseChatModel):
-    """Chat model wrapper that adds the speaker's name and the message id to each chunk.
+    """Chat model wrapper that adds the speaker's name and a message id to each streamed chunk of a reply.
 
     LangGraph's `messages` stream emits the chunks of a chat model unchanged. Therefore this wrapper sets
     `message_id` and `speaker` on each chunk and on the final message, and removes reasoning and secrets.
@@ -142,7 +142,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     inner: BaseChatModel
-    """The provider's chat model that this wrapper calls."""
+    """Chat model that this wrapper calls."""
     message_id: str | None = None
     """Id of the message that holds the reply in the debate's state. `None` uses LangChain's own id."""
     speaker: str | None = None
@@ -150,10 +150,10 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     on_chunk: Callable[[], None] = lambda: None
     """Function that is called for each chunk of text or reasoning."""
     price: Callable[[AIMessage], float | None] = lambda _: None
-    """Function that computes a reply's cost in US dollars for use in traces."""
+    """Function that returns a reply's cost in US dollars for LangSmith traces, or `None` if it is unknown."""
     cache: Any = False
-    """Value `False`, which turns off LangChain's cache for this model wrapper. The wrapped provider model
-    already uses LangChain's cache."""
+    """LangChain's cache setting, which is `False` to turn off the cache for this wrapper. The module
+    `moot.models.model_call` looks up cached replies before it calls the wrapper."""
 
     emitted: bool = False
     """True if this attempt has already streamed text to the user."""
@@ -165,7 +165,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
 
     @property
     def thoughts(self) -> str:
-        """Return the reasoning that the model has produced so far."""
+        """Return the reasoning that the model has produced so far in this call."""
         return "".join(self._thoughts).strip()
 
     @property
@@ -184,7 +184,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
 
     @override
     def finish_result(self, result: ChatResult) -> None:
-        """Add a reply's cost to the usage metadata, so that LangSmith can read the cost."""
+        """Add a reply's cost to its usage metadata, where LangSmith reads the cost."""
         message = result.generations[0].message
         if isinstance(message, AIMessage) and (cost := self.price(message)) is not None:
             message.usage_metadata = cast(
@@ -215,7 +215,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         yield ChatGenerationChunk(message=last, generation_info=dict(last.response_metadata))
 
     def _without_thoughts(self, message: BaseMessage) -> str:
-        """Store a message's reasoning, and return the message's text without it."""
+        """Store a message's reasoning, and return its visible text without secrets."""
         parts = content_parts(message.content)
         split = self._splitter.feed(parts.text)
         thoughts = parts.reasoning + reasoning_field(message.additional_kwargs) + split.reasoning
@@ -225,10 +225,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         return self._redactor.feed(split.text[:remaining])
 
     def _rest(self) -> str:
-        """Return the text that output filters still hold when the reply ends.
-
-        The filters remove reasoning and secrets.
-        """
+        """Return the text that the filters for reasoning and secrets still buffer at the end of a reply."""
         rest = self._splitter.close()
         self._thoughts.append(rest.reasoning)
         return self._redactor.feed(rest.text) + self._redactor.close()

@@ -86,7 +86,7 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
 
 
 def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
-    """Send a `retry` event with the wait before the retry, or log the wait."""
+    """Report the wait before a retry as a `retry` stream event, or as a log message outside a graph."""
     message = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()
@@ -105,10 +105,7 @@ async def circuit_is_open(models: Models, name: str) -> bool:
 
 
 def endpoint_of(models: Models, name: str) -> str:
-    """Return the key under which the rate limiter stores a model's limits.
-
-    It consists of the endpoint's address and the model's name.
-    """
+    """Return the rate limiter's key for a model, made of the endpoint's address and the model's name."""
     return f"{redact_url(models.base_url(name))} {bare_name(name)}".strip()
 
 
@@ -120,7 +117,7 @@ MAX_SUGGESTED = 8
 
 
 async def listed_models(access: Access, timeout_s: float = WAIT_S) -> list[JsonObject]:
-    """Return the models that an endpoint lists, in the endpoint's order.
+    """Request the list of models from an endpoint, and return it in the endpoint's order.
 
     Every model has an `id` and further fields.
 
@@ -140,7 +137,7 @@ async def listed_models(access: Access, timeout_s: float = WAIT_S) -> list[JsonO
 
 
 async def offered_models(access: Access) -> list[str]:
-    """Return the names of the models that an endpoint lists.
+    """Request the list of models from an endpoint, and return their names.
 
     Raises:
         InputError: the endpoint cannot be reached, refuses the key or returns no list.
@@ -156,8 +153,7 @@ async def offered_models(access: Access) -> list[str]:
             else "Check that the server runs and that the address is that of its API, which often ends in /v1"
         )
         raise InputError(
-            f"cannot list the models that the endpoint {url} offers (error: "
-            f"{error or type(error).__name__}). {check}"
+            f"cannot list the models that the endpoint {url} offers: {error or type(error).__name__}. {check}"
         ) from error
 
 
@@ -184,7 +180,7 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
         return f"the account's quota is used up: check its billing, or {OTHER_MODEL}"
     if failure.status in (401, 403):
         if settings.key_variable is None:
-            return "no key was sent: set `api_key_env`, beside the model's base_url, to the key's variable"
+            return "no key was sent: set the model's `api_key_env` to the name of its key's variable"
         return f"check the key in {settings.key_variable}, and that {endpoint} is the endpoint it belongs to"
     if failure.status == 404:
         return f"check the model's name, and {endpoint}; {OTHER_MODEL}"

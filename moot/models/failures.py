@@ -23,8 +23,8 @@ FATAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """Provider error codes after which Moot never retries a call, whatever the HTTP status."""
 
 REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
-"""Codes by which Azure and OpenAI report that a content filter blocked a reply. They occur as error codes
-and as finish reasons."""
+"""Codes that Azure and OpenAI return if a content filter blocked a reply. They occur as error codes and as
+finish reasons."""
 
 UNREACHABLE = "nothing answers at {url}: is it running? If the address is wrong, set {endpoint}"
 NOT_TRUSTED = (
@@ -104,7 +104,7 @@ class Failure(Exception):
 
     @property
     def refuses_method(self) -> bool:
-        """Return True if the endpoint probably does not support the structured output method."""
+        """Return True if the endpoint probably rejected the structured output method of the request."""
         if self.status == 404:  # sent by routers that know no server with this method
             text = self.text.lower()
             return "response_format" in text or "structured" in text
@@ -128,12 +128,13 @@ class Backoff:
     initial_wait_s: float = 0.5
     """Wait in seconds after a call's first failure, not counting random jitter."""
     max_wait_s: float = 30.0
-    """Maximum wait in seconds that the backoff policy sets before a retry."""
+    """Maximum wait in seconds before a retry if the provider does not request a specific wait."""
     max_requested_wait_s: float = 300.0
-    """Maximum wait in seconds that a provider may request. A request for a longer wait ends the retries."""
+    """Longest wait in seconds before a retry that Moot accepts from a provider. A request for a longer wait
+    ends the retries."""
     sleep: Callable[[float], Awaitable[None]] = sleep_until_stop
     random_value: Callable[[], float] = random.random
-    """Function that returns a random number from 0 to 1, used to vary the waits between attempts."""
+    """Function that returns a random number from 0 to 1, used to add jitter to the waits before retries."""
 
     def wait_s(self, failures: int, requested_s: float | None = None) -> float:
         """Return the number of seconds to wait before the next attempt at a call.
@@ -211,7 +212,7 @@ def is_context_overflow(failure: Failure) -> bool:
 
 
 def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
-    """Return how many tokens too long a request was for the model's context window.
+    """Return by how many tokens a request exceeded the model's context window, or 0 if it did not.
 
     The number is taken from the server's error text. If the text contains no number, it is a quarter of the
     prompt.

@@ -30,13 +30,14 @@ from moot.state.reducers import ENTRY, add_totals
 from moot.state.settings import redact
 
 SUMMARY_ATTEMPTS = 2
-"""Maximum number of attempts that each model gets to write a summary. After these attempts, a rule-based
-summary is used for now."""
+"""Maximum number of attempts per model at writing a summary. After these attempts, a rule-based summary is
+used for now."""
 MAX_EMPTY = 2
 """Maximum number of times to retry a call that returns an empty reply."""
 
 MAX_BACKOFF_FAILURES = 30
-"""Number of failures after which the wait before a retry stops growing."""
+"""Number of failures for which the backoff policy returns its longest wait. It determines the pause after all
+models have failed."""
 
 Messages = tuple[WireMessage, ...]
 
@@ -112,7 +113,7 @@ class _CallState:
     """True once some text of the reply has been streamed. Later attempts are not streamed, so that no text
     appears twice."""
     first_chunk_s: float | None = None
-    """Number of seconds from the latest request to the reply's first chunk."""
+    """Number of seconds between the latest request and the first chunk of its reply."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class _ModelResponse:
     finish_reason: str
 
     def read(self, schema: type[BaseModel]) -> adapters.ParsedReply:
-        """Parse the structured reply from the tool call arguments or from the text."""
+        """Parse the model's structured reply from the arguments of its tool call, or else from its text."""
         calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
         text = self.text or "".join(call["args"] or "" for call in broken)
         return adapters.parse_reply(schema, text, calls[0]["args"] if calls else None)
@@ -139,7 +140,7 @@ async def _request(run: _CallState, name: str) -> "_ModelRequest":
 
 
 class _ModelRequest:
-    """A call to one model, including all retries with this model."""
+    """Call to one model, including its retries. A fallback model has a separate `_ModelRequest`."""
 
     def __init__(self, run: _CallState, name: str, chat: BaseChatModel) -> None:
         self.run, self.name, self.chat = run, name, chat
@@ -152,7 +153,7 @@ class _ModelRequest:
         """Reply whose stream ended early, used if all retries fail."""
 
     async def reply(self) -> Reply:
-        """Return the model's reply to the call.
+        """Call the model, validate its reply if it must be structured, and return the reply.
 
         If a structured reply is invalid, ask the model once more and quote the validation error.
         """
@@ -188,9 +189,9 @@ class _ModelRequest:
         )
 
     async def _answer(self, messages: Messages) -> _ModelResponse:
-        """Call the model with a structured output method that the endpoint supports.
+        """Call the model, and try weaker structured output methods if the endpoint refuses the first.
 
-        If the endpoint refuses the structured output method, try a weaker method and remember it.
+        The method that works is used for later calls. A call for plain text uses no method.
         """
         method = known = self.run.models.method_of(self.name) if self.run.call.schema else None
         while True:
@@ -291,7 +292,7 @@ class _ModelRequest:
             return answer
 
     def _cache_key(self, request: adapters.ChatRequest) -> tuple[str, str]:
-        """Return the prompt and settings under which LangChain's cache stores a reply.
+        """Return the key of a request in LangChain's cache, which is a pair of prompt and settings.
 
         The seed is part of the key even if the model takes none, so that samples stay independent.
         """

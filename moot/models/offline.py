@@ -37,7 +37,8 @@ from moot.state.settings import redact
 from moot.state.verdict import PLACEHOLDER
 
 _WORDS = re.compile(" ?[^ ]+| ")
-"""Pattern that matches a word and the space before it. All matches together form the text."""
+"""Pattern that splits a reply into words for streaming. Each match is a word and the space before it, and all
+matches together form the text."""
 
 
 class LocalModel(BaseChatModel):
@@ -48,7 +49,7 @@ class LocalModel(BaseChatModel):
     """
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the model's reply to a prompt."""
+        """Return the model's reply to a prompt. Every subclass defines this method."""
         raise NotImplementedError
 
     def _generate(
@@ -89,7 +90,7 @@ def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
 
 
 ScriptReply = str | JsonObject | AIMessage | Exception
-"""Scripted reply to return, or an error to raise."""
+"""Reply that a `ScriptedModel` returns, or exception that it raises."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class ScriptedModel(LocalModel):
     script: Any
     """Prepared replies, as a list, an iterator, or a function that maps a call to its reply."""
     calls: list[ScriptedCall] = Field(default_factory=list)
-    """All calls to this model so far, oldest first."""
+    """Calls that this model has received, oldest first."""
 
     _replies: Iterator[ScriptReply] | None = PrivateAttr(default=None)
 
@@ -176,7 +177,7 @@ class CommandModel(BaseChatModel):
     """Chat model that runs a command-line program for each call."""
 
     command: tuple[str, ...]
-    """Program and arguments of the command."""
+    """Program to run, followed by its arguments."""
 
     @property
     def _llm_type(self) -> str:
@@ -190,7 +191,7 @@ class CommandModel(BaseChatModel):
     async def _agenerate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: object, **__: object
     ) -> ChatResult:
-        """Run the command and return its stdout as the reply.
+        """Run the command with the prompt on stdin, and return its stdout as the model's reply.
 
         Raises:
             Failure: the command cannot be started, ends with an exit code other than 0, or writes too much.
@@ -235,9 +236,9 @@ async def _reap(
     tasks: Sequence[asyncio.Task[bytes]],
     pipes: Sequence[asyncio.StreamReader],
 ) -> None:
-    """Wait for a killed process to end.
+    """Stop the tasks that use a killed process's pipes, and wait for the process to end.
 
-    The rest of its output is read, because asyncio reports no end while a pipe holds unread data.
+    The rest of the output is read, because asyncio reports no end while a pipe holds unread data.
     """
     for task in tasks:
         task.cancel()
@@ -263,7 +264,7 @@ async def _read(stream: asyncio.StreamReader) -> bytes:
     while part := await stream.read(65_536):
         parts.append(part)
         if (size := size + len(part)) > MAX_BYTES:
-            raise Failure(f"the command wrote more than {MAX_BYTES} bytes: let it write only the reply")
+            raise Failure(f"the command wrote more than {MAX_BYTES} bytes: make it write only the reply")
     return b"".join(parts)
 
 
@@ -300,9 +301,10 @@ class _Generator:
         self.root, self.text = root, text
 
     def value(self, node: JsonObject, number: int = 0) -> object:
-        """Return a minimal example value that satisfies a JSON Schema node.
+        """Return a minimal valid value for a node of a JSON Schema.
 
-        A different `number` gives a different value if the schema allows it.
+        Different values of `number` give different results if the schema allows it. They are used for the
+        items of a list.
         """
         node = self._resolve(node)
         if "const" in node:
@@ -373,9 +375,10 @@ class _Generator:
 
 
 def _number(node: JsonObject, number: int) -> float:
-    """Return a number that a numeric schema allows, if possible `number` steps away from the schema's limit.
+    """Return a valid value for a numeric node of a JSON Schema.
 
-    The limit is the minimum, or else the maximum, or else 0.
+    If `number` is 0, the value is the schema's minimum, or else its maximum, or else 0. Otherwise, the value
+    is `number` steps away from there, if the schema allows it.
     """
     is_integer = node["type"] == "integer"
     step = node.get("multipleOf") or (1 if is_integer else 0)
@@ -398,8 +401,8 @@ def _number(node: JsonObject, number: int) -> float:
 
 
 CHARS_PER_TOKEN = 4
-"""Number of characters that the offline model counts as one token of usage. An exact count of a long prompt
-would take most of the run time."""
+"""Number of characters that count as one token when the offline model reports its token usage. An exact count
+of a long prompt would take most of the run time."""
 TOOL_ARGUMENTS: dict[str, JsonObject] = {
     "search": {"query": "placeholder"},
     "search_debate": {"query": "placeholder"},
@@ -422,7 +425,7 @@ class OfflineModel(LocalModel):
         return OFFLINE
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return a placeholder reply to a prompt as text, a tool call or JSON."""
+        """Return a placeholder reply, which is text, a tool call or JSON depending on the request."""
         schema, hints = kwargs.get("json_schema"), cast(Hints, kwargs.get("hints") or {})
         tool_call = None if schema else _tool_call(messages, kwargs.get("tools") or ())
         if schema is not None:
@@ -454,7 +457,7 @@ def placeholder_text(hints: Hints) -> str:
 
 
 def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> Any:
-    """Return a call to the first known tool, or `None` if the model should reply with text."""
+    """Return a call to the first tool that the offline model knows, or `None` to reply with text."""
     if any(isinstance(message, ToolMessage) for message in messages):
         return None
     tool_names = (tool["function"]["name"] for tool in tools)
@@ -522,7 +525,7 @@ class RecordedModel(LocalModel):
     _replies: list[JsonObject] = PrivateAttr(default_factory=list)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Load the recording of the debate.
+        """Load the replies of the recorded debate.
 
         Reading files is allowed here, because model clients are built in a worker thread.
         """
@@ -533,10 +536,7 @@ class RecordedModel(LocalModel):
         return "recorded"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the first recorded reply whose conditions match the current call.
-
-        A condition names, for example, the speaker or the debate phase.
-        """
+        """Return the first recorded reply whose conditions, such as speaker and phase, match the call."""
         hints: Mapping[str, Any] = kwargs["hints"]
         for reply in self._replies:
             if all(hints.get(key) == value for key, value in reply["when"].items()):
@@ -544,8 +544,8 @@ class RecordedModel(LocalModel):
                 return AIMessage(json.dumps(reply["answers"], ensure_ascii=False) if text is None else text)
         place = ", ".join(str(hints[key]) for key in _PLACE if hints.get(key))
         raise ModelError(
-            f"the sample debate {self.recording!r} has no reply for this call ({place}): to continue the "
-            "debate, choose a model with --model",
+            f"the sample debate {self.recording!r} has no recorded reply for this call ({place}): to "
+            "continue the debate, choose a model with --model",
             retryable=False,
         )
 

@@ -49,7 +49,7 @@ _EARLY_END = json.dumps(
 
 
 class CompatibleChat(ChatOpenAIHooks, OpenAICompatible, ChatOpenAI):
-    """`ChatOpenAI` client that also reads reasoning fields and supports the older token limit field."""
+    """`ChatOpenAI` client that also reads the reasoning in replies and can send the older `max_tokens`."""
 
     limit_field: str = "max_completion_tokens"
     """Name of the request field that sets the maximum number of reply tokens."""
@@ -165,7 +165,7 @@ class _CheckedBody(AsyncByteStream):
             else:
                 lines, size = data, size + len(data)
             if size > MAX_BODY_BYTES:
-                raise Failure(f"the response is larger than {MAX_BODY_BYTES:,} bytes")
+                raise Failure(f"the endpoint's response is larger than {MAX_BODY_BYTES:,} bytes")
             if lines:
                 yield lines
         if self._events and not done and not _DONE.match(pending):

@@ -46,7 +46,7 @@ class RunnableModel(BaseChatModel):
     """
 
     runnable: ChatModelLike
-    """Runnable that maps a list of messages to one message."""
+    """Wrapped runnable, which maps a list of messages to one message."""
 
     @property
     def _llm_type(self) -> str:
@@ -126,7 +126,7 @@ Factory = Callable[[str, model_settings.ModelSettings], BaseChatModel]
 """Function that creates a model client from the model's name and settings."""
 
 ChatSource = ChatModelLike | Callable[[], ChatModelLike]
-"""Chat model passed in by the caller, or a runnable or function that provides a chat model.
+"""Chat model or other runnable that the caller passes, or a function that returns one.
 
 A function is called once for each event loop, since connections belong to a loop.
 """
@@ -197,7 +197,7 @@ def access_to(name: str, settings: model_settings.ModelSettings) -> Access:
     """
     if model_settings.provider_of(name) not in ("", model_settings.OPENAI):
         raise ConfigError(
-            f"the provider of {name!r} cannot list its models, because its API is not OpenAI-compatible"
+            f"cannot list the models of the provider of {name!r}: its API is not OpenAI-compatible"
         )
     base_url = environment.register_password(settings.base_url or environment.variable("OPENAI_BASE_URL"))
     variable = settings.key_variable
@@ -265,7 +265,7 @@ def check_source(name: str, source: object) -> None:
 
 
 def chat_model_of(name: str, model: object) -> BaseChatModel:
-    """Return `model` as a LangChain chat model, and wrap it if it is another kind of runnable.
+    """Return a LangChain chat model unchanged, or wrap any other runnable in a chat model.
 
     Raises:
         ConfigError: the value is not a runnable.
@@ -282,13 +282,13 @@ def chat_model_of(name: str, model: object) -> BaseChatModel:
 
 @dataclass(frozen=True)
 class _Loop:
-    """Model clients of one event loop, with a lock and a cleanup generator."""
+    """Model clients of one event loop, with a lock to create them and a generator to close them."""
 
     clients: dict[tuple[str, model_settings.ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
-    """Generator that closes the model clients, in a list that is empty until the first client is needed. The
-    generator runs when `asyncio.run` shuts down the event loop."""
+    """List with the generator that closes the model clients. The list is empty until the first client is
+    needed. The generator runs when `asyncio.run` shuts down the event loop."""
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ class Models:
     settings: Mapping[str, model_settings.ModelSettings] = field(default_factory=dict)
     """Configured settings of the models, keyed by model name. Models without an entry get the defaults."""
     factory: Factory = make_model
-    """Function that creates a client for a model that `chats` does not contain."""
+    """Function that creates the client for each model that is not in `chats`."""
     chats: Mapping[str, ChatSource] = field(default_factory=dict)
     """LangChain model objects passed in from Python, keyed by the name in the configuration. These models
     override the factory."""
@@ -421,10 +421,7 @@ class Models:
         return self._methods.get(name, self.settings_of(name).structured_output)
 
     def learn_method(self, name: str, method: Method) -> None:
-        """Store the structured output method that a model's endpoint accepted.
-
-        It is used for later calls.
-        """
+        """Remember for later calls which structured output method a model's endpoint accepted."""
         self._methods[name] = method
 
     async def aclose(self) -> None:
@@ -448,7 +445,7 @@ class Models:
 
 
 EXTRAS = {"anthropic": "anthropic", "google_genai": "google-genai", "ollama": "ollama"}
-"""Optional dependency group (extra) of `moot` for each model provider, keyed by provider."""
+"""Name of the pip extra of `moot` that installs a provider's package, keyed by provider."""
 
 _TIMEOUTS = ("default_request_timeout", "request_timeout")
 _clients = count()

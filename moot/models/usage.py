@@ -28,7 +28,7 @@ _PRICE_LIST_NAMES = {
     "mistralai": "mistral",
     "xai": "x-ai",
 }
-"""Mapping from LangChain's provider names to those in `genai-prices`, where they differ."""
+"""Mapping from LangChain's provider names to the names that `genai-prices` uses, if they differ."""
 
 
 def readable_usage(report: object) -> JsonObject:
@@ -135,7 +135,7 @@ def list_price(name: str, base_url: str, tokens: EntryUsage) -> float | None:
 
 @lru_cache(maxsize=1)
 def price_list_text() -> str:
-    """Return the version of the price lists and the date of the latest price change as text."""
+    """Return a text with the version of the price lists and the date of their latest price change."""
     from datetime import UTC, datetime
 
     from genai_prices import __version__

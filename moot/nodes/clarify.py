@@ -27,7 +27,7 @@ PHASE = "clarify"
 QUESTION_CHARS = 1000
 NO_ANSWER = "(no answer)"
 EARLIER = 5
-"""Priority of earlier answers and documents when a prompt must be shortened."""
+"""Priority with which a prompt that is too long keeps people's documents and earlier answers."""
 
 
 class ClarifyingQuestions(BaseModel):
@@ -127,7 +127,7 @@ def _questions(
     debaters: Sequence[DebaterConfig],
     replies: Sequence[Reply],
 ) -> list[PersonQuestion]:
-    """Return the debaters' questions, omitting duplicates and questions asked before.
+    """Return the debaters' new questions, without duplicates.
 
     Their numbers continue from earlier rounds.
     """

@@ -44,7 +44,7 @@ def extract(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def extraction_due(state: ConversationState, leaving: int) -> bool:
-    """Return True if it is time to extract claims or to record messages of side discussions.
+    """Return True if claims must be extracted now, or new messages of side discussions recorded.
 
     Args:
         state: the debate's state.
@@ -54,14 +54,14 @@ def extraction_due(state: ConversationState, leaving: int) -> bool:
 
 
 def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the side discussions that have new messages, each with the ids of its new messages added."""
+    """Return the side discussions that got new messages, with the ids of these messages added."""
     rooms = state.get("crux_rooms", {})
     start = ledger_of(state).read_through + 1
     return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
 
 
 def due_through(state: ConversationState, leaving: int) -> int:
-    """Return the sequence number of the last message that claim extraction must cover now.
+    """Return the number of the last message from which claims must be extracted now.
 
     The number is -1 if there is no such message. Claims are extracted before something reads them. A
     protocol with phases names those after which claims are read. In the long form, claims are extracted
@@ -114,9 +114,9 @@ def _extract_claims(
 
 
 def _is_last_word(state: ConversationState, entries: Sequence[Entry]) -> bool:
-    """Return True if no debater can answer the entries.
+    """Return True if no debater can reply to the messages, because they belong to the final step.
 
-    All of them belong to the final step of a debate that cannot be continued.
+    This applies only to a debate that cannot be continued.
     """
     step = state.get("step") or {}
     if not step.get("is_final") or protocol_named(frozen_config(state).protocol).can_continue:
@@ -125,7 +125,7 @@ def _is_last_word(state: ConversationState, entries: Sequence[Entry]) -> bool:
 
 
 def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
-    """Return the aspect of the topic that the entries discuss, and its description."""
+    """Return the aspect of the topic that the messages discuss, and a note on their side discussions."""
     rooms = state.get("crux_rooms", {})
     first_room = rooms.get(entries[0]["room"])
     claim = ledger_of(state).claims.get(first_room["claim"]) if first_room else None

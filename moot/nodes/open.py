@@ -29,7 +29,7 @@ from moot.tools.registry import check_tools
 MAX_RECORDS = 1_000
 """Maximum number of earlier debates whose records are read, newest first."""
 _CARRIED = ("phase", "round", "room", "importance", "model")
-"""Names of optional fields that an imported transcript entry keeps."""
+"""Names of optional fields that are copied from each entry of an imported transcript."""
 
 
 def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeBody:
@@ -115,7 +115,7 @@ def _reopen(state: ConversationState, context: NodeContext) -> effects.NodeBody:
 def _ask_question(
     config: DebateConfig, topic: str, entries: Sequence[Entry], context: NodeContext
 ) -> effects.CallGenerator[tuple[DebateQuestion, list[str]]]:
-    """Ask a model to identify the debate's question in the topic text.
+    """Ask a model to find the debate's question in the topic text, and its options and criteria if needed.
 
     No model is asked if the topic is short and neither options nor criteria are needed.
     """
@@ -159,7 +159,7 @@ def _topic(
 def _context(
     config: DebateConfig, context: NodeContext
 ) -> effects.BackgroundTask[tuple[DebateConfig, Sequence[Mapping[str, str]]]]:
-    """Load the debaters' tools and the debate's context files, and check that they can be used.
+    """Load and check the debaters' tools and the debate's context files.
 
     Return the configuration with the definitions of the tools of MCP servers, and the context files as
     documents.
@@ -191,7 +191,7 @@ def _seed(
     context: NodeContext,
     config: DebateConfig,
 ) -> list[Entry]:
-    """Return the first transcript entries of a debate.
+    """Return a new debate's first transcript entries: topic, documents and imported messages.
 
     Raises:
         InputError: an imported entry has no speaker or no content.

@@ -20,9 +20,9 @@ def reflect_due(state: ConversationState, count: TokenCounter) -> bool:
 
 
 def _insights_due(state: ConversationState, count: TokenCounter) -> bool:
-    """Return True if a reflection on the debate is due now.
+    """Return True if models must now write reflections on the debate.
 
-    After the last step it is due only for a judge whose prompt does not show all messages in full.
+    After the last step, reflections are due only for a judge whose prompt does not show all messages in full.
     """
     config, step = frozen_config(state), state.get("step") or {}
     protocol = protocol_named(config.protocol)

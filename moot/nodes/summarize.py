@@ -64,7 +64,7 @@ def perspectives_due(state: ConversationState, count: TokenCounter) -> list[str]
 
 
 def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int = -1) -> Sequence[Entry]:
-    """Return the messages that the next version of the rolling summary must include.
+    """Return the messages that must now be added to the rolling summary.
 
     A judge reads the summary if its prompt does not show all messages whole. Speakers read it while turns are
     left; after the last turn only a free summary is updated. Messages up to the `seq` `leaving` are about to
@@ -84,7 +84,7 @@ def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int 
 
 
 def judge_sees_everything(state: ConversationState, count: TokenCounter) -> bool:
-    """Return True if the prompts of the judges show all messages to judge in full."""
+    """Return True if the judges' prompts show all messages in full, without a summary."""
     config = frozen_config(state)
     protocol, total = protocol_named(config.protocol), config.memory.budget.total
     sides = [debater.id for debater in config.debaters]

@@ -19,7 +19,7 @@ def trim(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def leaving_through(state: ConversationState, env: Environment) -> int:
-    """Return the sequence number of the last message that is about to leave the prompt window.
+    """Return the number of the last message that is about to leave the window of recent messages.
 
     The number is -1 if there is no such message.
     """
@@ -42,7 +42,7 @@ def leaving_through(state: ConversationState, env: Environment) -> int:
 
 
 def trim_through(state: ConversationState, env: Environment) -> int:
-    """Return the sequence number of the last message to remove from the prompt window now.
+    """Return the number of the last message to remove now from the window of recent messages.
 
     The number is -1 if there is none. If prompts show the rolling summary, a message only leaves the window
     after the summary covers it.

@@ -32,7 +32,7 @@ TRUNCATION_MARKS = {
 }
 """Texts that Moot appends to truncated messages, keyed by the reply's finish reason."""
 PASSES = "[passes: would not answer]"
-"""Transcript text for a turn that is skipped because the model refused to reply. The debate's errors
+"""Transcript text of a turn that a debater passes because its model refused to reply. The debate's errors
 contain the reason."""
 
 

@@ -130,7 +130,7 @@ def sent_schema(schema: type[BaseModel]) -> JsonObject:
 
 
 def sent_form(schema: JsonObject) -> JsonObject:
-    """Convert a JSON Schema to the form that is sent to the model.
+    """Simplify a JSON Schema for a model, and convert it to OpenAI's strict form if possible.
 
     Class docstrings are removed. A definition that is used once stands where it is used.
     """
@@ -227,7 +227,10 @@ def _strict(node: JsonObject) -> JsonObject:
 
 
 def _without_unsupported(node: object, *, names: bool = False) -> object:
-    """Remove unsupported keywords from a part of a JSON Schema. `names`: the keys are field names."""
+    """Remove keywords that OpenAI's strict mode rejects from a part of a JSON Schema.
+
+    If `names` is true, the keys are field names, and all of them stay.
+    """
     if isinstance(node, dict):
         return {
             key: _without_unsupported(part, names=key in ("properties", "$defs") and not names)
@@ -297,7 +300,7 @@ def citation_type(ids: Sequence[str], others: Sequence[str] = ()) -> Any:
 
 
 def cause_type(ids: Sequence[str]) -> Any:
-    """Return a Pydantic type for the id of the message that changed a debater's position.
+    """Return a Pydantic type for the id of the message that made a debater change position.
 
     The empty string means that no message is cited.
     """

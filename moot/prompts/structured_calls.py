@@ -73,9 +73,9 @@ def structured_call(
 
 
 def structured_data(schema: type[BaseModel], reply: Reply | None) -> dict[str, Any] | None:
-    """Validate a structured reply against a schema, and return the data.
+    """Return the data of a model's reply, or `None` if it does not match the schema.
 
-    `None` if the call failed or the data is invalid.
+    `None` also if the call failed.
     """
     if reply is None or not reply.ok or reply.data is None:
         return None
@@ -95,9 +95,9 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
 
 
 def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
-    """Return the given transcript entries, and people's messages from the same part of the transcript.
+    """Return the given entries, plus messages that people outside the debate sent between them.
 
-    Debaters rely on the facts in these messages.
+    Debaters rely on the facts in these messages. The result is in transcript order.
     """
     if not entries:
         return []
@@ -112,9 +112,9 @@ def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Ent
 def shown_entries(
     entries: Sequence[Entry], config: DebateConfig, remaining: int, count: TokenCounter
 ) -> list[str]:
-    """Return transcript entries as prompt texts that fit within a token limit.
+    """Format transcript entries as prompt texts that together fit in `remaining` tokens.
 
-    The longest are truncated so that all fit `remaining` tokens.
+    The longest texts are truncated.
     """
     full_texts = [render_entry(entry, config.names(), config.fence)["content"] for entry in entries]
     limits = common_length([count(text) for text in full_texts], remaining)

@@ -65,7 +65,7 @@ LOADED_TEMPLATES: dict[str, PromptTemplate] = {}
 
 
 def make_prompt_template(name: str, template: str, *placeholders: str) -> PromptTemplate:
-    """Create a prompt template that contains exactly the given placeholders.
+    """Create a prompt template, and check that it contains exactly the given placeholders.
 
     Raises:
         ValueError: the template has unknown placeholders, or lacks one.
@@ -128,7 +128,7 @@ _HEADING = re.compile(r"^## (\w+)[ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Role:
-    """Role of a debater, with its prompt texts keyed by section name."""
+    """Role of a debater, such as `security`, with its prompt texts keyed by section name."""
 
     name: str
     sections: Mapping[str, str]
@@ -190,10 +190,10 @@ class ContentPart(NamedTuple):
     """Part of a prompt message, either a block of quoted text or text written by Moot."""
 
     title: str
-    """Title on the first line of the quoted block. The program's own text has no title."""
+    """Title on the first line of the quoted block. Moot's own text has no title."""
     text: str
     fence: str
-    """Letters that mark the beginning and end of a quoted block. `""`: the part is the program's own text."""
+    """Word of six letters that marks the start and end of a quoted block. `""`: the part is Moot's text."""
 
 
 def fenced(text: str, fence: str, title: str = "") -> str:
@@ -202,18 +202,18 @@ def fenced(text: str, fence: str, title: str = "") -> str:
 
 
 def fenced_section(text: str, fence: str) -> str:
-    """Quote a section in a delimited block under the section's heading."""
+    """Return a section as a quoted block with the section's heading as its title."""
     title, _, body = text.partition("\n")
     return fenced(body, fence, title) if body else text
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
-    """Format a message as a labelled paragraph for a block that quotes several messages."""
+    """Format a message as one labelled paragraph of a quoted block that contains several messages."""
     return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
 
 
 def fenced_items(items: str, fence: str, title: str) -> str:
-    """Return paragraphs from `fenced_item` as one block of quoted text enclosed in delimiters.
+    """Enclose several paragraphs made by `fenced_item` in the delimiters of one quoted block.
 
     It costs fewer tokens than a block for each message.
     """
@@ -251,7 +251,7 @@ def break_fence(text: str, fence: str) -> str:
 
 
 class _Folds(dict[int, str]):
-    """Translation table for `str.translate` from each character to the similar lower-case letters.
+    """Table for `str.translate` that maps each character to the lower-case letters that it resembles.
 
     Invisible characters map to `""`. The table grows with the characters that texts contain.
     """
@@ -279,7 +279,7 @@ def _fold(char: str) -> str:
 
 
 def prompt_parts(content: str) -> Iterator[ContentPart]:
-    """Yield the parts of a prompt message in order.
+    """Split a prompt message into quoted blocks and other text, and yield these parts in order.
 
     The first fence line outside of a block was always written by the program, so it names the block's fence.
     A line that looks like the opening of a block is plain text if no later line closes the block.
@@ -343,12 +343,12 @@ def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
 
 @lru_cache(maxsize=256)
 def truncate_fenced_cached(content: str, max_tokens: int, count: TokenCounter) -> str:
-    """Return the cached result of `truncate_fenced`."""
+    """Shorten a prompt message as `truncate_fenced` does, and cache the result."""
     return truncate_fenced(content, max_tokens, count)
 
 
 def _line(part: ContentPart) -> str:
-    """Return a part of a prompt message as text for the model."""
+    """Return a part of a prompt message as text, with delimiters around a quoted block."""
     if not part.fence:
         return part.text
     opening = f"{part.title} <<{part.fence}" if part.title else f"<<{part.fence}"

@@ -82,7 +82,10 @@ def _time_label(text: str) -> str:
 
 
 def room_note(entry: Entry, names: Mapping[str, str]) -> str:
-    """Return a remark that names the partner in a message's side room (crux room), or `""` outside rooms."""
+    """Return a note such as "(side room with Ann)" for a message from a side room, or `""` for others.
+
+    The code calls a side room a crux room.
+    """
     if not entry.get("room"):
         return ""
     partner = next(
@@ -120,7 +123,7 @@ def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> W
 
 
 SHOWN_IN_PART = "shown in part"
-"""Reason recorded when a prompt shows only part of a message."""
+"""Reason given in a prompt's record of omissions for a message that is shown only in part."""
 
 _Sized = tuple[WireMessage, int]
 """Prompt message paired with its token count."""
@@ -129,10 +132,10 @@ MIN_PART_TOKENS = 60
 """Minimum number of free tokens needed to show at least part of a dropped message."""
 
 KEEP, OPTIONAL = 0, 1
-"""Priorities of prompt blocks that are never dropped, and of blocks that are dropped after all others."""
+"""Priorities of prompt blocks. `KEEP` blocks are never dropped, and `OPTIONAL` blocks are dropped last."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
-"""Priorities of the prompt blocks with the summary, with recent messages and with older messages. Blocks
-with the lowest number are dropped last, so a summary is kept longer than recent messages, and recent messages
+"""Priorities of the summary, of recent messages and of older messages in a prompt. Blocks with the lowest
+number are dropped last, so a summary is kept longer than recent messages, and recent messages
 longer than older ones."""
 
 
@@ -144,27 +147,26 @@ class Block:
     """Name of the prompt section to which the block belongs."""
     message: WireMessage
     priority: int = KEEP
-    """Number that decides how soon the block is dropped if the prompt is too long. `KEEP` blocks are
-    never dropped. Otherwise the block with the highest number is dropped first, and the earliest of equal
-    ones."""
+    """Number that decides when the block is dropped: blocks with the highest numbers are dropped first. Of
+    equal ones, the earliest is dropped first. `KEEP` blocks are never dropped."""
     ids: tuple[str, ...] = ()
     """Ids of the transcript entries that the block contains."""
     group: str = ""
     """Name shared by prompt blocks that belong together, or `""` for a block without a group. All blocks of
     a group are shown or dropped together."""
     label: str = ""
-    """Name of the block in lists of omitted and truncated blocks."""
+    """Name of the block in the prompt's record of omitted and truncated blocks."""
     whole: WireMessage | None = None
     """Full text of a truncated message, or `None` if the message is not truncated. Unused tokens restore the
     full message."""
     grows: bool = True
-    """True if spare prompt tokens may be used to show more of a truncated message."""
+    """True if unused prompt tokens may be used to show more of a truncated message."""
     retrieved: tuple[str, ...] = ()
-    """Ids of the retrieved entries and memories that the block contains."""
+    """Ids of the transcript entries and memories in the block that were retrieved for this prompt."""
     cites: tuple[str, ...] = ()
-    """Ids of entries that the block's text cites but does not contain, such as those cited in a summary."""
+    """Ids of messages that the block cites but does not contain, such as the sources of a summary."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Approximate token count of each kind of memory in this prompt block."""
+    """Approximate number of tokens that each kind of memory, such as the summary, uses in the block."""
 
 
 def cut_block(
@@ -260,7 +262,7 @@ def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) 
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int]:
-    """Return each block's priority, or its group's priority if the block belongs to a group.
+    """Return the priorities by which blocks are dropped, with the same priority for all blocks of a group.
 
     A group has the priority of its most important block.
     """
@@ -362,7 +364,7 @@ MIN_TRUNCATED_TOKENS = 60
 it."""
 
 OMITTED_NOTICE = 9
-"""Priority given to a prompt block that does not fit into the remaining tokens. The block is dropped first
+"""Priority of a prompt block that is left out because too few tokens remain. The block is dropped first
 and named in the receipt."""
 
 PROBLEM_SHARE = 0.5

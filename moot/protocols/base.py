@@ -28,7 +28,7 @@ class End:
     reason: str
     """Reason why the debate ended, as shown in the report."""
     limit: str = ""
-    """Name of the limit that ended the debate, or `""` if no limit did."""
+    """Name of the limit that ended the debate, or `""` if no limit ended it."""
 
 
 DECIDE = "decide"
@@ -43,21 +43,22 @@ class TurnCount(NamedTuple):
     """Number of debaters' turns in a debate, including turns taken by people."""
 
     planned: int
-    """Number of turns if the debate does not end early, without those in crux rooms (side discussions)."""
+    """Number of turns in the main discussion, if the debate does not end early. Turns in crux rooms, which
+    are side discussions of two debaters, are not counted."""
     most: int
-    """Highest possible number of turns, including turns in crux rooms (side discussions)."""
+    """Maximum number of turns, including turns in side discussions of two debaters."""
 
 
 @dataclass(frozen=True)
 class ConsultModels:
-    """Protocol's request to call models before it chooses the debate's next step."""
+    """Result that a protocol returns to call models before it chooses the debate's next step."""
 
     calls: Callable[[], Sequence[ModelCall]]
-    """Function that returns the model calls to make before the debate's next step is chosen. It runs
-    only if the calls are made."""
+    """Function that returns the model calls that are needed to choose the debate's next step. It runs only if
+    the calls are made."""
     decide: "Callable[[Sequence[Reply]], Step | End | ConsultModels]"
-    """Pure function that chooses the next step based on the models' replies. The replies have the
-    order of the calls and include failed ones."""
+    """Function without side effects that chooses the debate's next step from the models' replies. The replies
+    have the order of the calls and include failed ones."""
 
 
 class Protocol(ProtocolSpec):
@@ -80,7 +81,8 @@ class Protocol(ProtocolSpec):
     extracts_by_default: bool = False
     """True if a model extracts claims when `blackboard.extraction` has its default value `auto`."""
     reflect_after: tuple[str, ...] | None = None
-    """Phases after which reflections may be written. `()` means never, and `None` means after any phase."""
+    """Names of the phases after which a model may write reflections about the debate. `()` means never, and
+    `None` means after any phase."""
     perspectives: bool = False
     """True if Moot updates a perspective summary for each debater before every round."""
     shows_summary: bool = True
@@ -105,21 +107,21 @@ class Protocol(ProtocolSpec):
     result: str = "Verdict"
     """Title of the result section in reports."""
     answer_heading: str = ""
-    """Heading under which reports can show the debate's answer above the verdict. If it is `""`, the answer
-    appears only below the verdict."""
+    """Heading under which reports show the debate's answer above a verdict that states no decision. If it is
+    `""`, the answer appears only below the verdict."""
     retrieves_transcript: bool = False
     """True if retrieval searches the whole transcript, including messages still in the window."""
     phases: tuple[str, ...] = ()
     """Names of the phases in which debaters take turns, or `()` if unknown."""
     phase_budgets: Mapping[str, int] = MappingProxyType({})
-    """Default limits on prompt tokens for each debate phase. They are the default value of the setting
-    `memory.budget.phases`."""
+    """Default maximum number of prompt tokens in each phase, keyed by phase name. This mapping is the default
+    value of the setting `memory.budget.phases`."""
     length_settings: tuple[str, ...] | None = None
     """Names of the settings that limit the length of a debate. `()` means that no setting limits it, and
     `None` means unknown."""
 
     def check(self, config: DebateConfig) -> None:
-        """Raise an error if this protocol cannot run the configuration.
+        """Raise an error if this protocol cannot run a debate with the given configuration.
 
         Raises:
             ConfigError: the configuration is unusable. The message says what to change.
@@ -160,7 +162,7 @@ class Protocol(ProtocolSpec):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice that replaces a failed turn, or `None` to stop the run.
+        """Return the text of a notice that replaces a failed turn's message, or `None` to stop the run.
 
         If every turn of a step fails, the run stops in any case. The debate is saved.
         """
@@ -169,7 +171,7 @@ class Protocol(ProtocolSpec):
     def judge_step(
         self, state: ConversationState, config: DebateConfig, count: TokenCounter
     ) -> CallGenerator[JsonObject]:
-        """Run a `judge` step during the debate, and return the state update."""
+        """Run a step in which the judge assesses the debate so far, and return the state update."""
         raise NotImplementedError
 
     def at_a_glance(self, solution: str) -> str:
@@ -177,13 +179,16 @@ class Protocol(ProtocolSpec):
         return solution
 
     def judged_as(self, state: ConversationState) -> JudgeSpec:
-        """Return the settings for judging a debate, which may depend on what happened in the debate."""
+        """Return the judge's settings for a debate, which may depend on how the debate went."""
         return self.judge_spec
 
     def perspective_room(
         self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
     ) -> int:
-        """Estimate how many tokens a debater's next prompt has for messages that a summary can replace."""
+        """Estimate how many tokens of past messages fit into a debater's next prompt without a summary.
+
+        The past messages are those that the debater's perspective summary can replace.
+        """
         return config.memory.budget.messages
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
@@ -191,7 +196,7 @@ class Protocol(ProtocolSpec):
         return None
 
     def final_round(self, state: ConversationState) -> list[Entry]:
-        """Return the final round's entries, for a summary if they are too long for the judge."""
+        """Return the final round's entries, which are summarised if the judge's prompt has no space."""
         return []
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
@@ -202,12 +207,12 @@ class Protocol(ProtocolSpec):
         return [debater for debater in config.names() if debater in speakers]
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
-        """Return the answers that count in the vote (by default, the final answers)."""
+        """Return the answers that count in the vote. By default, they are the debaters' final answers."""
         turns = state.get("turn_count", 0)
         return ballots_of_answers([each for each in state.get("final_answers", []) if each["turns"] == turns])
 
     def method(self, config: DebateConfig) -> Literal["judge", "vote", "weighted-vote"]:
-        """Return how the debate reaches its decision."""
+        """Return the method that decides the debate, such as `vote`."""
         return config.decide or self.decides_by
 
     def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
@@ -218,7 +223,7 @@ class Protocol(ProtocolSpec):
         return VoteCount(self.ballots(state, config), config, weighted=method == "weighted-vote")
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
-        """Return the verdict of the vote or protocol, or `None` if a judge decides."""
+        """Return the verdict if a vote or the protocol decides the debate, or `None` if a judge decides."""
         count = self.vote(state, config)
         return count.verdict(state["topic"]) if count else None
 
@@ -235,11 +240,11 @@ class Protocol(ProtocolSpec):
         return {}
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return each stage's cost and answer, or `[]` if the protocol has no stages."""
+        """Return the number of calls and the answer of each stage, or `[]` if there are no stages."""
         return []
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return the protocol's remarks on the decision, one sentence each."""
+        """Return the protocol's remarks on how the debate was decided, one sentence each."""
         return []
 
     def final_answer(self, state: ConversationState) -> str:
@@ -314,7 +319,8 @@ AGREEMENT_INSTRUCTIONS = (
     (0.8, "Look for common ground: state first what you can accept, then what you cannot."),
     (1.0, "Seek agreement: adopt what you can of the others' positions, and insist only on what you must."),
 )
-"""Instructions on how readily to agree, each with the highest `agreement_intensity` for which it is used."""
+"""Instructions that tell a debater how readily to agree, each with the highest `agreement_intensity` for
+which it applies."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:

@@ -36,17 +36,17 @@ OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
 """Assumed probabilities that a vote of five rejects an answer on which the first two agree. The first value
 applies if such agreement is informative, the second if it is not."""
 EVIDENCE = log(0.95 / 0.05)
-"""Log-likelihood ratio at which audits show that agreement between the first two answers is unreliable. It is
-the threshold of a sequential test that allows errors of 5 % (Wald 1945, *Sequential Tests of Statistical
-Hypotheses*)."""
+"""Threshold at which audits show that agreement between the first two answers is unreliable. It is the
+log-likelihood ratio of a sequential test that allows errors of 5 % (Wald 1945, *Sequential Tests of
+Statistical Hypotheses*)."""
 
 EARLIER = "earlier"
-"""Key under which `protocol_state` stores the statistics of earlier debates."""
+"""Key under which `protocol_state` stores the statistics of the debaters' earlier debates."""
 UNAUDITED, FIRST_AUDITS, FIRST_SHARE = 5, 15, 0.5
-"""Settings that decide when an audit checks an agreement of the first two answers by requesting all five.
-They are the number of agreements before the first audit, the number of early audits, and the share of
-agreements audited early. 15 audits show with 92 % that a vote of five overturns a quarter of the
-agreements."""
+"""Numbers that decide how often all five answers are requested although the first two agree. Such a request
+is called an audit. The three values are the number of agreements before the first audit, the number of early
+audits, and the share of agreements audited early. 15 audits show with 92 % that a vote of five overturns a
+quarter of the agreements."""
 
 
 class EscalateConfig(ProtocolSettings):
@@ -55,12 +55,13 @@ class EscalateConfig(ProtocolSettings):
     key = "escalate"
 
     rounds: int = Field(1, ge=0, le=10)
-    """Number of rounds that authors of different answers debate if no answer has a majority. 0: no debate."""
+    """Number of rounds in which authors of different answers debate if no answer has a majority. 0: no
+    debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of agreements between the first two answers that are audited by requesting all five answers. The
-    results show later debates of the same debaters whether such agreement can be trusted. The first five
-    agreements of these debaters in a database are not audited. Half of the following ones are, until there
-    are 15 audits. 0: no audit."""
+    """Share of the debates with two agreeing answers in which all five answers are requested as a check. The
+    results of such an audit show later debates of the same debaters whether such agreement can be trusted.
+    The first five agreements of these debaters in a database are not audited. Half of the following ones are,
+    until there are 15 audits. 0: no audit."""
 
 
 class Escalate(IndependentAnswers):
@@ -134,7 +135,7 @@ class Escalate(IndependentAnswers):
         )
 
     def judged_as(self, state: ConversationState) -> JudgeSpec:
-        """Return the settings of the judge. After a debate, the answers are not independent any more."""
+        """Return the judge's settings. After a debate, the answers are not independent any more."""
         return replace(self.judge_spec, interactive=bool(_debate_entries(state)))
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
@@ -157,7 +158,7 @@ class Escalate(IndependentAnswers):
         return count if clear or not count.counted else super().vote(state, config)
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return the cost and the answer of each completed stage.
+        """Return the number of calls and the answer of each completed stage.
 
         The stages are two answers, five answers and the debate.
         """
@@ -171,7 +172,7 @@ class Escalate(IndependentAnswers):
         return stages
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return notes on why the agreement of the first two answers did not end the debate."""
+        """Return sentences that explain why the agreement of the first two answers did not end the debate."""
         agreed, earlier = _agreed(state, config), _earlier(state)
         if len(_answers(state)) <= PAIR:
             return []
@@ -193,14 +194,14 @@ class Escalate(IndependentAnswers):
         return ("moot", "escalate", hashlib.sha256(facts.encode()).hexdigest()[:16])
 
     def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
-        """Compute statistics from records of earlier debates, and return them as protocol state."""
+        """Return protocol state with statistics of earlier debates, computed from their records."""
         keys = ("agreed", "audited", "overturned")
         return {EARLIER: {key: sum(bool(each.get(key)) for each in records) for key in keys}}
 
     def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return the data to store about this debate's first two answers.
+        """Return a record of this debate's first two answers for later debates.
 
-        It says whether they agreed, were audited, and were overturned by the vote.
+        The record says whether the answers agreed, were audited, and were overturned by the vote.
         """
         agreed, answers = _agreed(state, config), _answers(state)
         if len(ballots_of_entries(answers[:PAIR], config)) < PAIR:
@@ -218,7 +219,8 @@ class Earlier(TypedDict):
     agreed: int
     """Number of debates in which the first two answers agreed."""
     audited: int
-    """Number of audited debates. An audit requests all five answers although the first two agree."""
+    """Number of debates in which all five answers were requested although the first two agreed. Such a
+    request is called an audit."""
     overturned: int
     """Number of debates in which the first two answers agreed, but a vote of five chose a different answer.
     Only audited debates count."""
@@ -239,13 +241,13 @@ def is_informative(earlier: Earlier) -> bool:
 
 
 def _earlier(state: ConversationState) -> Earlier:
-    """Return the statistics of earlier debates."""
+    """Return the statistics of earlier debates that the debate's state contains."""
     earlier: Earlier = (state.get("protocol_state") or {}).get(EARLIER) or _NOTHING
     return earlier
 
 
 def _wants_all(state: ConversationState, config: DebateConfig) -> bool:
-    """Return True if the protocol must request three more answers even though the first two agree."""
+    """Return True if all five answers must be requested although the first two agree."""
     earlier, share = _earlier(state), EscalateConfig.of(config).audit
     if not is_informative(earlier):
         return True
@@ -260,11 +262,9 @@ _NOTHING: Earlier = {"agreed": 0, "audited": 0, "overturned": 0}
 
 
 def _order(config: DebateConfig) -> list[str]:
-    """Return the order in which debaters give the protocol's five answers.
+    """Return the ids of the debaters who give the protocol's five answers, in order.
 
-    A debater may occur more than once.
-
-    The second author has another model if possible.
+    A debater may occur more than once. The second author has another model if possible.
     """
     first, *others = config.debaters
     second = next((each for each in others if config.model_of(each) != config.model_of(first)), None)
@@ -274,7 +274,7 @@ def _order(config: DebateConfig) -> list[str]:
 
 
 def _answers(state: ConversationState) -> list[Entry]:
-    """Return all independent answers given since a person's last message.
+    """Return all independent answers that debaters have given since a person's last message.
 
     Notices of missing answers are included.
     """
@@ -310,7 +310,7 @@ def _agreed(state: ConversationState, config: DebateConfig) -> str:
 
 
 def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
-    """Return the latest answer of each author, keyed by debater id.
+    """Return the latest answer of one author for each distinct answer, keyed by debater id.
 
     One debater is chosen as the author of each distinct independent answer.
     """
@@ -322,7 +322,7 @@ def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
 
 
 def _latest(state: ConversationState, authors: Mapping[str, str]) -> dict[str, Entry]:
-    """Return the latest message of each author, keyed by debater id."""
+    """Return the latest message of each debater in `authors`, keyed by debater id."""
     entries = [*_answers(state), *_debate_entries(state)]
     return {entry["speaker"]: entry for entry in entries if entry["speaker"] in authors}
 

@@ -36,7 +36,7 @@ INSTRUCTIONS = {
 }
 UNREAD = "You have not read the other debaters' opening statements yet."
 _LOOKBACK_ENTRIES = 8
-"""Number of recent transcript entries per debater to search for the latest speakers."""
+"""Number of recent transcript entries per debater in which Moot looks for the latest speakers."""
 
 
 PATIENCE = 2
@@ -133,7 +133,7 @@ class RandomOrder(LongForm):
 
 
 def first_round(config: DebateConfig) -> tuple[str, ...]:
-    """Return the order of turns in a first round with independent opening statements.
+    """Return the order in which debaters speak in a first round with independent opening statements.
 
     Each debater's opening comes first. The other turns of a debater whom `order` repeats follow.
     """
@@ -163,7 +163,7 @@ def opening_step(config: DebateConfig) -> Step:
 
 
 def _has_begun(state: ConversationState, config: DebateConfig) -> bool:
-    """Return True if a debater has taken a turn in this debate or in an imported transcript."""
+    """Return True if a debater has already taken a turn, in this debate or in an imported transcript."""
     names = config.names()
     return bool(state.get("turn_count")) or any(
         entry["speaker"] in names for entry in state.get("full_transcript", ())
@@ -171,7 +171,7 @@ def _has_begun(state: ConversationState, config: DebateConfig) -> bool:
 
 
 def _instruction(config: DebateConfig, phase: str, turn: int, request: str = "") -> str:
-    """Return the instruction for the turn with the given number, counting from 1.
+    """Return the instruction for the debater who takes the given turn, counting turns from 1.
 
     `request` is a further instruction, which replaces the general one of an argument.
     """
@@ -239,7 +239,7 @@ def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bo
 
 
 def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
-    """Return the debater's id for each turn in a list of entries, in order.
+    """Return the ids of the debaters who took the turns in a list of entries, in order.
 
     Tool calls, notices and interjections are not turns.
     """
@@ -254,7 +254,7 @@ MODERATE = load_prompt_template(
 SHOWN_MESSAGES = 6
 """Number of recent messages that the moderator's prompt shows."""
 LISTED_TURNS = 12
-"""Number of recent turns whose speakers the moderator's prompt lists."""
+"""Number of latest turns for which the moderator's prompt lists the speakers."""
 INSTRUCTION_CHARS = 300
 """Maximum number of characters in the moderator's instruction to a debater."""
 REPLY_TOKENS = 300
@@ -279,7 +279,7 @@ class Moderated(LongForm):
     min_debaters = 2
 
     def next_turn(self, state: ConversationState, config: DebateConfig) -> base.ConsultModels:
-        """Return the model call that asks the moderator to choose the next debater."""
+        """Return a request to ask the moderator's model which debater speaks next."""
         return base.ConsultModels(lambda: [_call(state, config)], partial(_decide, state, config))
 
 

@@ -22,8 +22,8 @@ from moot.text.plain_text import break_template_tokens, plain_line
 from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens, truncate_middle_cached
 
 TOOL_RANK = 5
-"""Number added to a message's priority to get the priority of its tool results. Tool results are dropped
-first."""
+"""Difference in priority between a message and its tool results. The tool results have the lower priority, so
+they are dropped first."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class PromptContext:
     """Maximum number of tokens in the whole prompt. `None` stands for `memory.budget.total`. A smaller budget
     leaves space for tool definitions or applies to the phase."""
     memories: cross_debate_memory.MemoryIndexes | None = None
-    """Indexes used to retrieve earlier messages, or `None` to retrieve none."""
+    """Indexes for retrieving earlier messages, or `None` if no earlier messages are to be retrieved."""
     tool_tokens: int = 0
     """Largest number of tokens that any debater's tool definitions need. The window leaves space for them
     in every turn, so that all debaters see the same window."""
     known_background: Background | None = None
-    """Background of the debate, or `None` if it has not been selected yet."""
+    """Background of the debate, or `None` if it must still be selected from the debate's state."""
 
     @property
     def step(self) -> Step:
@@ -52,7 +52,7 @@ class PromptContext:
 
     @property
     def token_budget(self) -> int:
-        """Number of tokens left for the prompt after the background and pinned messages."""
+        """Number of prompt tokens that the background and pinned messages leave for everything else."""
         total = self.config.memory.budget.total if self.total is None else self.total
         return total - self.background.tokens
 
@@ -68,12 +68,12 @@ class PromptContext:
 
     @property
     def persona_first(self) -> bool:
-        """True if prompts state the debater's persona only at the beginning."""
+        """True if a prompt states the debater's persona at its beginning and not in its last message."""
         return self.config.memory.layout == "per-speaker"
 
     @cached_property
     def background(self) -> Background:
-        """Background of the debate that every prompt shows after the topic. It includes pinned messages."""
+        """Background of the debate that every prompt shows after the topic, including pinned messages."""
         return self.known_background or turn_background(self.state, self.config, self.count)
 
     @cached_property
@@ -93,7 +93,7 @@ class PromptContext:
 
 
 def turn_background(state: ConversationState, config: DebateConfig, count: TokenCounter) -> Background:
-    """Return the background that the prompts of a debate's next turns show.
+    """Return the background material that the prompts of a debate's next turns show.
 
     It includes the messages of people that have left the window of recent messages.
     """
@@ -127,7 +127,7 @@ def assemble_prompt(
 def entry_block(
     ctx: PromptContext, entry: Entry, rank: int, label: str = "message", heading: str = ""
 ) -> truncation.Block:
-    """Return a prompt block with one transcript entry."""
+    """Return a prompt block that shows one transcript entry."""
     message = truncation.render_entry(entry, ctx.names, ctx.config.fence)
     if heading:
         message = {**message, "content": f"{heading}\n{message['content']}"}
@@ -155,7 +155,7 @@ def user_provided_block(ctx: PromptContext, entry: Entry, *, message: int, docum
 
 
 def tool_blocks(ctx: PromptContext, speech: Entry, rank: int) -> list[truncation.Block]:
-    """Return a prompt block for each tool call made before a message.
+    """Return a prompt block for each tool call that a debater made just before a message.
 
     A block also shows the call's result.
     """
@@ -259,7 +259,7 @@ def rules_block(
 
 
 def _as_retrieved(block: truncation.Block, entry: Entry, count: TokenCounter) -> truncation.Block:
-    """Return a copy of a message's prompt block, marked as added by retrieval."""
+    """Return a copy of an earlier message's prompt block that is marked as retrieved."""
     memory: dict[MemoryKind, int] = {"retrieved": message_tokens(block.message, count)}
     return replace(block, retrieved=(entry["id"],), memory=memory)
 
@@ -278,7 +278,7 @@ def fill_with_earlier(
     make_block: EarlierBlock,
     hidden: Iterable[Entry] = (),
 ) -> list[truncation.Block]:
-    """Fill a prompt's remaining tokens with earlier messages that match the turn's `query`.
+    """Fill the unused tokens of a prompt with earlier messages that match `query`.
 
     The messages are shown whole, in the order of the transcript, before `blocks`. Nothing is retrieved if
     `blocks` have to be truncated.
@@ -321,7 +321,8 @@ def fill_with_earlier(
 
 
 MIN_SUMMARY_TOKENS = 32
-"""Minimum number of tokens reserved for a summary or for the notice that replaces it."""
+"""Minimum number of prompt tokens for the rolling summary, or for the notice that replaces the summary if
+tokens are short."""
 RECENT_MESSAGES = 4
 """Number of messages that count as recent when Moot truncates a prompt. Messages before them get the lower
 priority of older ones."""
@@ -391,7 +392,7 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
 def _message_block(
     entry: Entry, priority: int, is_own: bool, config: DebateConfig, limits: WindowLimits, count: TokenCounter
 ) -> truncation.Block:
-    """Return a message in the context window as a prompt block, truncated if it is too long.
+    """Return the prompt block of a message in the window, truncated if the message is too long.
 
     A debater's own entry (`is_own`) is shown in the assistant role, without name and id.
     """
@@ -430,7 +431,9 @@ def _message_block(
 def evict_through(
     entries: Sequence[Entry], topic: str, config: DebateConfig, count: TokenCounter, *, reserved: int = 0
 ) -> int:
-    """Return the `seq` of the last entry to remove from the context window, or -1 if all entries may stay.
+    """Return the number of the last message to remove from the window of recent messages, or -1 for none.
+
+    The number is the message's `seq` in the transcript.
 
     `reserved`: tokens of background, pinned messages and tool definitions.
     """
@@ -440,7 +443,7 @@ def evict_through(
 
 
 def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: int) -> int:
-    """Return how many tokens the background, passages and tool definitions need in a prompt."""
+    """Return how many prompt tokens the background, its passages and the tool definitions need."""
     retrieved = 0 if background.is_whole else int(config.memory.budget.total * PASSAGES_SHARE)
     return background.tokens + retrieved + tool_tokens
 
@@ -455,7 +458,7 @@ def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserve
 
 @lru_cache(maxsize=64)
 def _one_object(limits: WindowLimits) -> WindowLimits:
-    """Return the same object for equal limits, so that caches can compare limits by identity."""
+    """Return one shared object for all equal limits, so that caches can compare limits by identity."""
     return limits
 
 
@@ -463,33 +466,34 @@ TURN_SUFFIX = templates.load_prompt_template(
     "turn_suffix", "contract", "perspective", "blackboard", "reference_documents", "retrieved", "instruction"
 )
 NEWS = "A person has written since your last message: {}. Say first what that changes."
-"""Text added to a debater's instruction if a person has interjected since the debater's last message."""
+"""Text that is added to a debater's instruction if a person has written since the debater's last message."""
 NAMED_NEWS = 3
-"""Maximum number of interjections whose ids an instruction lists. The newest are listed."""
+"""Maximum number of ids that an instruction lists for people's new messages. The newest messages are
+listed."""
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 """Names of the optional parts of a prompt's last message, most important first."""
 RETRIEVED_SHARE = 0.45
-"""Share of the unused tokens of a prompt's last message that is reserved for retrieved messages. It applies
-to long-form prompts."""
+"""Share of the tokens left in a prompt's last message that is reserved for retrieved messages. This share
+applies to long-form prompts."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Divisors that give the token limits of cross-debate memory and of reference documents. They divide the
-budget of the prompt's last message."""
+"""Divisors that limit cross-debate memory to 1/4, and reference documents to 1/3, of a prompt's last message.
+They divide the token budget of that message."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
-"""Number of remaining tokens up to which a prompt omits an optional part, the same number for the blackboard,
-and a safety margin in tokens."""
+"""Token limits at or below which a prompt omits an optional part or the blackboard, and a safety margin. The
+limits apply to the tokens that are left for the part."""
 SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
     "perspective": "cross-debate memory",
     "reference_documents": "reference documents",
     "retrieved": "retrieved",
 }
-"""Kind of memory that each optional prompt part shows, keyed by the part's name. The blackboard is missing,
-because it contains several kinds."""
+"""Mapping from the optional parts of a prompt's last message to the kind of memory that each part shows. The
+blackboard is missing, because it contains several kinds."""
 
 
 def turn_suffix_block(
     ctx: PromptContext, parts: Mapping[str, str] | None = None, retrieved: tuple[str, ...] = ()
 ) -> truncation.Block:
-    """Return the prompt's last message, called the turn suffix, as a prompt block.
+    """Return the prompt block of a prompt's last message, which is called the turn suffix.
 
     The instruction is always included, and so is the contract, unless the prompt begins with it. The other
     parts get the remaining tokens, the most important first, and are truncated if they are too long.
@@ -529,9 +533,10 @@ def turn_suffix_block(
 
 
 def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query: str) -> truncation.Block:
-    """Return the last message of a prompt, including reference passages that match `query`.
+    """Return a prompt's last message with the instruction and the passages that match `query`.
 
-    It also contains the debater's persona (`contract`) and the instruction.
+    The passages come from the debater's reference documents. The message also contains `contract`, the text
+    about the debater's persona.
     """
     reference_documents = references_text(ctx, query)
     quoted = templates.fenced_section(reference_documents, ctx.config.fence)
@@ -547,7 +552,7 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
-    """Return the texts for a prompt's last message, keyed by part, and leave the optional parts empty.
+    """Return the texts of a prompt's last message, keyed by part name, with all optional parts empty.
 
     If the prompt begins with the contract, the turn suffix has none.
     """
@@ -560,7 +565,10 @@ def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
 
 
 def _news_text(ctx: PromptContext) -> str:
-    """Return a request to answer interjections since the debater's last message, or `""` if none."""
+    """Return a request to consider what people have written since the debater's last message.
+
+    The request is `""` if nobody has written, or if the debater has no message yet.
+    """
     entries = [ctx.state["full_transcript"][seq] for seq in ctx.state.get("user_provided", ())]
     news = [entry for entry in entries if traits_of(entry).user_input == "interjection"]
     if not news:
@@ -576,7 +584,7 @@ def _turn_suffix_tokens(texts: dict[str, str], count: TokenCounter) -> int:
 
 
 def turn_suffix_remaining(ctx: PromptContext, parts: Mapping[str, str] | None = None) -> int:
-    """Return how many tokens are left for more parts of the turn suffix (last prompt message)."""
+    """Return how many tokens a prompt's last message has left for further optional parts."""
     quoted = {name: templates.fenced_section(text, ctx.config.fence) for name, text in (parts or {}).items()}
     texts = {**_bare_turn_suffix(ctx), **quoted}
     return ctx.config.memory.budget.turn_suffix - _turn_suffix_tokens(texts, ctx.count) - TURN_SUFFIX_MARGIN
@@ -632,7 +640,7 @@ def _long_form_suffix(ctx: PromptContext) -> truncation.Block:
 def blackboard_text(
     ctx: PromptContext, remaining: int, *, has_insights: bool = True, aspect: str = ""
 ) -> str:
-    """Return the blackboard text for the debater, limited to `remaining` tokens.
+    """Return the blackboard's claims and reflections for a debater's prompt, in at most `remaining` tokens.
 
     With `has_insights=False` reflections and crux cards are left out, because the prompt shows them
     elsewhere. `aspect` is the aspect under discussion, on which all debaters' positions are shown.
@@ -653,7 +661,7 @@ def blackboard_text(
 
 
 def cross_debate_text(ctx: PromptContext) -> str:
-    """Return text that lists the debater's positions in earlier debates."""
+    """Return the debater's positions in earlier debates as text for a prompt."""
     earlier = (ctx.state.get("cross_debate_memory") or {}).get(ctx.speaker.id) or []
     remaining = ctx.config.memory.budget.turn_suffix // CROSS_DEBATE_SHARE
     return cross_debate_memory.earlier_positions_text(earlier, remaining, ctx.count)

@@ -19,14 +19,14 @@ ANSWER_WORDS = 400
 PHASE = "answer"
 
 SAID, DOCUMENT = 1, 2
-"""Priorities of the prompt blocks for people's messages and for documents."""
+"""Priorities of the prompt blocks that show people's messages and documents."""
 
 
 class SoloProtocol(Protocol):
     """Base class of protocols in which each debater answers the question independently."""
 
     ending = ""
-    """Instruction on how an answer must end, or `""` if any ending is allowed."""
+    """Instruction that says how an answer must end, or `""` if any ending is allowed."""
     can_continue = False
     phases = (PHASE,)
     compares_answers = False
@@ -94,7 +94,7 @@ class Single(SoloProtocol):
 
 
 def answers_since(transcript: Sequence[Entry]) -> list[Entry]:
-    """Return all answers of debaters since the last message from a person."""
+    """Return all answers that debaters have given since the last message from a person."""
     interjection_seqs = [
         entry["seq"] for entry in transcript if traits_of(entry).user_input == "interjection"
     ]

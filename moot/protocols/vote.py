@@ -73,11 +73,11 @@ class IndependentAnswers(SoloProtocol):
         return []
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
-        """Return the answers that debaters gave after the last message from a person."""
+        """Return the votes, which are the answers given since the last message from a person."""
         return ballots_of_entries(answers_since(state["full_transcript"]), config)
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
-        """Return the verdict that results from counting answers, or `None` if a judge decides the debate."""
+        """Return the verdict of the vote, or `None` if a judge decides the debate."""
         count = self.vote(state, config)
         winner = count.first.debater if count and count.first else ""
         return count.verdict(state["topic"], winner=winner) if count else None
@@ -85,7 +85,7 @@ class IndependentAnswers(SoloProtocol):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice that replaces an answer whose model call failed."""
+        """Return the text of a notice that replaces an answer whose model call failed."""
         return "One answer is missing: its call failed."
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:

@@ -178,11 +178,11 @@ def stop_reason(state: ConversationState, config: DebateConfig) -> str:
 ASK = load_prompt_template("final_answer", "form", home=__package__)
 
 SHOWN_CHARS = 100
-"""Maximum number of characters that the displayed tally shows of an answer."""
+"""Maximum length of a displayed answer, in characters. Longer answers are shortened."""
 QUESTION_CHARS = 160
 """Maximum length of the question in a verdict, in characters."""
 UNSTATED = 50.0
-"""Confidence, from 0 to 100, that a weighted vote assumes for an answer that states none."""
+"""Confidence, from 0 to 100, that a weighted vote assumes if an answer states no confidence."""
 
 
 class FinalAnswerReply(BaseModel):
@@ -423,7 +423,7 @@ class VoteCount:
 
 
 def stages_text(stages: Sequence[verdict_types.Stage]) -> str:
-    """Return one sentence that states each stage's answer and number of calls."""
+    """Return one sentence that states the answer and the number of calls of each stage."""
     stage_texts = []
     for stage in stages:
         answer = f"“{clip(stage['answer'], SHOWN_CHARS)}”" if stage["answer"] else "no answer leads"

@@ -20,7 +20,8 @@ from moot.text.plain_text import clip, show_reordering
 TEXT_CHARS, TITLE_CHARS = 600, 60
 """Maximum lengths of texts and titles in the argument map, in characters."""
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
-"""Pattern for ASCII punctuation. Argdown reads any escaped character as text."""
+"""Pattern for ASCII punctuation, which is escaped in Argdown text. Argdown reads any escaped character as
+text."""
 _UNTITLED = re.compile(r"[^\w .'-]+|_")
 """Pattern for characters that may not appear in a node title of an argument map."""
 
@@ -30,7 +31,7 @@ class MapNode:
     """Claim or argument in an argument map."""
 
     reference: str
-    """Title of the node, enclosed in `[…]` for a claim and in `<…>` for an argument."""
+    """Title of the node in Argdown syntax, written as `[…]` for a claim and as `<…>` for an argument."""
     text: str = ""
     """Text of the node, or `""` if another node with the same title already gives the text."""
     tag: str = ""
@@ -38,7 +39,7 @@ class MapNode:
     """Child nodes, each paired with `+` if it supports this node or `-` if it attacks this node."""
 
     def lines(self, relation: str = "", depth: int = 0) -> Iterator[str]:
-        """Yield one line for the node and for each of its descendants, indented by depth.
+        """Yield the Argdown lines of this node and its descendants, indented by depth.
 
         `relation` is the mark before the node: `+` if it supports its parent, `-` if it attacks it, else
         `""`.
@@ -97,7 +98,7 @@ def _claims(
 
 
 def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNode]]:
-    """Yield the claims that speak for or against a position on the main question."""
+    """Yield the claims that debaters use as grounds for or against the main question."""
     relations: dict[tuple[str, str], None] = {}
     for key in claims:
         for debater in ledger.timeline(key).grounds if key != MAIN_QUESTION else ():
@@ -129,7 +130,7 @@ def _replies(
 
 
 def _cases(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
-    """Yield Argdown map nodes for the main question, the decision and each debater's answer.
+    """Yield argument-map nodes for the main question, the decision and each debater's answer.
 
     The children of an answer are the reasons for and against it.
     """
@@ -166,9 +167,9 @@ def _argument(names: Mapping[str, str], debater: str, label: str) -> str:
 
 
 def _title(text: str, fallback: str) -> str:
-    """Return `text` without characters that a title may not contain.
+    """Return `text` without the characters that a node title may not contain.
 
-    `fallback` is used if nothing is left of it.
+    The title has at most `TITLE_CHARS` characters. `fallback` is used if nothing is left of `text`.
     """
     title = " ".join(_UNTITLED.sub(" ", text).split())[:TITLE_CHARS].strip(" .'-")
     return title or _UNTITLED.sub(" ", fallback).strip() or "unnamed"

@@ -43,7 +43,7 @@ class Report:
     """Contents of a report on a debate, independent of the output format."""
 
     def __init__(self, raw_document: object) -> None:
-        """Read the contents of a report from a debate document. Missing keys are allowed."""
+        """Collect the contents of the report from a debate document, in which keys may be missing."""
         self.document = document = load_leniently(DebateDocument, markdown_html.clean_strings(raw_document))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]

@@ -37,7 +37,7 @@ def plain(text: str) -> str:
 
 
 def block_quote(text: str) -> str:
-    """Return Markdown text as a block quote, without unsafe content.
+    """Return Markdown text as a block quote in which unsafe content is disabled.
 
     HTML outside fences is escaped and images become links. If a link does not lead to the web, or the text
     defines a link target, all brackets are escaped.
@@ -46,9 +46,9 @@ def block_quote(text: str) -> str:
 
 
 def section(text: str, base: int) -> str:
-    """Return Markdown for a report section, without unsafe content and with adjusted heading levels.
+    """Disable unsafe content in Markdown text, and shift its headings to start at level `base`.
 
-    The headings start at level `base` and skip no level.
+    The headings skip no level.
     """
     text = defuse(text)
     lines, tokens = text.split("\n"), parser().parse(text)
@@ -226,7 +226,7 @@ def _options(report: Report) -> list[Option]:
 
 
 def _considered(report: Report, options: Sequence[Option]) -> list[str]:
-    """Return the answers that debaters gave, each with the debaters who hold it or gave it up.
+    """Return the answers that the debate considered, each with the debaters who hold it or gave it up.
 
     The options of the question that nobody chose follow, then the judge's decision if it is another answer.
     """

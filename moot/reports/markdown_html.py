@@ -50,7 +50,7 @@ def one_decimal(score: float | None) -> str:
 
 
 def clock(timestamp: str, length: int = 16) -> str:
-    """Format an ISO 8601 time for a report."""
+    """Format an ISO 8601 time for a report, such as `2026-01-31 14:05 UTC`."""
     zone = " UTC" if timestamp.endswith(("Z", "+00:00")) else ""
     return timestamp[:length].replace("T", " ") + zone
 
@@ -117,7 +117,7 @@ class Prose:
         return Markup(_CLEANER.clean(html))  # noqa: S704  # sanitised by nh3
 
     def folded(self, text: str, max_items: int, base: int) -> Markup:
-        """Render Markdown as HTML, and collapse list items after the first `max_items` items."""
+        """Render Markdown as HTML, and collapse each flat bullet list after its first `max_items` items."""
 
         def fold(match: re.Match[str]) -> str:
             points = match[1].splitlines()
@@ -165,7 +165,7 @@ class Prose:
         return tokens
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text, and yield each part and whether it is a message id."""
+        """Split a text at the ids of known messages, and yield each part with True if it is such an id."""
         position = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:

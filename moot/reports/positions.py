@@ -51,7 +51,7 @@ class Moment:
     before: str = ""
     message_id: str = ""
     cause: str = ""
-    """Id of another participant's message that caused the change of position. Empty if the judge named
+    """Id of the message by another participant that caused the change of position. Empty if the judge named
     none."""
     change: str = ""
     """Description of the change, such as `changed position` or `added a condition`. Empty if nothing
@@ -65,11 +65,11 @@ class Moment:
 
 @dataclass(frozen=True)
 class DebaterPosition:
-    """A debater's positions, agreements, concessions and timeline for use in a report."""
+    """A debater's positions, agreements, concessions and timeline, as shown in a report."""
 
     person: Participant
     stance: str
-    """Final position of the debater or, if unknown, the last known stance."""
+    """Final position of the debater, or the last known stance if the final position is unknown."""
     quoted: str
     """Quotation that shows the debater's stance on the main question. Empty if `stance` shows it or
     nothing is known."""
@@ -79,16 +79,13 @@ class DebaterPosition:
     agreements: Sequence[str]
     disagreements: Sequence[str]
     conditional: Sequence[str]
-    """Claims on which this debater and another one give the same answer under different conditions."""
+    """Claims that this debater and another one answer alike, but under different conditions."""
     concessions: Sequence[str]
     moments: Sequence[Moment]
 
 
 def read_positions(document: DebateDocument, people: Participants) -> tuple[DebaterPosition, ...]:
-    """Return the positions of each debater.
-
-    They come from the claim events, the verdict and the configuration.
-    """
+    """Collect each debater's positions from the claim events, the verdict and the configuration."""
     standing = document["blackboard"]["standing"]
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     main_stances = next((each["stances"] for each in standing["claims"] if each["id"] == MAIN_QUESTION), {})
@@ -176,7 +173,7 @@ def evidence_text(event: Evidence) -> str:
 def _holdings(
     document: DebateDocument, claims: Sequence[ClaimStatusRecord], debater: str, ledger: Ledger
 ) -> Iterator[HeldPosition]:
-    """Yield a debater's position on each claim.
+    """Yield a debater's position on each claim that the debater addressed or was challenged on.
 
     A position includes the debater's evidence and the challenges that the debater has not answered.
     """
@@ -203,7 +200,7 @@ def _holdings(
 
 
 def _timeline(document: DebateDocument, person: Participant, main_stance: Stance | None) -> list[Moment]:
-    """Return the timeline of a debater's positions.
+    """Return the events on a debater's timeline, in the order of the debate.
 
     Changes come from the claim ledger and from the judge's `moved`. If both cite the same message, or a
     change on the main question in the same round, the judge's wording counts. A move stands at the debater's
@@ -274,7 +271,7 @@ def _statements(
     rounds: Mapping[str, int],
     judged_rounds: Set[str],
 ) -> Iterator[Moment]:
-    """Yield a debater's statements on the main question and changes of position.
+    """Yield timeline events for a debater's statements on the main question and changes of position.
 
     Changes on the main question in `judged_rounds` are left out, because the judge reports them.
     """
@@ -392,7 +389,7 @@ def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
 
 
 SECTIONS = ("system", "topic", "summary", "messages", "turn_suffix", "blackboard", "retrieved")
-"""Names of the prompt sections, in the order in which they appear."""
+"""Names of the prompt sections, in the order in which reports show them."""
 _T = TypeVar("_T")
 
 
@@ -428,11 +425,11 @@ class BarChart(NamedTuple):
     right: float
     bottom: float
     lines: Sequence[tuple[str, float, bool]]
-    """Horizontal lines, each as a label, a height and whether it marks the token budget."""
+    """Horizontal lines of the chart, each with a label, a height and a flag that marks the token budget."""
     names: Sequence[tuple[str, float]]
-    """Labels on the horizontal axis, each with its position."""
+    """Labels on the horizontal axis of the chart, each with its position."""
     series: Sequence[Sequence[Bar]]
-    """Chart bars grouped by color, in the order of the colors."""
+    """Bars of the chart, grouped by data series. Each series has a color of its own."""
 
 
 MARGIN = 10

@@ -174,7 +174,7 @@ def _named_scales(document: DebateDocument) -> dict[str, list[verdict_types.Crit
 def _criteria(
     record: verdict_types.Verdict, people: "Participants", scales: Sequence[verdict_types.CriterionScale]
 ) -> tuple[CriterionRow, ...]:
-    """Return a row of scores for each criterion."""
+    """Return one table row per criterion, with each debater's score."""
     scores_by_debater = {people[key].id: records for key, records in record["scores"].items()}
     scored = dict.fromkeys(criterion for records in scores_by_debater.values() for criterion in records)
     scale_by_id = {scale["id"]: scale for scale in scales}
@@ -241,7 +241,7 @@ class Participant:
 class Participants(dict[str, Participant]):
     """Mapping from debater id to debater, in the order of the configuration.
 
-    Looking up an unknown id adds a participant.
+    Looking up an unknown id returns a participant, but does not add it to the mapping.
     """
 
     def __init__(self, document: DebateDocument) -> None:
@@ -272,12 +272,12 @@ class Participants(dict[str, Participant]):
         self._by_name = {person.name: person for person in reversed(self.values())}
 
     def __missing__(self, key: str) -> Participant:
-        """Return the debater with this display name, or a new participant if there is none."""
+        """Return the debater whose display name is `key`, or a new participant if there is none."""
         name = _SYSTEM_SPEAKERS.get(key, key or "Unknown")
         return self._by_name.get(key) or Participant(key, name, "house", name[:1].upper())
 
     def choice(self, key: str) -> str:
-        """Return the display text for the winner or tie that a judge chose.
+        """Return the display text of a judge's choice, such as the name of the winner.
 
         A tie and no winner are possible choices.
         """
@@ -311,11 +311,11 @@ MAX_ROUND_BLOCKS = 40
 """Maximum number of rounds for which the transcript gives each round a block of its own. If there are more,
 short rounds share blocks."""
 OPEN_UP_TO = 24
-"""Maximum number of messages for which a report opens with the whole transcript expanded."""
+"""Maximum number of messages in a transcript that a report shows fully expanded at first."""
 LAZY_ABOVE = 300
-"""Number of messages above which transcript blocks are rendered only when a reader opens them."""
+"""Number of messages in a transcript above which its blocks are rendered only when a reader opens them."""
 LAZY_CHARACTERS = 1_000_000
-"""Number of characters above which transcript blocks are rendered only when a reader opens them."""
+"""Number of characters in a transcript above which its blocks are rendered only when a reader opens them."""
 
 
 @dataclass(frozen=True)
@@ -333,8 +333,7 @@ class Message:
     """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
     anchor is empty."""
     view: str
-    """Number of tokens in the message's prompt and the token budget as text, such as `900 of 4,000`. Empty
-    without a receipt."""
+    """Prompt size and token budget of the message as text, such as `900 of 4,000`. Empty if unknown."""
 
 
 class Fold:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 BLOCK_TOKENS = 64
-"""Minimum number of tokens in each embedded block of messages. A single short reply has too little
-content for a useful embedding."""
+"""Minimum number of tokens in a block of messages that is embedded as one text. A single short reply has too
+little content for a useful embedding."""
 
 WINDOW_TOKENS = 224
 """Maximum number of tokens in two consecutive message blocks that are embedded together. Small embedding
@@ -62,7 +62,7 @@ class MessageVectors:
         return len(self._block_of)
 
     def add(self, text: str, tokens: int) -> None:
-        """Add a message that will be embedded later."""
+        """Add a message, which is embedded when the next question is asked."""
         self._block_of.append(len(self._joined))
         self._open.append(text)
         self._open_tokens += tokens
@@ -74,7 +74,7 @@ class MessageVectors:
             self._open, self._open_tokens = [], 0
 
     def _window(self) -> tuple[str, bool]:
-        """Return the text to embed for the unfinished message block.
+        """Return the text to embed for the block of messages that is not full yet.
 
         Also return whether this text includes the previous block.
         """
@@ -139,7 +139,7 @@ Ints = NDArray[np.int64]
 
 
 def as_ints(column: array[int]) -> Ints:
-    """Return an integer array as a NumPy array."""
+    """Convert an array of integers to a NumPy array."""
     return np.array(column, dtype=np.int64)
 
 
@@ -149,9 +149,9 @@ class Occurrences(NamedTuple):
     positions: Ints
     """Index positions of the texts that contain each term, grouped by term."""
     counts: Ints
-    """Number of times that the term occurs in each text of `positions`, in the same order."""
+    """Number of occurrences of the term in each text of `positions`, in the same order."""
     texts: Ints
-    """Number of texts that contain each term."""
+    """Number of texts that contain each term, in the order of the terms."""
 
 
 class Postings:
@@ -187,7 +187,7 @@ class Postings:
         return position
 
     def occurrences(self, term: str) -> tuple[Ints, Ints]:
-        """Return the positions of the texts that contain a term, and how often each contains it."""
+        """Return the positions of the texts that contain a term, and its number of occurrences in each."""
         occurrences = self.all_occurrences([term])
         return occurrences.positions, occurrences.counts
 

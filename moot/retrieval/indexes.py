@@ -41,7 +41,7 @@ class Indexes:
         embeddings: Any = None,
         split: Callable[[Entry], Iterable[Entry]] | None = None,
     ) -> EvidenceIndex:
-        """Return a search index that contains exactly the given entries.
+        """Return a search index of exactly the given transcript entries, from the cache if possible.
 
         A cached index is extended if the new entries begin with the indexed ones. Entries that are the same
         objects are compared by identity.
@@ -74,7 +74,7 @@ class Indexes:
             return index
 
     def items(self, debate: str, items: Sequence[MemoryItem]) -> MemoryItems:
-        """Return a search index of exactly these memory items, cached for the debate."""
+        """Return a search index of exactly the given memory items, from the cache if possible."""
         from moot.retrieval import MemoryItems
 
         with self._lock:

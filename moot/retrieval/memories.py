@@ -25,16 +25,16 @@ from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
 ANSWERING_SHARE = 0.5
-"""Extra weight for a search term that occurs in the message being answered."""
+"""Amount added to the weight of each search term that occurs in the message to be answered."""
 MAX_TERMS = 16
 """Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
 constant."""
 MAX_PER_TERM = 32
-"""Maximum number of retrieval candidates for each query term. It also limits the candidates with high
-importance."""
+"""Maximum number of texts that each query term contributes as candidates for retrieval. The same maximum
+applies to candidates of high importance."""
 MAX_CANDIDATES = 128
 CONTEXT_MESSAGES = 4
-"""Number of messages on each side of a candidate message that count as its context."""
+"""Number of messages before and after a candidate message that count as its context."""
 RELEVANCE_FLOOR = 0.1
 """Minimum relevance, from 0 to 1, for retrieving a memory less important than `IMPORTANT`. Relevance is
 the memory's share of the maximum evidence for the query."""
@@ -159,15 +159,15 @@ def retrieve(
 
 
 class RankedItem(NamedTuple):
-    """Search result with its relevance to the query."""
+    """Memory item that a search found, with its relevance to the query."""
 
     item: MemoryItem
     relevance: float
-    """Relevance of the item to the query, from 0 to 1."""
+    """Relevance of the memory item to the query, from 0 to 1."""
 
 
 def rank(items: MemoryItems, query: str) -> list[RankedItem]:
-    """Return the items that share words with a query, most relevant first."""
+    """Return the memory items that share words with a query, most relevant first."""
     index = EvidenceIndex()
     terms = _query_weights(index, items, scoring.read_question(index, query), "")
     relevance = scoring.own_evidence(items.postings, terms) / (scoring.most_evidence(terms) or 1.0)
@@ -296,7 +296,7 @@ def _scale(values: Floats) -> Floats:
 
 
 def _rank(candidates: Sequence[_Candidate], weights: scoring.ScoreWeights) -> list[_Candidate]:
-    """Return the candidates sorted by score, best first.
+    """Return the candidates for retrieval sorted by score, best first.
 
     Ties go to the newer one, then to the later one in the list.
     """

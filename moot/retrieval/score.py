@@ -74,7 +74,9 @@ def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
 def _speakers_in(
     names: Sequence[Sequence[frozenset[str]]], word_weights: Mapping[str, float]
 ) -> dict[int, list[frozenset[str]]]:
-    """Return the names by which a question mentions speakers, keyed by index in `names`.
+    """Return the speakers that a question names, each with the names that the question uses.
+
+    The keys are indexes in `names`.
 
     A word has less weight if several speakers share it. A word that belongs to one speaker's full name does
     not name another speaker. For example, "Grad E" is not "Grad A".
@@ -106,7 +108,7 @@ def _fold(word: str) -> str:
 
 
 def _word_weights(text: str) -> dict[str, float]:
-    """Return a weight for each word in a text. Rare words have higher weights.
+    """Return a weight for each word of a question, for finding the speakers that the question names.
 
     A capitalized word has more weight, because it is likely a name, unless it is the question's first word.
     """
@@ -119,7 +121,7 @@ def _word_weights(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=256)
 def _aliases(name: str) -> list[frozenset[str]]:
-    """Return the ways in which a question can name a speaker, each as a set of words.
+    """Return the names by which a question can mention a speaker, each as a set of words.
 
     The words in parentheses form a set of their own.
     """
@@ -134,14 +136,15 @@ def _aliases(name: str) -> list[frozenset[str]]:
 
 
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
-"""Target lengths of message spans, in tokens. They range from a short exchange to a whole topic."""
+"""Target lengths of spans of consecutive messages, in tokens. They range from a short exchange to a whole
+topic."""
 LEAD_TOKENS = 200
-"""Number of tokens just before a message span that count as its introduction."""
+"""Number of tokens that count as the introduction to a span of messages. They come just before the span."""
 SIDE_TOKENS = 150
-"""Number of tokens compared on each side of a message boundary to detect speaker changes."""
+"""Number of tokens before and after a message boundary that are compared to detect a change of speakers."""
 MAX_SPEAKERS_SCORED = 32
-"""Maximum number of speakers that the score of a speaker change distinguishes. They are those who wrote the
-most tokens. All other speakers count as one."""
+"""Maximum number of speakers who are distinguished when changes of speaker are scored. They are those who
+wrote the most tokens. All other speakers count as one."""
 
 
 @dataclass(frozen=True)
@@ -149,84 +152,93 @@ class SpanWeights:
     """Weights for scoring how well a span of messages answers a question."""
 
     evidence: float = 1.1
-    """Weight of question terms in the message span. Terms are scored by their log-likelihood ratio."""
+    """Weight given to question terms that occur anywhere in a span of messages. Terms are scored by their
+    log-likelihood ratio."""
     front: float = 0.7
-    """Weight of question terms in the first quarter of the message span, which often names the topic."""
+    """Weight given to question terms in the first quarter of a span of messages, which often names the
+    topic."""
     lead: float = 0.2
-    """Weight of question terms just before the message span or in its first quarter."""
+    """Weight given to question terms just before a span of messages or in its first quarter."""
     turning: float = 0.15
-    """Weight of speaker changes at the boundaries of the message span, in standard deviations."""
+    """Weight given to changes of speaker at the start and end of a span of messages, in standard
+    deviations."""
     speaker: float = 2.5
-    """Weight of the share of the message span that the speakers named in the question wrote. The share is
-    relative to these speakers' share of the whole transcript, and counts as a logarithm."""
+    """Weight given to the share of a span of messages that was written by speakers named in the question. The
+    share is relative to these speakers' share of the whole transcript, and counts as a logarithm."""
     length: float = 0.3
-    """Weight of the length of the message span, as ln(tokens / 1,097), if the question names no speaker."""
+    """Weight given to the length of a span of messages, as ln(tokens / 1,097), if the question names no
+    speaker."""
     length_named: float = -0.1
-    """Weight of the length of the message span, as ln(tokens / 1,097), if the question names a speaker."""
+    """Weight given to the length of a span of messages, as ln(tokens / 1,097), if the question names a
+    speaker."""
     length_square: float = -0.42
-    """Weight of the squared logarithm of the message span's length."""
+    """Weight given to the squared length of a span of messages. The length counts as ln(tokens / 1,097)."""
     meaning: float = 0.85
-    """Weight of the mean embedding similarity (a z-score) between the question and the message span."""
+    """Weight given to the embedding similarity between the question and a span of messages. The similarity is
+    the mean z-score of the messages."""
     meaning_front: float = 0.5
-    """Weight of the mean embedding similarity (a z-score) between the question and the first quarter of the
-    message span."""
+    """Weight given to the embedding similarity between the question and the first quarter of a span of
+    messages. The similarity is the mean z-score of the messages."""
     smoothing: float = 300.0
-    """Number of virtual words added to smooth each span's word frequencies (Dirichlet smoothing). The
-    words represent the whole transcript."""
+    """Number of virtual words added to each span of messages to smooth its word frequencies (Dirichlet
+    smoothing). The words represent the whole transcript."""
     share_smoothing: float = 0.03
-    """Amount added to each speaker's share, so that no share is zero."""
+    """Amount added to a speaker's share of the text, so that even a share of zero has a logarithm."""
 
 
 SEMANTIC_WEIGHTS = SpanWeights(evidence=0.77, front=0.49, lead=0.14)
-"""Default weights for scoring message spans if the transcript has embeddings. Embeddings replace three
+"""Default weights for scoring spans of messages in a transcript that has embeddings. Embeddings replace three
 tenths of the lexical weights. Two or four tenths give .002 less."""
 
 
 @dataclass(frozen=True)
 class ScoreWeights:
-    """Weights for scoring messages and memories. Evidence is in nats. Memory scores are scaled to 0–1."""
+    """Weights for scoring how well messages and memories match a question.
+
+    Evidence is in nats. Memory scores are scaled to 0–1.
+    """
 
     message: float = 0.35
-    """Weight that a message's score gives to the BM25 score of the message itself. Nearby messages have a
-    separate weight (`context`)."""
+    """Weight of a message's own BM25 score in the total score of the message. Nearby messages have a separate
+    weight (`context`)."""
     context: float = 0.25
-    """Weight that a message's score gives to the BM25 scores of nearby messages."""
+    """Weight of the BM25 scores of nearby messages in the total score of a message."""
     speaker: float = 0.8
     """Score added to a message if the question names its speaker."""
     speakers_near: float = 1.0
-    """Weight that a message's score gives to the share that speakers named in the question have in the nearby
-    text. The share counts as a logarithm."""
+    """Weight given, in a message's score, to the share of nearby text written by speakers whom the question
+    names. The share counts as a logarithm."""
     passage: float = 0.9
-    """Weight that a message's score gives to the log probability that the message is part of a passage with
-    the answer. It is less than 1, because a passage repeats the evidence of its messages."""
+    """Weight given, in a message's score, to the probability that the message is part of a passage with the
+    answer. The logarithm of the probability counts. The weight is less than 1, because a passage repeats the
+    evidence of its messages."""
     alone: float = 0.2
-    """Prior probability that the answer is in separate messages and not in a continuous passage. Values from
+    """Prior probability that the answer is in separate messages, not in one continuous passage. Values from
     .15 to .35 differ by .01."""
     recency: float = 0.5
-    """Weight that a memory's score gives to recency. Recency halves every 69 memories."""
+    """Weight of recency in the score of a memory. Recency halves every 69 memories."""
     relevance: float = 3.0
-    """Weight that a memory's score gives to the memory's relevance to the question."""
+    """Weight of relevance to the question in the score of a memory."""
     importance: float = 2.0
-    """Weight that a memory's score gives to the memory's importance rating."""
+    """Weight of the importance rating in the score of a memory."""
     spans: SpanWeights = field(default_factory=SpanWeights)
-    """Weights for scoring message spans if the transcript has no embeddings. They are tuned on the
+    """Weights for scoring spans of messages in a transcript without embeddings. They are tuned on the
     validation meetings of QMSum. They improve the results on each of five parts of the set."""
     spans_with_embeddings: SpanWeights = SEMANTIC_WEIGHTS
-    """Weights for scoring message spans in a transcript that has embeddings."""
+    """Weights for scoring spans of messages in a transcript that has embeddings."""
 
 
 WEIGHTS = ScoreWeights()
 """Default weights for scoring transcript messages and memories. Recency, relevance and importance are those
 of the released code of Generative Agents."""
 CONTEXT_TOKENS = 80
-"""Distance in tokens at which a nearby word's influence on a message's score falls to 1/e of its maximum.
-From 60 to 100 tokens, results differ by less than .01."""
+"""Number of tokens over which the influence of nearby words on a message's score falls to 1/e. From 60 to 100
+tokens, results differ by less than .01."""
 SPEAKERS_TOKENS = 400
-"""Distance in tokens at which a nearby speaker's influence on a message's score falls to 1/e of its
-maximum."""
+"""Number of tokens over which the influence of nearby speakers on a message's score falls to 1/e."""
 FOCUS_TOKENS = 2_000
-"""Maximum total number of tokens of the messages whose probabilities `concentration` adds up. They are the
-best-matching messages."""
+"""Maximum total length, in tokens, of the best-matching messages whose probabilities `concentration` adds
+up."""
 _SATURATION, _LENGTH_PENALTY = (
     1.2,
     0.5,
@@ -273,7 +285,7 @@ def own_evidence(postings: Postings, weights: Mapping[str, float], positions: In
 
 
 def context_sum(values: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> Floats:
-    """For each message, add up the values of nearby messages, weighted by distance.
+    """Return, for each message, the sum of the values of nearby messages, weighted by distance.
 
     `middle` holds the position of each message's middle in the transcript, in tokens, ascending. A value at
     `distance` tokens counts 1/e.
@@ -300,7 +312,7 @@ def message_evidence(
     weights: ScoreWeights,
     positions: Ints | None = None,
 ) -> Floats:
-    """Score how well each message appears to answer the question.
+    """Return a score for how well each message appears to answer the question.
 
     The evidence is measured in nats.
 
@@ -347,7 +359,7 @@ def probabilities(
 
 
 def concentration(index: EvidenceIndex, probability: Floats) -> float:
-    """Return the probability that the answer is in a few best-matching messages.
+    """Return the probability that the few best-matching messages contain the answer.
 
     The messages have at most `FOCUS_TOKENS` tokens together. The probability is high for a question about
     certain messages, and low for a question about the whole transcript.
@@ -365,13 +377,13 @@ class _Spans:
     end: Ints
     tokens: Floats
     turning: Floats
-    """Scores of the message spans for changes of speaker. Each score is the sum for the start and the end of
-    the span."""
+    """Score of each span of messages for changes of speaker at its start and at its end. The two scores are
+    added."""
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cache of the message spans that may contain an answer, keyed by the transcript's search index. The spans do
-not depend on the question."""
+"""Cache of the spans of messages that may contain an answer, keyed by the transcript's search index. The
+spans do not depend on the question."""
 
 
 def densities(
@@ -381,7 +393,7 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return, for each message, the probability per token that it belongs to a passage with the answer.
+    """Return the probability that each message belongs to a passage with the answer, per token.
 
     Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
     """
@@ -415,9 +427,7 @@ def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _spans_of(index: EvidenceIndex) -> _Spans:
-    """Return candidate spans of consecutive messages from a transcript.
-
-    Any span may contain the answer to a question.
+    """Return the spans of consecutive messages that are searched for the answer to a question.
 
     Spans do not extend beyond the end of the transcript.
     """
@@ -442,9 +452,9 @@ def _spans_of(index: EvidenceIndex) -> _Spans:
 
 
 def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
-    """Score how much the mix of speakers changes at each boundary between two messages.
+    """Return a score for how much the speakers change at each boundary between two messages.
 
-    It is the standardised Jensen–Shannon divergence between the speakers' shares before and after the
+    The score is the standardized Jensen–Shannon divergence between the speakers' shares before and after the
     boundary.
     """
     left_start = np.maximum(np.searchsorted(cumulated, cumulated - SIDE_TOKENS, "right") - 1, 0)
@@ -479,7 +489,7 @@ def _entropy(share: Floats) -> Floats:
 def _evidence(
     index: EvidenceIndex, question: RetrievalQuestion, spans: _Spans, weights: SpanWeights
 ) -> Floats:
-    """Score how well each span matches the question's terms.
+    """Return a score for how well each span of messages matches the terms of the question.
 
     The score is the weighted sum of ln((tf + μp) / ((n + μ)p)) over the terms of the question.
     """
@@ -499,7 +509,9 @@ def _evidence(
 
 
 def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Score each message span by its counts, giving extra weight to the first quarter of the span.
+    """Return a score for each span of messages, computed from word counts.
+
+    Words in the first quarter of a span get extra weight. `cumulated` holds cumulative counts.
 
     `log` converts counts to scores, which are added up for the whole span, for its first quarter, and for its
     introduction together with the first quarter.
@@ -526,7 +538,7 @@ def _speaker_ratio(
 
 
 def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Score how similar in meaning each message span is to the question.
+    """Return a score for how similar in meaning each span of messages is to the question.
 
     Meaning is compared by embeddings.
     """
@@ -539,14 +551,15 @@ def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) 
 
 
 Costs = Mapping[int, int] | Callable[[int], int]
-"""Number of tokens that each entry takes in a prompt, keyed by the entry's sequence number."""
+"""Mapping or function that gives, for the sequence number of an entry, the number of tokens of the entry in a
+prompt."""
 
 SHARE_TOLERANCE = 0.1
-"""Fraction of a debater's token budget that message selection may leave unused. More of its messages might
-fit."""
+"""Maximum share of a debater's token budget that may stay unused when messages are selected. More of its
+messages might fit."""
 
 LABEL_TOKENS = 7
-"""Approximate number of tokens in a message's label."""
+"""Approximate number of tokens in the label of a message, which names the message id and the speaker."""
 MIN_LABELLED = 6
 """Minimum number of tokens that a message and its label need in a prompt."""
 
@@ -638,7 +651,7 @@ def token_costs(index: EvidenceIndex, costs: Costs | None) -> Callable[[int], in
 
 
 class _SelectionDraft:
-    """Unfinished selection of messages."""
+    """Unfinished selection of transcript messages for a prompt, within a token budget."""
 
     def __init__(self, index: EvidenceIndex, costs: Costs | None, budget: int) -> None:
         self.index = index
@@ -654,7 +667,7 @@ class _SelectionDraft:
         return self._known[position]
 
     def fill(self, order: Iterable[int], remaining: int) -> int:
-        """Select entries in the given order while they fit, and return the number of unused tokens."""
+        """Select every entry that still fits, in the given order, and return the number of unused tokens."""
         for position in order:
             if remaining < self._least:
                 break
@@ -669,7 +682,7 @@ class _SelectionDraft:
         return remaining
 
     def top_up(self, positions: Sequence[int], remaining: int, tolerance: int) -> None:
-        """Exchange selected messages for other, longer ones until few unused tokens remain.
+        """Replace selected messages by longer ones until few tokens remain unused.
 
         Long messages leave gaps that no other message fits, which would give the sides unequal shares.
         """

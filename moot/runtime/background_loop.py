@@ -65,9 +65,9 @@ def call_from_sync(
 
 @asynccontextmanager
 async def enter_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
-    """Enter and exit a synchronous context manager in worker threads.
+    """Enter and exit a synchronous context manager in worker threads, without blocking the event loop.
 
-    It is exited even if entering fails.
+    The context manager is exited even if entering fails.
     """
     try:
         yield await run_in_thread(manager.__enter__)
@@ -91,7 +91,7 @@ async def _producer(
     holds: Callable[[T], bool],
     next_request: asyncio.Event,
 ) -> asyncio.Task[None]:
-    """Start an asyncio task that calls `put` with each item of an async iterator.
+    """Start an asyncio task that passes each item of an async iterator to `put`.
 
     After an item for which `holds` is True, the task waits until the consumer sets `next_request` to ask
     for the next item.
@@ -157,7 +157,7 @@ def iterate_from_sync(
 async def iterate_from_async(
     make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
 ) -> AsyncGenerator[T, None]:
-    """Run an async iterator on a background event loop, and yield its items on the caller's loop.
+    """Run an async iterator on a background event loop, and yield its items on the caller's event loop.
 
     The arguments are those of `iterate_from_sync`.
     """

@@ -28,16 +28,17 @@ from moot.tools.registry import GivenTools, given_tools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
 _DECIDED = frozenset({"status", "verdict", "config"})
-"""State channels that affect a debate's stored result, or the date on which to revisit its decision."""
+"""State channels whose updates can change a debate's stored result, or the date for revisiting its
+decision."""
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
-    """Return True if a state update changes what the list of debates shows."""
+    """Return True if a state update changes information that the list of debates shows."""
     return bool(_WATCHED & update.keys()) or ("step" in update and not state.get("step"))
 
 
 def record_progress(records: Records, debate: str, state: StateValues, update: StateValues, now: str) -> None:
-    """Write the status, turns and usage of a debate to the list of debates.
+    """Update the status, number of turns and usage of a debate in the list of debates.
 
     The update of the node `open` adds the debate to the catalogue if it is missing.
 
@@ -81,7 +82,7 @@ def _values(state: StateValues, update: StateValues) -> JsonObject:
 
 
 def record_failure(records: Records, debate: str, state: StateValues, failed: FailedRun) -> None:
-    """Record a failed run, and mark the debate as failed in the list of debates."""
+    """Store a failed run of a debate, and mark the debate as failed in the list of debates."""
     records.failed.add(debate, failed)
     values = _values(records.with_pending_usage(debate, state), {"status": "failed"})
     records.catalogue.update(debate, **values, updated_at=failed.record["at"])
@@ -93,12 +94,12 @@ def utc_now() -> str:
 
 
 class ProgressRecorder(Protocol):
-    """Type of a function that records a node's progress in the list of debates."""
+    """Type of a function that updates the list of debates after a graph node has run."""
 
     def __call__(
         self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
     ) -> None:
-        """After a graph node runs, update the debate's status, turns and usage in the list of debates."""
+        """Update a debate's status, turns and usage in the list of debates after a graph node has run."""
         ...
 
 
@@ -137,13 +138,13 @@ class Environment:
     models: Mapping[str, ChatSource] = field(default_factory=dict)
     """LangChain model objects passed from Python code, keyed by model name."""
     tools: GivenTools = field(default_factory=dict)
-    """Tools passed from Python code, keyed by the name that debaters use."""
+    """Tools passed from Python code, keyed by tool name."""
     complete: Complete = complete
     """Function that makes one model call."""
     on_progress: ProgressRecorder = record_progress
-    """Function that records a node's progress in the list of debates."""
+    """Function that updates the list of debates after a graph node has run."""
     default_config: Callable[[], DebateConfig] = DebateConfig
-    """Function that returns the operator's configuration as the default for a run."""
+    """Function that returns the operator's configuration, which applies to runs without one of their own."""
     clock: Callable[[], str] = utc_now
     """Function that returns the current time as ISO 8601 text."""
     counter: Callable[[str], TokenCounter] = counter
@@ -154,7 +155,7 @@ class Environment:
     """LangChain `Embeddings` object for retrieving older messages. It overrides
     `memory.retrieval.embeddings`."""
     indexes: Indexes = field(default_factory=Indexes, repr=False, compare=False)
-    """Retrieval indexes of the debates that run in this process."""
+    """Indexes for retrieving older messages of the debates that run in this process."""
     _models: dict[str, Models] = field(default_factory=dict, repr=False, compare=False)
 
     def token_counter_for(self, config: DebateConfig | None = None, *models: str) -> TokenCounter:
@@ -167,7 +168,10 @@ class Environment:
 
     @property
     def safe_capabilities(self) -> Collection[CapabilityKind | Capability]:
-        """Capabilities, such as models, that need no permission because the calling program provides them."""
+        """Capabilities, such as models, that debates may use because the calling program provides them.
+
+        They need no grant.
+        """
         capabilities: list[CapabilityKind | Capability] = [Capability("model", name) for name in self.models]
         capabilities += [] if self.factory is make_model else ["model", "endpoint", "command"]
         return (*capabilities, "embeddings") if self.embeddings is not None else capabilities
@@ -212,11 +216,11 @@ def make_environment(
 
 @dataclass(frozen=True)
 class NodeContext:
-    """Inputs of a graph node besides the state, such as the environment and permissions."""
+    """Inputs of a graph node in addition to the state, such as the environment and permissions."""
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))
-    """Permissions of the debate: its configuration and the capabilities granted to it."""
+    """Permissions of the debate, which combine its configuration with the capabilities granted to it."""
     debate: str = ""
     """LangGraph thread id of the debate. `""`: no checkpointer."""
     checkpoint: str = ""
@@ -226,7 +230,7 @@ class NodeContext:
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Debate id and checkpoint id, from which message ids are derived."""
+        """Ids of the debate and of the checkpoint, from which message ids are derived."""
         return self.debate, self.checkpoint
 
 

@@ -28,7 +28,7 @@ from moot.state.verdict import PLACEHOLDER, PanelVerdict
 from moot.text.plain_text import clip
 
 WHY_CHARS, SOLUTION_CHARS = 700, 2_000
-"""Maximum lengths, in characters, of the reasons and the solution in the result message."""
+"""Maximum number of characters in the reasons, and in the solution, that a debate's result message shows."""
 MOST = 6
 """Maximum number of items in each list of the debate's result message."""
 
@@ -49,9 +49,9 @@ def decision_line(values: StateValues) -> str:
 
 
 def result_text(values: StateValues, share: float = 1.0) -> str:
-    """Return the text of the debate's result message as Markdown.
+    """Return the text of the message that reports the debate's result, as Markdown.
 
-    `share` scales its parts' maximum lengths.
+    `share` scales the maximum length of each part.
     """
     verdict: PanelVerdict | None = values.get("verdict") or None
     ended = (values.get("step") or {}).get("end_reason", {}).get("reason", "")
@@ -63,7 +63,10 @@ def result_text(values: StateValues, share: float = 1.0) -> str:
 
 
 def verdict_text(verdict: PanelVerdict, values: StateValues, share: float = 1.0) -> str:
-    """Return a verdict as Markdown, without the solution. `share` scales its parts' maximum lengths."""
+    """Return a verdict as Markdown text that leaves out the debate's solution.
+
+    `share` scales the maximum length of each part.
+    """
     max_chars, max_items = int(share * WHY_CHARS), max(1, int(share * MOST))
     if verdict["status"] == "failed":
         return f"**No verdict.** Judging failed: {clip(verdict['error'], max_chars)}"
@@ -93,7 +96,7 @@ def _field_text(field: ShownField, max_items: int, max_chars: int) -> str:
 
 
 def can_continue(text: str, config: DebateConfig) -> bool:
-    """Return True if a message such as `Go on` asks a finished debate to continue."""
+    """Return True if a person's message, such as `Go on`, asks a finished debate to continue."""
     names = "|".join(re.escape(name) for each in config.debaters for name in (each.name, each.id))
     return bool(re.match(rf"\s*((please,?\s+)?go on\b|@({names})\b|({names})\s*[,:])", text, re.IGNORECASE))
 
@@ -113,7 +116,7 @@ def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody
 
 
 def refuse_continuation(state: ConversationState, context: NodeContext, reached: End) -> NodeBody:
-    """Tell a person why a finished debate takes no more turns. No model is called."""
+    """Reply to a person with the reason why the finished debate takes no more turns. No model is called."""
     yield from ()
     config = context.permissions.config
     by_operator = spending_ceiling_reached(state, config, context.env.default_config())
@@ -153,7 +156,7 @@ def _no_more_calls(reached: End) -> str:
 def call_refusal(
     state: ConversationState, context: NodeContext, node: str, calls: Sequence[ModelCall]
 ) -> str:
-    """Return an error message if a node must not make these model calls, otherwise `""`.
+    """Return an error message if an operator's limit forbids a node's model calls, otherwise `""`.
 
     After a step has reached a ceiling of the operator, the debate is brought to its end once. Each node may
     then make its calls once. A client that writes the state could otherwise run the node again.
@@ -180,7 +183,7 @@ def call_refusal(
 
 
 def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:
-    """Return the permissions for using the given model to answer questions about a debate.
+    """Return permissions with which the given model can answer questions about a debate.
 
     Default: the judge's model. A recorded debate is answered by the offline model.
     """
@@ -246,7 +249,7 @@ def _question_prompt(
 
 
 def _judged_result(state: ConversationState) -> question_prompts.JudgedResult | None:
-    """Return the verdict on a debate, or `None` if no judge and no vote decided it."""
+    """Return the verdict on a debate, or `None` if neither a judge nor a vote decided the debate."""
     verdict: PanelVerdict | None = state.get("verdict") or None
     if not verdict or verdict["status"] != "ok" or verdict.get("placeholder"):
         return None

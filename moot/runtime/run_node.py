@@ -48,11 +48,11 @@ HandledEffect = TypeVar("HandledEffect")
 
 @dataclass(frozen=True)
 class JournalPosition:
-    """Place in a debate's journal where the replies to a group of model calls are stored."""
+    """Position in a debate's journal at which the replies to a node's model calls are stored."""
 
     records: Records | None = None
-    """Database tables that hold the debate's records, including rate limits and shared budgets. `None` if
-    there is no database."""
+    """Moot's database tables, which include rate limits and shared budgets. `None` if there is no
+    database."""
     debate: str = ""
     """LangGraph thread id of the debate."""
     step: int = 0
@@ -62,14 +62,14 @@ class JournalPosition:
     base_checkpoint: str = ""
     """Id of the checkpoint from which the node started."""
     resumed: bool = False
-    """True if the run continues an interrupted step."""
+    """True if this run continues a step that was interrupted."""
     stores_replies: bool = True
     """True if model replies are stored in the debate's journal and reused from it. Calls outside the
     debate's graph do not use the journal."""
 
     @property
     def journal(self) -> Journal | None:
-        """The journal that stores replies, or `None` if they are not stored."""
+        """Journal that stores the replies to model calls, or `None` if they are not stored."""
         return self.records.journal if self.records is not None and self.stores_replies else None
 
 
@@ -144,7 +144,7 @@ class EffectHandler:
         return [reply.text for reply in done]
 
     def numbered_receipts(self, before: Sequence[conversation.CallReceipt]) -> list[conversation.CallReceipt]:
-        """Return this run's model call records, numbered after those of earlier calls."""
+        """Return the records of this run's model calls, with ids that follow those of earlier calls."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
@@ -152,7 +152,7 @@ class EffectHandler:
     async def gather(
         self, requests: Sequence[tuple[str, Callable[[], Awaitable[effects.Reply]]]]
     ) -> list[effects.Reply]:
-        """Return the reply to each request, reusing stored replies where possible.
+        """Return the reply to each request, reusing replies from the journal where possible.
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
         """
@@ -247,7 +247,7 @@ async def run_to_end(
     permissions: boundary.Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run a generator outside LangGraph, and carry out the model calls and local jobs it yields.
+    """Run a generator outside LangGraph, and carry out the model calls and local jobs that it yields.
 
     Return its result and the effect handler.
     """
@@ -256,7 +256,7 @@ async def run_to_end(
 
 
 class _NodeRun:
-    """One run of a graph node, including its permissions and database records."""
+    """One run of a graph node, with the permissions and database records that it uses."""
 
     def __init__(
         self,
@@ -319,7 +319,7 @@ class _NodeRun:
         return context if isinstance(context, DebateConfig) else env.default_config()
 
     def _needs_grants(self) -> bool:
-        """Return True if this run needs permissions that were granted to this debate only."""
+        """Return True if this run depends on capabilities that were granted to its debate."""
         permissions = self.context.permissions
         limited = bool(self.state.get("config")) and permissions.config is not frozen_config(self.state)
         return limited or bool(
@@ -329,10 +329,11 @@ class _NodeRun:
         )
 
     def _with_grants(self, records: Records) -> boundary.Permissions:
-        """Return the debate's permissions, including the capabilities granted to it.
+        """Return the permissions of the debate, including the capabilities that were granted to the debate.
 
-        A configuration that the operator gave this debate is granted. Otherwise only what the operator's
-        default configuration names is granted.
+        In the node `open`, the capabilities are first granted. A configuration that the operator gave this
+        debate is granted completely. Otherwise only what the operator's default configuration names is
+        granted.
         """
         env, position = self.context.env, self._position
         if position.node == "open" and position.debate and not self.state.get("config"):
@@ -378,7 +379,7 @@ class _NodeRun:
         return update
 
     def failed_run(self, error: ModelError) -> conversation.FailedRun:
-        """Return a record of a failed run for the table of failed runs."""
+        """Return a record of this failed run, with its error and its usage."""
         position = self._position
         usage = {**self.effect_handler.failed, "elapsed_s": time.monotonic() - self._started}
         record: conversation.ErrorRecord = {
@@ -446,9 +447,9 @@ def _frozen(config: DebateConfig) -> JsonObject:
 
 
 class Node(Runnable[conversation.ConversationState, effects.Update]):
-    """Graph node that runs in both synchronous and asynchronous graphs.
+    """Graph node that runs a node function in synchronous and asynchronous graphs.
 
-    It adds no traced run, because LangGraph already traces the node.
+    The class adds no traced run, because LangGraph already traces the node.
     """
 
     def __init__(self, name: str, body: environments.NodeFunction, env: environments.Environment) -> None:

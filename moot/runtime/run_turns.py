@@ -28,7 +28,7 @@ from moot.tools import registry, tool
 
 @dataclass(frozen=True)
 class ModelTurnRequest:
-    """Request for the turn of a debater played by a model."""
+    """Request for a debater's turn that a model takes."""
 
     state: ConversationState
     context: NodeContext
@@ -37,7 +37,7 @@ class ModelTurnRequest:
 
     @property
     def speaker(self) -> DebaterConfig:
-        """Configuration of the debater who has the turn."""
+        """Configuration of the debater whose turn it is."""
         return frozen_config(self.state).debater(self.state["step"]["turns"][self.call.call_index]["speaker"])
 
     @property
@@ -51,9 +51,9 @@ class ModelTurnRequest:
         )
 
     def with_shorter_prompt(self, excess: int) -> effects.ModelCall:
-        """Shorten the prompt of the turn's first model call by `excess` tokens, and return the call.
+        """Return the first model call of the turn with a prompt that is shorter by `excess` tokens.
 
-        Used after a server refused the prompt because it exceeded the model's context.
+        The method is used after a server refused the prompt because it exceeded the model's context.
         """
         config = frozen_config(self.state)
         speaker_tool_tokens = registry.functions_tokens(
@@ -117,16 +117,16 @@ def _with_prompt(call: effects.ModelCall, prompt: effects.Prompt) -> effects.Mod
 
 @dataclass(frozen=True)
 class HumanTurnRequest:
-    """Request for the turn of a debater played by a person."""
+    """Request for a debater's turn that a person takes."""
 
     speaker: str
     """Id of the debater whose turn it is."""
     question: str
-    """Text shown to the person, ending with the instruction for the turn."""
+    """Text that the person reads before replying, ending with the instruction for the turn."""
 
 
 def human_turn_request(ctx: PromptContext) -> HumanTurnRequest:
-    """Return the request for a person's turn."""
+    """Return the request that asks a person to take a turn."""
     protocol = protocol_named(ctx.config.protocol)
     texts = [
         unfenced(block.message["content"])
@@ -142,7 +142,7 @@ def human_turn_request(ctx: PromptContext) -> HumanTurnRequest:
 def make_turn_requests(
     state: ConversationState, context: NodeContext
 ) -> list[ModelTurnRequest | HumanTurnRequest]:
-    """Return one request for each turn of the current step."""
+    """Return a request to a model or a person for each turn of the current step."""
     config, turns = frozen_config(state), state["step"]["turns"]
     tools = registry.debate_tools(config, context.env.tools)
     # Entries of tool calls precede the message of their turn. So the entry ids after the first turn with
@@ -212,7 +212,7 @@ def turn_prompt(
 
 
 def turn_embedding_job(state: ConversationState, context: NodeContext) -> effects.LocalJob | None:
-    """Return a job that embeds this step's texts for retrieval, or `None` if none is needed."""
+    """Return a job that computes the embeddings for retrieval in this step, or `None` if none are needed."""
     config, memories = frozen_config(state), _memories(context)
     if memories.embeddings is None or not config.memory.retrieval.enabled:
         return None
@@ -243,10 +243,11 @@ def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> effect
 
 
 RECENT_REQUESTS = 512
-"""Number of recent requests to check for duplicates. Identical requests get different seeds. At most 256
-answers are taken in a step."""
+"""Number of a debate's most recent requests with which a new request is compared. Identical requests get
+different seeds. A step takes at most 256 replies."""
 ARGUMENT_CHARS = 1000
-"""Maximum number of characters that prompts show from a tool call's arguments."""
+"""Maximum length of a tool call's arguments in prompts, in characters. Longer arguments are cut to half of
+this length."""
 
 PASSES = "(passes)"
 """Text shown in the transcript when a person passes by sending an empty reply."""
@@ -257,11 +258,11 @@ class TurnResult:
     """Result of one debater's turn."""
 
     reply: effects.Reply
-    """Last reply of the turn, with the debater's message or an error."""
+    """Final reply of the turn, which contains the debater's message or an error."""
     exchanges: tuple[tool.ToolExchange, ...] = ()
     """Tool calls that the debater made during the turn, with their results."""
     call: effects.ModelCall | None = None
-    """Model call that produced the last reply. `None`: the turn of a person."""
+    """Model call that produced the final reply. `None`: the turn of a person."""
 
     @property
     def calls(self) -> int:
@@ -349,7 +350,7 @@ def _exchange(request: ModelTurnRequest, result: TurnResult, outputs: Sequence[s
 def run_human_turns(
     state: ConversationState, turns: Sequence[HumanTurnRequest]
 ) -> Generator[effects.Effect, Any, list[str]]:
-    """Ask all people who have a turn in the current step for their messages.
+    """Ask every person who has a turn in the current step for a message, and return the messages.
 
     One interrupt asks them all.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""Environment variable that allows prompt and reply text in OpenTelemetry spans."""
+"""Environment variable that lets OpenTelemetry spans include the text of prompts and replies."""
 _CAPTURING = frozenset({"true", "1", "span_only", "span_and_event"})
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS = (
@@ -155,7 +155,7 @@ def note_recovered(update: Mapping[str, object]) -> None:
 
 @lru_cache(maxsize=4)
 def _histogram(name: str, unit: str, provider: object) -> Histogram:
-    """Return an OpenTelemetry histogram with suitable bucket bounds."""
+    """Return an OpenTelemetry histogram with bucket bounds for seconds or tokens."""
     metrics = sys.modules["opentelemetry.metrics"]
     histogram: Histogram = metrics.get_meter("moot").create_histogram(
         name, unit, explicit_bucket_boundaries_advisory=_SECONDS if unit == "s" else _TOKENS
@@ -186,7 +186,7 @@ def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None
 
 
 def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
-    """Return a model call's texts as span attributes if the operator permits it, or else `{}`."""
+    """Return a call's prompt and reply as span attributes, or `{}` if `CAPTURE` does not permit it."""
     if (variable(CAPTURE) or "").lower() not in _CAPTURING:
         return {}
     message: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}

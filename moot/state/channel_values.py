@@ -58,7 +58,7 @@ def _adapter(channel: str) -> TypeAdapter[Any]:
 
 
 def check_channels(values: Mapping[str, Any]) -> None:
-    """Validate state channel values that come from outside the graph.
+    """Validate untrusted values before they are written to the channels of a debate's state.
 
     Raises:
         InputError: A value has the wrong type. The message names the channel and the location.
@@ -71,7 +71,7 @@ def check_channels(values: Mapping[str, Any]) -> None:
 
 
 def check_types(values: Mapping[str, object]) -> None:
-    """Validate the types of state channel values.
+    """Validate the types of values for the channels of a debate's state.
 
     `check_storable` checks whether their numbers and texts can be stored.
 
@@ -103,7 +103,9 @@ def check_types(values: Mapping[str, object]) -> None:
 
 
 def check_storable(place: str, value: object, *, cleans: bool = False, depth: int = 1) -> None:
-    """Check that a value from outside the graph can be stored, and that its numbers are not too large.
+    """Check that a value from outside the graph can be stored in a checkpoint.
+
+    Its numbers may be at most `MAX_NUMBER`, and its values nested at most `MAX_DEPTH` levels deep.
 
     Args:
         place: Name of the value in errors.
@@ -172,13 +174,13 @@ def check_input(graph_input: Mapping[str, Any], *, of_parent: bool = False) -> N
     unknown = sorted(str(key) for key in graph_input.keys() - inputs.keys())
     if unknown and not of_parent:
         keys = ", ".join(inputs)
-        raise InputError(f"{unknown[0]}: a debate does not accept this input key: use one of {keys}")
+        raise InputError(f"{unknown[0]}: unknown input key of a debate: use one of {keys}")
     known = inputs.keys() - {"topic"}  # `open` reports an invalid topic
     check_channels({key: value for key, value in graph_input.items() if key in known and value is not None})
 
 
 def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
-    """Validate a state update from outside the graph and return the values to store in the state.
+    """Validate the values that a caller writes to a debate's state, and return the values to store.
 
     Keys that `config` omits keep their stored values.
 
@@ -188,14 +190,15 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
         ConfigError: `config` is not a valid configuration. The message names the key.
     """
     if unknown := sorted(update.keys() - ConversationState.__annotations__.keys()):
-        raise InputError(f"{unknown[0]}: a debate's LangGraph state has no channel with this name")
+        raise InputError(f"{unknown[0]}: the state of a debate has no such channel: check the name")
     if internal := [channel for channel in _INTERNAL if channel in update]:
         raise InputError(f"{internal[0]}: only the debate itself can write to this channel")
     check_channels(update)
     early = sorted(update.keys() - ConversationInput.__annotations__.keys())
     if early and not state.get("config"):
         raise InputError(
-            f"{early[0]}: this thread has no debate yet: start a debate first, with its settings as `context`"
+            f"{early[0]}: this thread has no debate yet: start a debate first, and pass its settings in "
+            "`context`"
         )
     _check_usage(update.get("usage") or {}, state.get("usage") or {})
     known = state.get("topic") if state.get("config") else None
@@ -213,21 +216,23 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
     before = len((state.get("config") or {}).get("debaters", ()))
     if len(config.debaters) > max(MAX_REQUESTED_DEBATERS, before):
         raise ConfigError(
-            f"config: debaters: there are too many debaters: give at most {MAX_REQUESTED_DEBATERS}"
+            f"config: debaters: there are {len(config.debaters)} debaters: give at most "
+            f"{MAX_REQUESTED_DEBATERS}"
         )
     before = len(((state.get("config") or {}).get("judge") or {}).get("panel", ()))
     if len(config.judge.panel) > max(MAX_REQUESTED_JUDGES, before):
         raise ConfigError(
-            f"config: judge.panel: there are too many judges: give at most {MAX_REQUESTED_JUDGES}"
+            f"config: judge.panel: there are {len(config.judge.panel)} judges: give at most "
+            f"{MAX_REQUESTED_JUDGES}"
         )
     return {**update, "config": config.to_json()}
 
 
 def _check_usage(added: Mapping[str, float], usage: Mapping[str, float]) -> None:
-    """Raise an error if the added usage would make a total too large."""
+    """Raise an error if a usage update would raise one of the debate's totals above `MAX_NUMBER`."""
     for key, total in add_totals(usage, [added]).items():
         if key in added and total > MAX_NUMBER:
-            raise InputError(f"usage.{key}: the total would be too large: it can be at most {MAX_NUMBER}")
+            raise InputError(f"usage.{key}: the total would exceed {MAX_NUMBER}: add a smaller number")
 
 
 def _check_turns(step: Mapping[str, Any], config: Mapping[str, Any]) -> None:

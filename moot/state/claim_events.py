@@ -13,11 +13,11 @@ MAIN_QUESTION = "p000"
 """Claim id reserved for the main question of the debate."""
 
 OVERALL = "overall"
-"""Aspect name for the whole topic, used if the topic is not split into aspects."""
+"""Name of the aspect that covers the whole topic. It is used if the topic is not split into aspects."""
 
 Extractor = Literal["model", "person"]
-"""Model or person that recorded a claim event. If both recorded events for the same message, the person's
-events are used."""
+"""Author of a claim event, which is either a model or a person. If both recorded events for the same message,
+the person's events are used."""
 
 StanceKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
 """Kind of stance that a debater takes on a claim. `concedes` means that the debater accepts the opposite of
@@ -29,8 +29,8 @@ GIVING_UP: tuple[StanceKind, ...] = ("concedes", "withdraws")
 EvidenceKind = Literal["figure", "source", "case", "experience"]
 
 EvidenceSource = Literal["background", "tool", "message", "none"]
-"""Source of a piece of evidence. `message` is a message from a person, and `none` means that only the debater
-vouches for the evidence."""
+"""Origin of a debater's evidence, such as a tool result. `message` is a message from a person, and `none`
+means that only the debater vouches for the evidence."""
 
 
 class Claim(TypedDict):
@@ -41,9 +41,9 @@ class Claim(TypedDict):
     """Id of the claim, such as `p003`. `p000` is the main question, which has no claim event."""
     text: str
     aspect: str
-    """Aspect of the topic that the claim belongs to, or `overall` if the topic is not split."""
+    """Part of the topic that the claim belongs to, or `overall` if the topic is not split into parts."""
     seq: int
-    """Sequence number (`seq`) of the message that first stated this claim."""
+    """Transcript position (`seq`) of the message that first stated this claim."""
 
 
 class StanceFields(TypedDict):
@@ -54,20 +54,21 @@ class StanceFields(TypedDict):
     """Condition of a `conditional` stance in the debater's own words, such as “if …”. Empty if the stance has
     no condition."""
     condition_count: NotRequired[int]
-    """Number of separate conditions that the text in `condition` combines. Missing if no
-    conditions were combined."""
+    """Number of conditions that were combined into the text of `condition`. Missing if no conditions were
+    combined."""
     leans: NotRequired[Literal["yes", "no"]]
-    """Answer towards which a conditional stance leans, either `yes` (accept the claim) or `no` (reject it).
-    The default is `yes`."""
+    """Side that a conditional stance favours: `yes` accepts the claim, and `no` rejects it. The default is
+    `yes`."""
     option: NotRequired[str]
     """Option that the debater chooses if the main question is not a yes-or-no question. It may be another
     answer in the debater's words."""
     gave_up: NotRequired[str]
-    """Option that the debater gave up with this stance. Computed for display and missing in stored events."""
+    """Answer option that the debater abandoned by taking this stance. Computed for display and missing in
+    stored events."""
 
 
 class QuotedEvent(TypedDict):
-    """Base class of all claim events that quote a message."""
+    """Base class of claim events that contain a quotation from a debater's message."""
 
     debater: str
     message_id: str
@@ -77,7 +78,7 @@ class QuotedEvent(TypedDict):
 
 
 class StanceEvent(StanceFields, QuotedEvent):
-    """Claim event that records a debater's stance on a claim."""
+    """Record of a debater's stance on a claim."""
 
     type: Literal["event"]
     id: str
@@ -86,16 +87,17 @@ class StanceEvent(StanceFields, QuotedEvent):
     ground: bool
     """True if this claim is a reason for the debater's position on the main question."""
     confidence: float
-    """Extractor's confidence, from 0 to 1, that the debater takes this stance."""
+    """Confidence of the extracting model, from 0 to 1, that the debater takes this stance. Stances that a
+    person recorded have the value 1."""
     condition_id: NotRequired[str]
-    """Id of the condition of a `conditional` stance, such as `k002`. Stances with the same condition share
-    this id."""
+    """Id of the condition on which a `conditional` stance depends, such as `k002`. Stances with the same
+    condition share this id."""
     replaces: NotRequired[str]
-    """Id of the debater's earlier condition that this stance replaces with a new one."""
+    """Id of the debater's earlier condition that the condition of this stance replaces."""
 
 
 class Challenge(QuotedEvent):
-    """Claim event that records a debater's challenge to another debater."""
+    """Record of a debater's challenge to another debater."""
 
     type: Literal["challenge"]
     id: str
@@ -105,7 +107,7 @@ class Challenge(QuotedEvent):
 
 
 class Question(QuotedEvent):
-    """Claim event that records a debater's question to one debater or to all debaters."""
+    """Record of a debater's question to one debater or to all debaters."""
 
     type: Literal["question"]
     id: str
@@ -114,7 +116,7 @@ class Question(QuotedEvent):
 
 
 class Answer(QuotedEvent):
-    """Claim event that records a debater's answer to a challenge or a question."""
+    """Record of a debater's answer to a challenge or a question."""
 
     type: Literal["answer"]
     to: str
@@ -122,7 +124,7 @@ class Answer(QuotedEvent):
 
 
 class Evidence(QuotedEvent):
-    """Claim event that records a piece of evidence."""
+    """Record of a piece of evidence that a debater gave."""
 
     type: Literal["evidence"]
     id: str
@@ -130,12 +132,11 @@ class Evidence(QuotedEvent):
     claim: str
     """Id of the claim that the evidence supports, or `""` if that claim is unknown."""
     source: NotRequired[EvidenceSource]
-    """Source of the evidence, such as a tool result. Debates stored by older versions lack this
-    field."""
+    """Origin of the evidence, such as a tool result. Debates stored by older versions lack this field."""
 
 
 class Gap(QuotedEvent):
-    """Claim event that records that a debater admitted not knowing something."""
+    """Record of something that a debater admitted not knowing."""
 
     type: Literal["gap"]
     id: str
@@ -143,7 +144,7 @@ class Gap(QuotedEvent):
 
 
 class SameClaim(TypedDict):
-    """Claim event that marks two claims as equivalent or contradictory."""
+    """Record that two claims mean the same or the exact opposite."""
 
     type: Literal["same"]
     one: str
@@ -153,28 +154,29 @@ class SameClaim(TypedDict):
 
 
 class Retraction(TypedDict):
-    """Claim event that withdraws an earlier claim event."""
+    """Record that withdraws an earlier record, such as a stance or a challenge."""
 
     type: Literal["retraction"]
     of: str
-    """Id of the withdrawn stance event, challenge, question, piece of evidence or knowledge gap."""
+    """Id of the record that is withdrawn. It is a stance event, challenge, question, piece of evidence or
+    knowledge gap."""
     why: str
     by: Extractor
 
 
 class ExtractionPass(TypedDict):
-    """Claim event that marks the end of one pass of extracting claims from new messages."""
+    """Record that claims have been extracted from all messages up to a certain one."""
 
     type: Literal["extraction_pass"]
     through: int
-    """`seq` of the last transcript entry from which claims were extracted."""
+    """Transcript position (`seq`) of the last entry from which claims were extracted."""
     by: Extractor
     dropped: dict[str, int]
-    """Number of the extractor's claim changes that were rejected, keyed by reason."""
+    """Number of items in the extractor's output that Moot rejected, keyed by reason."""
 
 
 class ReflectionPass(TypedDict):
-    """Claim event that marks the point up to which a model has reflected on the debate.
+    """Record that a model has reflected on everything that was recorded before.
 
     The next reflection ignores earlier events.
     """
@@ -221,12 +223,12 @@ class Reflection(TypedDict):
 
 CardResult = Literal["yes", "no", "nuanced"]
 CruxType = Literal["horizon", "evidence", "values", "definition", "claim", "premise"]
-"""Type of disagreement behind a crux, such as `values` or `definition`. A crux is the question on which a
-dispute depends."""
+"""Kind of disagreement at the root of a dispute, such as `values` or `definition`. A crux is the question on
+which a dispute depends."""
 
 
 class CruxSide(TypedDict):
-    """One debater's answer to the question in a crux card (the result of a side discussion)."""
+    """One debater's answer to the question on which the two debaters' dispute depends."""
 
     answer: CardResult
     reasoning: str
@@ -235,12 +237,15 @@ class CruxSide(TypedDict):
 
 
 class CruxCard(TypedDict):
-    """Result of a crux room (two debaters' side discussion of one disputed claim)."""
+    """Result of a side discussion in which two debaters examine one disputed claim.
+
+    Such a side discussion is called a crux room, and its result a crux card.
+    """
 
     id: str
     question: str
     claim: str
-    """Id of the claim that was discussed in the crux room (side discussion)."""
+    """Id of the disputed claim that the two debaters discussed."""
     sides: dict[str, CruxSide]
     type: CruxType
     diagnosis: str
@@ -249,40 +254,40 @@ class CruxCard(TypedDict):
     message_ids: list[str]
     round: int
     room: NotRequired[str]
-    """Id of the crux room (side discussion) that produced this crux card. Debates stored by older versions
-    lack this field."""
+    """Id of the side discussion that produced this crux card. Debates stored by older versions lack this
+    field."""
 
 
 RoomStage = Literal["", "positions", "exchange", "steelman"]
 
 
 class Room(TypedDict):
-    """Crux room: Side discussion between two debaters about one disputed claim."""
+    """Side discussion between two debaters about one disputed claim. It is called a crux room."""
 
     id: str
     claim: str
-    """Id of the claim that the two debaters discuss in this crux room (side discussion)."""
+    """Id of the disputed claim that the two debaters discuss."""
     between: list[str]
     round: int
-    """Round in which the crux room (side discussion) was opened."""
+    """Round of the debate in which this side discussion was opened."""
     stage: RoomStage
-    """Current stage of the crux room (side discussion), or `""` before the first stage."""
+    """Current stage of this side discussion, or `""` before its first stage."""
     cycle: int
-    """Sequence number of the current exchange in this crux room (side discussion). In an exchange, each
-    debater states the other's position as strongly as possible."""
+    """Sequence number of the current exchange in this side discussion. In an exchange, each debater states
+    the other's position as strongly as possible."""
     cycles: NotRequired[int]
-    """Maximum number of exchanges in this crux room (side discussion). Debates stored by older versions
-    lack this field."""
+    """Maximum number of exchanges in this side discussion. Debates stored by older versions lack this
+    field."""
     second: NotRequired[bool]
-    """True if the second debater speaks next in this stage of the side discussion."""
+    """True if the second of the two debaters speaks next in the current stage."""
     assessed: int
-    """Number of times that this crux room (side discussion) has been assessed. It is assessed after the
-    positions and after every exchange."""
+    """Number of times that a model has assessed this side discussion. It is assessed after the positions and
+    after every exchange."""
     card: NotRequired[CruxCard]
-    """Result of the latest assessment of the side discussion (crux room). It names the question on which the
+    """Result of the latest assessment of this side discussion. It names the question on which the
     disagreement depends."""
     closed: bool
     trigger: list[str]
-    """Ids of the messages that triggered the crux room (side discussion)."""
+    """Ids of the messages that led to this side discussion."""
     message_ids: list[str]
-    """Ids of the messages that the debaters wrote in the crux room (side discussion)."""
+    """Ids of the messages that the two debaters wrote in this side discussion."""

@@ -62,7 +62,8 @@ class Turn(TypedDict):
     instruction: str
     """Extra instruction for the speaker in this turn, added to the phase's prompt."""
     room: str
-    """Id of the crux room (side discussion) in which the turn takes place, or `""` if there is none."""
+    """Id of the side discussion to which this turn belongs, or `""` if the turn belongs to none. Such a side
+    discussion is called a crux room."""
 
 
 StepKind = Literal["turn", "clarify", "judge", "close"]
@@ -89,29 +90,29 @@ class Step(TypedDict, total=False):
     phase: str
     round: int
     aspect: str
-    """Aspect of the topic that the step discusses. `overall` means all aspects, and `""` a topic that is not
-    split."""
+    """Part of the topic that the debaters discuss in this step. `overall` means all parts, and `""` a topic
+    that is not split."""
     turns: list[Turn]
     entry_count: int
-    """Number of transcript entries when this step of the debate was planned. The number stays the same
-    while the step waits to run."""
+    """Number of entries in the transcript when this step was planned. The number stays the same while the
+    step waits to run."""
     resumed: bool
     """True if an earlier run already started this step. Messages that people sent since then are replies to
     the step's question."""
     is_final: bool
     """True if the protocol lets no debater speak after this step."""
     end_reason: EndReason
-    """Reason why the debate ends, set only for the last step."""
+    """Reason why the debate ends with this step, set only in the last step."""
     protocol_update: JsonObject
-    """Changes that the `plan` node makes to `protocol_state`. The node then removes this key from the
+    """Changes to `protocol_state` that the `plan` node applies. The node then removes this key from the
     step."""
     rooms: dict[str, Room]
-    """Crux rooms (side discussions) that this step opens or continues, keyed by id. The `plan` node moves
-    them to `crux_rooms`."""
+    """Side discussions that this step opens or continues, keyed by id. They are called crux rooms. The `plan`
+    node moves them to `crux_rooms`."""
 
 
 class Clarifications(TypedDict, total=False):
-    """Progress of the question rounds, in which debaters ask a person questions before the first round."""
+    """Progress of the questions that debaters ask a person before the first round of the debate."""
 
     rounds: int
     """Number of question rounds that have taken place."""
@@ -181,11 +182,11 @@ class SummaryMetadata(TypedDict):
     text: str
     covers_from_seq: int
     covers_through_seq: int
-    """`seq` of the last transcript entry covered by the summary, or -1 if it covers none."""
+    """Transcript position (`seq`) of the last entry that the summary covers, or -1 if it covers none."""
     messages: int
     """Number of messages that the summary covers."""
     before_tokens: int
-    """Number of tokens in the summarizer's input, which consists of the old summary and the new messages."""
+    """Number of tokens in the texts that were summarised: the previous summary and the new messages."""
     after_tokens: int
     before_chars: int
     after_chars: int
@@ -193,10 +194,10 @@ class SummaryMetadata(TypedDict):
     """Name of the summarizer that wrote this version of the summary, such as `llm`. A fallback is stored as
     `rule-based (after llm: …)`."""
     model: str
-    """Name of the model called for this version of the summary, or `""` if no model was called."""
+    """Name of the model that was called to write this version of the summary, or `""` if none was called."""
     provider: NotRequired[str]
-    """Provider of the model called for this version of the summary. Debates stored by older versions lack
-    this field and `tokens_used`."""
+    """Provider of the model that was called to write this version of the summary. Debates stored by older
+    versions lack this field and `tokens_used`."""
     temperature: float | None
     latency_s: float
     tokens_used: NotRequired[int]
@@ -204,14 +205,15 @@ class SummaryMetadata(TypedDict):
     created_at: str
     updated_at: str
     failure: NotRequired[str]
-    """Error of the configured summarizer, set only if a fallback wrote this summary version."""
+    """Error of the configured summarizer, set only if it failed and a fallback wrote this version of the
+    summary."""
 
 
 class Summary(SummaryMetadata):
-    """Latest version of a summary, including the points needed to write the next version."""
+    """Latest version of a summary, with the points that the next version builds on."""
 
     points: JsonObject
-    """Statements (points) on which the summary text is based, each with its speaker and message ids."""
+    """Statements on which the summary's text is based, each with its speaker and message ids."""
 
 
 class SummaryPoint(TypedDict):
@@ -223,10 +225,10 @@ class SummaryPoint(TypedDict):
 
 
 class SummaryVersion(SummaryMetadata):
-    """One version of a summary, as stored in the `summary_versions` channel."""
+    """One version of a summary in the history that the state channel `summary_versions` keeps."""
 
     points: list[SummaryPoint]
-    """Statements (points) that the summary's text contains."""
+    """Statements that appear in the summary's text, each with its speaker and message ids."""
 
 
 class ErrorRecord(TypedDict):
@@ -274,11 +276,11 @@ class PromptRecord(TypedDict):
     """Description of a prompt's contents, stored in the record of a model call."""
 
     budget: int
-    """Maximum number of tokens allowed in the prompt."""
+    """Maximum number of tokens that the prompt may contain."""
     total_tokens: int
     """Exact number of tokens in the prompt."""
     sections: dict[str, int]
-    """Number of tokens in each section of the prompt."""
+    """Number of tokens in each section of the prompt, keyed by the section's name."""
     message_ids: list[str]
     """Ids of the first and last message in the prompt, or `[]` if the prompt contains no messages."""
     omitted: list[Omission]
@@ -299,7 +301,7 @@ class RequestRecord(PromptRecord):
 
 
 class Receipt(RequestRecord):
-    """Record of a debater's turn, including details of the prompt sent to the model."""
+    """Record of the prompt that was sent to a model for one debater's turn."""
 
     entry_id: str
     """Id of the transcript entry that contains the model's reply."""
@@ -313,13 +315,13 @@ class Receipt(RequestRecord):
 
 
 class CallReceipt(RequestRecord):
-    """Record of a model call outside a debater's turn, such as a summary or a verdict."""
+    """Record of a model call that was not made for a debater's turn, but for a verdict, for example."""
 
     id: str
-    """Id of the receipt (the record of a model call), such as `c000012`."""
+    """Id of this record of a model call, such as `c000012`."""
     purpose: str
     memory_kind: str
-    """Kind of memory that the reply creates, such as `ledger`, or `""` if it creates none."""
+    """Kind of memory that the model's reply updates, such as `reflections`, or `""` if it updates none."""
     node: str
     model: str
     """Name of the model that replied."""
@@ -335,14 +337,13 @@ class UIMessage(TypedDict):
 
     type: Literal["ui"]
     id: str
-    """Id of the UI message, built from the result message's id and the component's name."""
+    """Id of this UI message, formed from the id of the result message and the component's name."""
     name: str
     """Name of the UI component, either `verdict` or `positions`."""
     props: JsonObject
-    """Properties of the UI component."""
+    """Properties that are passed to the UI component."""
     metadata: JsonObject
-    """Metadata that holds the id of the chat message shown beside this UI component. The key is
-    `message_id`."""
+    """Metadata with the id of the chat message that this UI component belongs to. The key is `message_id`."""
 
 
 class EarlierPosition(TypedDict):
@@ -367,9 +368,9 @@ class EarlierPosition(TypedDict):
 
 
 class InputSettings(TypedDict, total=False):
-    """Settings that are passed as part of a run's input. They override the settings in the run's `context`.
+    """Debate settings that a caller passes as part of a run's input.
 
-    Every setting is accepted.
+    They override the settings in the run's `context`. Every setting is accepted.
     """
 
     protocol: str
@@ -389,7 +390,7 @@ class ConversationInput(TypedDict, total=False):
     topic: str
     """Topic that the debaters discuss. If omitted, the first human message is the topic."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
-    """Messages that people send to the debate. The first message is the topic of a new debate. Messages to a
+    """Messages that users send to the debate. The first message is the topic of a new debate. Messages to a
     running debate are interjections."""
     full_transcript: Annotated[list[InputEntry], DeltaChannel(append, list, **_DELTA)]
     """Transcript of an earlier debate that the new debate continues. Each entry needs at least `{speaker,
@@ -397,7 +398,7 @@ class ConversationInput(TypedDict, total=False):
     context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_DELTA)]
     """Documents that the debaters discuss, each given as `{name, content}`."""
     settings: Annotated[InputSettings, EphemeralValue]
-    """Settings of the debate, for clients that cannot send a `context`, such as A2A agents."""
+    """Debate settings from a client that cannot send them as `context`, such as an A2A agent."""
 
 
 class ConversationOutput(TypedDict, total=False):
@@ -412,12 +413,12 @@ class ConversationOutput(TypedDict, total=False):
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Final answer of the debate in Markdown, with the decision and the solution. Empty before the end."""
     status: str
-    """Status of the debate, either `running` or `done`."""
+    """Status of the debate, which is `running`, `done` or `limit`."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
-    """Most recent messages of the debate, each with the speaker stored in `name`. The last message is the
-    result, from `judge`."""
+    """Most recent messages of the debate, each with its speaker as the message's `name`. The last message is
+    the result, from `judge`."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
-    """Verdict and positions as data for user interface components of a chat client. Each belongs to a
+    """Verdict and positions as data that a chat client can show in its user interface. Each item belongs to a
     result message."""
 
 
@@ -434,10 +435,10 @@ class ConversationState(TypedDict, total=False):
     full_transcript: Annotated[list[Entry], DeltaChannel(append, list, **_DELTA)]
     """All transcript entries, sorted by `seq`. Entries are only appended, never changed."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
-    """Most recent entries, as LangChain messages. Each message has the entry's id, and the speaker as
-    `name`."""
+    """Most recent transcript entries, converted to LangChain messages. Each message has the entry's id, and
+    the speaker as `name`."""
     user_provided: Annotated[list[int], DeltaChannel(append, list, **_DELTA)]
-    """`seq` values of all transcript entries that contain a user's document or message. Prompts use this
+    """Transcript positions (`seq`) of all entries that contain a user's document or message. Prompts use this
     list instead of searching the transcript."""
     pinned: Annotated[list[str], DeltaChannel(latest, list, **_DELTA)]
     """Ids of the pinned messages, in the order in which they were pinned. Prompts include pinned messages if
@@ -446,10 +447,11 @@ class ConversationState(TypedDict, total=False):
     """Documents that were passed in together with the topic. The `open` node turns each document into an
     entry."""
     settings: Annotated[InputSettings, EphemeralValue]
-    """Settings from the input of the run that started the debate. `config` holds the resulting
+    """Settings that the caller passed as input when the debate was started. `config` holds the resulting
     configuration."""
     rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
-    """Current summary of the messages removed from the message window, or `{}` before the first summary."""
+    """Current summary of the older messages, which are no longer in `messages`, or `{}` if there is none
+    yet."""
     perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(merge, dict, **_DELTA)]
     """Current summary of each debater's perspective, keyed by debater id."""
     judge_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
@@ -458,34 +460,34 @@ class ConversationState(TypedDict, total=False):
     """All versions of all summaries, oldest first. Each version contains only the points that appear in its
     text."""
     claim_events: Annotated[list[ClaimEvent], DeltaChannel(append, list, **_DELTA)]
-    """Claim events in the order in which they were recorded. The status of each claim is computed from these
-    events."""
+    """All claim events, such as claims and stances, in the order in which they were recorded. The status of
+    each claim is computed from these events."""
     reflections: Annotated[list[Reflection], DeltaChannel(append, list, **_DELTA)]
     crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(merge, dict, **_DELTA)]
-    """Crux cards (results of side discussions between debaters), keyed by card id."""
+    """Results of side discussions between debaters, keyed by id. Such a result is called a crux card."""
     receipts: Annotated[list[Receipt], DeltaChannel(append, list, **_DELTA)]
-    """Records of the prompts sent for debaters' turns, one per prompt."""
+    """Records of the prompts that were sent to models for debaters' turns, one for each prompt."""
     calls: Annotated[list[CallReceipt], DeltaChannel(append, list, **_DELTA)]
-    """Records of all model calls except those for debaters' turns."""
+    """Records of all model calls that were not made for debaters' turns."""
     config: Annotated[JsonObject, DeltaChannel(latest, dict, **_DELTA)]
-    """Configuration of the debate as JSON, written by the `open` node."""
+    """Configuration of the debate as JSON data. The `open` node writes it."""
     prompt_sources: Annotated[dict[str, PromptSource | str], DeltaChannel(merge, dict, **_DELTA)]
     """Prompt files used in the debate, keyed by the prompt's name. Older debates have the hash alone."""
     protocol_state: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
     """Data that the protocol stores between the steps of the debate."""
     crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_DELTA)]
-    """Open and closed crux rooms (side discussions) of the debate, keyed by room id."""
+    """All open and closed side discussions between debaters, keyed by id. They are called crux rooms."""
     clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_DELTA)]
-    """Progress of the question rounds, in which debaters ask a person questions before the first round."""
+    """Progress of the questions that debaters ask a person before the first round of the debate."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
-    """Results of checking how far the debaters' proposals agree, one for each checked round."""
+    """Level of agreement between the debaters' proposals at the end of each checked round."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
     """Final answers that debaters gave separately after the discussion, to be counted in a vote."""
     cross_debate_memory: Annotated[dict[str, list[EarlierPosition]], DeltaChannel(merge, dict, **_DELTA)]
     """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
     once."""
     last_inbox_number: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
-    """Sequence number of the last interjection read from the debate's inbox, or 0 if none."""
+    """Number of the last message that was read from the debate's inbox, or 0 if none was read."""
     planned_interjections_used: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
     """Number of planned interjections inserted so far."""
     step: Annotated[Step, DeltaChannel(latest, dict, **_DELTA)]
@@ -502,14 +504,14 @@ class ConversationState(TypedDict, total=False):
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Final answer of the debate in Markdown, with the decision and the solution. Empty before the end."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
-    """Verdict and positions as data for user interface components of a chat client. Each belongs to a
+    """Verdict and positions as data that a chat client can show in its user interface. Each item belongs to a
     result message."""
     turn_count: int
     """Number of turns that debaters have taken so far."""
     round: int
     current_speaker: str
     status: str
-    """Status of the debate: `new`, `running`, `waiting`, `done`, `limit` or `failed`."""
+    """Status of the debate, which is `new`, `running`, `waiting`, `done`, `limit` or `failed`."""
     schema_version: int
 
 
@@ -518,7 +520,7 @@ class FailedRun:
     """Error and usage recorded for a failed run of a graph node."""
 
     record: ErrorRecord
-    """Error record to append to the state's `errors` channel."""
+    """Record to append to the `errors` channel of the debate's state."""
     usage: dict[str, float]
     """Token usage of the failed model calls, and the duration of these calls in seconds. The journal holds
     the usage of successful calls."""

@@ -49,12 +49,11 @@ class EntryTraits:
     proposes: bool = False
     """True if entries of this kind propose an answer to the topic."""
     user_input: UserInputKind = ""
-    """Category of user input that this kind of transcript entry contains, or `""` if it contains none.
-    Questions count together with their answers."""
+    """Kind of user input that entries of this kind contain, or `""` if they contain none. Questions count
+    together with their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Role of this kind of entry in a pair of entries, such as a question and its answer. `opens`: the first
-    entry of the pair. `closes`: the second entry, which targets the first. `""`: the entry belongs to no
-    pair."""
+    """Position of entries of this kind in a pair, such as a question and its answer. `opens`: the first entry
+    of the pair. `closes`: the second entry, which targets the first. `""`: the entry belongs to no pair."""
     tool: bool = False
     importance: int = 1
     """Default importance of entries of this kind, from 1 (low) to 10 (high). Retrieval adds the weight of the
@@ -70,9 +69,9 @@ class EntryTraits:
 
     @property
     def is_message(self) -> bool:
-        """Return True if entries of this kind are addressed to the participants.
+        """Return True if entries of this kind are messages to the participants.
 
-        Documents, tool calls and notices are not addressed to them.
+        Documents, tool calls and notices are not messages to them.
         """
         return self.argues or self.user_input == "answer"
 
@@ -133,13 +132,13 @@ class Entry(TypedDict):
     """Id of the entry, such as `m000123`. The id consists of "m" and the `seq` with at least six digits.
     Prompts and people refer to the entry by this id."""
     message_id: NotRequired[str]
-    """Id of the entry's message in `messages`, set only if a client provided the id. Other ids are made by
-    the function `message_id`."""
+    """Id that a client gave to the entry's message in `messages`. Missing if the client gave none. Other ids
+    are made by the function `message_id`."""
     seq: int
     """Zero-based position of the entry in the transcript, counted without gaps."""
     speaker: str
-    """Slug of the entry's author. `user` stands for the person who started the debate, and `moot` for
-    notices."""
+    """Slug that identifies the author of the entry. `user` stands for the person who started the debate, and
+    `moot` for notices."""
     kind: EntryKind
     """Kind of entry, such as `speech` or `proposal`."""
     phase: str
@@ -148,7 +147,8 @@ class Entry(TypedDict):
     """Protocol round in which the entry was written, starting at 1. The value is 0 before the first
     round."""
     room: str
-    """Id of the crux room (side discussion) in which the entry was written, or `""` if there is none."""
+    """Id of the side discussion in which the entry was written, or `""` if there is none. Such a side
+    discussion is called a crux room."""
     targets: list[str]
     """Ids of the debaters or earlier entries to which this entry replies."""
     content: str
@@ -162,7 +162,8 @@ class Entry(TypedDict):
     """UTC time at which the entry was written, in ISO 8601 format. A dated entry has the time in the
     format of its source."""
     dated: NotRequired[bool]
-    """True if the source of an imported entry says when the entry was written. Prompts show it."""
+    """True if the entry was imported and its source states when the entry was written. Prompts show the
+    time."""
     model: str
     """Name of the model that wrote the entry, or `""` if no model wrote it."""
     usage: EntryUsage
@@ -188,11 +189,12 @@ class InputEntry(TypedDict):
     """Protocol round in which the message was written, starting at 1. The value is 0 before the first
     round."""
     room: NotRequired[str]
-    """Id of the crux room (side discussion) in which the message was written."""
+    """Id of the side discussion in which the message was written. Such a side discussion is called a crux
+    room."""
     importance: NotRequired[int]
     """Importance of the message, from 1 (low) to 10 (high)."""
     at: NotRequired[str]
-    """Time at which the message was written, in any format. Prompts show it."""
+    """Time at which the message was written, in any format. Prompts show this text."""
     model: NotRequired[str]
     """Name of the model that wrote the message."""
     id: NotRequired[str]
@@ -209,8 +211,9 @@ class InputEntry(TypedDict):
 ENTRY_ID = re.compile(r"\bm[0-9]{6,12}\b")
 """Regular expression that finds entry ids in a text."""
 ORIGIN_CHARS = 12
-"""Number of characters in the suffix of a message id, which identifies the debate and the checkpoint. With 12
-hexadecimal digits, the probability that any two of a million branches share an id is 1 in 500."""
+"""Length, in characters, of the suffix that makes a message id unique across debates and branches. The suffix
+identifies the debate and the checkpoint. With 12 hexadecimal digits, the probability that any two of a
+million branches share an id is 1 in 500."""
 _MESSAGE_ID = re.compile(rf"(m\d{{6,}})-[0-9a-f]{{{ORIGIN_CHARS}}}")
 _NUMBER = re.compile(r"m?0*(\d{1,9})")
 
@@ -221,7 +224,7 @@ def entry_id(seq: int) -> str:
 
 
 def message_id(reference: str, *origin: str) -> str:
-    """Return a message id, such as `m000123-5f0c1d2e3a4b`, that no other debate or branch uses.
+    """Return a message id that is unique across debates and branches, such as `m000123-5f0c1d2e3a4b`.
 
     Args:
         reference: id of the message's entry, or another name that is unique within one branch.
@@ -232,7 +235,7 @@ def message_id(reference: str, *origin: str) -> str:
 
 
 def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | None:
-    """Return the entry whose message id or entry id is `known_as`, or None if there is none."""
+    """Return the transcript entry whose message id or entry id equals `known_as`, or None."""
     for entry in transcript:
         if known_as in (entry.get("message_id"), entry["id"]):
             return entry
@@ -241,7 +244,7 @@ def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | No
 
 
 def traits_of(entry: Mapping[str, object]) -> EntryTraits:
-    """Return the properties that all transcript entries of the same kind as `entry` have in common.
+    """Return the properties shared by all transcript entries of this entry's kind.
 
     Kinds that a protocol defines count as `speech`.
     """
@@ -263,23 +266,23 @@ def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[obj
 
 
 def user_provided_in(entries: Iterable[Entry]) -> list[int]:
-    """Return the `seq` of each entry that contains user input other than the topic."""
+    """Return the transcript positions of all entries that contain user input other than the topic."""
     return [entry["seq"] for entry in entries if traits_of(entry).user_input not in ("", "topic")]
 
 
 @lru_cache(maxsize=8192)  # called many times per turn for the messages in the window
 def seq_of(message_id: str) -> int | None:
-    """Return the `seq` encoded in an entry id, or None if the text is not an entry id."""
+    """Return the transcript position that an entry id states, or None if the text is not an entry id."""
     return int(message_id[1:]) if ENTRY_ID.fullmatch(message_id) else None
 
 
 def seqs_of(ids: Iterable[str]) -> Iterator[int]:
-    """Yield the `seq` of each valid entry id, and skip all other texts."""
+    """Yield the transcript position that each entry id states, and skip texts that are not entry ids."""
     return (seq for seq in map(seq_of, ids) if seq is not None)
 
 
 def is_program_note(entry: Entry) -> bool:
-    """Return True if an entry is a note that Moot wrote and that prompts show as a document.
+    """Return True if Moot wrote this entry as a note that prompts show as a document.
 
     Moot's note states the question and its options.
     """
@@ -299,11 +302,11 @@ def cited_id(citation: str) -> str:
 
 
 def message_count(entries: Iterable[Entry]) -> int:
-    """Return the number of messages among transcript entries. All outputs show this number.
+    """Return the number of transcript entries that are messages to the participants.
 
-    Messages are what debaters and people say to the participants, including questions, answers and
-    interjections. The topic, documents, tool calls, tool results and notices are no messages. A judge's
-    verdict is no transcript entry.
+    All outputs show this number. Messages are what debaters and people say to the participants, including
+    questions, answers and interjections. The topic, documents, tool calls, tool results and notices are no
+    messages. A judge's verdict is no transcript entry.
     """
     return sum(traits_of(entry).is_message for entry in entries)
 
@@ -346,7 +349,7 @@ def clean_text(text: str) -> str:
 
 
 def topic_text(topic: str | None) -> str:
-    """Return a topic in its stored form, or `""` if there is no topic.
+    """Return a topic without invalid characters or surrounding whitespace, or `""` if there is none.
 
     Raises:
         InputError: The topic is not a string.

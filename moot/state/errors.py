@@ -27,7 +27,7 @@ class MootError(RuntimeError):
 
 
 def file_error_reason(error: Exception) -> str:
-    """Return why a file cannot be read or written, without the error number and the file's name.
+    """Return the reason why a file cannot be read or written, without the error number and file name.
 
     The caller's message names the file.
     """

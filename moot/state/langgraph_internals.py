@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 Cursor = AbstractAsyncContextManager[Any]
-"""Type of a psycopg cursor that is used in a `with` statement."""
+"""Type of a psycopg cursor that is used in an `async with` statement."""
 
 TESTED_VERSIONS = {"langgraph": "1.2.22", "langchain-core": "1.7.2"}
 """Versions of LangGraph and LangChain that this release of Moot was tested with."""
@@ -43,7 +43,7 @@ def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
 
 
 def sort_checkpoints_after(checkpoint_id: str) -> None:
-    """Ensure that all new checkpoint ids in this process sort after a stored checkpoint id.
+    """Make sure that all checkpoint ids created from now on sort after a stored checkpoint id.
 
     The id of a checkpoint begins with its time, and the highest id of a thread is its latest checkpoint. If
     the clock was set back since the last run, the new checkpoints of a resume would count as older ones.
@@ -55,7 +55,7 @@ def sort_checkpoints_after(checkpoint_id: str) -> None:
 
 
 def detached_config(config: RunnableConfig) -> RunnableConfig:
-    """Return a config for running a graph inside a tool separately from the tool's caller.
+    """Return a config for running a graph inside a tool, separated from the caller's own run.
 
     The graph's messages do not appear in the caller's message stream.
 
@@ -79,7 +79,7 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
 
 
 def answers_in(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
-    """Count the answers to LangGraph interrupts in a checkpoint's pending writes."""
+    """Count the answers to interrupts among the pending writes of a LangGraph checkpoint."""
     stored = [
         value for task, channel, value in pending_writes or () if channel == "__resume__" and _is_task(task)
     ]
@@ -114,7 +114,7 @@ def runs_in_task(config: RunnableConfig) -> bool:
 
 
 def set_by_parent(config: RunnableConfig) -> bool:
-    """Return True if the config of a run or state update comes from a parent graph."""
+    """Return True if a parent graph, not a client, made the config of a run or state update."""
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     return runs_in_task(config) or isinstance(checkpointer_in(config), BaseCheckpointSaver)
@@ -127,7 +127,7 @@ def parent_keys_in(config: RunnableConfig) -> list[str]:
 
 
 def compiled_parts(compiled: object) -> JsonObject:
-    """Return constructor arguments for copying a compiled LangGraph graph into a subclass.
+    """Return the attributes of a compiled graph as constructor arguments for a subclass of its class.
 
     `StateGraph.compile` cannot create an instance of a subclass.
     """
@@ -153,14 +153,14 @@ class EveryKey(dict[str, object]):
 
 
 class PostgresCursorHook:
-    """Mixin that makes `AsyncPostgresSaver` open all cursors with `open_cursor`."""
+    """Mixin for `AsyncPostgresSaver` that lets subclasses change how database cursors are opened."""
 
     def open_cursor(self, original: Callable[..., Cursor], pipeline: bool) -> Cursor:
-        """Open a database cursor by calling `original`, the cursor method of `AsyncPostgresSaver`."""
+        """Open a database cursor with `original`, the saver's own method. Subclasses override this hook."""
         return original(pipeline=pipeline)
 
     def cursor(self, *, pipeline: bool = False) -> Cursor:
-        """Open a database cursor with `open_cursor`."""
+        """Open a database cursor through the hook `open_cursor`."""
         return self._cursor(pipeline=pipeline)
 
     def _cursor(self, *, pipeline: bool = False) -> Cursor:
@@ -185,7 +185,7 @@ def model_type(chat: BaseChatModel) -> str:
 
 
 def model_settings_key(chat: BaseChatModel, fields: JsonObject) -> str:
-    """Return the key by which LangChain's caches identify a chat model and its settings."""
+    """Return the key under which LangChain's caches store replies of a chat model with these settings."""
     return chat._get_llm_string(**fields)
 
 
@@ -255,7 +255,7 @@ class ChatOpenAIHooks:
     """Mixin for `ChatOpenAI` that lets subclasses modify requests and raw replies."""
 
     def change_request(self, payload: JsonObject) -> JsonObject:
-        """Return the request body to send in place of the body that `ChatOpenAI` built.
+        """Return the request body to send instead of the one that `ChatOpenAI` built.
 
         By default, the body is not changed. Subclasses override this method to change it.
         """
@@ -270,7 +270,7 @@ class ChatOpenAIHooks:
         return raw
 
     def change_message(self, message: BaseMessage, raw: JsonObject) -> None:
-        """Modify a message or chunk after `ChatOpenAI` has converted it from the raw reply data."""
+        """Modify a message or chunk that `ChatOpenAI` has created from the raw reply data."""
 
     def _get_request_payload(
         self, input_: object, *, stop: list[str] | None = None, **kwargs: object
@@ -318,5 +318,5 @@ def provider_package(provider: str) -> str:
 
 
 def set_server_version(server: object, version: str) -> None:
-    """Set the version that an MCP server reports, when using version 1 of the `mcp` package."""
+    """Set the version that an MCP server of version 1 of the `mcp` package reports to clients."""
     server._mcp_server.version = version  # type: ignore[attr-defined]

@@ -38,7 +38,7 @@ class SharedList(list[T]):
 
 
 def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
-    """Return a list with the items of `state`, followed by the items of all lists in `writes`."""
+    """Return the items of `state`, followed by the items of every list in `writes`."""
     grown = SharedList(state)
     for write in writes:
         grown += write
@@ -63,10 +63,7 @@ def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> d
 def replace_by_id(
     state: list[Mapping[str, T]], writes: Sequence[list[Mapping[str, T]]]
 ) -> list[Mapping[str, T]]:
-    """Return the items of the state and of all writes, without repeating an `id`.
-
-    An item replaces an earlier item with the same `id`.
-    """
+    """Return the items of `state` and `writes`, where a later item replaces one with the same `id`."""
     items = {item["id"]: item for item in state}
     for write in writes:
         for item in write:
@@ -84,7 +81,7 @@ def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
 
 
 class DropThrough(TypedDict):
-    """Operation that removes the oldest messages, up to a given `seq`, from the message window."""
+    """Operation that removes all messages up to a transcript position from the window of recent messages."""
 
     op: Literal["drop_through"]
     seq: int
@@ -98,9 +95,9 @@ class AssignIds(TypedDict):
 
     op: Literal["assign_ids"]
     ids: list[str]
-    """Ids of the transcript entries, in the same order as the messages."""
+    """Ids of the transcript entries, one for each new message, in the same order."""
     names: list[str]
-    """Speakers of the messages, in the same order as the messages. They become the messages' names."""
+    """Speakers, one for each new message, in the same order. They become the messages' names."""
 
 
 RESULT_ID_PREFIX = "judge-"
@@ -109,15 +106,15 @@ entry."""
 
 
 class DropReplies(TypedDict):
-    """Operation that removes a person's replies to debate questions from the message window."""
+    """Operation that removes a person's replies to questions from the window of recent messages."""
 
     op: Literal["drop_replies"]
 
 
 ENTRY = "entry"
-"""Key in a message's `additional_kwargs` for the id of the message's transcript entry."""
+"""Key in a message's `additional_kwargs` that holds the id of its transcript entry."""
 USER_PROVIDED = "given"
-"""Key in `additional_kwargs` that marks a user's message as already in the transcript."""
+"""Key in a message's `additional_kwargs` that marks a user's message as part of the transcript."""
 
 WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 
@@ -125,7 +122,7 @@ WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 def fold_window(
     state: list[BaseMessage], writes: Sequence[WindowItem | list[WindowItem]]
 ) -> list[BaseMessage]:
-    """Apply all writes to the window of recent messages, and return the new window.
+    """Apply new messages and operations to the window of recent messages, and return the new window.
 
     A write is one item or a list of items: messages in any form that LangChain converts, or operations.
     Operations are plain dicts, not messages, so that LangGraph's `messages` stream does not show them.

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 MIN_SECRET_CHARS = 8
-"""Minimum length in characters at which a secret is redacted in output. Redacting shorter values would
-hide ordinary words."""
+"""Minimum length, in characters, that a secret must have to be redacted in output. Redacting shorter values
+would hide ordinary words."""
 MIN_PART_CHARS = 4
-"""Minimum length in characters at which a part of a database password is redacted. Parts are redacted if
-unescaped characters such as `@` split the password."""
+"""Minimum length, in characters, that a part of a database password must have to be redacted. Parts are
+redacted if unescaped characters such as `@` split the password."""
 REDACTED = "***"
 
 _secrets: set[str] = set()
 _PASSWORD = re.compile(r"://([^/\s:@]*):([^/\s]+)@")
 _SEPARATOR = re.compile(r"[@/?#\s]")
-"""Character that ends a password in a URL unless it is escaped."""
+"""Pattern for characters that end a password in a URL unless they are escaped."""
 _QUERY_PASSWORD = re.compile(r"[?&](?:password|sslpassword)=([^&]*)", re.IGNORECASE)
 _IN_URL = (
     re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
@@ -61,7 +61,7 @@ def register_password(url: str | None) -> str | None:
 
 
 def register_database_password(url: str) -> str:
-    """Register all parts of a database URL that may be a password as secrets, and return the URL.
+    """Register every part of a database URL that may be a password for redaction, and return the URL.
 
     If a password contains an unescaped `@`, `/` or space, the database driver takes its parts for a host, a
     port or a database, and prints them in its errors.
@@ -101,7 +101,7 @@ class StreamRedactor:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Take the next piece of text, and return the redacted text that can be output.
+        """Redact the next piece of text, and return the part that is safe to output.
 
         An end that may be the beginning of a secret is held back.
         """
@@ -112,7 +112,7 @@ class StreamRedactor:
         return text.removesuffix(self._held)
 
     def close(self) -> str:
-        """Return the text that the redactor still holds back when the stream ends."""
+        """Return the text that is still held back at the end of the stream."""
         rest, self._held = self._held, ""
         return rest
 
@@ -128,16 +128,16 @@ VARIABLES = {
     "OPENAI_API_KEY": "API key of OpenAI, or of the server at `OPENAI_BASE_URL`",
     "OPENAI_BASE_URL": "URL of an OpenAI-compatible server",
     "MOOT_MODEL": "default model, if neither `--model` nor the configuration sets one",
-    "MOOT_CONFIG": "configuration file, if `--config` is not set; the operator's, so it grants permissions",
-    "MOOT_ALLOW_MODELS": "names or patterns of models that requests and imports may use, separated by commas",
-    "MOOT_ALLOW_TOOLS": "tools that requests and imports may give to debaters, separated by commas",
-    "MOOT_CONTEXT_ROOT": "folder that must contain every `context`; requests and imports may choose from it",
-    "MOOT_TOKEN": "token that a server requires of every client; whoever sends it is the operator",
-    "MOOT_ALLOW_HOSTS": "host names that a server accepts without a token, for use behind a guarded proxy",
+    "MOOT_CONFIG": "configuration file, if `--config` is not set; requests may use its models and tools",
+    "MOOT_ALLOW_MODELS": "models that requests and imported debates may use: names or patterns, with commas",
+    "MOOT_ALLOW_TOOLS": "tools that requests and imported debates may use: names, separated by commas",
+    "MOOT_CONTEXT_ROOT": "folder in which the files and folders of every `context` must be",
+    "MOOT_TOKEN": "token that a server requires of every client; it gives the operator's permissions",
+    "MOOT_ALLOW_HOSTS": "host names that a server accepts without a token; use a proxy that checks access",
     "MOOT_ALLOW_ORIGINS": "origins of web pages that may use a LangGraph server, such as http://localhost:3000",
     "MOOT_DB": "default database, if `--db` is not set",
     "MOOT_BELL": "`1` rings the terminal's bell at the end of every run, as `--bell` does",
-    "MOOT_OTEL": "`1` exports OpenTelemetry data, configured by `OTEL_…`: `pip install 'moot[otel]'`",
+    "MOOT_OTEL": "`1` exports OpenTelemetry data; needs `pip install 'moot[otel]'`, and the variables `OTEL_…`",
     "MOOT_DEBUG": "`1` shows the traceback of an internal error",
     "NO_COLOR": "any value disables colours",
 }
@@ -281,7 +281,7 @@ def write_user_settings(values: Mapping[str, str]) -> Path:
 
 
 def environment_with(**variables: str) -> dict[str, str]:
-    """Return the environment of a child process: this process's own plus the given variables."""
+    """Return the environment for a child process: this process's variables and the given ones."""
     return {**os.environ, **variables}
 
 
@@ -307,14 +307,14 @@ def sqlite_path(url: str) -> Path:
     """
     if url.endswith(":memory:"):
         raise ConfigError(
-            "':memory:' creates a new database for each connection: give a file, or build the graph "
+            "':memory:' creates a new database for each connection: give a file path, or build the graph "
             "with LangGraph's InMemorySaver"
         )
     return Path(url.removeprefix("sqlite:///")).expanduser()
 
 
 def check_database(db: str | None = None) -> str:
-    """Return a valid database path or URL.
+    """Check that a database path or URL is valid, and return it.
 
     Without `db`, the value is that of the default database.
 
@@ -340,7 +340,7 @@ _passed_in: dict[str, Callable[[], ProtocolSpecTable]] = {}
 
 
 def use_protocols(load: Callable[[], ProtocolSpecTable]) -> None:
-    """Set the default protocols of `DebateConfig`, used if the caller passes none.
+    """Set the table of protocols that `DebateConfig` uses if its caller passes none.
 
     The `moot` package calls this once.
 
@@ -369,7 +369,7 @@ def require_extra(name: str, what: str) -> Iterator[None]:
 
 
 def missing_extra(what: str, name: str) -> ConfigError:
-    """Return an error that reports the missing packages of an extra. It says how to install the extra."""
+    """Return an error that says which extra to install because packages are missing. It gives the command."""
     pip = f"{shlex.quote(sys.executable)} -m pip"  # the bare command may belong to another Python
     return ConfigError(f"{what} needs additional packages: run `{pip} install 'moot[{name}]'`")
 
@@ -382,10 +382,12 @@ def plugin_entry_points(group: str) -> dict[str, EntryPoint]:
 
 
 def load_plugin(point: EntryPoint, setting: str, *, create: bool = True) -> Any:
-    """Import an entry point and return its object. With `create`, call the class or function first.
+    """Import the plug-in that an entry point refers to, and return it.
+
+    With `create`, a class or function is called, and its result is returned.
 
     Raises:
-        ConfigError: the import or the call fails. The message names the setting that asks for the plug-in.
+        ConfigError: The import or the call fails. The message names the setting that asks for the plug-in.
     """
     try:
         plugin = point.load()

@@ -81,14 +81,14 @@ class Reason(TypedDict):
 
 
 class Case(TypedDict):
-    """Reasons for and against one debater's answer, strongest reason first."""
+    """Reasons for and against one debater's answer, each list with the strongest reason first."""
 
     pros: list[Reason]
     cons: list[Reason]
 
 
 class Unmet(TypedDict):
-    """Requirement in the topic that no proposal meets."""
+    """Requirement in the topic that the debate's result does not meet."""
 
     text: str
     major: bool
@@ -99,9 +99,9 @@ class Flip(TypedDict):
     """Comparison of two verdicts by the same judge, who saw the debaters in a different order each time."""
 
     orders: list[list[str]]
-    """Orders in which the judge saw the debaters in the two judging passes."""
+    """Orders in which the two judging passes presented the debaters to the judge."""
     winners: list[str]
-    """Winners chosen in the judging passes that did not fail."""
+    """Winner of each judging pass that did not fail."""
     flipped: bool | None
     """True if the two judging passes chose different winners, or None if either pass failed."""
 
@@ -118,14 +118,14 @@ class Move(TypedDict):
 
 
 Judging = Literal["contest", "design", "synthesis", "scores"]
-"""Judging mode, which determines what a verdict must include. `contest` asks for the better argument,
+"""Kind of judging, which determines what a verdict must contain. `contest` asks for the better argument,
 `design` for a design, and `synthesis` for a synthesis of independent answers. `scores` is the second
 presentation order, which only scores again."""
 EVERY: tuple[Judging, ...] = ("contest", "design", "synthesis")
 SCORED: tuple[Judging, ...] = (*EVERY, "scores")
 """Kinds of judging in which the judge scores the debaters. Every presentation order asks for these fields."""
 SOLVED: tuple[Judging, ...] = ("design", "synthesis")
-"""Judging modes in which the judge writes a solution as part of the verdict."""
+"""Kinds of judging in which the judge writes a solution as part of the verdict."""
 Section = Literal["title", "answer", "reasons", "scores", "solution", "hidden"]
 """Part of a displayed verdict, such as the title or the answer."""
 Combination = Literal["first", "union", "mean", "speaker", "own"]
@@ -135,7 +135,7 @@ Some methods are rules of the field in `moot.judging`."""
 
 @dataclass(frozen=True)
 class VerdictField:
-    """Definition of how the values of a verdict field are requested, combined and displayed."""
+    """Rules for requesting, combining and displaying one field of a verdict."""
 
     label: str
     """Label of the field in displayed verdicts."""
@@ -153,17 +153,17 @@ class VerdictField:
     numbers keep the order of definition."""
     section: Section = "answer"
     lead: bool = False
-    """True if screens and reports show this verdict field at the top, in the short answer."""
+    """True if screens and reports show this field in the short answer at the top."""
     orders: Combination = "first"
-    """Method for combining this field's values from two judging passes, in which the judge sees the debaters
-    in different orders."""
+    """Method for combining the field's values from the two judging passes. Each pass presents the debaters to
+    the judge in a different order."""
     panel: Combination = "speaker"
-    """Method for combining the values of a panel's judges for this verdict field."""
+    """Method for combining the field's values from all judges of a panel."""
     tokens: int = 60
-    """Expected number of tokens for this verdict field in the judge's reply. If the field has rows, the
-    number applies to each debater's row."""
+    """Expected length of this field in the judge's reply, in tokens. If the field has rows, the number
+    applies to each debater's row."""
     name: str = ""
-    """Key of this field in the verdict, the same as its name in `VerdictContent`."""
+    """Name of this field in `VerdictContent` and in stored verdicts."""
     kind: Any = str
     """Type of the value stored in this verdict field. It is copied from the field's annotation in
     `VerdictContent`."""
@@ -217,7 +217,7 @@ def asked_fields(judging: Judging) -> list[VerdictField]:
 
 
 def shown_fields(*sections: Section) -> list[VerdictField]:
-    """Return the verdict fields of the given `sections`, in display order."""
+    """Return the verdict fields that belong to the given sections, in display order."""
     fields = (field for field in VERDICT_FIELDS.values() if field.section in sections)
     return sorted(fields, key=lambda field: field.show_order)
 
@@ -226,7 +226,7 @@ class Verdict(VerdictContent):
     """Stored verdict of one judge."""
 
     status: Literal["ok", "failed"]
-    """Status that tells whether the judge's verdict is usable. Ignore the content of a `failed` verdict."""
+    """Status of the verdict, either `ok` or `failed`. Ignore the content of a `failed` verdict."""
     error: str
     """Reason for the judging failure, or empty if judging succeeded."""
     judge: str
@@ -235,9 +235,9 @@ class Verdict(VerdictContent):
     rubric: str
     """Name of the rubric that the judge used."""
     criteria: NotRequired[list[CriterionScale]]
-    """Criteria of the rubric, present only if the verdict contains scores."""
+    """Criteria by which the judge scored the debaters. Missing if the verdict contains no scores."""
     placeholder: NotRequired[bool]
-    """True if the reply came from the built-in offline model instead of a real judge. The content is then
+    """True if the built-in offline model wrote the verdict instead of a real judge. The content is then
     meaningless."""
     options: NotRequired[list[str]]
     """Options of the debated question. The decision is one of them or
@@ -246,26 +246,27 @@ class Verdict(VerdictContent):
     """Sequence number of this judgement within the debate, starting at 1. The combined verdict has the same
     number."""
     order: list[str]
-    """Ids of the debaters, in the order in which they were presented to the judge."""
+    """Ids of the debaters, in the order in which the judge saw them."""
     totals: dict[str, float]
     """Weighted total score of each debater, from 0 to 100 and rounded to one decimal place. Debaters without
     scores are omitted."""
     dropped_citations: int
     """Number of citations that were dropped because the cited message does not exist."""
     dropped_scores: int
-    """Number of scores dropped as duplicate or non-finite, or for an unknown debater or criterion."""
+    """Number of the judge's scores that were dropped because they were invalid. A score is invalid if it is a
+    duplicate, is not finite, or has an unknown debater or criterion."""
     clamped_scores: int
-    """Number of scores outside their criterion's scale that were clamped to the scale."""
+    """Number of the judge's scores outside a criterion's scale that were set to its nearest limit."""
     notes: list[str]
     """Remarks from the validation of the verdict, one sentence each."""
     flip: Flip
     lengths: dict[str, int]
-    """Number of tokens in each debater's messages, used to compare length with score."""
+    """Number of tokens in each debater's messages, for comparing length with score."""
     usage: EntryUsage
 
 
 COUNT = "count"
-"""Judge id used for a verdict reached by counting answers."""
+"""Judge id of a verdict that results from counting the debaters' answers."""
 
 
 class FinalAnswer(TypedDict):
@@ -283,7 +284,7 @@ class FinalAnswer(TypedDict):
     error: str
     """Reason why the debater gave no answer, or empty if the debater answered."""
     turns: int
-    """Number of turns completed in the debate when the answer was given."""
+    """Number of turns that were complete when the debater gave the answer."""
 
 
 class Stage(TypedDict):
@@ -291,7 +292,7 @@ class Stage(TypedDict):
 
     name: str
     calls: int
-    """Number of model calls in this debate stage, one for each answer or message of a debater."""
+    """Number of model calls in this stage of the debate. Each answer or message of a debater is one call."""
     answer: str
     """Answer that would win if the debate ended after this stage, or empty if none leads."""
     votes: dict[str, float]
@@ -299,7 +300,7 @@ class Stage(TypedDict):
 
 
 class Dissent(TypedDict):
-    """Judge whose choice of winner differs from the panel's result."""
+    """Judge who chose a different winner than the panel."""
 
     judge: str
     winner: str
@@ -346,7 +347,7 @@ class PairAgreement(TypedDict):
     n: int
     """Number of items that both judges rated."""
     agreement: float | None
-    """Share of items that both judges rated identically, or None if the number of items `n` is 0."""
+    """Share of items that both judges rated identically, or None if they rated no items in common."""
     kappa: float | None
 
 
@@ -364,13 +365,14 @@ class PanelReport(TypedDict, total=False):
     kappa: float | None
     """Mean of Cohen's κ over all pairs of judges for which κ is defined."""
     flip_rate: float | None
-    """Share of two-pass judgements in which changing the order of the debaters changed the winner."""
+    """Share of judgements in which reversing the order of the debaters changed the winner. Only judgements
+    with two passes count."""
     flips: Rate
-    """Share of two-pass judgements in which changing the order of the debaters changed the winner, with its
-    95 % confidence interval."""
+    """Rate at which reversing the order of the debaters changed the winner, with its 95 % confidence
+    interval. Only judgements with two passes count."""
     flip_rates: dict[str, Rate]
-    """Share of each judge's two-pass judgements in which changing the order of the debaters changed the
-    winner, keyed by judge id."""
+    """Rate at which reversing the order of the debaters changed each judge's winner, keyed by judge id. Only
+    judgements with two passes count."""
     pairs: list[PairAgreement]
     """Cohen's κ for each pair of judges. It compares which debater leads for each criterion and pair of
     debaters."""
@@ -390,8 +392,8 @@ class PanelVerdict(Verdict):
     """
 
     speaker: NotRequired[str]
-    """Id of the judge who wrote the combined verdict's reasoning, solution and open questions."""
+    """Id of the judge whose reasoning, solution and open questions the combined verdict contains."""
     outcome: NotRequired[RuleResult]
     stages: NotRequired[list[Stage]]
-    """Results of each stage, for protocols that stop after a stage with a clear answer."""
+    """Results of the stages of the debate, for protocols that stop once a stage has a clear answer."""
     agreement: NotRequired[PanelReport]

@@ -58,7 +58,7 @@ def row_usage(usage: Mapping[str, float]) -> RowUsage:
 
 _COLUMNS = [field.name for field in fields(DebateRow)]
 TOPIC_CHARS = 200
-"""Maximum length of a debate's topic in the catalogue, in characters."""
+"""Maximum number of characters of a debate's topic that the catalogue stores."""
 FINAL_ANSWER_CHARS = 400
 """Maximum length of a debate's decision or final answer in the table of results, in characters."""
 MAX_NAME = 200
@@ -144,7 +144,7 @@ class Catalogue(DebateTable):
     debate = "id"
 
     def add(self, row: DebateRow) -> None:
-        """Add a row for a new debate.
+        """Add a row for a new debate to the catalogue.
 
         Raises:
             DebateExists: The id or name is taken.
@@ -153,7 +153,7 @@ class Catalogue(DebateTable):
             raise DebateExists(f"debate {row.name!r} already exists: continue with `moot resume {row.name}`")
 
     def update(self, debate: str, **values: str | float) -> None:
-        """Change columns in a debate's catalogue row. Unknown debates are ignored."""
+        """Change the given columns in the catalogue row of a debate. Unknown debates are ignored."""
         unknown = values.keys() - set(_COLUMNS)
         if unknown:
             raise ValueError(f"no such columns: {sorted(unknown)}")
@@ -174,7 +174,7 @@ class Catalogue(DebateTable):
         """
         if len(name) > MAX_NAME or not name.isprintable():
             raise DebateNotFound(
-                f"no debate has this name: a debate's name has at most {MAX_NAME} printable characters"
+                f"no debate can have this name: a name has at most {MAX_NAME} printable characters"
             )
         if name == LATEST:
             begun = "WHERE status <> 'new' ORDER BY updated_at DESC, id LIMIT 1"
@@ -187,12 +187,12 @@ class Catalogue(DebateTable):
             raise self.not_found(name)
         if len(rows) > 1:
             raise InputError(
-                f"{name!r} matches the beginning of {len(rows)} debate ids: give more characters"
+                f"{name!r} is the beginning of {len(rows)} debate ids: give more characters of the id"
             )
         return rows[0]
 
     def not_found(self, name: str) -> DebateNotFound:
-        """Return the error for a name that no debate has. It suggests a similar name."""
+        """Return an error that reports an unknown debate name and suggests a similar name."""
         begun_names = [row.name for row in self.rows() if row.status != "new"]
         close_matches = get_close_matches(name, [*begun_names, LATEST] if begun_names else [], n=1)
         suggestion = f"is {close_matches[0]!r} meant? " if close_matches else ""
@@ -212,7 +212,7 @@ class Catalogue(DebateTable):
         return self._select("ORDER BY updated_at DESC, id", [])
 
     def copy(self, source: str, target: str) -> None:
-        """Add a row for a forked debate to the catalogue, the table that lists all debates.
+        """Add a catalogue row for a fork, copied from the row of the original debate.
 
         Unknown debates are ignored.
         """
@@ -226,7 +226,7 @@ class Catalogue(DebateTable):
 
 @dataclass(frozen=True)
 class ListedResult:
-    """Result of a debate, as shown in lists of debates."""
+    """Result of a debate, for display in lists of debates."""
 
     model: str = ""
     winner: str = ""
@@ -240,12 +240,12 @@ class ListedResult:
 
     @property
     def text(self) -> str:
-        """Return the judges' decision, or the winner if there is no decision."""
+        """Decision of the judges, or the winner if there is no decision."""
         return self.decision or self.winner
 
 
 class ResultTable(DebateTable):
-    """Table with the result of each debate, keyed by debate id."""
+    """Table that stores one result for each debate."""
 
     name = "moot_results"
     columns = (
@@ -254,7 +254,7 @@ class ResultTable(DebateTable):
     )
 
     def note(self, debate: str, state: StateValues, update: StateValues) -> None:
-        """Store a debate's model, winner and decision after a state update."""
+        """Store the debate's model, winner, decision, question and confidence after a state update."""
         config = update.get("config") or state.get("config") or {}
         verdict = update.get("verdict", state.get("verdict"))
         topic = str(update.get("topic") or state.get("topic") or "")
@@ -292,7 +292,7 @@ def _listed(*outcome: object) -> ListedResult:
 
 
 def _text_of(verdict: Mapping[str, object] | None, field: str) -> str:
-    """Return a text field of a verdict on one line, or `""` if no model judged the debate."""
+    """Return a text field of a verdict as one line, or `""` if the verdict failed or is a placeholder."""
     if not verdict or verdict.get("status") != "ok" or verdict.get("placeholder"):
         return ""
     return clip(plain_line(str(verdict.get(field) or "")), FINAL_ANSWER_CHARS)

@@ -12,9 +12,9 @@ from moot.storage.sqlite import reading
 
 
 class CheckedSaver(BaseCheckpointSaver[str]):
-    """Base class of checkpointers that report damaged checkpoints.
+    """Base class for checkpointers, which raises an error if a checkpoint that it reads is damaged.
 
-    A subclass names it before the class that reads the database.
+    A subclass names this class before the class that reads the database.
     """
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -54,7 +54,7 @@ class CheckedSaver(BaseCheckpointSaver[str]):
 
 
 def _checked(checkpoint_tuple: CheckpointTuple | None) -> CheckpointTuple | None:
-    """Check the types in a checkpoint from the database, and return the checkpoint.
+    """Return a checkpoint from the database if its parts have the expected types.
 
     Raises:
         TypeError: the checkpoint, its metadata or its id has another type.

@@ -128,7 +128,7 @@ class CompressingSerializer(JsonPlusSerializer):
             return super().loads_typed((tag, blob))
         except (TypeError, ValueError, AttributeError, NotImplementedError, zlib.error) as error:
             raise StorageError(
-                f"a stored value of the debate is damaged: restore a backup of the database ({error})"
+                f"a stored value of the debate is damaged ({error}): restore a backup of the database"
             ) from error
 
 
@@ -193,13 +193,13 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
 
     @shielded
     async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a debate's checkpoints, journal and catalogue row."""
+        """Delete a debate's checkpoints and all of its rows in Moot's tables."""
         await super().adelete_thread(thread_id)
         await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
 
     @shielded
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
-        """Delete all checkpoints written by the server runs with these ids."""
+        """Delete all checkpoints and pending writes of the LangGraph server runs with the given ids."""
         doomed = set(map(str, run_ids))
         await self.setup()
         async with self.lock, self.conn.cursor() as cursor:
@@ -231,7 +231,7 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
         await anyio.to_thread.run_sync(self.records.copy, source, target)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete whole threads, or only branches that do not lead to the latest checkpoint.
+        """Delete whole threads, or only the branches that do not lead to their latest checkpoint.
 
         The ancestors of the latest checkpoint are kept, because its delta channels are rebuilt from them.
 
@@ -314,4 +314,4 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
 
 
 make = open_saver
-"""Function that opens a checkpointer for the default database. It is referenced in `langgraph.json`."""
+"""Function with which a LangGraph server opens the checkpointer. It is referenced in `langgraph.json`."""

@@ -18,8 +18,8 @@ from moot.state.reducers import add_totals
 from moot.storage.sqlite import DebateTable, Sql, reading, stored_number, stored_text
 
 HasOtherChild = Callable[[str, str, str], bool]
-"""Type of functions that check whether a checkpoint has a child other than a given one. The parameters are
-`(debate, checkpoint, present)`."""
+"""Type of functions that tell whether a checkpoint has a child checkpoint besides a given one. The parameters
+are `(debate, checkpoint, present)`."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class JournalKey:
     step: int
     node: str
     batch: int
-    """Zero-based index of this batch of calls in one run of a graph node."""
+    """Index of the call's batch within one run of a graph node, starting at 0."""
     call_index: int
     """Index of the call within its batch, starting at 0."""
     digest: str
@@ -48,7 +48,7 @@ class Journal(DebateTable):
         PRIMARY KEY (debate, step, node, batch, call_index, digest, base_checkpoint)"""
 
     def __init__(self, sql: Sql, has_other_child: HasOtherChild | None = None) -> None:
-        """Create the journal's database table.
+        """Create the journal's database table if it is missing.
 
         Pass `has_other_child` if another database stores the checkpoints.
         """
@@ -56,7 +56,7 @@ class Journal(DebateTable):
         self._has_other_child_elsewhere = has_other_child
 
     def get(self, key: JournalKey, base_checkpoint: str, *, resumed: bool = False) -> Reply | None:
-        """Return the stored reply to a request, or `None` if this branch of the debate has none.
+        """Return the stored reply to a request, or `None` if this branch of the debate has no reply to it.
 
         `resumed` means that the step now runs from a later checkpoint than the one it started from.
         """
@@ -80,7 +80,7 @@ class Journal(DebateTable):
         return None
 
     def put(self, key: JournalKey, base_checkpoint: str, reply: Reply) -> None:
-        """Store a model's reply.
+        """Store a model's reply in the journal.
 
         A second reply for the same key and `base_checkpoint` is ignored. A reply that cost money survives a
         power failure.
@@ -91,7 +91,7 @@ class Journal(DebateTable):
         self._insert(row, "ON CONFLICT DO NOTHING", durable=paid)
 
     def replies(self, debate: str, step: int | None = None) -> dict[tuple[int, str, int, int, str], Reply]:
-        """Return the stored model replies of a debate or of one of its steps.
+        """Return the stored model replies of a debate, or only those of one step.
 
         The keys consist of the call's position in the debate and a hash of the request.
         """
@@ -119,7 +119,7 @@ class Journal(DebateTable):
 
 
 class FailedRuns(DebateTable):
-    """Table that records the errors and usage of failed node runs."""
+    """Table with the error and the usage of each failed run of a graph node."""
 
     name = "moot_failed_runs"
     columns = """
@@ -132,7 +132,7 @@ class FailedRuns(DebateTable):
         sql.create(index, f"CREATE INDEX IF NOT EXISTS {index} ON moot_failed_runs (debate)")
 
     def add(self, debate: str, failed: FailedRun) -> None:
-        """Store the error and the usage of a debate's failed run."""
+        """Store a failed run of a debate, with its error and usage."""
         self._insert({"debate": debate, **failed.record, "usage": json.dumps(failed.usage)})
 
     def of(self, debate: str) -> list[FailedRun]:
@@ -168,7 +168,7 @@ def _stored_usage(text: str) -> dict[str, float]:
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a state update that records failed runs not yet included in the state.
+    """Return a state update with the errors and usage of failed runs that the state does not include yet.
 
     The update is `{}` if there are no such runs.
 
@@ -188,7 +188,7 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a copy of a debate's state with the usage and errors of failed runs added."""
+    """Return a copy of a debate's state that includes the usage and errors of failed runs."""
     update = failures_update(state, failed)
     if not update:
         return dict(state)
@@ -200,7 +200,7 @@ def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject
 
 
 def with_questions(state: StateValues, question_usage: Mapping[str, float]) -> JsonObject:
-    """Return a copy of the debate's state with the usage for answering people's questions added."""
+    """Return a copy of a debate's state whose usage includes the answers to people's questions."""
     return (
         {**state, "usage": add_totals(dict(state.get("usage") or {}), [question_usage])}
         if question_usage
@@ -224,9 +224,10 @@ class UnreadInbox:
 
 
 class InboxTable(DebateTable):
-    """Table that stores interjections, pause requests and the model usage for answering questions.
+    """Table with the inbox of each debate, which the debate reads between its steps.
 
-    The rows are those that a debate has not read yet.
+    The inbox holds interjections, pause requests and the model usage for answering questions. Rows stay after
+    they are read: the state of the debate holds the number of the last row that was read.
     """
 
     name = "moot_inbox"
@@ -280,7 +281,7 @@ class InboxTable(DebateTable):
         return bool(self._execute(statement, parameters))
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a debate's interjections to a fork, keeping their numbers."""
+        """Copy the inbox of a debate to a fork, keeping the row numbers."""
         self._execute(
             "INSERT INTO moot_inbox (debate, number, kind, speaker, content, at) "
             "SELECT ?, number, kind, speaker, content, at FROM moot_inbox "

@@ -27,7 +27,8 @@ from moot.state.errors import DebateBusy, DebateNotFound, StorageError
 from moot.storage.sqlite import DebateTable, Permit, Row, Sql, Value
 
 _STATE, _STARTED = 0, 19
-"""Positions of a process's state and start time in `/proc/PID/stat`, after the command name."""
+"""Positions of a process's state and start time among the fields of `/proc/PID/stat` that follow the command
+name."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class ProcessIdentity:
     other."""
     pid: int
     started: str
-    """Start time of the process in a machine-dependent unit, or `""` if unknown. The start time distinguishes
-    processes with a reused id."""
+    """Start time of the process, in a unit that depends on the machine, or `""` if unknown. The start time
+    distinguishes processes with a reused id."""
 
     @property
     def name(self) -> str:
@@ -67,7 +68,7 @@ class ProcessIdentity:
 
     @classmethod
     def from_text(cls, text: str) -> "ProcessIdentity":
-        """Parse an identity from stored text, or return `NOBODY` if the text is damaged."""
+        """Parse a process identity from stored text, or return `NOBODY` if the text is damaged."""
         try:
             return cls(**json.loads(text))
         except (TypeError, ValueError, RecursionError):
@@ -110,8 +111,7 @@ _own_tokens: set[str] = set()
 process may acquire the lease again."""
 
 _MAX_EPOCH = 2**53
-"""Limit that every lease epoch (a sequence number) must stay below. A larger number in the database is
-damage."""
+"""Upper limit for the epoch of a lease. A stored epoch that reaches the limit counts as damaged."""
 _KEY = "__moot_lease"  # LangGraph writes no checkpoint metadata under keys with this prefix
 
 
@@ -150,10 +150,10 @@ class _LeaseRow:
     epoch: int = 0
     token: str = ""
     stored_holder: str = ""
-    """Identity of the process that holds the lease, exactly as stored."""
+    """Identity of the process that holds the lease, as unparsed text from the database."""
     expired: bool = False
     stored_epoch: Value = 0
-    """Lease epoch (sequence number) exactly as stored, even if it is damaged."""
+    """Epoch of the lease as the database returned it, even if the value is damaged."""
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Self:
@@ -177,7 +177,7 @@ class _LeaseRow:
 
 
 class Leases(DebateTable):
-    """Table of leases, keyed by debate and namespace.
+    """Table of leases, with one row for each debate and namespace.
 
     Released leases keep their rows, so that epochs continue.
     """
@@ -274,7 +274,7 @@ class Leases(DebateTable):
             row, name = _LeaseRow.of(rows), self._name_of(lease.debate)
             cause = f"taken over by {row.holder.name}" if row.epoch else "deleted"
             return DebateBusy(
-                f"debate {name!r} was {cause} while this run stood still, which writes nothing more",
+                f"debate {name!r} was {cause} while this run was suspended, so this run stops writing",
                 pid=row.holder.pid or None,
             )
 

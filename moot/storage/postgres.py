@@ -32,7 +32,7 @@ a server after a failover."""
 RECONNECT_S = 60.0
 """Maximum time in seconds to wait for a database server to restart."""
 _PAUSES_S = (0.05, 0.1, 0.25, 0.5, 1.0)
-"""Delays in seconds before successive reconnection attempts. The last waiting time repeats."""
+"""Delays in seconds before successive attempts to reconnect to the database. The last delay repeats."""
 
 
 def is_connection_lost(error: BaseException | None) -> bool:

@@ -29,7 +29,7 @@ Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 Cursor = AbstractAsyncContextManager[AsyncCursor[DictRow]]
 
 _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
-"""Permission to check before the current task's next write to the database."""
+"""Permit to check before the current task writes to the database, or `None` if nothing is checked."""
 
 
 def open_pool(url: str) -> Pool:
@@ -50,7 +50,7 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
 
 
 async def is_migrated(connection: AsyncConnection[DictRow], table: str, migrations: Sequence[object]) -> bool:
-    """Return True if all LangGraph migrations have run.
+    """Return True if all of LangGraph's migrations have run in the database.
 
     LangGraph's `setup` then has nothing to create.
 
@@ -118,7 +118,7 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
     async def open_cursor(
         self, original: Callable[..., Cursor], pipeline: bool = False
     ) -> AsyncIterator[AsyncCursor[DictRow]]:
-        """Open a database cursor, or raise an error if the run may no longer write.
+        """Open a database cursor, or raise an error if the run is no longer allowed to write.
 
         Without a permit, nothing is checked.
 
@@ -142,12 +142,12 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
         raise await anyio.to_thread.run_sync(permit.refusal, refused)
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a debate's checkpoints, journal and catalogue row."""
+        """Delete a debate's checkpoints and all of its rows in Moot's tables."""
         await super().adelete_thread(thread_id)
         await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
 
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
-        """Delete all checkpoints and pending writes of the server runs with the given ids."""
+        """Delete all checkpoints and pending writes of the LangGraph server runs with the given ids."""
         doomed = [str(run) for run in run_ids]
         async with self.cursor(pipeline=True) as cursor:
             await cursor.execute(

@@ -28,22 +28,22 @@ MAX_OPEN_S = 60.0
 """Maximum number of seconds that an endpoint's circuit breaker stays open before a trial call. The time
 starts at 1 second and doubles."""
 PROBE_S = 5.0
-"""Number of seconds that callers wait while another caller tests an endpoint."""
+"""Number of seconds that other callers wait while one caller tests a failed endpoint."""
 LONG_WAIT_S = 300.0
-"""Number of seconds above which a wait for an endpoint counts as long. During a long wait, a trial call is
-made at this interval."""
+"""Interval in seconds between trial calls to an endpoint during a long wait. A wait that exceeds this
+interval is long."""
 LATEST_S = 86_400.0
-"""Maximum number of seconds by which a stored time may lie in the future. Later times are ignored as
-implausible."""
+"""Maximum number of seconds by which the time of an endpoint's next call may lie in the future. Later times
+are ignored as implausible."""
 CACHE_S = 1.0
 """Number of seconds for which the state of an endpoint is cached. Waits set by other processes take effect
 after this delay."""
 BURST_S = 1.0
-"""Maximum number of seconds by which a call may start earlier than the configured rate allows."""
+"""Maximum number of seconds by which a call may start earlier than the configured rate limit permits."""
 SLOT_PREFIX = "endpoint "
-"""Prefix for the names of leases that represent concurrent calls to an endpoint."""
+"""Name prefix of the leases that limit the number of concurrent calls to an endpoint."""
 _PROBE_PREFIX = "probe "
-"""Prefix of the database keys that store the time of an endpoint's next trial call."""
+"""Key prefix of the database rows that store the time of an endpoint's next trial call."""
 
 _RESERVE = f"""
 INSERT INTO moot_endpoints VALUES (?, 0, 0, CLOCK + ?, CLOCK + ?) ON CONFLICT (endpoint) DO UPDATE SET
@@ -132,7 +132,7 @@ class RateLimiter(DebateTable):
             self.record_wait(endpoint, min(MAX_OPEN_S, 2.0 ** min(rows[0][0] - OPEN_AFTER_FAILURES, 10)))
 
     def record_success(self, endpoint: str) -> None:
-        """Record that a call to an endpoint succeeded after failures or a waiting period.
+        """Record that a call to an endpoint succeeded, and reset the endpoint's count of failures.
 
         A reply during a wait ends the wait.
         """
@@ -143,14 +143,17 @@ class RateLimiter(DebateTable):
             self._cached.pop(endpoint, None)
 
     def circuit_is_open(self, endpoint: str, max_wait_s: float = MAX_WAIT_S) -> bool:
-        """Return True if an endpoint failed so often that Moot should use fallback models."""
+        """Return True if calls to an endpoint are suspended because of repeated failures.
+
+        Moot then uses fallback models.
+        """
         left, failures = self._state(endpoint, max_wait_s)
         return failures >= OPEN_AFTER_FAILURES and left > 0
 
     def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
-        """Return the unavailable endpoints, each with the seconds until it may be called again.
+        """Return the number of seconds until each unavailable endpoint may be called again.
 
-        Only times above `longer_than_s` count.
+        The keys are the endpoints. Only times above `longer_than_s` count.
         """
         rows = self._run(_CLOSED, (longer_than_s,))
         waits = {stored_text(name): float(stored_number(left)) for name, left in rows}
@@ -176,7 +179,7 @@ class RateLimiter(DebateTable):
         self._leases.release(slot)
 
     def _state(self, endpoint: str, max_wait_s: float) -> tuple[float, int]:
-        """Return an endpoint's remaining wait in seconds and its number of failures."""
+        """Return an endpoint's remaining waiting time in seconds and its number of consecutive failures."""
         for left, failures in self._run(_STATE, (endpoint,)):
             left, failures = stored_number(left), stored_number(failures)
             if left > max_wait_s:
@@ -186,7 +189,7 @@ class RateLimiter(DebateTable):
         return 0.0, 0
 
     def _run(self, statement: str, parameters: Sequence[str | float]) -> list[Row]:
-        """Execute a statement and return its rows, or return no rows if the database fails."""
+        """Execute an SQL statement and return its rows, or return no rows if the database fails."""
         with suppress(StorageError):
             return self._sql.execute(statement.replace("CLOCK", self._sql.clock), parameters)
         return []
@@ -205,7 +208,7 @@ class SharedBudget:
 
     @property
     def reached(self) -> str:
-        """Describe the limit that was reached, or return `""` if there is none."""
+        """Description of the limit that the budget has reached, or `""` if it has reached none."""
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             return f"the limit of {self.max_tokens:,} tokens is reached: {self.tokens:,} are used"
         if self.max_cost is not None and self.cost >= self.max_cost:
@@ -228,7 +231,7 @@ def _budget_in(rows: Sequence[Row]) -> SharedBudget:
 
 
 class Budgets(DebateTable):
-    """Table that assigns debates to groups with a shared budget.
+    """Table of groups of debates, where each group shares a budget of tokens and cost.
 
     Each call checks the budget before it starts, and adds its usage when it ends. A budget can therefore be
     exceeded only by calls that are already running when it is reached.
@@ -246,7 +249,7 @@ class Budgets(DebateTable):
         )
 
     def set(self, name: str, budget: SharedBudget) -> None:
-        """Create a group's budget, or replace the limits and usage of the existing budget."""
+        """Store the budget of a group, replacing any earlier limits and usage."""
         self._execute(
             "INSERT INTO moot_budgets (name, max_tokens, max_cost, tokens, cost) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (name) DO UPDATE SET max_tokens = excluded.max_tokens, "
@@ -262,7 +265,7 @@ class Budgets(DebateTable):
         return _budget_in(rows)
 
     def add(self, name: str, debates: Iterable[str]) -> None:
-        """Assign the debates with the given ids to a group. A debate belongs to one group."""
+        """Assign debates to the group whose budget they share. A debate that already has a group keeps it."""
         for debate in debates:
             self._insert({"debate": debate, "budget": name}, "ON CONFLICT DO NOTHING")
 

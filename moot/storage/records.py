@@ -42,7 +42,7 @@ OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
 
 
 class Forecast(TypedDict):
-    """Judge's decision and confidence, stored to be compared with a person's feedback."""
+    """Decision and confidence of one judge, stored with a person's feedback to score the judge."""
 
     judge: str
     model: str
@@ -72,13 +72,13 @@ class Feedback:
     decision: str
     """Decision of the debate at the time of the feedback."""
     forecasts: tuple[Forecast, ...]
-    """Forecasts of all judges who stated a confidence level. Offline models state no confidence."""
+    """Decision and confidence of each judge who stated a confidence. Offline models state none."""
     at: str
     """UTC time of the feedback, in ISO 8601 format."""
 
 
 class FollowUpTable(DebateTable):
-    """Table of debates with feedback or with a date for revisiting the decision."""
+    """Table with people's feedback on debates and the dates for revisiting the decisions."""
 
     name = "moot_follow_ups"
     columns = """
@@ -178,7 +178,7 @@ class ImportTable(DebateTable):
             )
 
     def time_of(self, debate: str, verdict: Mapping[str, object] | None) -> str:
-        """Return when a debate's verdict was imported, or `""` if Moot made the verdict."""
+        """Return the time at which a debate's verdict was imported, or `""` if it was not imported."""
         known = (debate, _digest(verdict or {}))
         rows = self._rows("SELECT at FROM moot_imports WHERE debate = ? AND verdict = ?", known)
         return str(rows[0][0]) if rows else ""
@@ -276,23 +276,24 @@ class Records:
             table.delete(debate)
 
     def with_pending_usage(self, debate: str, state: StateValues) -> JsonObject:
-        """Return the state's values, including usage that is not in the state yet.
+        """Return the debate's state values, with pending usage added to the usage totals.
 
-        The debate's next step adds the usage of failed runs and of answered questions.
+        Pending usage is that of failed runs and of answered questions. The debate's next step adds it to the
+        state.
         """
         usage = self.inbox.since(debate, state.get("last_inbox_number") or 0).question_usage
         return journals.with_questions(journals.with_failures(state, self.failed.of(debate)), usage)
 
     def tables(self) -> Sequence[DebateTable]:
-        """Return all tables with data about debates, except the catalogue."""
+        """Return all tables with rows that belong to debates, except the catalogue."""
         rows = self.journal, self.inbox, self.failed, self.grants, self.results, self.follow_ups
         return (*rows, self.imports, self.budgets, self.leases)
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a debate's records to its fork, which a client of a LangGraph server created.
+        """Copy a debate's catalogue row, inbox and granted capabilities to a fork.
 
-        The records are the catalogue row, the granted capabilities and the inbox. Limits that the operator
-        raised for the debate are not copied, because the client need not be the operator.
+        The import time of the verdict is copied, too. A client of a LangGraph server created the fork. Limits
+        that the operator raised for the debate are not copied, because the client need not be the operator.
 
         The journal is not copied.
         """
@@ -429,9 +430,9 @@ def _postgres_address(connection: Any) -> str:
 
 
 def _resolved(setting: Any) -> Any:
-    """Return the value of a connection pool's setting, which may be given as a function.
+    """Return the value of a connection pool's setting, calling the setting if it is a function.
 
-    If the setting is a function or a coroutine function, call it to get the value.
+    The setting may also be a coroutine function.
     """
     value = setting() if callable(setting) else setting
     if not inspect.iscoroutine(value):
@@ -460,7 +461,7 @@ def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
     saver = weakref.ref(checkpointer)
 
     def has_other_child(debate: str, checkpoint: str, present: str) -> bool:
-        """Return True if a checkpoint has a child other than the checkpoint `present`.
+        """Return True if a checkpoint has a child checkpoint other than `present`.
 
         The function is rarely called, because the journal must already hold a reply to the same request.
         """

@@ -23,22 +23,22 @@ DATABASE_VERSION = 3
 
 Value = str | bytes | float | None
 Row = tuple[Any, ...]
-"""Row returned by a query."""
+"""Row that an SQL query returns."""
 Statement = tuple[str, Sequence[Value]]
 """SQL statement with `?` placeholders, and the values for the placeholders."""
 
 
 @dataclass(frozen=True)
 class Permit:
-    """Permission to write to the database, checked within each write transaction."""
+    """Condition for writing to the database, checked within each write transaction."""
 
     statement: Statement
     """Query whose result determines whether the transaction may write."""
     allows: Callable[[Sequence[Row]], bool]
-    """Function that decides from the rows of `statement` whether the transaction may write."""
+    """Function that returns True if the rows of `statement` allow the transaction to write."""
     refusal: Callable[[Sequence[Row]], DebateBusy]
-    """Function that creates the error to raise if the transaction may not write. It receives the same
-    rows."""
+    """Function that returns the error to raise if the transaction may not write. It also receives the rows of
+    `statement`."""
 
 
 class Sql(ABC):
@@ -52,7 +52,7 @@ class Sql(ABC):
     clock: ClassVar[str]
     """SQL expression that reads the database's clock as a Unix timestamp in seconds."""
     exists_query: ClassVar[str]
-    """SQL query that returns a true value if the database has a table or index with the given name."""
+    """SQL query that tells whether the database has a table or index with the given name."""
     version_query: ClassVar[str]
     """SQL query that returns the version of Moot's tables."""
     version_statement: ClassVar[str]
@@ -125,7 +125,7 @@ class Sql(ABC):
 
 @contextmanager
 def reading(what: str, advice: str = "restore a backup, or delete the debate") -> Iterator[None]:
-    """Raise an error about database damage if a `with` block cannot read a stored value.
+    """Raise a `StorageError` about damaged data if a `with` block cannot read a stored value.
 
     Raises:
         StorageError: The value is damaged.
@@ -137,14 +137,14 @@ def reading(what: str, advice: str = "restore a backup, or delete the debate") -
 
 
 def stored_text(value: object) -> str:
-    """Return the value of a text column as text, even if the row is damaged."""
+    """Return a value from a text column as text, even if the stored value is damaged."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def stored_number(value: object) -> float:
-    """Return the value of a numeric column, or 0 if the row is damaged."""
+    """Return a value from a numeric column, or 0 if the stored value is not a number."""
     return value if isinstance(value, int | float) else 0
 
 
@@ -155,7 +155,7 @@ class DebateTable:
     columns: ClassVar[str]
     """SQL definitions of the table's columns."""
     debate: ClassVar[str] = "debate"
-    """Name of the column that contains the debate's id."""
+    """Name of the table column that contains the debate's id."""
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
@@ -163,13 +163,13 @@ class DebateTable:
         sql.create(self.name, f"CREATE TABLE IF NOT EXISTS {self.name} ({self.columns})")
 
     def fenced_by(self, permit: Permit) -> Self:
-        """Return a copy of this table object that writes to the database only if `permit` allows it."""
+        """Return a copy of this table object that writes to the database only while `permit` allows it."""
         other = copy(self)
         other._permit = permit
         return other
 
     def delete(self, debate: str) -> None:
-        """Delete a debate's rows from this table, without checking the permission to write."""
+        """Delete a debate's rows from this table, even if the table's permit does not allow it."""
         self._sql.execute(f"DELETE FROM {self.name} WHERE {self.debate} = ?", (debate,))  # noqa: S608  # constants of ours
 
     def _execute(
@@ -187,7 +187,10 @@ class DebateTable:
         return self._sql.transact([(statement, parameters)], self._permit, durable=durable)
 
     def _insert(self, row: Mapping[str, Any], on_conflict: str = "", *, durable: bool = False) -> list[Row]:
-        """Insert a row into the table, and return the rows of a `RETURNING` clause in `on_conflict`."""
+        """Insert a row into the table, and return the rows that a `RETURNING` clause yields.
+
+        `on_conflict` is the SQL that follows the values, and may contain that clause.
+        """
         columns, marks = ", ".join(row), ", ".join("?" * len(row))
         statement = f"INSERT INTO {self.name} ({columns}) VALUES ({marks}) {on_conflict}"  # noqa: S608  # constants of ours
         return self._execute(statement, [*row.values()], durable=durable)
@@ -216,7 +219,7 @@ def storage_error(error: sqlite3.Error) -> StorageError:
 
 
 def _remedy(error: sqlite3.Error) -> str:
-    """Return advice on an SQLite error, preceded by a colon, or `""` if there is no advice."""
+    """Return advice on how to fix an SQLite error, starting with a colon, or `""` if there is none."""
     words = _ADVICE.get(_code(error))
     return f": {words}" if words else ""
 
@@ -324,8 +327,8 @@ class SqliteSql(Sql):
             kept = False
         if not kept:
             raise DebateNotFound(
-                f"the database file {str(self._file)!r} was deleted or replaced while it was open, so no "
-                "more data is stored: restore the file, or start again"
+                f"the database file {str(self._file)!r} was deleted or replaced while it was open, so Moot "
+                "no longer writes to it: restore the file, or start again"
             )
 
     @override

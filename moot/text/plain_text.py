@@ -100,7 +100,7 @@ def excerpt(text: str, limit: int, around: int = 0) -> str:
 
 
 def positions_ignoring_case(text: str, words: Iterable[str]) -> list[int]:
-    """Return the position in `text` of the first occurrence of each word, ignoring case, or -1.
+    """Return where each word first occurs in `text`, ignoring case, or -1 if it does not occur.
 
     Case folding can make a text longer: `ß` becomes `ss`.
     """
@@ -126,7 +126,7 @@ def quoted(texts: Iterable[str]) -> str:
 
 
 def all_done_reason(number: int, noun: str, done: str) -> str:
-    """Return why a completed debate ended, such as `all 3 rounds are done`."""
+    """Return the reason why a completed debate ended, such as `all 3 rounds are done`."""
     if number == 1:
         return f"the one {noun} is {done}"
     if number == 2:

@@ -138,7 +138,7 @@ def question_terms(text: str) -> list[str]:
 
 
 def without_question_words(text: str) -> str:
-    """Return `text` without words that serve only to phrase a question.
+    """Return `text` without the words that only phrase a question.
 
     The result is used with an embedding model.
     """
@@ -172,7 +172,7 @@ SentenceKind = Literal["prose", "bullet", "heading", "quote", "code"]
 
 
 class Sentence(NamedTuple):
-    """Sentence with its position in the original text."""
+    """Sentence of a text, with its start position and kind."""
 
     text: str
     start: int
@@ -240,7 +240,7 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
 # Cached because retrieval splits the same messages every turn, which took half of a turn's time.
 @lru_cache(maxsize=1024)
 def sentence_terms(text: str) -> tuple[tuple[int, frozenset[str]], ...]:
-    """Return the start offset and the distinct search terms of each sentence."""
+    """Return the start offset and the distinct search terms of each sentence in `text`."""
     return tuple((sentence.start, frozenset(terms(sentence.text))) for sentence in split_sentences(text))
 
 
@@ -263,9 +263,9 @@ def _blocks(text: str) -> list[_TextBlock]:
 
 
 def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
-    """Return the kind of a Markdown line, and the code fence that is open after it.
+    """Return the kind of a Markdown line, and the marker of the code block that is open after it.
 
-    The kind of an empty line is `None`. The fence is `""` if none is open.
+    The kind of an empty line is `None`. The marker is `""` if no code block is open.
     """
     mark = _FENCE.match(line)
     if fence:
@@ -283,7 +283,7 @@ def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
 
 
 def _breaks(text: str, block: _TextBlock, start: int) -> bool:
-    """Return True if a line of prose starts a new block and does not continue the last one."""
+    """Return True if a line of prose starts a new block instead of continuing the last one."""
     if block.kind not in ("prose", "bullet"):
         return True
     first = text[start : start + 40].lstrip()[:1]

@@ -33,21 +33,21 @@ CHUNK_CHARS = 100_000
 long runs of one character."""
 
 CACHED_CHARS = 8_000
-"""Maximum length in characters of a text whose token count is cached. The cache avoids counting the same
+"""Length in characters up to which the token count of a text is cached. The cache avoids counting the same
 message every turn."""
 
 CACHED_TEXTS = 4096
 
 SPLIT_CHARS = 1_000
-"""Minimum length in characters of a text whose tokens are counted line by line. The lines of a prompt are
+"""Length in characters from which the tokens of a text are counted line by line. The lines of a prompt are
 mostly cached, because prompts repeat messages."""
 
 CACHED_SPLIT_TEXTS = 8
-"""Number of texts of at least `SPLIT_CHARS` characters whose token counts are cached."""
+"""Number of long texts whose token counts are cached. A long text has at least `SPLIT_CHARS` characters."""
 
 _LINE_END = re.compile(r"\n(?=[^\s/])")
-"""Line break after which a new token always begins. In both encodings, the token that contains a line break
-may contain only more white space or slashes after it."""
+"""Pattern for a line break after which a new token always begins. In both encodings, the token that contains
+a line break may contain only more white space or slashes after it."""
 
 MESSAGE_OVERHEAD = 3
 """Number of tokens that a chat message needs in addition to its role, name and content."""
@@ -182,7 +182,7 @@ def batches(items: Iterable[Item], tokens: Callable[[Item], int], remaining: int
 
 
 def equal_batches(items: Sequence[Item], tokens: Callable[[Item], int], remaining: int) -> list[list[Item]]:
-    """Split items into batches with similar numbers of tokens, and no more batches than `batches` makes."""
+    """Split items into as few batches as `batches` does, but with similar numbers of tokens."""
     batch_count = len(batches(items, tokens, remaining))
     smallest_budget = bisect_left(
         range(remaining), True, key=lambda budget: len(batches(items, tokens, budget)) <= batch_count
@@ -191,7 +191,7 @@ def equal_batches(items: Sequence[Item], tokens: Callable[[Item], int], remainin
 
 
 def common_length(costs: Sequence[int], remaining: int) -> list[int]:
-    """Return the token limit of each text block, so that all blocks together fit into a token budget.
+    """Return a token limit for each text block, so that all blocks together fit into `remaining` tokens.
 
     A short block gets its own length, and all longer blocks get the same limit. The sum is at most
     `remaining`. If any block is truncated, no tokens are left unused except by rounding.
@@ -209,11 +209,11 @@ TRUNCATION_MARK = " […cut…] "
 """Mark inserted at the place where a text was truncated."""
 
 BOUNDARY_CHARS = 300
-"""Maximum number of characters to drop in order to cut at a sentence or word boundary."""
+"""Maximum number of characters that truncation drops to end at a sentence or word boundary."""
 
 MAX_WORD_CHARS = 40
-"""Maximum length in characters of a first or last word that truncation drops as a whole. A longer word is
-split."""
+"""Maximum length in characters of a word that truncation drops as a whole. The limit applies to the first and
+the last word of a text. Longer words are split."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")
 _NUMBER = re.compile(r"[\d.,:/%-]")

@@ -163,7 +163,7 @@ def _whole(value: Number) -> int:
 
 def _factorial(value: Number) -> Number:
     if not 0 <= _whole(value) <= 400:
-        raise ToolFailed("factorial takes 0 to 400")
+        raise ToolFailed("factorial accepts only whole numbers from 0 to 400")
     return Fraction(math.factorial(_whole(value)))
 
 

@@ -58,7 +58,7 @@ def register(tool: type[tool_types.Tool]) -> None:
     An installed package uses an entry point of the group `moot.tools` instead.
 
     Raises:
-        ConfigError: the class is no tool, or its name is empty or taken.
+        ConfigError: the class is not a tool, or its name is empty or taken.
     """
     if not (isinstance(tool, type) and issubclass(tool, tool_types.Tool)):
         raise ConfigError(f"tool {tool!r} is not a subclass of `moot.tools.Tool`")
@@ -100,13 +100,14 @@ def functions_tokens(names: Sequence[str], count: TokenCounter, extra_tools: Giv
 
 T = TypeVar("T")
 NAME_CHARS = 64
-"""Maximum number of characters in a function name. Providers refuse longer names."""
+"""Maximum number of characters in the name under which a model calls an MCP tool. Providers refuse longer
+names."""
 DEFINITION_CHARS = 20_000
 """Maximum number of characters in the definition of a tool."""
 MAX_PAGES = 20
 """Maximum number of pages to read from an MCP server's paginated tool list."""
 LOG_CHARS = 20_000
-"""Maximum number of log characters to search for the cause of a server's failure."""
+"""Maximum number of characters of an MCP server's log to search for the cause of a failure."""
 KEPT_S = 60.0
 """Number of seconds for which an MCP server's tools are cached."""
 
@@ -210,7 +211,7 @@ def _tool(
 
 
 def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
-    """Return the configured MCP servers, including the definitions of all tools in use.
+    """Return the configured MCP servers, with the definition of each tool that a debater uses.
 
     Servers are asked only for definitions that are missing.
 
@@ -236,7 +237,7 @@ def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
 
 
 def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]:
-    """Return an MCP server's tools, keyed by the tool names that debaters use.
+    """Return the definitions of an MCP server's tools, keyed by the names by which debaters call them.
 
     Raises:
         ConfigError: the server cannot be used.
@@ -285,7 +286,7 @@ async def _list_tools(session: ClientSession) -> list[JsonObject]:
 
 
 def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
-    """Open an MCP server session, call a function with it, and return the function's result.
+    """Open a session with an MCP server, call `work` with the session, and return the result.
 
     The session has a time limit. It runs in its own thread, because the caller may be in an event loop.
 
@@ -300,7 +301,7 @@ def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awa
         ) from error
     variables = (*server.env, *filter(None, [server.api_key_env]))
     if missing := [each for each in variables if variable(each) is None]:
-        raise ConfigError(f"mcp_servers.{name}: the environment variable {missing[0]} is not set: set it")
+        raise ConfigError(f"mcp_servers.{name}: {missing[0]} is not set: set this environment variable")
 
     async def run(log: IO[str]) -> T:
         with anyio.fail_after(server.timeout_s):
@@ -343,7 +344,7 @@ async def _session(server: McpServerConfig, log: IO[str]) -> AsyncIterator[Clien
 
 
 def _reason(error: BaseException, server: McpServerConfig) -> str:
-    """Return the cause of a failure as one line without secrets."""
+    """Return the cause of an MCP server's failure on one line, without secrets."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
@@ -355,7 +356,7 @@ def _reason(error: BaseException, server: McpServerConfig) -> str:
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ERROR_CHARS = 500
-"""Maximum number of characters that a debater sees of a tool's error message."""
+"""Maximum number of characters of a tool's error message that a debater sees."""
 
 
 class LangChainTool(tool_types.Tool):
@@ -420,7 +421,7 @@ def _given_tool(name: str, tool: object) -> type[tool_types.Tool]:
     if not _NAME.fullmatch(name):
         raise ConfigError(f"tools: {name!r} is not a valid tool name: use a-z, A-Z, 0-9, _ and -")
     if name in tool_names():
-        raise ConfigError(f"tools: {name!r} is the name of a built-in tool: choose another name")
+        raise ConfigError(f"tools: {name!r} is already the name of another tool: choose another name")
     fields: JsonObject = {
         "__module__": __name__,
         "__doc__": "Tool of the calling program.",
@@ -437,12 +438,12 @@ def _given_tool(name: str, tool: object) -> type[tool_types.Tool]:
 
 @dataclass(frozen=True)
 class CheckedTools:
-    """Results of checking a configuration's tools and its context file or folder."""
+    """Context documents and MCP servers, as found when a configuration's tools were checked."""
 
     documents: Sequence[Mapping[str, str]]
     """Context files as documents with `name` and `content`."""
     mcp_servers: Mapping[str, McpServerConfig]
-    """Configured MCP servers, including definitions of the tools that debaters use."""
+    """Configured MCP servers, with the definition of each tool that a debater uses."""
 
 
 def check_tools(
@@ -490,7 +491,7 @@ def read_context(context: str) -> dict[str, str] | None:
     real = path.resolve()
     if root is not None and not real.is_relative_to(Path(root).resolve()):
         raise ConfigError(
-            f"context {context!r} is outside {root!r}, the folder that MOOT_CONTEXT_ROOT allows"
+            f"context {context!r} is outside MOOT_CONTEXT_ROOT ({root!r}): choose a path in that folder"
         )
     if path.is_dir():
         if os.open not in os.supports_dir_fd:

@@ -78,7 +78,7 @@ def exchange_messages(
 def exchange_report(
     exchanges: Sequence[ToolExchange], remaining: int, fence: str, count: TokenCounter
 ) -> WireMessage:
-    """Put tool calls and their results into one user message for a request without tools."""
+    """Return one user message with all tool calls and their results, for a model call without tools."""
     parts = [
         _result(call, fence, count, f"## {call.name} {break_fence(sanitize_line(call.arguments), fence)}")
         for exchange in exchanges
@@ -153,7 +153,7 @@ class AccessRefused(Exception):
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file in the context folder, with its size."""
+    """Path and size of a file in the context folder."""
 
     path: str
     """Path of the file relative to the context folder, with `/` as the separator."""
@@ -272,12 +272,12 @@ class ToolContext:
     """Parts of a debate that its tools may read, such as the context folder and the transcript."""
 
     sandbox: Callable[[], Sandbox | None] = lambda: None
-    """Function that opens a `Sandbox` for the context folder that the debate's tools may read. It is
-    called on a worker thread. The function returns `None` if there is no context folder."""
+    """Function that returns a `Sandbox` for the context folder, or `None` if there is no such folder. It is
+    called on a worker thread."""
     transcript: Sequence[Entry] = ()
     """Transcript entries of the debate so far."""
     authorize: Callable[[], object] = lambda: None
-    """Function that raises an error if the debate has no permission to use its tools or MCP servers."""
+    """Function that raises an error if the debate may not use its tools or MCP servers."""
 
     def folder(self) -> Sandbox:
         """Return the context folder, or raise an error if the debate has none.

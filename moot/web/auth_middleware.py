@@ -28,7 +28,7 @@ from moot.state.settings import redact
 from moot.text.plain_text import show_reordering
 
 IN_PROCESS = "/noauth"
-"""Root path of requests that a LangGraph server sends to itself. A client cannot set this path."""
+"""ASGI root path of requests that a LangGraph server sends to itself. A client cannot set this path."""
 PAGE = "/moot"
 """URL path of the live page. The page accepts the token once as `?token=` and then keeps the token in a
 cookie."""
@@ -53,7 +53,7 @@ OPERATOR = "moot.operator"
 KNOWN = "moot.known"
 """Key in a request's ASGI scope, set to True if the client sent any valid token."""
 MAX_BYTES = 1_000_000
-"""Maximum size in bytes of a request body that the live page sends."""
+"""Maximum size in bytes of a JSON request body that the live page sends. Uploaded documents may be larger."""
 MAX_REQUEST_BYTES = 20_000_000
 """Maximum size in bytes of any request body. States of long debates are larger than `MAX_BYTES`."""
 BODY_S = 30.0
@@ -230,10 +230,7 @@ class UnchangedJson(JSONResponse):
 
 
 class PlainJson(UnchangedJson):
-    """JSON response in which people can see every character of a text.
-
-    Invisible characters that change the direction of a text are shown as codes.
-    """
+    """JSON response in which invisible characters that change the direction of text become codes."""
 
     def render(self, content: object) -> bytes:
         """Return the response body as JSON, with known secrets redacted."""
@@ -272,7 +269,7 @@ async def body_of(request: Request, kind: type[RequestModel]) -> RequestModel:
 
 
 async def bytes_of(request: Request, content_type: str, limit: int) -> bytes:
-    """Return the body of a request after checking the request's origin, content type and size.
+    """Check the origin, the content type and the size of a request, and return its body.
 
     The request must come from the page's own origin.
 

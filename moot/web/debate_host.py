@@ -56,7 +56,7 @@ class StreamedMessage(TypedDict):
 
 
 def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> None:
-    """Append a streamed token to its message.
+    """Append a streamed token to the message in `messages` that it belongs to.
 
     The key of a message is the id that its entry will have.
     """
@@ -94,7 +94,7 @@ class DebateHost:
         *,
         by_operator: bool = False,
     ) -> Debate:
-        """Create a debate that a client requested.
+        """Create a debate from a client's question, settings and documents.
 
         Args:
             question: topic of the debate. The debate is named after it.
@@ -117,7 +117,9 @@ class DebateHost:
         return await run_in_thread(make)
 
     def requested(self, settings: Mapping[str, object], *, by_operator: bool = False) -> DebateConfig:
-        """Return the configuration that results from a client's settings. See `make`.
+        """Return the operator's configuration with a client's settings applied, if they are permitted.
+
+        See `make`.
 
         Raises:
             ConfigError: the settings are invalid, need more turns, or exceed the operator's permissions.
@@ -221,7 +223,7 @@ class DebateHost:
             listener(event)
 
     def forget_message(self, debate: str, entry: str) -> None:
-        """Discard a streamed message's buffer after the message is complete or has failed."""
+        """Discard the text received so far of a streamed message that is complete or has failed."""
         self.streaming.get(debate, {}).pop(entry, None)
         if not self.streaming.get(debate):
             self.streaming.pop(debate, None)
@@ -240,7 +242,7 @@ CACHED_DOCUMENTS = 8
 """Maximum number of debate documents in the cache. A page requests the parts of a document separately."""
 
 Version = tuple[object, ...]
-"""Type of a version identifier that changes whenever the stored debate changes."""
+"""Version of a stored debate, as a tuple that differs after every change."""
 
 
 class DebateSnapshot(NamedTuple):
@@ -344,7 +346,7 @@ def _age_s(snapshot: StateSnapshot) -> float:
 async def follow(
     host: DebateHost, reader: DebateReader, debate: Debate, ending: Callable[[], bool] = lambda: False
 ) -> AsyncIterator[JsonObject]:
-    """Yield a debate's overviews, streamed tokens and events as the debate changes.
+    """Yield updates while a debate changes, such as a new overview, streamed tokens or events.
 
     `tokens` holds the new tokens of streamed messages, by the id that the message's entry will have.
 
@@ -396,8 +398,8 @@ def _message_of(events: Sequence[Event]) -> JsonObject:
 
 
 REFUSED_WITHIN_S = 1.0
-"""Number of seconds that a request to continue a debate waits for an error to report. Later errors are shown
-on the page."""
+"""Number of seconds to wait for an early error before confirming that a debate continues. Later errors are
+shown on the page."""
 
 
 class PageAction(BaseModel):
@@ -419,14 +421,15 @@ class PageAction(BaseModel):
         return await run_in_thread(self.act, debate)
 
     def act(self, debate: Debate) -> JsonObject:
-        """Perform the action on a debate. This method runs on a worker thread."""
+        """Perform the action on a debate, on a worker thread, and return the result as JSON data."""
         raise NotImplementedError
 
 
 def _use_own_model(host: DebateHost, debate: Debate) -> None:
-    """Let the server's default model continue a debate that began with recorded replies.
+    """Switch a debate that began with recorded replies to the server's default model.
 
-    A visitor may ask for it. So the debate is granted this model, and nothing else that it names.
+    A visitor may request this, so the debate is granted this model and nothing else that its configuration
+    names.
 
     Raises:
         ConfigError: the configuration names something else that the operator must allow.
@@ -454,7 +457,7 @@ class ContinueDebate(PageAction):
 
 
 class Pause(PageAction):
-    """Action that pauses the debate at the end of the current step."""
+    """Action that pauses a debate at the end of its current step."""
 
     @override
     def act(self, debate: Debate) -> JsonObject:
@@ -464,7 +467,7 @@ class Pause(PageAction):
 
 
 class JudgeNow(PageAction):
-    """Action that makes the judge decide a debate now, even a paused or already judged one."""
+    """Action that asks the judge for a verdict now, even if the debate is paused or already judged."""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
@@ -492,10 +495,7 @@ class SendInterjection(PageAction):
 
 
 class CorrectEvent(PageAction):
-    """Action that changes a claim event's kind, or removes the claim event.
-
-    No kind: the event is removed.
-    """
+    """Action that corrects the kind of a claim event, or removes the event if `kind` is empty."""
 
     note: str
     kind: str = ""
@@ -529,7 +529,7 @@ class ForkDebate(PageAction):
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
         seq = seq_of(self.after) if self.after else None
         if self.after and seq is None:
-            raise InputError(f"{self.after!r} is not the id of a message")
+            raise InputError(f"{self.after!r} is not the id of a message: give an id such as m000012")
 
         def fork() -> str:
             start, granted = fork_values(debate.session, after=seq), set[Capability]()
@@ -544,7 +544,7 @@ class ForkDebate(PageAction):
 
 
 class AskQuestion(PageAction):
-    """Action that answers a question about the debate. The transcript does not change."""
+    """Action that answers a question about a debate. The transcript does not change."""
 
     question: str = Field(max_length=MAX_MESSAGE_CHARS)
 
@@ -567,7 +567,7 @@ class GiveFeedback(PageAction):
 
 
 class RenameDebate(PageAction):
-    """Action that changes the name of the debate."""
+    """Action that changes the name of a debate."""
 
     name: str
 
@@ -578,7 +578,7 @@ class RenameDebate(PageAction):
 
 
 class DeleteDebate(PageAction):
-    """Action that deletes the debate with all its checkpoints."""
+    """Action that deletes a debate with all its checkpoints."""
 
     @override
     def act(self, debate: Debate) -> JsonObject:

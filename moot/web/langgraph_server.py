@@ -142,9 +142,10 @@ app = Starlette(
 routes."""
 
 GRAPH = "debate"
-"""Name of the graph in `langgraph.json` that runs all protocols."""
+"""Name, in `langgraph.json`, of the graph that runs debates of all protocols."""
 EVERY_S = 3.0
-"""Number of seconds between checks for new debates that other processes have started."""
+"""Number of seconds between checks for debates that are not yet registered as LangGraph threads. Other
+processes may have started them."""
 TITLE_CHARS = 80
 """Maximum number of characters in the title of a LangGraph thread."""
 

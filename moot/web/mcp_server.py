@@ -51,7 +51,7 @@ from moot.web.auth_middleware import OPERATOR, AuthMiddleware
 from moot.web.debate_host import DebateHost
 
 MCP_1 = version("mcp").startswith("1.")
-"""True if version 1 of the `mcp` package is installed."""
+"""True if a version 1.x of the `mcp` package is installed."""
 if TYPE_CHECKING or not MCP_1:
     from mcp.server.mcpserver import Context, MCPServer
     from mcp.server.mcpserver.exceptions import ResourceError
@@ -576,7 +576,7 @@ async def _serve_http(server: MCPServer[object], port: int) -> None:
 
 
 async def serve(database: str, default_config: DebateConfig, port: int | None) -> None:
-    """Serve the debates in a database over MCP.
+    """Run an MCP server for the debates in a database.
 
     Clients connect through stdio, or through local HTTP if `port` is given.
     """

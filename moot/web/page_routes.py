@@ -89,8 +89,8 @@ PLAN_TIME_S = 20.0
 PLAN_WAIT_S = 5.0
 """Maximum time in seconds that an estimate waits for another estimate to finish."""
 LONG_PLAN = 1000
-"""Minimum value of debaters times turns at which an estimate counts as long. On one core, 10 debaters with 60
-turns take 2.5 s, and 2 debaters with 1,000 turns 5.4 s."""
+"""Smallest product of debaters and turns for which an estimate counts as long. On one core, 10 debaters with
+60 turns take 2.5 s, and 2 debaters with 1,000 turns 5.4 s."""
 DISCONNECT_POLL_S = 0.25
 """Seconds between checks whether the client that asked for an estimate is still connected."""
 
@@ -104,7 +104,7 @@ class PlanCheck:
         self._until = time.monotonic() + PLAN_TIME_S
 
     def __call__(self) -> None:
-        """Raise an error if the estimate's time is up or its client has disconnected.
+        """Raise an error if the estimate has taken too long or its client has disconnected.
 
         Raises:
             InputError: The client has disconnected, or the time is up.
@@ -271,7 +271,7 @@ class LivePage:
         return endpoint
 
     def _reading(self, read: Callable[[Request, DebateHost], object]) -> Endpoint:
-        """Return a route handler that reads the database on a worker thread."""
+        """Return a route handler that calls `read`, which reads the database, on a worker thread."""
         return self._answering(lambda request, host: run_in_thread(read, request, host))
 
     async def _page(self, request: Request) -> Response:

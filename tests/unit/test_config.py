@@ -39,7 +39,7 @@ from moot.state.errors import ConfigError
             "system, summary and messages add up to 1300",
             id="parts beyond the total",
         ),
-        pytest.param({"model": "http://localhost/v1"}, "not a model's name", id="address as model"),
+        pytest.param({"model": "http://localhost/v1"}, "not the name of a model", id="address as model"),
         pytest.param({"topic": "  "}, "the topic is empty", id="empty topic"),
         pytest.param(
             {"model": "m", "models": {"m": {"context_size": 4000}}},

@@ -117,10 +117,10 @@ PAIR = '{"id": "1", "input": "Q?", "a": "x", "b": "y", "better": "a"}'
 @pytest.mark.parametrize(
     ("item_text", "result", "error"),
     [
-        (PAIR, {"answer": "a"}, "result of a pair needs `winners`"),
-        (PAIR, {"answer": "a", "winners": []}, "result of a pair needs `winners`"),
-        (QUESTION, {"winners": ["a", "b"]}, "result of a question needs `answer`"),
-        (QUESTION, {"answer": None}, "result of a question needs `answer`"),
+        (PAIR, {"answer": "a"}, "give this result the key `winners`"),
+        (PAIR, {"answer": "a", "winners": []}, "give this result the key `winners`"),
+        (QUESTION, {"winners": ["a", "b"]}, "give this result the key `answer`"),
+        (QUESTION, {"answer": None}, "give this result the key `answer`"),
         (QUESTION, {"answer": ""}, ""),
         (PAIR, {"winners": ["tie"]}, ""),
     ],
@@ -135,5 +135,5 @@ def test_a_recorded_result_without_what_its_item_needs_is_refused_with_its_line(
     if not error:
         assert read_arms(arms, items, {})[0].recorded.keys() == {"1"}
         return
-    with pytest.raises(ConfigError, match=f"results.jsonl:2: the {error}"):
+    with pytest.raises(ConfigError, match=f"results.jsonl:2: {error}"):
         read_arms(arms, items, {})

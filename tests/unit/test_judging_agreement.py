@@ -154,7 +154,7 @@ def test_no_trials_say_nothing() -> None:
 
 
 def test_an_impossible_proportion_is_refused() -> None:
-    with pytest.raises(ValueError, match="is not between 0 and"):
+    with pytest.raises(ValueError, match=r"k \(3\) must be between 0 and n \(2\)"):
         rate_of(3, 2)
 
 

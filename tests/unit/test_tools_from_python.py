@@ -93,7 +93,7 @@ def test_unknown_taken_and_invalid_tools_are_refused_at_the_start(tmp_path: Path
         pytest.raises(ConfigError, match=r"unknown tool '\w+': choose from calculator, .*lookup"),
     ):
         debates.start("Trams?", CONFIG)
-    with pytest.raises(ConfigError, match="'calculator' is the name of a built-in tool"):
+    with pytest.raises(ConfigError, match="'calculator' is already the name of another tool"):
         open_debates(database, tools={"calculator": lookup})
     with pytest.raises(ConfigError, match="'look up' is not a valid tool name"):
         open_debates(database, tools={"look up": lookup})

@@ -43,17 +43,17 @@ def ask(
             "--model",
             "-m",
             metavar="NAME",
-            help="Model that answers the question. Default: the judge's model. If the judge's model is "
-            "built in, the default is the model set with `moot setup` or MOOT_MODEL.",
+            help="Model that answers the question. Default: the judge's model. If the judge uses "
+            "a built-in model, the default is the model set with `moot setup` or MOOT_MODEL.",
         ),
     ] = None,
     db: shared.DbOption = None,
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Answer a question about a debate, citing the debate's messages.
+    """Answer a question about a debate, and cite the debate's messages.
 
-    Asking changes no message. The answer's tokens and cost are added to the debate's totals.
+    Moot adds the tokens and cost of the answer to the debate's totals, but does not change its messages.
     """
     from moot.prompts.request import model_params
 
@@ -107,7 +107,7 @@ def _model_advice(debate: Debate, question: str, db: str | None) -> str:
 
 
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
-    """Return an answer as lines to print."""
+    """Return the lines to print for an answer: its text, its sources and what was not found."""
     from moot.memory.question_prompt import VERDICT_ID
     from moot.runtime.qa import decision_line
 
@@ -144,7 +144,8 @@ def judge(
         str | None,
         Argument(
             metavar="ID|FILE",
-            help="Finished debate to judge, or a file that contains a transcript or an exported debate.",
+            help="Name or id of the debate to judge, or a file that contains a transcript or an exported "
+            "debate.",
         ),
     ] = None,
     model: Annotated[
@@ -161,7 +162,7 @@ def judge(
         Option(
             "--rubric",
             metavar="NAME|FILE",
-            help="Rubric with the judge's criteria: debate, design, or the path of a rubric file.",
+            help="Rubric with the judge's criteria: {rubrics}, or the path of a rubric file.",
         ),
     ] = None,
     panel: Annotated[
@@ -170,12 +171,10 @@ def judge(
             "--panel",
             min=1,
             metavar="N",
-            help="Number of judges on the panel, all using the same model.",
+            help="Number of judges on the panel. All judges use the same model.",
         ),
     ] = None,
-    rule: Annotated[
-        Rule | None, Option("--rule", help=f"How a panel reaches its decision: {DECIDES}.")
-    ] = None,
+    rule: Annotated[Rule | None, Option("--rule", help=f"Rule by which a panel decides: {DECIDES}.")] = None,
     swap: Annotated[
         bool | None,
         Option(
@@ -193,7 +192,7 @@ def judge(
             "--topic",
             "-t",
             metavar="TEXT",
-            help="Question that was debated. Needed only if FILE does not contain it.",
+            help="Question that was debated. Needed only if FILE does not contain the question.",
         ),
     ] = None,
     config: shared.ConfigOption = None,
@@ -203,11 +202,11 @@ def judge(
 ) -> None:
     """Judge a debate again, or end a paused debate with a verdict.
 
-    `moot judge` prints the verdict and the agreement among the judges. By default, the judges do not see
-    the debaters' names. Each judge gives a second verdict after seeing the debaters in reverse order,
-    except in the council and vote protocols. Moot keeps the earlier verdicts when it stores new verdicts.
-    For a debate that has its own configuration, Moot reads only the keys `judge` and `models` from the
-    --config file. The exit code is 3 if judging fails.
+    `moot judge` prints the verdict and shows how far the judges agree. By default, the judges do not see the
+    debaters' names, and each judge decides twice, the second time with the debaters in reverse order. In the
+    council, dialogue and vote protocols, each judge decides once by default. Moot stores the new verdicts in
+    addition to the earlier ones. For a stored or exported debate, Moot uses only the keys `judge` and
+    `models` of the --config file. The exit code is 3 if judging fails.
     """
     from moot.cli.options import file_of
     from moot.configuration import read_rubric
@@ -245,7 +244,7 @@ def judge(
 
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
-    """Add the `judge` and `models` settings of a configuration file to judging options."""
+    """Return the judging options with the `judge` and `models` settings of a configuration file."""
     from moot.cli.terminal import print_error
     from moot.configuration import file_data
     from moot.state.config.config_files import make_config
@@ -256,7 +255,7 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of these keys. "
+            f"configuration {str(config)!r} sets neither `judge` nor `models`: set at least one. "
             "Judging ignores the file's other keys, because the debate has its own configuration"
         )
     return replace(options, configured=data)

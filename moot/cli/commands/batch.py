@@ -36,9 +36,9 @@ def worker(
 ) -> None:
     """Run the debates that are queued in a Postgres database.
 
-    `moot batch --queue` fills the queue. Start workers on as many machines as you like. If a worker dies or
-    hangs, another worker continues its debates. On Ctrl-C or SIGTERM a worker finishes its model calls and
-    returns its debates to the queue.
+    `moot batch --queue` adds debates to the queue. You can start workers on as many machines as you like. If
+    a worker dies or hangs, another worker continues its debates. On Ctrl-C or SIGTERM, a worker finishes its
+    running model calls and returns its debates to the queue.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
 
@@ -83,7 +83,7 @@ def list_jobs(db: shared.DbOption = None, as_json: shared.JsonOption = False) ->
 
 @app.command()
 def cancel(debate_id: shared.DebateArgument, db: shared.DbOption = None) -> None:
-    """Remove a debate from the queue. A running debate is paused."""
+    """Remove a debate from the queue, and pause it if it is running."""
     queue = open_queue(db)
     with present_records(db) as records:
         if not queue.cancel(records.find(debate_id).id):
@@ -98,7 +98,9 @@ def retry(
     priority: Annotated[
         int | None,
         Option(
-            "--priority", metavar="N", help="Priority in the queue. Debates with a higher priority run first."
+            "--priority",
+            metavar="N",
+            help="Priority of the debate in the queue. Debates with a higher priority run first.",
         ),
     ] = None,
     db: shared.DbOption = None,
@@ -122,10 +124,15 @@ def batch(
     rounds: shared.RoundsOption = None,
     model: shared.ModelOption = None,
     output: Annotated[
-        Path | None, Option("-o", "--output", metavar="FILE", help="Write results to a .jsonl file.")
+        Path | None,
+        Option("-o", "--output", metavar="FILE", help="Write the debates' results to a .jsonl file."),
     ] = None,
     queue: Annotated[
-        bool, Option("--queue", help="Queue the debates in a Postgres database for `moot worker`.")
+        bool,
+        Option(
+            "--queue",
+            help="Do not run the debates now, but queue them in a Postgres database for `moot worker`.",
+        ),
     ] = False,
     priority: Annotated[
         int | None,
@@ -133,8 +140,8 @@ def batch(
             "--priority",
             metavar="N",
             help=(
-                "Priority of the debates that --queue adds to the queue. Debates with a higher priority run "
-                "first. Default: 0."
+                "Priority of the debates in the queue. Debates with a higher priority run first. Default: 0. "
+                "Needs --queue."
             ),
         ),
     ] = None,
@@ -142,13 +149,13 @@ def batch(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Run many debates at once, one per line of a file.
+    """Run the debates that a file lists, several at the same time.
 
-    Settings in a line of the input file override the command-line options. After Ctrl-C or a failure, run
-    the same command again to continue the unfinished debates. When you repeat the command, it skips
-    finished debates and continues unfinished debates. Several processes may use the same database. The exit
-    code is 3 if any debate fails. With --queue, `moot worker` processes run the debates on this machine or
-    on other machines.
+    Settings in the file that lists the debates override the command-line options. To continue after Ctrl-C
+    or a failure, run the same command again: it skips finished debates and continues unfinished debates.
+    Several processes may use the same database. With --queue, the command only adds the debates to a queue,
+    and `moot worker` processes run them on this machine or on other machines. The exit code is 3 if any
+    debate fails.
     """
     from moot.api import run_many
     from moot.cli.running import handle_sigterm_as_interrupt
@@ -254,7 +261,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
 
 
 def _items(path: Path) -> Iterator[tuple[str, object]]:
-    """Yield each topic or configuration in a batch file, together with its line or item number."""
+    """Yield the position and the content of each topic or configuration in a batch file."""
     from moot.configuration import read_text
     from moot.state.config.config_files import data_in
 
@@ -275,7 +282,7 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
-    """Return the result of one debate in the output format of `moot batch`.
+    """Return the facts about a debate's result that `moot batch` prints.
 
     `error` is the reason why the debate is not finished.
     """

@@ -52,8 +52,8 @@ def check(
 ) -> None:
     """Check a configuration file and print its debaters, protocol and models.
 
-    The command `moot config check` performs the same checks as `moot run`, but does not import the Python
-    objects named in the configuration file.
+    `moot config check` performs the same checks as `moot run`, but does not import the Python objects that
+    the configuration file names.
     """
     settings = run_config(path, {}, imports=False)
     is_model_chosen = "model" in settings.model_fields_set

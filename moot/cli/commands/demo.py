@@ -47,13 +47,14 @@ def demo(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Play a recorded sample debate. Needs no key and no network.
+    """Play a recorded sample debate, without an API key or a network connection.
 
-    The demo prints the question, the debaters, three turning points and the decision, and writes a report.
-    The model replies in a sample debate were recorded from a large language model. Apart from its recorded
-    replies, a sample debate runs like any other debate. The commands `resume` and `report` also work on a
-    sample debate. After you run `moot setup`, your own model answers `moot ask` questions and writes the new
-    messages when you fork a sample debate. The facts in the sample debates have not been verified.
+    The demo prints the question, the debaters, three turning points of the debate and the decision. It also
+    writes a report to a file. The replies in a sample debate were recorded from a large language model. Apart
+    from these recorded replies, a sample debate runs like any other debate. Commands such as `moot resume`
+    and `moot report` also work on a sample debate. After you run `moot setup`, your own model answers the
+    questions that you ask with `moot ask`. If you fork a sample debate, your model also writes the new
+    messages. The facts in the sample debates have not been verified.
     """
     from moot.cli.live import header_lines
     from moot.cli.running import run_to_end
@@ -92,7 +93,8 @@ QUESTIONS = {
     "monolith": "What would make checkout a service?",
     "rate-limiter": "What happens if Redis fails?",
 }
-"""A question about each sample debate. Even without a model, `moot ask` finds passages that answer it."""
+"""Question that `moot demo` suggests for each sample debate, keyed by the debate's name. Even without a
+model, `moot ask` finds passages that answer it."""
 
 
 def _invite(sample: str, name: str, path: Path, document: JsonMapping, db: str | None) -> None:

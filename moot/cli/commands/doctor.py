@@ -62,8 +62,8 @@ def models(
             "--model",
             "-m",
             metavar="NAME",
-            help="Name of a model in the --config file. The command lists the models available at that "
-            "model's endpoint.",
+            help="Name of a model in the --config file. The command then lists the models that this model's "
+            "endpoint offers.",
         ),
     ] = None,
     config: options.ConfigOption = None,
@@ -71,9 +71,8 @@ def models(
 ) -> None:
     """List the models that your endpoint offers.
 
-    `moot setup` stores the endpoint and the key. Without it, the endpoint is the address in OPENAI_BASE_URL,
-    or OpenAI if OPENAI_BASE_URL is not set. With --model, the command lists the models of the endpoint that
-    --config sets for this model.
+    If the variable OPENAI_BASE_URL is set, it gives the address of your endpoint. Otherwise, Moot uses the
+    endpoint that you stored with `moot setup`, or else the OpenAI API.
     """
     registry = Models(read_config(config, {}, terminal.print_error).models)
     access, url = access_to(model or "", registry.settings_of(model or "")), registry.base_url(model or "")
@@ -113,7 +112,7 @@ def doctor(
     """Check the installation, the API key, the database and all debates.
 
     Without --repair, the command changes nothing. Without --models, the command does not call any model.
-    The exit code is 1 if a problem is found.
+    The exit code is 1 if the command finds a problem.
     """
     url = check_database(db)
     findings: list[Finding] = [*inspect_installation(), *inspect_access()]
@@ -149,10 +148,10 @@ def doctor(
 
 
 ROOM = 256
-"""Maximum length, in tokens, of a model's reply to a `moot doctor` test. Reasoning tokens do not count. The
-expected reply, one word as JSON, is shorter."""
+"""Maximum number of tokens that a model may use for its reply to a test by `moot doctor`. Reasoning tokens do
+not count. The expected reply, one word as JSON, is shorter."""
 _SIZES = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
-"""Keys under which providers report a model's context size."""
+"""Names that different providers' model lists use for a model's context size."""
 
 REPORTED_WAIT_S = 60.0
 """`moot doctor` reports the delay of an endpoint if it is at least this many seconds."""
@@ -168,7 +167,7 @@ class Finding:
     message: str
     ok: bool = True
     replied: bool = True
-    """True unless a model was called but gave no usable reply."""
+    """False if a model was called but gave no usable reply, otherwise True."""
     repair: Repair | None = None
     """Function that repairs the problem without losing data, or `None` if no such repair exists."""
 
@@ -260,7 +259,7 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
 
 
 def _wrong_entries(values: StateValues) -> Iterator[str]:
-    """Yield a description of each problem in a debate's transcript entries and message window."""
+    """Yield a description of each error in a debate's transcript and in its window of recent messages."""
     entries = values["full_transcript"]
     ids, numbers = [entry["id"] for entry in entries], [entry["seq"] for entry in entries]
     if numbers != list(range(len(entries))):
@@ -278,7 +277,7 @@ def _wrong_entries(values: StateValues) -> Iterator[str]:
 
 
 def _leftover_records(records: Records) -> Iterator[Finding]:
-    """Yield findings about debates that never started and about records without a debate."""
+    """Yield findings about debates that never started, and about records whose debate does not exist."""
     for row in records.catalogue.rows():
         if records.never_began(row):
             message = "a command that ended early left an empty debate, which no list shows"
@@ -378,7 +377,7 @@ async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
 
 
 async def _context_size(name: str, models: Models) -> int:
-    """Return the context size in tokens that a model's endpoint reports, or 0 if unknown."""
+    """Return the context size, in tokens, that the endpoint reports for a model, or 0 if it reports none."""
     rows = await models_for(name, models)
     reported_sizes = [each.get(key) for each in rows if each["id"] == name for key in _SIZES]
     return next((size for size in reported_sizes if isinstance(size, int) and size > 0), 0)
@@ -404,11 +403,13 @@ def delete(
         list[str],
         Argument(
             metavar="ID …",
-            help="Debates to delete, given by name, by id, or by the first characters of the id.",
+            help="Names or ids of the debates to delete. The first characters of an id are enough.",
             autocompletion=options.debates_like,
         ),
     ],
-    yes: Annotated[bool, Option("--yes", "-y", help="Delete without asking.")] = False,
+    yes: Annotated[
+        bool, Option("--yes", "-y", help="Delete the debates without asking for confirmation.")
+    ] = False,
     db: options.DbOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -437,7 +438,7 @@ def backup(
         Path,
         Argument(
             metavar="FILE",
-            help="File in which to store the database copy. To use the copy, pass this file to --db.",
+            help="File to copy the database to. To use the copy, give this file as --db.",
         ),
     ],
     db: options.DbOption = None,
@@ -457,7 +458,7 @@ def gc(
         list[str] | None,
         Argument(
             metavar="[ID …]",
-            help="Debates whose checkpoints are to be deleted. Default: all finished debates.",
+            help="Debates from which to delete intermediate checkpoints. Default: all finished debates.",
             autocompletion=options.debates_like,
         ),
     ] = None,
@@ -465,7 +466,7 @@ def gc(
         bool,
         Option(
             "--keep-history",
-            help="Reclaim the database's unused disk space without deleting checkpoints.",
+            help="Only reclaim unused disk space of the database, without deleting checkpoints.",
         ),
     ] = False,
     db: options.DbOption = None,
@@ -473,9 +474,9 @@ def gc(
 ) -> None:
     """Delete intermediate checkpoints of finished debates.
 
-    Other debates can run while the command deletes checkpoints. Even after `moot gc` has deleted intermediate
-    checkpoints, you can resume, fork and replay finished debates and show their prompts. The deleted
-    checkpoints no longer appear in LangGraph's history of a debate.
+    Other debates can run while `moot gc` deletes checkpoints. Afterwards, you can still resume, fork and
+    replay the finished debates and show their prompts. However, LangGraph's history of a debate no longer
+    contains the deleted checkpoints.
     """
     from moot.debates.lifecycle import prune, shrink
 

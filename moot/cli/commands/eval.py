@@ -51,8 +51,8 @@ def run_evaluation(
         Path,
         Argument(
             metavar="SET",
-            help="Evaluation set (.jsonl or .csv) with answered questions, answer pairs for testing a "
-            "judge, or topics for line-ups (sets of debaters).",
+            help="Evaluation set: a .jsonl or .csv file with questions to answer, pairs of answers for a "
+            "judge to compare, or topics for two groups of debaters to debate.",
         ),
     ],
     arm: Annotated[
@@ -61,9 +61,10 @@ def run_evaluation(
             "--arm",
             "-a",
             metavar="ARM",
-            help="Configuration to evaluate: a protocol name such as single, a configuration file, vote@K, "
-            "vote@tokens, vote@cost, first-answers, judge:FILE or recorded:FILE. Repeat the option for each "
-            "configuration.",
+            help="Configuration to evaluate: a protocol such as single; a configuration file; vote@K, "
+            "vote@tokens or vote@cost for a vote among answers; first-answers for the first answers in a "
+            "debate; judge:FILE for the judge of a configuration file; or recorded:FILE for recorded "
+            "results. Repeat the option for each configuration.",
         ),
     ],
     name: Annotated[
@@ -82,12 +83,12 @@ def run_evaluation(
             min=1,
             max=1000,
             metavar="N",
-            help="Number of times that each --arm configuration answers each item.",
+            help="Number of times that each configuration is run on each item.",
         ),
     ] = 1,
     max_cost: Annotated[
         float | None,
-        Option("--max-cost", min=0, metavar="USD", help="Maximum cost of the whole evaluation."),
+        Option("--max-cost", min=0, metavar="USD", help="Maximum cost of the whole evaluation in US$."),
     ] = None,
     max_tokens: Annotated[
         int | None,
@@ -110,7 +111,11 @@ def run_evaluation(
         ),
     ] = 4,
     queue: Annotated[
-        bool, Option("--queue", help="Queue the debates in a Postgres database for `moot worker`.")
+        bool,
+        Option(
+            "--queue",
+            help="Do not run the debates now, but queue them in a Postgres database for `moot worker`.",
+        ),
     ] = False,
     model: shared.ModelOption = None,
     judge_model: shared.JudgeModelOption = None,
@@ -119,14 +124,14 @@ def run_evaluation(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Run every configuration (arm) on every item in a file, and print a report.
+    """Run every --arm configuration on every item in a file.
 
-    After Ctrl-C, a failure or a reached limit, run the same command again: it repeats no finished call.
-    When you repeat an evaluation, you may add or omit configurations (arms). The command runs and reports
-    only the configurations (arms) that you name. The --config file sets options for the built-in
-    configurations (arms) and for the judge that grades free-text answers. When an evaluation reaches its
-    limit, Moot starts no new model calls, but waits for running calls to finish. The exit code is 3 if any
-    answer is missing from the evaluation.
+    The command then prints a report on the evaluation. To continue after Ctrl-C, a failure or a reached
+    limit, run the same command again: it repeats no finished model call. You may then add or omit --arm
+    configurations. The command runs and reports only the configurations that you name. The --config file sets
+    options for the configurations that come with Moot, such as the protocols, and for the judge that grades
+    free-text answers. When an evaluation reaches --max-cost or --max-tokens, Moot starts no new model calls,
+    but waits for running calls to finish. The exit code is 3 if any answer is missing from the evaluation.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.evals.arms import judge_settings, read_arms
@@ -234,7 +239,10 @@ def _deliver_run(
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
-    """Yield a function that shows progress and, on a terminal, updates one line in place."""
+    """Yield a function that shows the progress of an evaluation, or `None` if `quiet` is set.
+
+    On a terminal, the function updates one line in place.
+    """
     if quiet:
         yield None
         return
@@ -263,7 +271,7 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
 
 
 def report_parts(report: JsonObject) -> list[RenderableType]:
-    """Return an evaluation's report as a list of parts to print."""
+    """Return an evaluation's report as texts and tables to print."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -282,27 +290,27 @@ def report_parts(report: JsonObject) -> list[RenderableType]:
 @app.command("report")
 def report_evaluation(
     name: Annotated[
-        str, Argument(metavar="NAME", help="Name of the evaluation to report on. Not needed with --feedback.")
+        str, Argument(metavar="NAME", help="Name of the evaluation to report on. Omit it with --feedback.")
     ] = "",
     baseline: Annotated[
         str,
         Option(
             "--baseline",
             metavar="ARM",
-            help="Configuration (--arm) to compare all others with. Default: vote@tokens or vote@cost, if "
-            "the evaluation contains one of them.",
+            help="Name of the --arm configuration to compare all others with. Default: vote@tokens or "
+            "vote@cost, if the evaluation contains one of them.",
         ),
     ] = "",
     feedback: Annotated[
         bool,
         Option(
             "--feedback",
-            help="Report the Brier score of each judge and model, calculated from the feedback given with "
-            "`moot feedback`.",
+            help="Print the Brier score of each judge and model, calculated from the feedback that you gave "
+            "with `moot feedback`.",
         ),
     ] = False,
-    html: Annotated[bool, Option("--html", help="Write an HTML page with a chart.")] = False,
-    md: Annotated[bool, Option("--md", help="Print Markdown.")] = False,
+    html: Annotated[bool, Option("--html", help="Write the report as an HTML page with a chart.")] = False,
+    md: Annotated[bool, Option("--md", help="Print the report as Markdown.")] = False,
     output: Annotated[
         Path | None,
         Option(
@@ -318,8 +326,8 @@ def report_evaluation(
 ) -> None:
     """Print the report of an evaluation, or write the report to a file.
 
-    The evaluation report begins with a plain-language explanation of the differences. All confidence
-    intervals have a confidence level of 95 %.
+    The report begins by explaining in plain language how the configurations differ. All confidence intervals
+    have a confidence level of 95 %.
     """
     if feedback:
         if name or html or md or output:
@@ -398,7 +406,7 @@ def safe_file_name(name: str) -> str:
 
 @app.command("list")
 def list_evaluations(db: shared.DbOption = None, as_json: shared.JsonOption = False) -> None:
-    """List the stored evaluations, each with its configurations and number of answers."""
+    """List the stored evaluations, their configurations and answer counts."""
     from moot.evals.results import Evaluations
 
     with shared.open_database(db) as debates:
@@ -417,8 +425,8 @@ def evaluate_debates(
         list[str],
         Argument(
             metavar="ID|FILE…",
-            help="Debates to score, given as names, ids or files. A file contains a debate exported by Moot "
-            "or saved by the debate program dialectic.",
+            help="Names or ids of the debates to score, or files with debates that were exported by Moot or "
+            "saved by the debate program dialectic.",
         ),
     ],
     problem: Annotated[
@@ -427,7 +435,7 @@ def evaluate_debates(
             "--problem",
             "-p",
             metavar="FILE|TEXT",
-            help="Problem that the debates try to solve. Default: the debate's topic.",
+            help="Problem that the debates were meant to solve. Default: each debate's topic.",
         ),
     ] = None,
     evaluator: Annotated[
@@ -446,7 +454,7 @@ def evaluate_debates(
             "--config",
             "-c",
             metavar="FILE",
-            help="YAML file that defines the evaluators, or a JSON file in dialectic's format.",
+            help="YAML file that defines the evaluators, or a JSON file in the format of dialectic.",
         ),
     ] = None,
     form: Annotated[
@@ -470,10 +478,10 @@ def evaluate_debates(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Let evaluators score finished debates from 1 to 10 on each criterion.
+    """Let models score finished debates from 1 to 10 on each criterion.
 
-    The command prints the average of the evaluators' scores, or N/A if no evaluator gave a score. The exit
-    code is 3 if any debate still has no evaluation.
+    Each model that scores a debate is an evaluator. The command prints the average of the evaluators' scores,
+    or N/A if no evaluator gave a score. The exit code is 3 if any debate has not been scored.
     """
     from moot.cli.options import file_of
     from moot.debates.session import check_judges
@@ -520,7 +528,7 @@ def evaluate_debates(
 
 
 def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
-    """Print an error for each failed evaluation, and print all notes unless `quiet` is set."""
+    """Print the evaluators' errors and, unless `quiet` is set, their notes."""
     evaluations = [
         (card.name, evaluation.name, evaluation.verdict) for card in cards for evaluation in card.evaluations
     ]

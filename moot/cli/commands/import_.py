@@ -67,11 +67,11 @@ def import_debate(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Import a transcript as a debate to judge, report on or continue.
+    """Import a transcript as a debate that you can judge, report on or continue.
 
-    The command reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. If the
-    file is an exported debate (moot.debate/1), the command also restores the debate's summaries, blackboard
-    and verdicts.
+    The command reads JSON, JSON lines, Markdown, CSV with the columns speaker,minute,text, and plain text in
+    which each message begins with `NAME:`. If the file is an exported debate in the moot.debate/1 format, the
+    command also restores the debate's summaries, blackboard and verdicts.
     """
     from moot.debates.lifecycle import unused_name
 
@@ -158,7 +158,7 @@ class ReportFormat:
     """File suffixes that a report format uses by default and allows."""
 
     file_end: str
-    """Suffix that follows the debate's name in the default file name."""
+    """Text that is appended to the debate's name to form the default file name, such as `.adr.md`."""
     suffixes: tuple[str, ...]
     """File suffixes allowed for the format."""
 
@@ -215,15 +215,15 @@ def report(
     show: Annotated[bool, Option("--open", help="Open the first output file in the browser.")] = False,
     db: shared.DbOption = None,
     as_json: Annotated[
-        bool, Option("--json", help="Print the debate as JSON on stdout. Short for --format json -o -.")
+        bool, Option("--json", help="Print the debate as JSON on stdout, like --format json -o -.")
     ] = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Write a debate as HTML, Markdown, JSON, brief, ADR or Argdown.
+    """Write a report on a debate, in formats such as HTML, Markdown and JSON.
 
-    The HTML report is a single file and needs no network access. The report shows the verdict, positions,
-    contested claims, summaries, tokens and transcript. Moot writes a brief as Markdown to a .md file or to
-    stdout, and as HTML to any other file.
+    The HTML report is a single file and needs no network access. The report shows the debate's verdict,
+    positions, contested claims, summaries, token counts and transcript. A brief is written as Markdown to a
+    .md file or to stdout, and as HTML to any other file.
     """
     if as_json:
         if formats or output not in (None, terminal.STDOUT):
@@ -306,7 +306,8 @@ def compare(
         ),
     ] = False,
     output: Annotated[
-        Path, Option("-o", "--output", metavar="FILE", help="File to write, .html or .md, or - for stdout.")
+        Path,
+        Option("-o", "--output", metavar="FILE", help="File to write, a .html or .md file, or - for stdout."),
     ] = terminal.STDOUT,
     db: shared.DbOption = None,
     as_json: shared.JsonOption = False,
@@ -314,7 +315,7 @@ def compare(
 ) -> None:
     """Compare the results, costs and answers of debates.
 
-    `moot eval run` measures on many questions whether a debate is worth its cost.
+    To measure on many questions whether debates are worth their cost, use `moot eval run`.
     """
     from moot.evals import statistics
     from moot.reports.markdown import as_page

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from moot.state.entries import JsonObject
 
 Done = tuple["JsonObject", str]
-"""Confirmation of a completed change to a debate, as JSON fields and a sentence for the user."""
+"""JSON fields and a sentence that tell the user what a command has changed in a debate."""
 
 
 def _change(debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool) -> None:
-    """Apply `change` to a stored debate and print the result."""
+    """Apply `change` to a stored debate, and tell the user what was changed."""
     with open_stored_debate(db, debate_id) as debate:
         data, words = change(debate)
     acknowledge({"id": debate.id, **data}, words, as_json=as_json)
@@ -62,8 +62,7 @@ def say(
 ) -> None:
     """Send a message to a debate, even while the debate is running.
 
-    If you send a message with `moot say`, the debate reads it at the start of the next step. All later
-    prompts include the message.
+    The debate reads the message at the start of its next step. All later prompts include the message.
     """
     words = read_words(text, "message", "write some text")
 
@@ -85,7 +84,7 @@ def say(
 
 
 def _speaker(config: DebateConfig, name: str) -> str:
-    """Return the id of the named debater, or a new id for a guest with this name."""
+    """Return the id of the speaker with this name: a debater, the moderator or a guest."""
     from moot.state.config import INTERJECTION_SPEAKERS, slug
 
     for debater_id, debater_name in config.names().items():
@@ -114,8 +113,8 @@ def _speaker(config: DebateConfig, name: str) -> str:
 def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = False) -> None:
     """Pause a running debate at the end of its current step.
 
-    The debate finishes and saves its current step before it pauses. `moot resume` continues the debate. If
-    no process is running the debate, `moot pause` has no effect.
+    Before the debate pauses, it saves the step. To continue the debate, use `moot resume`. If no process is
+    running the debate, `moot pause` has no effect.
     """
 
     def stop(debate: Debate) -> Done:
@@ -135,7 +134,7 @@ def pin(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pin a message so that every prompt includes it, or unpin it."""
+    """Pin a message so that every prompt includes it, or unpin a message."""
 
     def change(debate: Debate) -> Done:
         ids = debate.pin(message, pinned=not remove)
@@ -152,35 +151,43 @@ def correct(
     debate_id: DebateArgument,
     note: Annotated[
         str,
-        Argument(help="Id of the claim event to correct, such as e003. With --same-as, the id of a claim."),
+        Argument(
+            help="Id of the event to correct, such as e003. With --same-as, the id of the claim to merge, "
+            "such as p002. `moot show ID --blackboard` lists the ids."
+        ),
     ],
     kind: Annotated[
         str,
         Argument(
-            help="New kind for the claim event: asserts, denies, conditional, concedes, withdraws or "
+            help="Kind that the event should have: asserts, denies, conditional, concedes, withdraws or "
             "unsure. Without a kind, the command removes the event."
         ),
     ] = "",
     why: Annotated[
-        str, Option("--why", help="Reason for the correction. It is stored with the correction.")
+        str,
+        Option(
+            "--why",
+            help="Reason for removing the event. Moot stores a reason only when it removes an event.",
+        ),
     ] = "",
     same_as: Annotated[
-        str, Option("--same-as", help="Id of another claim with the same meaning, such as p001.")
+        str, Option("--same-as", help="Id of the claim with the same meaning to merge with, such as p001.")
     ] = "",
     opposite: Annotated[
         bool,
         Option(
             "--opposite",
-            help="Record the claim as the opposite of the claim given with --same-as. Needs --same-as.",
+            help="Record that the claim is the opposite of the --same-as claim. Needs --same-as.",
         ),
     ] = False,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Correct or remove a claim event, or merge two claims.
+    """Correct or remove a recorded claim event, or merge two claims of a debate.
 
-    Later claim extraction keeps the correction. `moot show ID --blackboard` lists the events recorded for
-    the debate's claims.
+    A claim event records what a message does with a claim, for example that its author denies the claim.
+    `moot show ID --blackboard` lists the claim events of a debate. Moot keeps your corrections when it later
+    extracts more claims.
     """
 
     def change(debate: Debate) -> Done:
@@ -202,9 +209,9 @@ def feedback(
 ) -> None:
     """Record how a decision turned out.
 
-    Your feedback shows how far you can trust the confidence that each judge and model states. `moot eval
-    report --feedback` prints the Brier scores of judges and models. New feedback on a debate replaces
-    earlier feedback.
+    `moot eval report --feedback` compares your feedback with the confidence that judges stated in their
+    decisions. It prints a Brier score for each judge and model, which shows how far you can trust this
+    confidence. New feedback on a debate replaces earlier feedback.
     """
     from moot.debates.stored_debate import give_feedback
     from moot.storage.records import OUTCOMES, Rating

@@ -67,7 +67,7 @@ class RunOptions:
             help="Rubric with the judge's criteria: {rubrics}, or the path of a rubric file.",
         ),
     ] = None
-    no_judge: Annotated[bool, Option("--no-judge", help="Skip the verdict.")] = False
+    no_judge: Annotated[bool, Option("--no-judge", help="End the debate without a verdict.")] = False
     context: shared.ContextOption = None
     tools: Annotated[
         str | None,
@@ -90,11 +90,11 @@ class RunOptions:
         Option(
             "--propose",
             help="Let the model propose two debaters if you name none, and show the price before the debate "
-            "starts. This option is set automatically when you give a question without a command.",
+            "starts. `moot QUESTION`, without the name of a command, sets this option.",
         ),
     ] = False
     yes: Annotated[
-        bool, Option("--yes", "-y", help="Start without asking for confirmation. Needs --propose.")
+        bool, Option("--yes", "-y", help="With --propose, start the debate without asking for confirmation.")
     ] = False
     name: shared.NameOption = None
     options: Annotated[
@@ -107,7 +107,7 @@ class RunOptions:
     ] = None
     gate: Annotated[
         str | None,
-        Option("--gate", metavar="OPTION", help="Exit with code 7 if the decision is not this option."),
+        Option("--gate", metavar="OPTION", help="Exit with code 7 unless the decision is this option."),
     ] = None
     min_confidence: Annotated[
         float | None,
@@ -116,7 +116,7 @@ class RunOptions:
             min=0,
             max=100,
             metavar="N",
-            help=("Exit with code 7 if the confidence in the decision is below this value. Needs --gate."),
+            help="Exit with code 7 if the confidence in the decision is below N percent. Needs --gate.",
         ),
     ] = None
     revisit: Annotated[
@@ -124,7 +124,7 @@ class RunOptions:
         Option(
             "--revisit",
             metavar="DATE",
-            help="Date (such as 2027-03-01) from which `moot list` asks you for feedback.",
+            help="Date from which `moot list` asks you for feedback, such as 2027-03-01.",
         ),
     ] = None
 
@@ -143,7 +143,7 @@ def run(
         str | None,
         Argument(
             metavar="TOPIC|@FILE|-",
-            help="Question to debate: text, a file, or - for stdin. Optional if the configuration has "
+            help="Question to debate: text, a file, or - for stdin. Optional if the configuration sets "
             "`topic`.",
         ),
     ] = None,
@@ -210,7 +210,7 @@ def run(
 
 
 def _gate(run_options: RunOptions, config: DebateConfig) -> Gate | None:
-    """Return the decision that `--gate` requires for exit code 0, or `None` without this option.
+    """Return the decision that the run needs for exit code 0, or `None` if `--gate` is not set.
 
     Raises:
         InputError: the gate is none of the options, or nothing reaches a decision.
@@ -278,7 +278,7 @@ def _propose(
 
 
 LINE_CHARS = 100
-"""Maximum number of characters to print for each interjection that `moot fork` leaves out."""
+"""Maximum number of characters that `moot fork` prints of each interjection missing from the fork."""
 
 
 @command(panel="Run debates", examples=("mono --turns 6", "mono --model gpt-4o --judge-model o3"))
@@ -293,7 +293,7 @@ def resume(
         bool,
         Option(
             "--reconfigure",
-            help="Apply the settings in the --config file that differ from the debate's configuration.",
+            help="Change the debate's configuration to the settings in the --config file.",
         ),
     ] = False,
     answer: Annotated[
@@ -306,8 +306,8 @@ def resume(
     """Continue a saved debate, or extend a finished debate.
 
     A debate keeps the configuration it started with. The options --model and --judge-model change the
-    models for the rest of the debate. If --config differs from the debate's configuration, the command stops
-    and names the settings that differ. To apply the new settings, add --reconfigure.
+    models for the rest of the debate. If the --config file differs from the debate's configuration, the
+    command stops and names the settings that differ. To apply the settings in the file, add --reconfigure.
     """
     from moot.cli.live import check_answers
     from moot.cli.running import deliver, resume_line, run_to_end
@@ -356,7 +356,7 @@ def fork(
         Option(
             "--after",
             metavar="SEQ",
-            help=("Number or id of the last message that the fork keeps. Default: all messages are kept."),
+            help="Number or id of the last message to copy. Default: the debate's last message.",
         ),
     ] = None,
     without: Annotated[
@@ -365,8 +365,8 @@ def fork(
             "--without",
             metavar="ID",
             help=(
-                "Interjection to leave out of the fork. The fork starts before this interjection and "
-                "repeats all later interjections."
+                "Id of the interjection to leave out. Moot copies only the messages before this "
+                "interjection, and sends later interjections to the fork again."
             ),
         ),
     ] = None,
@@ -380,14 +380,15 @@ def fork(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Create a new debate by copying a debate up to a given message.
+    """Copy a debate up to a given message into a new debate, the fork.
 
-    The original debate does not change. The new debate leaves out every interjection that comes after the
-    last copied message in the original debate. In a forked debate, the options --model, --judge-model and
-    --config affect only the turns after the copied messages.
+    The original debate does not change. Interjections are messages from outside the debate, such as those
+    that you send with `moot say`. With --after, the fork receives no interjection that comes after the last
+    copied message. With --without, the fork receives these interjections again, except the one that you leave
+    out. The options --model, --judge-model and --config affect only the turns after the copied messages.
     """
     if after is not None and without is not None:
-        raise InputError("--without already determines where the fork starts: remove --after")
+        raise InputError("--after and --without both set where the fork starts: remove --after or --without")
     if turns is not None and not run:
         raise InputError(
             "--turns needs --run: without --run, `moot fork` copies the debate but runs no turns"
@@ -434,21 +435,21 @@ def fork(
 
 @dataclass(frozen=True)
 class _Change:
-    """Change to a debate's configuration, requested by a configuration file and options."""
+    """New configuration of a stored debate, changed by the user's configuration file and options."""
 
     from_file: DebateConfig
-    """Debate's configuration with the settings of the user's configuration file applied."""
+    """Configuration of the debate after applying the user's configuration file, but not the options."""
     config: DebateConfig
-    """Debate's configuration with the user's configuration file and options applied."""
+    """Configuration of the debate after applying the user's configuration file and options."""
     user_settings: DebateConfig
-    """Settings from the user's configuration file and command-line options. The user allows everything
-    that they name."""
+    """Settings that the user gave in the configuration file and as options. The user allows everything that
+    they name."""
 
 
 def _change_of(
     config: DebateConfig, path: Path | None, model: str | None, judge_model: str | None
 ) -> _Change | None:
-    """Apply a configuration file and options to a debate's configuration, and return the change.
+    """Return the change that a configuration file and options make to a debate's configuration.
 
     Return `None` if neither a file nor an option is given.
     """
@@ -468,9 +469,7 @@ def _change_of(
 def _checked(
     debate: Debate, config: DebateConfig, change: _Change | None, *, run: bool
 ) -> tuple[DebateConfig, set[Capability]]:
-    """Check and return the configuration of a forked debate.
-
-    Also return the capabilities that the change of configuration adds.
+    """Check a forked debate's configuration, and return it with the capabilities that the change adds.
 
     A configuration without a change is checked only if the fork is run.
 
@@ -510,14 +509,12 @@ def plan(
 ) -> None:
     """Estimate the calls, tokens, time and cost of a debate.
 
-    To estimate a debate's calls, tokens, time and cost, Moot simulates it twice in memory without calling a
-    model. The first simulation assumes that the debaters agree, because agreement takes the fewest model
-    calls. In the second simulated debate, the debaters dispute every claim, so the debate needs the most
-    model calls. Each estimate is the average of the results from the two simulated debates. The estimate of a
-    debate's calls, tokens, time and cost ignores limits, tool calls, retries and repairs of structured
-    replies. The estimate's maximum token count assumes that every prompt and reply uses its full token
-    budget. Moot calculates the cost from the prices in the configuration, or from the list prices of
-    well-known models.
+    Moot simulates the debate twice in memory, without calling a model. In the first simulation, the debaters
+    agree, which takes the fewest model calls. In the second simulation, the debaters dispute every claim,
+    which takes the most model calls. Each estimate is the average of the two simulations. The estimates
+    ignore limits, tool calls, retries and repairs of structured replies. The maximum number of tokens assumes
+    that every prompt and reply uses its full token budget. Moot calculates the cost from the prices in the
+    configuration, or from the list prices of well-known models.
     """
     from moot.configuration import read_config
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
@@ -552,7 +549,10 @@ def plan(
 
 
 def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
-    """Return how to set the prices of models in the user's configuration file, which may not exist yet."""
+    """Return advice on how to set the prices of models in the user's configuration file.
+
+    The file may not exist yet.
+    """
     settings = "{input_usd_per_million: PRICE, output_usd_per_million: PRICE}"
     lines = "".join(f"\n    {json.dumps(name, ensure_ascii=False)}: {settings}" for name in models)
     location = f"in {str(file)!r}" if file else "in a file such as moot.yaml, and add --config moot.yaml"
@@ -562,7 +562,7 @@ def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
 def plan_parts(
     planned: Estimate, latency: float, cost: ExpectedCost | list[str], file: Path | str | None = None
 ) -> list[RenderableType]:
-    """Return the estimate as a table and a list of totals to print.
+    """Return a debate's estimated calls, tokens, time and cost as a table and lines to print.
 
     Args:
         planned: the estimate.

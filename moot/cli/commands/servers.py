@@ -40,21 +40,21 @@ def serve(
     port: PortOption = 2025,
     config: ConfigOption = None,
     model: DefaultModelOption = None,
-    show: Annotated[bool, Option("--open", help="Open the live page in the browser.")] = False,
+    show: Annotated[bool, Option("--open", help="Open the web page in the browser.")] = False,
     db: DbOption = None,
 ) -> None:
     """Serve a web page for starting, watching and controlling debates.
 
-    `moot serve` prints the address of its web page, including a launch token. Whoever opens this address is
-    the operator. The operator may use every model at your endpoint, and may configure other endpoints and
-    the variables that contain their API keys. Keep the address to yourself. The value of MOOT_TOKEN gives
+    `moot serve` prints the address of the web page, which includes a launch token. Whoever opens this address
+    is the operator, so keep the address to yourself. The operator may use every model at your endpoint, and
+    may configure other endpoints and the variables that contain their API keys. The value of MOOT_TOKEN gives
     the same rights as the launch token.
 
-    Visitors without the launch token or MOOT_TOKEN use the defaults set by --config and --model. Without
+    Everybody else is a visitor. Visitors use the defaults that you set with --config and --model. Without
     your permission, visitors may use only the default models, tools, files and endpoints. If MOOT_TOKEN is
     set, all access requires a token, even from this machine. If MOOT_TOKEN is not set, only this machine
-    can access the web page. If --host makes the page reachable from other machines and MOOT_TOKEN is not set,
-    Moot creates a token for visitors.
+    can access the web page, unless --host makes the page reachable from other machines. In this case, Moot
+    creates a token for visitors.
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise settings.missing_extra("the live page", "serve")
@@ -103,8 +103,7 @@ def mcp(
 
     The options --config and --model set the defaults for debates that agents start. Without your
     permission, agents may use only the default models, tools, files and endpoints. If MOOT_TOKEN is set,
-    every HTTP request must include this token. HTTP clients that send the value of MOOT_TOKEN may use any
-    model.
+    every HTTP request must include this token. HTTP clients that send the token may use any model.
     """
     if find_spec("mcp") is None:
         raise settings.missing_extra("the MCP server", "mcp")

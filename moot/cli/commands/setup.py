@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from moot.models.registry import Access
 
 LISTED = 20
-"""Maximum number of models to list when the user chooses the default model."""
+"""Maximum number of the endpoint's models to list when the user chooses the default model."""
 
 
 @command(
@@ -51,9 +51,7 @@ def setup(
     key_stdin: Annotated[
         bool, Option("--key-stdin", help="Read the API key from the first line of stdin.")
     ] = False,
-    no_key: Annotated[
-        bool, Option("--no-key", help="Use this option if the endpoint needs no API key.")
-    ] = False,
+    no_key: Annotated[bool, Option("--no-key", help="Use the endpoint without an API key.")] = False,
     model: Annotated[
         str | None, Option("--model", "-m", metavar="NAME", help="Model that debates use by default.")
     ] = None,
@@ -123,9 +121,9 @@ def _ask_url(default: str) -> str:
 def _key(
     url: str, key_env: str | None, *, from_stdin: bool, is_interactive: bool, no_key: bool
 ) -> tuple[str, str]:
-    """Return the text that the user settings store for an API key, and the key itself.
+    """Return the value to store in the user settings for an API key, and the key itself.
 
-    The text is the key, or a reference such as `${NAME}` to the environment variable with the key.
+    The value is the key, or a reference such as `${NAME}` to the environment variable with the key.
 
     Both are empty if no key is used.
 
@@ -160,7 +158,7 @@ def _key(
 
 
 def _model(name: str | None, access: Access, *, is_interactive: bool) -> tuple[str, Sequence[str]]:
-    """Return the default model and the list of models that the endpoint offers.
+    """Choose the default model, and return its name and the names of all models that the endpoint offers.
 
     Raises:
         InputError: the endpoint cannot be used, does not offer the model, or offers several models.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from moot.storage.catalogue import DebateRow
 
 
-@command(panel="Read results", examples=("mono", "mono --replay-without summary --turns 3-5"))
+@command(panel="Read results", examples=("mono", 'mono --replay-without "rolling summary" --turns 3-5'))
 def audit(
     debate_id: options.DebateArgument,
     without: Annotated[
@@ -34,8 +34,8 @@ def audit(
         Option(
             "--replay-without",
             metavar="KIND",
-            help="Repeat turns without one kind of memory (KIND) in their prompts. Print the original and "
-            "the repeated turns.",
+            help="Repeat turns without one kind of memory in their prompts, such as pinned or 'rolling "
+            "summary'. Needs --turns.",
         ),
     ] = None,
     turns: Annotated[
@@ -52,10 +52,11 @@ def audit(
     db: options.DbOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show the cost and use of each kind of memory.
+    """Show how much each kind of memory costs a debate and how often prompts use it.
 
-    The option --replay-without repeats some turns without one kind of memory, and prints them beside the
-    original turns.
+    Summaries and pinned messages, for example, are kinds of memory. To see what difference a kind of memory
+    makes, repeat some turns with --replay-without: the command leaves this kind of memory out of the prompts,
+    and prints the repeated turns beside the original turns.
     """
     from moot.cli import show_parts
     from moot.debates.prompt_reconstruction import audit as memory_costs
@@ -88,7 +89,7 @@ POLL_INTERVAL_S = 0.5
 @command(panel="Read results", examples=("mono --transcript", "mono --follow"))
 def show(
     debate_id: options.DebateArgument,
-    transcript: Annotated[bool, Option("--transcript", help="All messages.")] = False,
+    transcript: Annotated[bool, Option("--transcript", help="Show all messages.")] = False,
     summary: Annotated[bool, Option("--summary", help="Show the latest summary of older messages.")] = False,
     summaries: Annotated[
         bool, Option("--summaries", help="Show every version of every summary in the debate.")
@@ -97,8 +98,8 @@ def show(
         bool,
         Option(
             "--blackboard",
-            help="Show the blackboard: claims, positions, rounds, reflections and crux cards (results of "
-            "side discussions).",
+            help="Show the blackboard: claims, positions, rounds, reflections and crux cards, which hold the "
+            "results of side discussions.",
         ),
     ] = False,
     receipts: Annotated[
@@ -108,19 +109,20 @@ def show(
         bool,
         Option(
             "--calls",
-            help="For all model calls except debaters' turns, show how many tokens each section of the "
-            "prompt has.",
+            help="Show the number of tokens in each section of the prompts of all model calls other than "
+            "debaters' turns.",
         ),
     ] = False,
-    verdict: Annotated[bool, Option("--verdict", help="The verdict.")] = False,
+    verdict: Annotated[bool, Option("--verdict", help="Show the verdict.")] = False,
     prompt: Annotated[
         str | None,
         Option(
             "--prompt",
             metavar="SEQ",
             help=(
-                "Show the exact prompt of a model call. Give the id of the message that it produced (12 or "
-                "m000012), or the id of another call (c000012)."
+                "Show the exact prompt of a model call. Give the number or id of the message that the call "
+                "produced, such as 12 or m000012. For a call that produced no message, give the id of the "
+                "call, such as c000012."
             ),
         ),
     ] = None,
@@ -133,7 +135,7 @@ def show(
     db: options.DbOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show the overview and verdict of a debate, or one of its parts."""
+    """Show an overview of a debate with its verdict, or one part of the debate."""
     part_options = {
         "transcript": transcript,
         "summary": summary,
@@ -227,7 +229,7 @@ def list_debates(
         ),
     ] = None,
     evaluations: Annotated[
-        bool, Option("--evaluations", help="Also list the debates that were run by evaluations.")
+        bool, Option("--evaluations", help="Also list the debates that evaluations ran.")
     ] = False,
     db: options.DbOption = None,
     as_json: options.JsonOption = False,
@@ -294,7 +296,7 @@ def list_debates(
 
 
 def _lines(debates: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
-    """Return the listed debates as blocks of text that fit a narrow terminal."""
+    """Return a list of debates for a narrow terminal, with one block of text per debate."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -320,7 +322,7 @@ def _lines(debates: list[tuple[DebateRow, ListedResult | None]]) -> list[Rendera
 
 
 def _confidence(result: ListedResult, label: str = "") -> str:
-    """Return the confidence in the decision as text, or `""` if there is none."""
+    """Return the confidence in a debate's decision as text, or `""` if it is unknown."""
     return "" if result.confidence is None else f"{label}{result.confidence:.0f}"[:40]
 
 
@@ -348,8 +350,9 @@ def age(timestamp: str, now: datetime | None = None) -> str:
 
 
 NAME_SHARE = 3
-"""Divisor of the terminal's width for the maximum width of the name column, used if a table is too wide. A
-name that is derived from a question has at most 40 characters and is then shown whole from 120 columns on."""
+"""Divisor of the terminal's width that gives the width always available for the column of debate names. A
+name that is derived from a question has at most 40 characters, so a terminal of 120 columns shows it
+whole."""
 
 
 def _table(debates: list[tuple[DebateRow, ListedResult | None]]) -> Table:
@@ -401,7 +404,7 @@ def search(
     db: options.DbOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Find messages in all debates."""
+    """Find the messages in all debates that contain the given words."""
     from rich.padding import Padding
     from rich.text import Text
 

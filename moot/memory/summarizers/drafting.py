@@ -25,8 +25,8 @@ _FIELDS: Any = {name: (type_, ...) for name, type_ in get_type_hints(Draft).item
 _DRAFT = create_model("DraftFields", __config__=ConfigDict(strict=True), **_FIELDS)
 _POINTS = TypeAdapter(SummaryPoints)
 FRAME_TOKENS = 24 + FENCE_TOKENS
-"""Number of summary tokens reserved for the heading, delimiter lines and message format.
-"""
+"""Number of tokens in a summary's budget that are reserved for heading, delimiter lines and message
+format."""
 _REASON_CHARS = 500
 
 

@@ -12,12 +12,12 @@ from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, Sum
 from moot.state.entries import Entry
 
 SMALL = 8
-"""Divisor of a call's input limit for grouping short debate rounds. Rounds are summarized together until
-their text fills 1/`SMALL` of the limit."""
+"""Denominator of the share of a model call's input that a group of short rounds should fill. Rounds are
+summarized together until their text fills 1/`SMALL` of the input limit."""
 
 
 class Hierarchical(Summarizer):
-    """Summarizer that condenses single rounds first and whole debate phases later.
+    """Summarizer that summarizes each round, then each phase of the debate, and then the whole debate.
 
     A model condenses the rounds and merges the summaries of finished phases.
     """

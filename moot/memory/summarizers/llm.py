@@ -26,10 +26,11 @@ from moot.text.terms import numbers, split_sentences, terms
 from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_middle
 
 ECHO_SHARE = 0.8
-"""Minimum share of word-for-word copied text that makes a reply an echo of its input."""
-ECHO_CHARS = 150
-"""Minimum number of characters in a reply and in its input for checking whether the reply repeats the
+"""Minimum share of a model's reply that must be copied word for word for the reply to count as an echo of its
 input."""
+ECHO_CHARS = 150
+"""Minimum length, in characters, of replies and inputs that are checked for repetition. A short reply may
+repeat its input."""
 _CHUNK = 40  # number of characters that are searched for as a whole
 
 _MUCH, _VERY_MUCH = 12, 60  # distinct terms of an original for which a summary must share one term, or two
@@ -74,7 +75,7 @@ _EXCUSE = re.compile(
 def check_summary(
     reply: Reply, call: ModelCall, max_tokens: int, count: TokenCounter, *, notes: bool = False
 ) -> str:
-    """Check a model's reply and return its text, truncated to the token limit.
+    """Check that a model's reply is a usable summary, and return its text, cut to `max_tokens` tokens.
 
     `notes`: the input consists of chunk summaries, so repeating most of them is allowed.
 
@@ -105,7 +106,9 @@ def check_summary(
 
 
 def _mended(text: str, source: str) -> str:
-    """Remove unknown message ids from a summary, and sentences with numbers that its source does not have.
+    """Remove unknown message ids and sentences with invented numbers from a model's summary.
+
+    A number is invented if the source does not contain it.
 
     Numbers of one digit are not checked.
 
@@ -204,8 +207,8 @@ MIN_CHUNK_SUMMARY_TOKENS = 40
 CATCH_UP_CALLS = 4
 """Maximum number of extra model calls for summarizing messages that earlier summaries missed."""
 WORDS_PER_TOKEN = 0.5
-"""Factor that turns a token limit into the number of words requested from the model. English has 0.75
-words per token. Three summaries that kept numbers and ids, as requested, had 0.50 to 0.60."""
+"""Number of words that a model is asked to write per token of the limit. English has 0.75 words per token.
+Three summaries that kept numbers and ids, as requested, had 0.50 to 0.60."""
 PROSE_SHARE = 0.65
 """Share of the summary's tokens that is reserved for prose written by the model. Key points take the
 rest."""
@@ -221,9 +224,9 @@ class ChunkSummary:
 
     text: str
     first: int
-    """`seq` of the first message that the chunk summary covers."""
+    """Sequence number (`seq`) of the first message that the chunk summary covers."""
     through: int
-    """`seq` of the last message that the chunk summary covers."""
+    """Sequence number (`seq`) of the last message that the chunk summary covers."""
     level: int = 0
     """Number of merge steps that led from the debate's messages to this chunk summary. 0 means that it was
     made from messages."""
@@ -233,7 +236,7 @@ class ChunkSummary:
 
 
 def reusable_chunk_summaries(request: summarizer.SummaryRequest) -> list[ChunkSummary]:
-    """Return the reusable chunk summaries of the previous summary version.
+    """Return the chunk summaries that the previous version of the summary stored for reuse.
 
     Data of other summarizers is ignored.
     """
@@ -322,7 +325,7 @@ def merge(
 def truncate_to_one_call(
     request: summarizer.SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Merge chunk summaries until they fit into one model call, and return the resulting list.
+    """Merge chunk summaries until all of them fit into one model call, and return them.
 
     If there are too many chunk summaries, the oldest ones of a level are merged.
 
@@ -369,7 +372,7 @@ def write_summary(
 def lacking_points(
     points: SummaryPoints, prose: str, names: Mapping[str, str], current: Container[int] | None = None
 ) -> SummaryPoints:
-    """Return the points from the messages that the model's summary clearly lacks.
+    """Return the points of the messages that are clearly missing from a model's summary.
 
     They have a number that the prose does not have, are the only point of a speaker whom the prose does not
     name, or are a tool's error message. A point whose text was cut is left out.
@@ -394,10 +397,10 @@ def lacking_points(
 
 
 def current_seqs(request: summarizer.SummaryRequest) -> frozenset[int] | None:
-    """Return the `seq` of each message that no later message replaces in a debater's summary.
+    """Return the numbers of the messages that are still current in a summary for one debater.
 
-    These are the debater's latest proposal and the criticism of the same round. In any other kind of
-    summary, all messages count, and the result is `None`.
+    These are the debater's latest proposal and the criticism of the same round. In any other kind of summary,
+    all messages count, and the result is `None`.
     """
     if request.kind != "perspective":
         return None
@@ -464,12 +467,12 @@ def _call(
 def summary_call(
     request: summarizer.SummaryRequest, system: str, text: str, *, max_tokens: int, call_index: int = 0
 ) -> ModelCall:
-    """Return a call to the summary model, and shorten the text to fit the prompt's token budget.
+    """Return a model call that writes a summary, with `text` shortened to fit the prompt's token budget.
 
     Args:
         request: the request of the summary.
         system: system prompt.
-        text: text to summarise.
+        text: text to summarize.
         max_tokens: maximum tokens of the reply, at least 16.
         call_index: position of the call in its batch, from 0.
     """
@@ -491,12 +494,12 @@ def _answers(
 
 
 class Llm(summarizer.Summarizer):
-    """Summarizer that lets a model write the summary."""
+    """Summarizer that uses a model to write the summary."""
 
     name = "llm"
 
     def summarize(self, request: summarizer.SummaryRequest) -> summarizer.SummaryGenerator:
-        """Summarise new messages in chunks, and write the debate's summary from all chunk summaries."""
+        """Summarize new messages in chunks, and write the debate's summary from all chunk summaries."""
         notes, chunks = reusable_chunk_summaries(request), chunks_of(request, unread_entries(request))
         if not notes and len(chunks) == 1:
             notes = [(yield from summarize_at_once(request, chunks[0]))]

@@ -62,10 +62,7 @@ def summarizer_named(name: str) -> Summarizer:
         reason = (
             f"was removed; {RuleBased.name!r} keeps more" if name in REMOVED_SUMMARIZERS else "is unknown"
         )
-        raise ConfigError(
-            f"memory.summarizer: the summarizer {name!r} cannot be used, because it {reason}: use one of "
-            f"{known_names}"
-        )
+        raise ConfigError(f"memory.summarizer: the summarizer {name!r} {reason}: use one of {known_names}")
     entry_point = entry_points[name]
     summarizer: Summarizer = load_plugin(entry_point, "memory.summarizer")
     if not callable(getattr(summarizer, "summarize", None)):

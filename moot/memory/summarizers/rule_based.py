@@ -24,7 +24,7 @@ from moot.text.tokens import truncate_middle
 MAX_POINT = 240
 """Maximum number of characters in the text of a summary point."""
 READ_CHARS = 16_000
-"""Maximum number of characters to read from a message."""
+"""Maximum number of characters of a message that are read for summary points."""
 MIN_TERMS = 3
 """Minimum number of content words that a sentence needs to become a summary point. Shorter sentences are
 greetings or fragments."""
@@ -33,11 +33,14 @@ greetings or fragments."""
 SEGMENTS = 5
 """Number of equally long transcript parts that each get the same share of the summary."""
 _LINE_CHARS = 40
-"""Assumed number of characters in a summary line, not counting the text of its point."""
+"""Assumed number of characters in a summary line besides the text of its point."""
 
 
 class Point(TypedDict):
-    """A sentence that a summary may quote, stored as JSON-compatible data."""
+    """Sentence from a message that a rule-based summary may quote.
+
+    The data are JSON-compatible.
+    """
 
     text: str
     """Text of the point on one line, limited to `MAX_POINT` characters."""
@@ -46,7 +49,7 @@ class Point(TypedDict):
     """Ids of the messages that this summary point comes from. A point from a document's summary lists all
     message ids that the point names."""
     place: NotRequired[int]
-    """Index of the point within its message, starting at 0."""
+    """Index of the summary point within its message, starting at 0."""
     error: NotRequired[bool]
     """True if this summary point is the error message of a tool."""
 
@@ -80,7 +83,7 @@ def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_PO
 
 
 def first_seq(point: Point) -> int:
-    """Return the `seq` of the message that a point was taken from."""
+    """Return the `seq` of the first message from which a summary point was taken."""
     return seq_of(point["message_ids"][0]) or 0
 
 
@@ -89,8 +92,8 @@ class Ranking(NamedTuple):
 
     points: list[Point]
     quota: int
-    """Number of top-ranked points that have reserved space in the summary. Reserved points are tool errors
-    and one point for each speaker."""
+    """Number of points, counted from the best, for which the summary reserves space. Reserved points are tool
+    errors and one point for each speaker."""
 
 
 def rank(
@@ -170,17 +173,18 @@ def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple
 
 
 class SummaryPoints(TypedDict):
-    """Rule-based summary as JSON-compatible data, with its ranked points.
+    """Content of a rule-based summary, with all points that the summary may quote.
 
-    The pool is larger than the text, so a summary that was shortened for one step can grow again at the next.
+    The data are JSON-compatible. The pool of points is larger than the text, so a summary that was shortened
+    for one step can grow again at the next.
     """
 
     points: list[Point]
-    """Statements (points) that the summary can include, best first. The budget limits their number."""
+    """Points that the summary may quote, best first. The budget limits their number."""
     shown: int
-    """Number of points, from the start of `points`, that the summary's text shows."""
+    """Number of points that the summary's text shows, counted from the start of `points`."""
     text_chars: int
-    """Maximum number of characters in each point of the summary's text."""
+    """Maximum number of characters of a point in the summary's text."""
     name_chars: int
     """Maximum number of characters of a speaker's name in the summary's text."""
     notice: str
@@ -189,28 +193,28 @@ class SummaryPoints(TypedDict):
     messages: int
     """Number of messages that the summary covers."""
     speakers: dict[str, int]
-    """Number of messages by each of the first 256 speakers."""
+    """Number of messages by each speaker, keyed by speaker id. Only the first 256 speakers are counted."""
     terms: dict[str, int]
-    """Counts of the most frequent terms in the messages."""
+    """Number of occurrences of the most frequent terms in the messages, keyed by term."""
     covers_through_seq: int
-    """`seq` of the last message that the summary covers, or -1 if it covers none."""
+    """Sequence number (`seq`) of the last message that the summary covers, or -1 if it covers none."""
 
 
 Fits = Callable[[SummaryPoints], bool]
 
 NOTICE_BELOW = 50
-"""Minimum token budget that a summary needs to quote points from messages. A smaller summary shows a
-notice instead."""
+"""Token budget below which a summary quotes no points and only shows a notice."""
 TOKENS_PER_SPEAKER = 60
 """Number of tokens per speaker that a summary needs to quote every speaker."""
 ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
-"""Maximum share of a summary's tokens for tool errors, and assumed number of characters per token."""
+"""Maximum share of a summary's tokens for the error messages of tools, and assumed number of characters per
+token."""
 _FILL_TRIES = 8
 _MIN_LINE = 10  # tokens of the shortest line, with mark, a word or two, and message id
 
 _DETAILS = ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))
-"""Limits in characters, as pairs for a speaker's name and for a point's text. The pairs are tried in turn
-until the summary fits in its token budget."""
+"""Pairs of maximum lengths, in characters, for a speaker's name and for the text of a point. The pairs are
+tried in turn until the summary fits in its token budget."""
 _LEGIBLE = _DETAILS[:4]  # with less space, fewer speakers are quoted and the others are only named
 _NAMES_IN_NOTICE, _NAME_CHARS_IN_NOTICE = 40, 24
 
@@ -218,7 +222,7 @@ _NAMES_IN_NOTICE, _NAME_CHARS_IN_NOTICE = 40, 24
 def layout_points(
     summary: SummaryPoints, *, max_tokens: int, count: Callable[[str], int], names: Mapping[str, str]
 ) -> SummaryPoints:
-    """Return `summary` with as many points as fit in `max_tokens`.
+    """Return a copy of `summary` that shows as many points as fit in `max_tokens`.
 
     Texts are shortened before a speaker loses its point. The result was rendered and counted, so its length
     is exact.
@@ -246,7 +250,7 @@ def layout_points(
             return _fill(best, fits, ranking.quota + max_tokens // _MIN_LINE)
 
         def naming(candidate: SummaryPoints) -> SummaryPoints:
-            """Return a copy of `candidate` with a notice that names the speakers not quoted in it."""
+            """Return a copy of `candidate` with a notice that names the speakers whom it does not quote."""
             quoted_speakers = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
             other_names = name_list(
                 speaker for speaker in candidate["speakers"] if speaker not in quoted_speakers
@@ -267,7 +271,7 @@ def layout_points(
 
 
 def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
-    """Return a copy of `summary` that shows as many of its first points as fit, and at most `high`."""
+    """Return a copy of `summary` that shows as many points as fit, but at most `high`."""
     low = 0
     while low < high:
         middle = (low + high + 1) // 2
@@ -279,7 +283,7 @@ def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
 
 
 def _fill(summary: SummaryPoints, fits: Fits, max_points: int) -> SummaryPoints:
-    """Return `summary` with as many added points as its token budget allows."""
+    """Return a copy of `summary` that shows further points, as many as its token budget allows."""
     largest = _most(summary, min(max_points, len(summary["points"])), fits)
     filled = largest if largest["shown"] >= summary["shown"] and fits(largest) else summary
     for index in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
@@ -291,7 +295,7 @@ def _fill(summary: SummaryPoints, fits: Fits, max_points: int) -> SummaryPoints:
 
 
 def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints:
-    """Return `summary` with the notice `text` added.
+    """Return a copy of `summary` that shows `text` as a notice.
 
     The notice is shortened until the summary fits in its token budget.
     """
@@ -343,7 +347,7 @@ def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> di
 
 MAX_SPEAKERS = 256
 MAX_TERMS = 1_000
-"""Maximum number of terms to keep counts for; the most frequent terms are kept."""
+"""Maximum number of terms whose counts are stored. The most frequent terms are kept."""
 _POOL_FLOOR, _POOL_CEILING = 48, 600
 _TOKENS_PER_POINT = 4  # the pool holds five to six times as many points as the budget allows in the text
 ERROR_TOKENS = 300
@@ -401,7 +405,7 @@ def fold_points(request: SummaryRequest) -> SummaryPoints:
 
 
 def empty() -> SummaryPoints:
-    """Return a summary without points."""
+    """Return a rule-based summary that contains no points yet."""
     return SummaryPoints(
         points=[],
         shown=0,

@@ -42,7 +42,7 @@ class SummaryRequest:
 
     @property
     def kind(self) -> MemoryKind:
-        """Return the kind of memory to which the summary belongs."""
+        """Return the kind of memory that the summary is, such as `rolling summary`."""
         kinds: Mapping[str, MemoryKind] = {"": "rolling summary", JUDGE: "judge's summary"}
         return kinds.get(self.owner, "perspective")
 
@@ -66,8 +66,8 @@ class Draft:
 
     text: str
     points: dict[str, Any] = field(default_factory=dict)
-    """Data kept for writing the next version of the summary, such as the points of this one. The points have
-    the form of `rule_based.SummaryPoints`. JSON types only."""
+    """Data that the summarizer needs for the next version of the summary, such as the points of this one. The
+    points have the form of `rule_based.SummaryPoints`. JSON types only."""
     method: str = ""
     model: str = ""
     provider: str = ""
@@ -96,7 +96,7 @@ class Summarizer:
     """True if `summarize` calls a model. If not, the summary is free and is also made in advance."""
 
     def summarize(self, request: SummaryRequest) -> SummaryGenerator:
-        """Yield batches of model calls, receive the replies, and return a draft summary.
+        """Return a draft of the summary. Until then, yield batches of model calls and receive the replies.
 
         Raises:
             SummaryFailed: there is no usable result.

@@ -37,9 +37,9 @@ CRITIQUE = load_prompt_template("critique", "place", "target", "words", "focus",
 REFINE = load_prompt_template("refine", "standing", "place", "words", "focus", home=__package__)
 
 PROPOSAL_WORDS, CRITIQUE_WORDS, ANSWER_WORDS = 600, 300, 200
-"""Word limits for a proposal or refinement, for a critique, and for the part of a refinement that answers
-the critiques. 600 words are about 80 for each part of a proposal. 200 words are about 16 for each of the six
-points of two critiques."""
+"""Maximum number of words in a proposal, in a critique, and in the part of a refined proposal that answers
+the critiques. The first limit also applies to the whole refined proposal. 600 words are about 80 for each
+part of a proposal. 200 words are about 16 for each of the six points of two critiques."""
 
 ROUNDS = 3
 """Default number of rounds in a council debate."""
@@ -48,12 +48,13 @@ RUBRIC = "design"
 """Name of the default rubric for the judge of a council debate."""
 
 SUBJECT, GIVEN, OWN, RIVALS, EARLIER = 0, 1, 2, 3, 4
-"""Priorities of the prompt blocks in a council debate. They contain the entry that a phase is
-about, people's messages, the debater's own messages and documents, other debaters' proposals, and others'
-criticism with the earlier messages that match."""
+"""Priorities of the prompt blocks in a council debate, most important first. The blocks contain the entry
+that a phase is about, people's messages, the debater's own messages and documents, other debaters' proposals,
+and others' criticism with the earlier messages that match."""
 
 OWN_PERSPECTIVE = "own perspective"
-"""Label of the prompt block with a debater's earlier proposals and their criticism, in full or summarized."""
+"""Label of the prompt block with a debater's earlier proposals and the criticism of them. A summary may
+replace these messages."""
 UNLIMITED = 1_000_000_000
 """Token budget so large that no prompt block is shortened."""
 
@@ -131,7 +132,7 @@ def _disputes(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
 
 
 def council_query(ctx: prompt_context.PromptContext) -> RetrievalQuery:
-    """Return the query that finds earlier messages for a council turn."""
+    """Return the start of the topic as the query for earlier messages of a council debate."""
     return RetrievalQuery(ctx.state["topic"][:QUERY_CHARS])
 
 
@@ -195,7 +196,10 @@ def _place_of(round_no: int, max_rounds: int) -> str:
 def _criticisms(
     ctx: prompt_context.PromptContext, target: str, round_no: int, rank: int
 ) -> list[truncation.Block]:
-    """Return prompt blocks with one round's critiques of a proposal."""
+    """Return prompt blocks with the critiques of a debater's proposal in one round.
+
+    For another debater's proposal, only the speaker's own critique is returned.
+    """
     is_own = target == ctx.speaker.id
     heading = "# Criticism {} of your proposal" if is_own else "# Your criticism {} of the earlier proposal"
     entries = _critiques_of(ctx, target, round_no)
@@ -210,10 +214,10 @@ def _criticisms(
 def _other_proposals(
     ctx: prompt_context.PromptContext, proposals: Mapping[str, Entry]
 ) -> list[truncation.Block]:
-    """Return prompt blocks with the proposals of the other debaters, if the speaker refines its own.
+    """Return prompt blocks with the other debaters' proposals, or `[]` outside the phase `refine`.
 
-    Before each proposal stands the criticism of the round before, which the proposal answers. After it stands
-    the criticism of this round, which tells which of its parts not to adopt.
+    Before each proposal stands the criticism of the previous round, which the proposal answers. After it
+    stands the criticism of this round, which shows which parts of the proposal not to adopt.
     """
     round_no, blocks = ctx.step["round"], []
     for target, proposal in proposals.items() if ctx.step["phase"] == "refine" else ():
@@ -242,7 +246,7 @@ def _criticisms_of_other(
 
 
 def _labels_of(ctx: prompt_context.PromptContext, critiques: Sequence[Entry], *, by: str = "") -> list[str]:
-    """Return a label, such as 2A, for each critique."""
+    """Return the label of each critique, such as 2A, by which prompts refer to it."""
     labels = critique_labels(ctx.state["full_transcript"])
     return [labels[entry["id"]] for entry in critiques if by in ("", entry["speaker"])]
 
@@ -250,10 +254,7 @@ def _labels_of(ctx: prompt_context.PromptContext, critiques: Sequence[Entry], *,
 def _subject(
     ctx: prompt_context.PromptContext, entry: Entry, label: str, heading: str, rank: int = SUBJECT
 ) -> list[truncation.Block]:
-    """Return prompt blocks with a debater's message and its tool calls.
-
-    The message is, for example, a proposal.
-    """
+    """Return prompt blocks that show a debater's message, such as a proposal, and its tool calls."""
     return [
         *prompt_context.tool_blocks(ctx, entry, rank),
         prompt_context.entry_block(ctx, entry, rank, label, heading),
@@ -261,7 +262,7 @@ def _subject(
 
 
 def _critiques_of(ctx: prompt_context.PromptContext, target: str, round_no: int) -> list[Entry]:
-    """Return a round's critiques of a debater's proposal, with a notice for each missing one."""
+    """Return a round's critiques of a debater's proposal, and a notice for each critique that is missing."""
     return [
         entry
         for entry in ctx.state["full_transcript"]
@@ -274,7 +275,11 @@ def _critiques_of(ctx: prompt_context.PromptContext, target: str, round_no: int)
 
 
 def _own_perspective(ctx: prompt_context.PromptContext, shown_ids: frozenset[str]) -> list[truncation.Block]:
-    """Return a block with the speaker's perspective summary and the messages not yet in it."""
+    """Return a prompt block with the speaker's earlier proposals and the criticism of them.
+
+    The speaker's perspective summary replaces the messages that it covers. The list is empty if there is
+    nothing to show.
+    """
     perspective = perspective_of(ctx.state, ctx.speaker.id)
     entries = [entry for entry in perspective.entries if entry["id"] not in shown_ids]
     parts = [fenced(perspective.summary, ctx.config.fence, "Summary:")] if perspective.summary else []
@@ -324,10 +329,10 @@ class TerminationConfig(ProtocolSettings):
     key = "termination"
 
     type: Literal["fixed", "convergence"] = "convergence"
-    """Condition under which a council debate ends. `convergence`: the judge finds after a
-    round that the proposals agree, or the last round is over. `fixed`: the last round is over."""
+    """Condition that ends a council debate. `convergence`: the judge finds after a round that the proposals
+    agree, or the last round is over. `fixed`: the last round is over."""
     threshold: float = Field(0.8, ge=0, le=1)
-    """Level of agreement between proposals, from 0 to 1, that ends the council early."""
+    """Degree of agreement between the proposals, from 0 to 1, at which the council ends early."""
 
 
 class Convergence(BaseModel):
@@ -335,15 +340,15 @@ class Convergence(BaseModel):
 
     reasoning: str
     in_dispute: list[str] = []
-    """Points that are still in dispute."""
+    """Points on which the proposals still disagree."""
     agreement: float = Field(ge=0, le=1)
-    """Degree of agreement."""
+    """Degree of agreement between the proposals, from 0 to 1."""
 
 
 def check_convergence(
     state: ConversationState, config: DebateConfig, count: TokenCounter
 ) -> CallGenerator[JsonObject]:
-    """Ask the judge how far the proposals agree, and return the state update.
+    """Ask the judge how far the proposals agree, and return a state update with the result.
 
     If the call fails, an error is recorded and the council continues.
     """
@@ -395,7 +400,7 @@ JUDGED = "a council of the debaters below, who looked for the best solution toge
 WANTED = load_prompt_template("wanted", home=__package__)
 
 KINDS: Mapping[str, EntryKind] = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
-"""Kind of the transcript entries written in each phase of a council round, keyed by phase."""
+"""Kind of transcript entry that debaters write in each phase of a council debate, keyed by phase."""
 
 
 class Council(Protocol):
@@ -460,7 +465,7 @@ class Council(Protocol):
         return council_prompt_blocks(ctx)
 
     def query(self, ctx: prompt_context.PromptContext) -> RetrievalQuery:
-        """Return a query for earlier messages, built from the problem and the turn's proposal."""
+        """Return the start of the topic as the query for earlier messages."""
         return council_query(ctx)
 
     def instruction(self, ctx: prompt_context.PromptContext) -> str:
@@ -470,7 +475,7 @@ class Council(Protocol):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice that replaces a missing message."""
+        """Return the text of a notice that replaces the message of a failed turn."""
         names = config.names()
         speaker = truncation.display_name(turn["speaker"], names)
         if turn["targets"]:
@@ -484,16 +489,17 @@ class Council(Protocol):
     def judge_step(
         self, state: ConversationState, config: DebateConfig, count: TokenCounter
     ) -> CallGenerator[JsonObject]:
-        """Ask the judge how far the proposals agree, and return the state update."""
+        """Ask the judge how far the proposals agree, and return a state update with the result."""
         return check_convergence(state, config, count)
 
     def perspective_room(
         self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
     ) -> int:
-        """Return how many tokens a debater's next refinement has for messages that a summary can replace.
+        """Return how many tokens of past messages fit into the prompt for a debater's next refinement.
 
-        The prompt shows them before the criticism of the others' proposals. The criticism of the next round
-        is not known yet, so the criticism of this round is counted instead.
+        The past messages are those that the debater's perspective summary can replace. The prompt shows them
+        before the criticism of the others' proposals. The criticism of the next round is not known yet, so
+        the criticism of this round is counted instead.
         """
         refine_state: ConversationState = {**state, "step": {**state["step"], "phase": "refine"}}
         ctx = prompt_context.PromptContext(refine_state, config, make_turn(debater), count, total=UNLIMITED)
@@ -506,7 +512,7 @@ class Council(Protocol):
         return config.memory.budget.phases.get("refine", config.memory.budget.total) - used_tokens
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the final proposals, and the last critiques unless the critiques were summarised."""
+        """Return the final proposals, and the last round's critiques unless the critiques were summarised."""
         transcript = state["full_transcript"]
         entries = list(latest_proposals(transcript).values())
         if not state.get("judge_summary", {}).get("text"):

@@ -20,32 +20,33 @@ from moot.text.terms import numbers, term_set
 
 
 class CruxConfig(Section):
-    """Settings that decide when crux rooms (side discussions) open and how long they last."""
+    """Settings that decide when side discussions, called crux rooms, open and how long they last."""
 
     confidence: float = Field(0.6, ge=0, le=1)
-    """Minimum confidence (0 to 1) that two debaters disagree, at which a crux room (side discussion) opens.
-    Lower this value to get more crux rooms."""
+    """Minimum confidence, from 0 to 1, that two debaters disagree before a side discussion between them
+    opens. Lower this value to get more of these crux rooms."""
     specific: bool = True
-    """True if side discussions (crux rooms) open only for specific claims. A claim is specific if it has
-    enough content words or contains a number. Set `specific` to false for broad topics in which no room
-    opens."""
+    """True if only specific claims can open a side discussion between two debaters. A claim is specific if it
+    has enough content words or contains a number. Set `specific` to false for broad topics in which no crux
+    room opens."""
     relevance: int = Field(1, ge=0)
-    """Minimum number of words that a claim must share with the topic, its aspects or the debaters' positions
-    to be discussed in a crux room. 0: every claim qualifies."""
+    """Minimum number of words that a claim must share with the topic or the debaters' positions to open a
+    side discussion. Words shared with the topic's aspects count, too. A claim that supports a debater's
+    position needs no shared words. 0: every claim qualifies."""
     cooldown: int = Field(1, ge=0)
-    """Minimum number of rounds between crux rooms (side discussions) for the same two debaters."""
+    """Minimum number of rounds between two side discussions of the same two debaters."""
     max_rooms: int = Field(4, ge=0)
-    """Maximum number of crux rooms (side discussions) in a debate. 0: no crux rooms."""
+    """Maximum number of side discussions, called crux rooms, in a debate. 0: no crux rooms."""
     cycles: int = Field(CYCLES, ge=1, le=6)
-    """Maximum number of exchanges in a crux room (side discussion). In an exchange, both debaters restate
-    the other's view and reply."""
+    """Maximum number of exchanges in a side discussion between two debaters. In an exchange, each debater
+    first says where their views diverge, and then restates the other's view and answers it."""
 
 
 class DialogueConfig(ProtocolSettings):
     """Settings of the `dialogue` protocol.
 
-    They concern the topic's aspects, the minirounds (short rounds) about each aspect, and crux rooms (side
-    discussions).
+    The settings concern the topic's aspects, the short rounds about each aspect, and side discussions between
+    two debaters.
     """
 
     key = "dialogue"
@@ -55,11 +56,11 @@ class DialogueConfig(ProtocolSettings):
     max_aspects: int = Field(3, ge=1, le=12)
     """Maximum number of aspects into which a model may divide the topic."""
     minirounds: int = Field(1, ge=1, le=6)
-    """Number of short rounds (minirounds) about each aspect. In a miniround, every debater writes a
-    response and then a reply."""
+    """Number of short rounds about each aspect. In such a miniround, every debater writes a response and then
+    a reply."""
     crux: CruxConfig = Field(default_factory=CruxConfig)
-    """Settings for crux rooms (side discussions between two debaters who disagree). A crux room is a short
-    discussion of two debaters about one disputed claim."""
+    """Settings for side discussions between two debaters who disagree. In such a crux room, the two debaters
+    discuss one disputed claim for a few turns."""
 
     @field_validator("aspects")
     @classmethod
@@ -82,21 +83,21 @@ _CRUX = "Your disagreement seems to come down to one question: {}"
 _ASK_CRUX = "State the disagreement as one question, or take theirs if it is better."
 _CHECK_CRUX = "Say whether the question above is the right one. If not, put a better one."
 WORDS = 120
-"""Maximum number of words in a message in a crux room (side discussion)."""
+"""Maximum number of words in a message of a side discussion."""
 SPECIFIC_TERMS = 3
-"""Minimum number of content words for a claim to count as specific. A claim with a number is always
-specific."""
+"""Minimum number of content words that make a claim specific enough for a side discussion. A claim with a
+number is always specific."""
 
 
 def open_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the open crux rooms (side discussions), keyed by room id."""
+    """Return the side discussions that are still open, keyed by room id."""
     return {key: room for key, room in state.get("crux_rooms", {}).items() if not room["closed"]}
 
 
 def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str, Room]) -> Step:
-    """Return the next step for the given crux rooms (side discussions between two debaters).
+    """Return the next step of the given side discussions, each between two debaters.
 
-    All rooms must be in the same stage.
+    All crux rooms must be in the same stage.
 
     Both debaters state their positions at the same time. In later stages they alternate, so that the second
     can answer the first.
@@ -123,19 +124,19 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
 
 def _disputed(state: ConversationState, room: Room) -> str:
-    """Return the claim disputed in a side discussion, and the core disagreement found so far."""
+    """Return the claim that a side discussion is about, and the core disagreement found so far."""
     crux, claim = _crux(room), claim_text(state, room)
     return f"{claim.removesuffix('.')}. {_CRUX.format(crux)}" if crux else claim
 
 
 def _crux(room: Room) -> str:
-    """Return the question on which a disagreement depends, or `""` if no crux card has found it."""
+    """Return the question on which the disagreement in a crux room depends, or `""` if unknown."""
     card = room.get("card")
     return card["question"] if card else ""
 
 
 def _next_room_turn(state: ConversationState, room: Room) -> Room:
-    """Return a copy of a crux room (side discussion), advanced to the next turn.
+    """Return a copy of a side discussion that is advanced to its next turn.
 
     Positions come first. A cycle is an exchange and a steelman.
 
@@ -152,9 +153,9 @@ def _next_room_turn(state: ConversationState, room: Room) -> Room:
 
 
 def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]:
-    """Return new crux rooms (side discussions), one for each contested claim that qualifies.
+    """Return new side discussions, one for each contested claim that qualifies.
 
-    No debater enters two rooms at once.
+    No debater enters two crux rooms at once.
     """
     crux, busy_debaters = DialogueConfig.of(config).crux, set[str]()
     rooms: dict[str, Room] = {}
@@ -169,21 +170,21 @@ def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]
 
 
 class ContestedClaim(NamedTuple):
-    """Disputed claim that may be discussed in a crux room (a side discussion between two debaters)."""
+    """Disputed claim that two debaters may discuss in a crux room, which is a side discussion."""
 
     claim: str
     between: tuple[str, str]
-    """Ids of the two debaters, starting with the one who asserts the claim."""
+    """Ids of the two debaters who dispute the claim, starting with the one who asserts it."""
     message_ids: tuple[str, ...]
     """Ids of the messages that state the two debaters' opposing stances, oldest first."""
     confidence: float
     promise: float
-    """Expected benefit of discussing the claim in a crux room (side discussion). It grows with the stances
-    that depend on the claim and with the confidence, and is 1.5 times as high if evidence can be found."""
+    """Expected benefit of a side discussion about the claim. The benefit grows with the stances that depend
+    on the claim and with the confidence, and is 1.5 times as high if evidence can be found."""
 
 
 def _contested_claims(state: ConversationState, config: DebateConfig) -> list[ContestedClaim]:
-    """Return the contested claims that qualify for a side discussion, most promising first."""
+    """Return the disputed claims that two debaters may discuss in a crux room, most promising first."""
     crux, ledger, debater_ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
     rooms, current_round = state.get("crux_rooms", {}).values(), state.get("round", 0)
     cards = cards_of(state)
@@ -230,10 +231,10 @@ def _contest(ledger: Ledger, config: DebateConfig, key: str, pair: tuple[str, st
 def _is_relevant(
     state: ConversationState, ledger: Ledger, key: str, pair: Sequence[str], min_terms: int
 ) -> bool:
-    """Return True if a claim is relevant enough for a crux room (side discussion).
+    """Return True if a claim is relevant enough for a side discussion of two debaters.
 
-    At least `min_terms` content words of the claim must also occur in the topic, the aspects and the
-    quotations of the two debaters' stances.
+    A claim that supports a debater's position is always relevant. Of any other claim, at least `min_terms`
+    content words must also occur in the topic, the aspects and the quotations of the two debaters' stances.
     """
     if ledger.timeline(key).grounds:
         return True

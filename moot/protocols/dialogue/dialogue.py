@@ -42,13 +42,13 @@ from moot.text.tokens import prompt_tokens
 ASPECTS = load_prompt_template("rules", "aspects", home=__package__)
 
 SUBJECT, EXCHANGE, BACKGROUND, EARLIER = 0, 1, 2, 3
-"""Priorities of prompt blocks in a dialogue, one for each kind of block. They contain the message to
+"""Priorities of the prompt blocks in a dialogue, most important first. The blocks contain the message to
 answer and the debater's commitments, the exchange around that message, other context, and earlier messages
 that match."""
 
 BOARD_TOKENS = 600
-"""Number of prompt tokens that are reserved for the blackboard. The debater's own commitments come first in
-the blackboard."""
+"""Number of prompt tokens that are reserved for the blackboard, which lists the debate's claims. The
+debater's own commitments come first in the blackboard."""
 FRAME_TOKENS = 6
 """Number of tokens reserved for the message format around the blackboard's text."""
 
@@ -110,7 +110,7 @@ def dialogue_prompt_blocks(ctx: prompt_context.PromptContext) -> list[Block]:
 def dialogue_query(ctx: prompt_context.PromptContext) -> RetrievalQuery:
     """Return a search query for earlier messages that are relevant to the current turn.
 
-    In a crux room (side discussion), the query includes the disputed claim.
+    In a crux room, which is a side discussion of two debaters, the query includes the disputed claim.
     """
     room = ctx.state.get("crux_rooms", {}).get(ctx.turn["room"])
     if not room:
@@ -202,7 +202,7 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
 
 
 def _room(ctx: prompt_context.PromptContext) -> Iterator[Block]:
-    """Yield the prompt blocks for a turn in a crux room (side discussion)."""
+    """Yield the prompt blocks for a turn in a crux room, which is a side discussion of two debaters."""
     room = ctx.state["crux_rooms"][ctx.turn["room"]]
     for card in ledger_rendering.cards_of(ctx.state):
         if set(card["sides"]) & set(room["between"]):
@@ -288,17 +288,17 @@ WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 2
 """Maximum number of words in a message, keyed by phase of the dialogue."""
 
 PLACE = "dialogue"
-"""Key under which `protocol_state` stores the position in the sequence of phases."""
+"""Key under which `protocol_state` stores the dialogue's current stage, aspect and miniround."""
 
 PHASE_TOKENS, WIDE_PHASES = 4_000, ("opening", "closing")
-"""Default token limit for dialogue prompts, and the debate phases without this limit. Prompts are short on
-purpose, except in phases that may use the whole budget."""
+"""Default token limit for dialogue prompts, and the phases whose prompts have no such limit. Prompts are
+short on purpose, except in phases that may use the whole budget."""
 
 DESCRIPTIONS = "aspect_descriptions"
 """Key under which `protocol_state` stores the descriptions of the topic's aspects."""
 
 LENSES = ("what there is to gain, and for whom", "what it costs and what can go wrong", "what must be true")
-"""Default aspects of a topic, used if no other aspects are known."""
+"""Default aspects of a topic, used if neither a model nor the topic names any."""
 _TOPIC_CHARS = 6000
 _CLAUSES = re.compile(r"(?<!\s)\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
 _LOOKBACK_ENTRIES = 200
@@ -314,7 +314,7 @@ class Aspects(BaseModel):
     reasoning: str
     aspects: list[str]
     descriptions: list[str] = []
-    """Descriptions of what the aspects cover, in the same order as `aspects`."""
+    """Sentences that say which points each aspect covers, in the same order as `aspects`."""
 
 
 class Dialogue(Protocol):
@@ -384,7 +384,7 @@ class Dialogue(Protocol):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice that replaces a missing message."""
+        """Return the text of a notice that replaces the message of a failed turn."""
         return f"The message of {config.names()[turn['speaker']]} is missing: {error}"
 
     def final_answer(self, state: ConversationState) -> str:
@@ -480,7 +480,7 @@ def aspects_by_rule(topic: str, max_aspects: int) -> list[str]:
 
 
 def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
-    """Return the stage, aspect number and miniround number of the step after `place`."""
+    """Return the stage, the aspect index and the miniround index of the step that follows `place`."""
     stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
     if stage == "opening":
         return "take", 0, 0
@@ -498,7 +498,7 @@ def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, 
 def _main_step(
     state: ConversationState, config: DebateConfig, aspects: list[str], stage: str, aspect: int, mini: int
 ) -> Step:
-    """Return a step in which every debater takes one turn.
+    """Return the step for a stage of the dialogue, in which every debater takes one turn.
 
     In the stage `respond`, every debater answers the debater that it opposes most. In the stage `reply`,
     every debater answers a debater that responded to it. A debater without a response has no objection to
@@ -544,9 +544,9 @@ def _main_step(
 def pair_opponents(
     state: ConversationState, debaters: Sequence[str], aspect: str, *, shift: int = 0
 ) -> dict[str, str]:
-    """Return an opponent for each debater, preferably one who strongly disagrees with that debater.
+    """Return an opponent for each debater, preferably the one who disagrees with the debater most.
 
-    Debaters without an opponent answer each other in turn. `shift` varies the order from step to step.
+    Debaters with whom nobody disagrees answer each other in turn. `shift` varies the order from step to step.
     """
     opposition = _opposition(ledger_of(state), aspect)
     opponents = {debater for pair in opposition for debater in pair}
@@ -567,7 +567,7 @@ def pair_opponents(
 
 
 def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return, for each debater, the debater to whom they reply.
+    """Return the debater to whom each debater replies, keyed by the id of the one who replies.
 
     A responder whom the debater has responded to comes first. A debater without responders replies to the
     debater whom it has responded to.

@@ -55,7 +55,7 @@ ALLOWED_IN: dict[CapabilityKind, str] = {
     "server": "`mcp_servers`",
     "embeddings": "`memory.retrieval.embeddings`",
 }
-"""Text that names the operator settings for permitting a capability, keyed by the kind of capability."""
+"""Operator settings that permit a capability, as text for error messages, keyed by the capability's kind."""
 
 
 PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_usd_per_million"})
@@ -64,7 +64,7 @@ PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_u
 
 @memoize_by_identity()
 def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
-    """Return the capabilities that a configuration needs, each mapped to the setting that needs it.
+    """Return the capabilities that a configuration needs, each with the key of the setting that needs it.
 
     Models have the key `""`, because several settings can name the same model.
     """
@@ -108,21 +108,21 @@ def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Permissions:
-    """Permissions of a debate, consisting of its configuration and its granted capabilities.
+    """Configuration of a debate together with the capabilities that the debate may use.
 
     Code that makes clients, opens folders or imports modules takes `Permissions`, never a bare configuration.
     """
 
     config: DebateConfig
     granted: Set[Capability] = frozenset()
-    """Capabilities that this debate has because the operator's own configuration names them."""
+    """Capabilities that the debate may use because the operator's own configuration names them."""
     safe_capabilities: Collection[CapabilityKind | Capability] = ()
-    """Capabilities that need no permission because Moot itself supplies them. An entry is one capability or
-    a whole kind of capabilities."""
+    """Capabilities that the debate may always use because Moot itself supplies them. An entry is one
+    capability or a whole kind of capabilities."""
 
     @classmethod
     def of_operator(cls, config: DebateConfig) -> Self:
-        """Return permissions for every capability that the operator's own configuration uses."""
+        """Return permissions that grant every capability in the operator's own configuration."""
         return cls(config, capabilities_of(config).keys())
 
     def authorize(self, *kinds: CapabilityKind) -> DebateConfig:
@@ -153,7 +153,7 @@ class Permissions:
 
 
 def _allows(capability: Capability) -> bool:
-    """Return True if an environment variable allows every debate to use this capability."""
+    """Return True if an environment variable permits this capability for every debate."""
     match capability.kind:
         case "model":
             patterns = [environment.variable("MOOT_MODEL") or "", *environment.names_in("MOOT_ALLOW_MODELS")]
@@ -168,7 +168,7 @@ def _allows(capability: Capability) -> bool:
 
 
 class UntrustedConfig(BaseModel):
-    """Untrusted configuration received in a request.
+    """Configuration that was received in a request and is not trusted.
 
     Its values are validated, but its capabilities are not yet authorized.
     """
@@ -176,7 +176,7 @@ class UntrustedConfig(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     def model_post_init(self, context: object, /) -> None:
-        """Validate the values that the request contains."""
+        """Check that the values in the request form a valid configuration."""
         make_config(self.said)
 
     @classmethod
@@ -206,9 +206,10 @@ CEILINGS = ("total_tokens", "cost_usd", "wall_clock_s", "concurrency", "retry_fo
 
 
 def without_raised_limits(granted: Iterable[Capability]) -> set[Capability]:
-    """Return the granted capabilities except the limits that the operator raised for one debate.
+    """Return the granted capabilities except permissions to exceed the operator's usual limits.
 
-    A copy that somebody else makes of this debate keeps to the operator's ceilings, as a new debate does.
+    The operator gave these permissions for one debate only. A copy that somebody else makes of this debate
+    keeps to the operator's ceilings, as a new debate does.
     """
     return {each for each in granted if each.kind != "limit"}
 
@@ -261,9 +262,10 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return a capability for each limit that a configuration explicitly sets higher than the operator.
+    """Return one capability for each limit that a configuration sets higher than the operator does.
 
-    A limit without a number is not a higher limit. The operator's limit then applies.
+    Only limits that the configuration sets explicitly count. A limit without a number is not a higher limit.
+    The operator's limit then applies.
     """
     limit_keys = [key for key in CEILINGS if key in config.limits.model_fields_set]
     limits = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in limit_keys)
@@ -275,7 +277,7 @@ def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Cap
 
 
 def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> DebateConfig:
-    """Return the configuration with its limits replaced by the operator's upper limits.
+    """Return a copy of the configuration whose only limits are the operator's upper limits.
 
     A ceiling that the configuration exceeds is left out, because the operator granted the higher limit.
     """
@@ -289,7 +291,7 @@ def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> De
 
 
 def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:
-    """Return the lowest value for a limit in the operator's configurations, or None if unset."""
+    """Return the lowest value that the operator's configurations set for a limit, or None if none sets it."""
     limits = [each.limits for each in operators if key in each.limits.model_fields_set]
     return min((value for each in limits if (value := getattr(each, key)) is not None), default=None)
 

@@ -108,7 +108,9 @@ def nested_settings(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def with_settings(data: Mapping[str, Any], settings: Mapping[str, object]) -> dict[str, Any]:
-    """Apply dotted-key settings other than `None` to configuration data, and return the result.
+    """Return a copy of configuration data, changed by settings with dotted keys such as `judge.model`.
+
+    Settings that are `None` are ignored.
 
     Raises:
         ConfigError: The section of a setting is not a mapping.

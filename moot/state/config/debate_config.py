@@ -74,8 +74,8 @@ class LimitsConfig(Section):
     """Maximum number of model calls that one debate makes at the same time. Lower it for a local server or a
     small rate limit. Raise it for councils with many debaters."""
     retry_for: float = Field(default=0, ge=0)
-    """Seconds to keep retrying an unavailable model after all attempts and fallbacks have failed. Set it
-    for unattended runs: 28800 retries for eight hours."""
+    """Time, in seconds, for which Moot keeps calling an unavailable model after all attempts and fallback
+    models have failed. Set it for unattended runs: 28800 retries for eight hours."""
 
 
 class DebateConfig(Section):
@@ -92,10 +92,10 @@ class DebateConfig(Section):
     protocol: str = "round-robin"
     """Name of the protocol, which sets the rules of the debate. `moot run --help` lists the protocols."""
     turns: int | None = Field(default=None, ge=1)
-    """Total number of turns of all debaters, for protocols that count turns. `None`: `rounds` for each
-    debater, or 6 in total if `rounds` is not set."""
+    """Total number of turns of all debaters, if the protocol counts turns. `None`: `rounds` for each debater,
+    or 6 in total if `rounds` is not set."""
     rounds: int | None = Field(default=None, ge=1)
-    """Number of rounds in the debate, for protocols that count rounds. `None`: the protocol's default."""
+    """Number of rounds in the debate, if the protocol counts rounds. `None`: the protocol's default."""
     model: str = model_settings.OFFLINE
     """Default model for all participants that have no model of their own."""
     fallbacks: tuple[str, ...] = ()
@@ -128,9 +128,10 @@ class DebateConfig(Section):
     debater changed its answer in its last two messages. Each message then ends with an answer line. Answers
     that cannot be compared never end a debate."""
     decide: Literal["judge", "vote", "weighted-vote"] | None = None
-    """Method for reaching the decision. `judge`: by the judge. `vote`: each debater gives a final answer
-    alone, and the most frequent one wins. `weighted-vote`: answers count by their confidence. The judge
-    decides ties. `None`: the protocol's default, a vote in `vote` and `escalate`, else the judge."""
+    """Method by which the debate's decision is reached. `judge`: by the judge. `vote`: each debater gives a
+    final answer alone, and the most frequent one wins. `weighted-vote`: answers count by their confidence.
+    The judge decides ties. `None`: the protocol's default, a vote in `vote` and `escalate`, else the
+    judge."""
     calibration: dict[str, tuple[tuple[float, float], ...]] = Field(default_factory=dict)
     """Measured accuracy of each model's stated confidence, keyed by model name. Each value is a list of
     `[stated, measured]` pairs from 0 to 100. `weighted-vote` interpolates between the pairs. Evaluations
@@ -138,7 +139,7 @@ class DebateConfig(Section):
     revisit: date | None = None
     """Date on which the decision should be reviewed, such as 2027-03-01. `moot list` reminds of it."""
     blackboard: BlackboardConfig = Field(default_factory=BlackboardConfig)
-    """Settings for claim extraction, reflections and crux cards (records of side discussions)."""
+    """Settings for the model calls that extract claims, reflect on the debate and sum up side discussions."""
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     """Settings for the debate's memory, such as token budgets, summaries and retrieval."""
     judge: participants.JudgeConfig = Field(default_factory=participants.JudgeConfig)
@@ -203,8 +204,8 @@ class DebateConfig(Section):
             confidences = [pair[0] for pair in pairs]
             if not pairs or confidences != sorted(set(confidences)):
                 raise ValueError(
-                    f"{model}: the stated confidences are not in ascending order: sort the [stated, "
-                    "measured] pairs by stated confidence"
+                    f"{model}: give one or more [stated, measured] pairs, in ascending order of stated "
+                    "confidence, and each stated confidence only once"
                 )
             if not all(0 <= number <= 100 for pair in pairs for number in pair):
                 raise ValueError(
@@ -291,7 +292,7 @@ class DebateConfig(Section):
     def _explain_mistakes(
         cls, data: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        """Validate all sections, including those of protocols, and report all errors in one `ConfigError`."""
+        """Validate the configuration and its protocol sections, and report all errors together."""
         mistakes: list[str] = []
         leave_out = _left_out(info)
         if isinstance(data, dict):
@@ -362,7 +363,7 @@ class DebateConfig(Section):
         return self.order or tuple(self.names())
 
     def total_turns(self) -> int:
-        """Return the total number of turns for all debaters, if the protocol counts turns."""
+        """Return the total number of turns of all debaters, for a protocol that counts turns."""
         return self.turns or (self.rounds or 0) * len(self.turn_order()) or 6
 
     def calibrated(self, model: str, confidence: float) -> float:
@@ -394,7 +395,7 @@ class DebateConfig(Section):
         return self._fence or fence_for(self.topic or "")
 
     def with_fence(self, fence: str) -> Self:
-        """Return a copy of the configuration that uses `fence` to delimit quoted text in prompts."""
+        """Return a copy of the configuration whose prompts delimit quoted text with the word `fence`."""
         fenced = self.model_copy()
         fenced._fence = fence
         return fenced
@@ -412,7 +413,7 @@ text in prompts. Words of these sounds take two to three tokens, random letters 
 
 @lru_cache(maxsize=256)
 def fence_for(topic: str) -> str:
-    """Return a six-letter word, absent from the topic, to delimit quoted text in prompts.
+    """Return a six-letter word that delimits quoted text in prompts and does not occur in the topic.
 
     It is derived from a hash, so that equal debates send equal prompts. It need not be secret, because
     prompts break it wherever it occurs in quoted text.
@@ -447,7 +448,7 @@ def _left_out(info: ValidationInfo) -> LeaveOut:
 def _with_sections(
     data: dict[str, Any], config: type[BaseModel], protocols: ProtocolSpecTable, leave_out: LeaveOut
 ) -> tuple[dict[str, Any], list[str]]:
-    """Validate the protocol sections of configuration data, and return the data and any errors."""
+    """Return configuration data with its protocol sections validated, and a list of error messages."""
     rules = protocol_spec(data.get("protocol", "round-robin"), protocols)
     known = protocol_sections(protocols.PROTOCOLS)
     if data.keys() - config.model_fields.keys() - known.keys():
@@ -470,7 +471,7 @@ def _with_sections(
 
 
 def _validate_leniently(validate: Callable[[Any], _T], data: object, leave_out: LeaveOut) -> _T:
-    """Validate data, dropping unknown or invalid values if `leave_out` permits it.
+    """Validate data, ignoring unknown or invalid values if `leave_out` permits it.
 
     Raises:
         ValidationError: The rest is still invalid.
@@ -545,7 +546,7 @@ def _parse_cached(leave_out: LeaveOut, *stored: object) -> DebateConfig:
 
 
 def read_stored(stored: Mapping[str, object]) -> DebateConfig:
-    """Parse a stored configuration into a `DebateConfig`, for display only.
+    """Parse a stored configuration into a `DebateConfig`, without checking that a run can use it.
 
     Unknown protocols, unknown keys and invalid values are left out, so that a debate stays readable if a
     plug-in is missing. Results are cached by identity: nodes ask some thirty times a turn, and comparing
@@ -558,7 +559,7 @@ def read_stored(stored: Mapping[str, object]) -> DebateConfig:
 
 
 def frozen_config(state: StateValues) -> DebateConfig:
-    """Return the configuration stored in a debate's state, for display only.
+    """Return the configuration stored in a debate's state, without checking that a run can use it.
 
     Raises:
         InputError: The state has no configuration, because the process died before the debate began.
@@ -596,7 +597,7 @@ def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = No
 
 
 def differing_keys(one: object, other: object, prefix: str = "") -> list[str]:
-    """Return the sorted dotted keys whose values differ between two JSON objects."""
+    """Return the dotted keys at which two JSON objects differ, such as `judge.model`, in sorted order."""
     if isinstance(one, dict) and isinstance(other, dict):
         keys = sorted(one.keys() | other.keys())
         nested = [differing_keys(one.get(key), other.get(key), f"{prefix}{key}.") for key in keys]

@@ -67,20 +67,20 @@ def is_built_in(name: str) -> bool:
 
 
 def recording_in(names: Iterable[str]) -> str:
-    """Return the first name that refers to a recorded sample debate, or `""` if none does."""
+    """Return the first name of a model that replays a recorded debate, or `""` if there is none."""
     return next((name for name in names if name.startswith(RECORDED)), "")
 
 
 def check_model_name(name: str | None) -> str | None:
-    """Return a model name after checking that it is valid.
+    """Check that a model name is valid, and return it.
 
     Raises:
         ValueError: The name is empty or a URL.
     """
     if name is not None and (not name.strip() or "://" in name):
         raise ValueError(
-            f"{name!r} is not a model's name: give the provider's name for the model, and set the "
-            "address of the endpoint in `base_url` or OPENAI_BASE_URL"
+            f"{name!r} is not the name of a model: give the name that the provider uses, and set the "
+            "URL of the endpoint in `base_url` or OPENAI_BASE_URL"
         )
     return name
 
@@ -188,12 +188,12 @@ class ModelSettings(Section):
 
     @property
     def key_variable(self) -> str | None:
-        """Return the name of the variable that holds the endpoint's API key, or None if no key is sent."""
+        """Return the name of the environment variable with the endpoint's API key, or None for no key."""
         return self.api_key_env or (None if self.base_url else "OPENAI_API_KEY")
 
 
 SEPARATOR = "__"
-"""Text between the name of an MCP server and the name of its tool, as in `docs__search`."""
+"""Separator between the names of an MCP server and of its tool, as in `docs__search`."""
 SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){0,19}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -216,11 +216,10 @@ class McpServerConfig(Section):
     """Command that starts the server, such as `[npx, -y, some-server]`. Moot talks to it over stdin and
     stdout. A request cannot set it."""
     env: tuple[str, ...] = ()
-    """Names of environment variables for the command besides basics such as `PATH` and `HOME`. The values
-    are never stored."""
+    """Names of environment variables that the command gets in addition to `PATH`, `HOME` and other basic
+    ones. The values are never stored."""
     url: str | None = None
-    """URL of a server that uses streamable HTTP; the URL must not contain a password or key. A request
-    cannot set it."""
+    """URL of a server that uses streamable HTTP, without a password or key. A request cannot set it."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the bearer token sent to `url`."""
     timeout_s: float = Field(default=60.0, gt=0, le=3600)
@@ -260,7 +259,7 @@ class McpServerConfig(Section):
         return self
 
     def capability(self, name: str) -> dict[str, object]:
-        """Return the MCP server's name and those of its settings that need the operator's permission."""
+        """Return the MCP server's name and the settings for which the operator's permission is needed."""
         return {"name": name, **self.model_dump(include={"command", "env", "url", "api_key_env"})}
 
 

@@ -71,7 +71,7 @@ def plain_name(name: str) -> str:
 
 
 def unreserved_name(name: str) -> str:
-    """Return a valid display name for a speaker in an imported transcript."""
+    """Convert the name of a speaker in an imported transcript to a valid display name."""
     bare = ENTRY_ID.sub("", plain_name(name)).strip(" []():*_")[:NAME_CHARS] or "Speaker"
     return f"{bare} (speaker)" if slug(bare) in RESERVED_NAMES else bare
 
@@ -141,7 +141,7 @@ class DebaterConfig(Section):
     stance: str = ""
     """Position that the debater defends on the topic. Empty: the debater chooses one."""
     persona: str | dict[str, str] = ""
-    """Description of the debater used in prompts, given as text or as a mapping from titles to text. For
+    """Description of the debater for prompts, given as text or as a mapping from titles to texts. For
     example, `{What is at stake for you: her licence}`. `@FILE` reads a text from a file."""
     flip_conditions: tuple[str, ...] = ()
     """Findings that would make this debater change its mind. Crux rooms of a `dialogue` test whether they
@@ -167,7 +167,7 @@ class DebaterConfig(Section):
     """Prompt that replaces the built-in prompt for summaries of this debater's perspective. `@FILE` reads it
     from a file."""
     clarification_prompt: str = ""
-    """Prompt for this debater's questions before the first round, replacing the built-in one. `@FILE`
+    """Prompt that replaces the built-in prompt for this debater's questions before the first round. `@FILE`
     reads it from a file."""
     perspective: PerspectiveOverride | None = None
     """Settings that override `memory.perspectives` for this debater."""
@@ -333,15 +333,15 @@ class JudgeConfig(Section):
     """True if the judge's prompt shows neutral labels instead of the debaters' names. The labels also replace
     names in the text of messages. Switch it off if names carry meaning."""
     swap: bool | None = None
-    """True if the judge scores the debaters again in reverse order, at nearly double the cost. `None`: the
-    protocol decides. `council`, `vote` and `dialogue` judge once, the others twice."""
+    """True if the judge scores the debaters twice, the second time in reverse order. This nearly doubles the
+    cost. `None`: the protocol decides. `council`, `vote` and `dialogue` judge once, the others twice."""
     panel: tuple[PanelJudge, ...] = ()
     """Judges on the panel. Empty: one judge."""
     rule: Rule = "mean"
     """Name of the rule that combines the verdicts of the panel's judges."""
     reply: int = Field(default=2000, ge=200)
-    """Minimum number of tokens reserved for a judge's reply. Raise it if verdicts fail because replies are
-    cut off."""
+    """Minimum number of tokens reserved for the reply of a judge. Raise it if verdicts fail because replies
+    are cut off."""
 
     _model_name = field_validator("model")(check_model_name)
     _rubric = field_validator("rubric")(_check_numbers_in_rubric)

@@ -30,12 +30,12 @@ class ProtocolSettings(Section):
 
     @classmethod
     def of(cls, config: BaseModel) -> Self:
-        """Return the protocol's section of a configuration, or a section with default values."""
+        """Return this protocol's section of the configuration, or default values if it has none."""
         section = (config.model_extra or {}).get(cls.key)
         return section if isinstance(section, cls) else cls()
 
     def model_names(self) -> tuple[str, ...]:
-        """Return the names of the models that this configuration section uses."""
+        """Return the names of all models that are set in this section of the configuration."""
         return ()
 
 
@@ -50,7 +50,7 @@ class ProtocolSpec:
 
     name: str
     settings: type[ProtocolSettings] | None = None
-    """Class of the protocol's configuration section, or None if it has no section."""
+    """Class of the protocol's section in the configuration, or None if the protocol has no section."""
     debaters: Sequence[Mapping[str, str]] = DEFAULT_DEBATERS
     """Default debaters, used if the configuration lists none."""
     uses_order: bool = False
@@ -58,7 +58,7 @@ class ProtocolSpec:
 
 
 class ProtocolSpecTable(Protocol):
-    """Interface of the table that lists all protocols."""
+    """Interface for looking up the registered protocols."""
 
     @property
     def PROTOCOLS(self) -> Mapping[str, ProtocolSpec]:
@@ -80,7 +80,7 @@ def protocol_spec(name: object, protocols: ProtocolSpecTable) -> ProtocolSpec:
 
 
 def protocol_sections(protocols: Mapping[str, ProtocolSpec]) -> dict[str, type[ProtocolSettings]]:
-    """Return the class of each configuration section that a protocol defines, keyed by the section's key."""
+    """Return the classes of the protocols' configuration sections, keyed by the section's key."""
     brought = [spec.settings for spec in protocols.values()]
     return {settings.key: settings for settings in brought if settings is not None}
 
@@ -103,11 +103,11 @@ def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") 
 
 
 MAX_KEY_CHARS = 100
-"""Maximum number of characters of a key in untrusted data that an error message repeats."""
+"""Maximum number of characters of an untrusted key that an error message shows."""
 
 
 def errors_in(error: ValidationError, data_name: str = "") -> list[str]:
-    """Return a message for each validation error in untrusted data, stating the key and the reason.
+    """Return one message for each validation error in untrusted data, with the key and the reason.
 
     Args:
         error: Validation error of pydantic.
@@ -135,7 +135,7 @@ def _join(*parts: int | str) -> str:
 
 
 def _expectation(kind: str, loc: Loc, model: type[BaseModel]) -> str:
-    """Explain how to correct a setting of the wrong type, or return `""` for other errors."""
+    """Return advice on how to correct a setting of the wrong type, or `""` for other errors."""
     inner = _model_at(loc, model)
     fields = inner.model_fields
     first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields), "…"))
@@ -154,7 +154,7 @@ def _expectation(kind: str, loc: Loc, model: type[BaseModel]) -> str:
 
 
 def _model_at(loc: Loc, model: type[BaseModel]) -> type[BaseModel]:
-    """Return the innermost model class that contains the configuration key at the given location."""
+    """Return the innermost Pydantic model that contains the configuration key at `loc`."""
     for part in loc:
         if isinstance(part, str) and part in model.model_fields:
             model = next(_models_in(model.model_fields[part].annotation), model)
