@@ -306,8 +306,7 @@ class Records:
     def fenced_by(self, lease: Lease) -> Records:
         """Return a copy of this object whose tables reject writes after the run has lost its lease.
 
-        The run loses its lease if another run takes it. Follow-ups, leases, rate limits and budgets can still
-        be written.
+        The run loses its lease if another run takes it. Leases, rate limits and budgets can still be written.
         """
         permit = self.leases.permit(lease)
         return replace(
@@ -318,6 +317,7 @@ class Records:
             failed=self.failed.fenced_by(permit),
             grants=self.grants.fenced_by(permit),
             results=self.results.fenced_by(permit),
+            follow_ups=self.follow_ups.fenced_by(permit),
             imports=self.imports.fenced_by(permit),
         )
 

@@ -75,6 +75,9 @@ def test_json_and_table_list_the_same_debates(db: str) -> None:
     assert listed("--limit", "2") == ["trams", "monolith"]
     assert listed("--evaluations") == ["trams", "eval-cup-0123456789", "monolith"]
     assert listed("--evaluations", "--limit", "2") == ["trams", "eval-cup-0123456789"]
+    notes = moot("list", "--json", "--limit", "1", "--db", db).stderr
+    assert "1 more" in notes
+    assert "not shown: 1 debate of evaluations" in notes
 
 
 def test_the_list_keeps_the_results_of_a_database_without_questions(tmp_path: Path) -> None:
@@ -178,6 +181,19 @@ def test_who_moderates_an_imported_debate_is_told_and_not_scored(
     assert ("--moderator NAME" in said.stderr) is not bool(words)
     with pytest.raises(InputError, match=r"no speaker has this name\. The speakers are Ann, Bob, Phil"):
         moot("import", str(file), "--moderator", "Zoe", "--db", path)
+
+
+def test_debaters_and_moderators_of_an_import_may_not_contradict_each_other(tmp_path: Path) -> None:
+    file, path = tmp_path / "trams.txt", str(tmp_path / "d.sqlite")
+    file.write_text(SPEECHES)
+    two = ("--debater", "Ann", "--debater", "Bob")
+    moot("import", str(file), "--id", "t", "--db", path, *two, "--moderator", "Phil")
+    with open_debates(path) as debates:
+        assert [each.name for each in debates.get("t").config().debaters] == ["Ann", "Bob"]
+    with pytest.raises(InputError, match=r"'Bob' is given with both --debater and --moderator"):
+        moot("import", str(file), "--db", path, *two, "--moderator", "bob")
+    with pytest.raises(InputError, match=r"no speaker has this name"):
+        moot("import", str(file), "--db", path, *two, "--moderator", "Zoe")
 
 
 NAMESAKES = "speaker,text\nJo Lee,Trams.\njo-lee,Buses.\nAnn,Ferries.\nBob Ray,Cars.\n"

@@ -56,6 +56,8 @@ def test_a_run_that_was_replaced_writes_nothing_more(records: Records) -> None:
         stale.journal.put(KEY, "c3", Reply(text="too late"))
     with pytest.raises(DebateBusy):
         stale.catalogue.update("d1", status="paused")
+    with pytest.raises(DebateBusy):
+        stale.follow_ups.note_revisit("d1", {"revisit": "2027-01-01"})
     records.leases.release(first)  # which is not its to give
     assert records.leases.is_held("d1")
     assert records.sql.execute("SELECT base_checkpoint FROM moot_journal ORDER BY base_checkpoint") == [

@@ -93,7 +93,7 @@ def import_debate(
                 topic=question,
                 name=name or unused_name(debates.records, question),
                 config=settings,
-                debaters=debater or _participants_of(imported, moderator or (), quiet=quiet),
+                debaters=_participants_of(imported, debater or [], moderator or [], quiet=quiet),
             )
         document = debate.document()
         if as_json:
@@ -116,18 +116,18 @@ def import_debate(
             )
 
 
-def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: bool) -> list[str]:
-    """Return the names of the speakers who are debaters rather than moderators.
+def _participants_of(
+    imported: ImportedTranscript, debaters: list[str], moderators: list[str], *, quiet: bool
+) -> list[str]:
+    """Return the names or ids of the speakers who are debaters, or `[]` if all speakers debate.
 
-    Return `[]` if nobody moderates.
-
-    On a terminal, ask the user which speakers moderate.
+    If neither `debaters` nor `moderators` are given, ask the user of a terminal which speakers moderate.
     """
     from moot.importing.transcript import speakers_by_word
     from moot.state.config import RESERVED_IDS
 
     names = {speaker.id: speaker.name for speaker in imported.speakers}
-    if not moderators and len(names) > 2 and not names.keys() & RESERVED_IDS:
+    if not debaters and not moderators and len(names) > 2 and not names.keys() & RESERVED_IDS:
         speakers_text = ", ".join(terminal.one_line(name, 40) for name in names.values())
         if not sys.stdin.isatty():
             if not quiet:
@@ -147,10 +147,18 @@ def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *,
                 f"{', '.join(names.values())}"
             )
         moderator_ids.add(speaker.id)
-    debaters = [name for key, name in names.items() if key not in moderator_ids | RESERVED_IDS]
-    if moderators and not debaters:
+    for debater in debaters:
+        speaker = known_speakers.get(debater.strip().casefold())
+        if speaker is not None and speaker.id in moderator_ids:
+            raise InputError(
+                f"{names[speaker.id]!r} is given with both --debater and --moderator: remove one of the two"
+            )
+    if debaters or not moderators:
+        return debaters
+    remaining = [name for key, name in names.items() if key not in moderator_ids | RESERVED_IDS]
+    if not remaining:
         raise InputError("--moderator: no speaker is left who debates. Name fewer moderators")
-    return debaters if moderators else []
+    return remaining
 
 
 @dataclass(frozen=True)

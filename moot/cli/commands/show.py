@@ -240,18 +240,11 @@ def list_debates(
         rows, outcomes = (records.rows(), records.results.all()) if records else ([], {})
         revisit_dates = records.follow_ups.revisit_dates() if records else {}
         import_times = records.imports.times() if records else {}
-    matching_debates = []
-    for row in rows:
-        outcome = outcomes.get(row.id)
-        text = "\n".join(
-            [
-                row.name,
-                row.topic,
-                *((outcome.question, outcome.model, outcome.winner, outcome.decision) if outcome else ()),
-            ]
-        )
-        if status in (None, row.status) and (grep or "").casefold() in text.casefold():
-            matching_debates.append((row, outcome))
+    matching_debates = [
+        (row, outcomes.get(row.id))
+        for row in rows
+        if status in (None, row.status) and _contains(row, outcomes.get(row.id), grep or "")
+    ]
     kept_debates = (
         matching_debates
         if evaluations
@@ -259,7 +252,7 @@ def list_debates(
     )
     shown_debates = kept_debates[:limit]
     if as_json:
-        return terminal.print_json(
+        terminal.print_json(
             [
                 {
                     **asdict(row),
@@ -271,8 +264,7 @@ def list_debates(
                 for row, outcome in shown_debates
             ]
         )
-
-    if shown_debates:
+    elif shown_debates:
         terminal.print_result(
             *([_table(shown_debates)] if terminal.columns() >= WIDE else _lines(shown_debates))
         )
@@ -293,6 +285,14 @@ def list_debates(
                 f"revisit {terminal.one_line(debate_handle, 60)} since {due}: {feedback_command} (or wrong, "
                 "mixed)"
             )
+
+
+def _contains(row: DebateRow, outcome: ListedResult | None, text: str) -> bool:
+    """Return True if a debate's name, topic or result contains the text, ignoring case."""
+    searched_texts = [row.name, row.topic]
+    if outcome:
+        searched_texts += [outcome.question, outcome.model, outcome.winner, outcome.decision]
+    return text.casefold() in "\n".join(searched_texts).casefold()
 
 
 def _lines(debates: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
