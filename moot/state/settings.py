@@ -137,7 +137,7 @@ VARIABLES = {
     "MOOT_ALLOW_ORIGINS": "origins of web pages that may use a LangGraph server, such as http://localhost:3000",
     "MOOT_DB": "default database, if `--db` is not set",
     "MOOT_BELL": "`1` rings the terminal's bell at the end of every run, as `--bell` does",
-    "MOOT_OTEL": "`1` exports OpenTelemetry data; needs `pip install 'moot[otel]'`, and the variables `OTEL_…`",
+    "MOOT_OTEL": "`1` exports OpenTelemetry data; needs `pip install 'moot[otel]'` and variables `OTEL_…`",
     "MOOT_DEBUG": "`1` shows the traceback of an internal error",
     "NO_COLOR": "any value disables colours",
 }
