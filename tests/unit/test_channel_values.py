@@ -99,7 +99,7 @@ WRONG: dict[str, tuple[object, str]] = {
     "numbers as pins": ([7], "pinned"),
     "a number as verdict": (7, "verdict"),
     "a number as message": ([7], "messages"),
-    "a message longer than an interjection may be": ("x" * 100_001, "the interjection"),
+    "a message longer than an interjection may be": ("x" * 100_001, "the message"),
     "half a position in an earlier debate": ({"advocate": [{"topic": "T"}]}, "cross_debate_memory"),
     "no message": (None, "messages"),
     "an operation on the window": ([{"op": "drop_through", "seq": 99}], "messages"),
@@ -107,7 +107,7 @@ WRONG: dict[str, tuple[object, str]] = {
 
 
 def _channel(place: str) -> str:
-    return "messages" if place == "the interjection" else place.partition(":")[0].partition(".")[0]
+    return "messages" if place == "the message" else place.partition(":")[0].partition(".")[0]
 
 
 @pytest.fixture

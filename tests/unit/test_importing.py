@@ -301,7 +301,7 @@ def test_headings_in_a_fence_and_below_the_speakers_level_belong_to_the_speech()
             '[{"speaker": "A", "text": 5}, {"speaker": "A", "text": true}]',
             {},
             "entry 2",
-            "true is not text",
+            "must be text, not true",
         ),
         ('[{"speaker": "A", "text": {"words": 5}}]', {}, "entry 1", "must be text, not {"),
         ("[1]", {}, "entry 1", "speaker and content"),

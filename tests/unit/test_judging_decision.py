@@ -125,7 +125,7 @@ def test_no_ballot_decides_nothing() -> None:
 
 
 def test_an_unknown_rule_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"judging\.rule: 'loudest'"):
+    with pytest.raises(ConfigError, match=r"judge\.rule: 'loudest'"):
         decide([ballot("j1", "ada")], "loudest")  # type: ignore[arg-type]
 
 

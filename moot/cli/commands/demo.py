@@ -47,7 +47,7 @@ def demo(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Play a recorded sample debate, without an API key or a network connection.
+    """Play a recorded sample debate, without an API key or a network.
 
     The demo prints the question, the debaters, three turning points of the debate and the decision. It also
     writes a report to a file. The replies in a sample debate were recorded from a large language model. Apart

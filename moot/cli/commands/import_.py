@@ -67,7 +67,7 @@ def import_debate(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Import a transcript as a debate that you can judge, report on or continue.
+    """Import a transcript as a debate to judge, report on or continue.
 
     The command reads JSON, JSON lines, Markdown, CSV with the columns speaker,minute,text, and plain text in
     which each message begins with `NAME:`. If the file is an exported debate in the moot.debate/1 format, the
@@ -227,7 +227,7 @@ def report(
     ] = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Write a report on a debate, in formats such as HTML, Markdown and JSON.
+    """Write a report on a debate as HTML, Markdown, JSON, a brief or an ADR.
 
     The HTML report is a single file and needs no network access. The report shows the debate's verdict,
     positions, contested claims, summaries, token counts and transcript. A brief is written as Markdown to a

@@ -134,7 +134,7 @@ def pin(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pin a message so that every prompt includes it, or unpin a message."""
+    """Pin a message so that every prompt includes it, or unpin it."""
 
     def change(debate: Debate) -> Done:
         ids = debate.pin(message, pinned=not remove)
@@ -183,7 +183,7 @@ def correct(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Correct or remove a recorded claim event, or merge two claims of a debate.
+    """Correct or remove a claim event, or merge two claims.
 
     A claim event records what a message does with a claim, for example that its author denies the claim.
     `moot show ID --blackboard` lists the claim events of a debate. Moot keeps your corrections when it later
