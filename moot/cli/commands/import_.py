@@ -227,7 +227,7 @@ def report(
     ] = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Write a report on a debate as HTML, Markdown, JSON, a brief or an ADR.
+    """Write a report on a debate as HTML, Markdown, JSON, brief or ADR.
 
     The HTML report is a single file and needs no network access. The report shows the debate's verdict,
     positions, contested claims, summaries, token counts and transcript. A brief is written as Markdown to a

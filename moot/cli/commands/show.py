@@ -52,7 +52,7 @@ def audit(
     db: options.DbOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show how much each kind of memory costs and how often prompts use it.
+    """Show what each kind of memory costs and how often prompts use it.
 
     Summaries and pinned messages, for example, are kinds of memory. To see what difference a kind of memory
     makes, repeat some turns with --replay-without: the command leaves this kind of memory out of the prompts,
