@@ -1,1 +1,1 @@
-"""Measurements behind every figure that the README quotes."""
+"""Benchmarks, which measure the figures in `docs/figures.md`."""

@@ -1,11 +1,11 @@
-"""What `agreement_intensity` does to a debate: how soon debaters agree, and how often they are right.
+"""Benchmark of `agreement_intensity`: how soon debaters agree, and how often they are right.
 
     python -m benchmarks.agreement [--debates 1000] [--quick] [--json]
 
 The protocol's own code plans the turns, writes the instructions and ends the debates; only the debaters are
-scripted. A debater concedes with the probability in `CONCEDES`, which belongs to the instruction that it is
-given, and takes over the answer of another debater who differs. The curve shows what follows if models obey
-the instructions as much as that. It does not show how much a real model obeys them.
+scripted. A debater concedes with the probability in `CONCESSION_PROBABILITIES` for its instruction. It then
+takes over the answer of another debater who differs. The curve shows the effect if models obey the
+instructions to this degree. It does not show to which degree a real model obeys them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from moot.state.entries import make_entry
 
 INTENSITIES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """One value within the range of each instruction."""
-CONCEDES = (0.05, 0.15, 0.3, 0.5, 0.8)
+CONCESSION_PROBABILITIES = (0.05, 0.15, 0.3, 0.5, 0.8)
 """Probability that a scripted debater concedes in a turn, by instruction."""
 RIGHT, WRONG = "right", ("wrong one", "wrong two")
-KNOWS = 0.6
+FIRST_RIGHT_PROBABILITY = 0.6
 """Probability that a debater's first answer is right."""
-PEOPLE, ROUNDS = 3, 6
+DEBATERS, ROUNDS = 3, 6
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def measure(intensity: float, debates: int) -> Point:
     """Return the point of the curve for one value of `agreement_intensity`."""
     config = make_config(
         {
-            "debaters": [{"name": f"Debater {number}"} for number in range(1, PEOPLE + 1)],
+            "debaters": [{"name": f"Debater {number}"} for number in range(1, DEBATERS + 1)],
             "rounds": ROUNDS,
             "stop": "agreement",
             "agreement_intensity": intensity,
@@ -67,8 +67,8 @@ def measure(intensity: float, debates: int) -> Point:
         intensity,
         agreed=100 * sum(len(set(last.values())) == 1 for _, last, _ in ends) / debates,
         turns=sum(turns for *_, turns in ends) / debates,
-        right=100 * sum(_voted(last) == RIGHT for _, last, _ in ends) / debates,
-        first_right=100 * sum(_voted(first) == RIGHT for first, *_ in ends) / debates,
+        right=100 * sum(_majority(last) == RIGHT for _, last, _ in ends) / debates,
+        first_right=100 * sum(_majority(first) == RIGHT for first, *_ in ends) / debates,
     )
 
 
@@ -98,13 +98,13 @@ def _debate(config: DebateConfig, dice: random.Random) -> tuple[Mapping[str, str
 def _answer(instruction: str, who: str, answers: Mapping[str, str], dice: random.Random) -> str:
     """Return the debater's next answer, which depends on the instruction and on the others' answers."""
     if who not in answers:
-        return RIGHT if dice.random() < KNOWS else dice.choice(WRONG)
+        return RIGHT if dice.random() < FIRST_RIGHT_PROBABILITY else dice.choice(WRONG)
     shown = next(place for place, (_, text) in enumerate(AGREEMENT_INSTRUCTIONS) if text in instruction)
     others = [answer for other, answer in answers.items() if other != who and answer != answers[who]]
-    return dice.choice(others) if others and dice.random() < CONCEDES[shown] else answers[who]
+    return dice.choice(others) if others and dice.random() < CONCESSION_PROBABILITIES[shown] else answers[who]
 
 
-def _voted(answers: Mapping[str, str]) -> str:
+def _majority(answers: Mapping[str, str]) -> str:
     ranked = Counter(answers.values()).most_common(2)
     return "" if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else ranked[0][0]
 
@@ -112,12 +112,12 @@ def _voted(answers: Mapping[str, str]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the curve and print one line for each intensity."""
     parser = argparse.ArgumentParser(description="Measure `agreement_intensity`.")
-    parser.add_argument("--debates", type=int, default=1_000)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args(arguments)
-    points = [measure(intensity, 200 if given.quick else given.debates) for intensity in INTENSITIES]
-    if given.json:
+    parser.add_argument("--debates", type=int, default=1_000, help="debates for each intensity")
+    parser.add_argument("--quick", action="store_true", help="run 200 debates for each intensity")
+    parser.add_argument("--json", action="store_true", help="print the curve as JSON")
+    options = parser.parse_args(arguments)
+    points = [measure(intensity, 200 if options.quick else options.debates) for intensity in INTENSITIES]
+    if options.json:
         print(json.dumps([asdict(each) for each in points], indent=2))
         return
     for each in points:

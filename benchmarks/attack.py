@@ -46,7 +46,7 @@ class Case:
     """Hostile input of one debate."""
 
     name: str
-    said: Sequence[str] = ()
+    messages: Sequence[str] = ()
     """Messages of the debaters, turn by turn. Three short turns follow."""
     imported: Sequence[str] = ()
     """Transcript to continue, imported at once."""
@@ -58,7 +58,7 @@ class Case:
     memory: dict[str, Any] = field(default_factory=dict)
 
 
-def text_of(tokens: int, script: str = "prose") -> str:
+def generate_text(tokens: int, script: str = "prose") -> str:
     """Return a text of at least this many tokens."""
     piece = SCRIPTS[script]
     return piece * (tokens // counter()(piece) + 1)
@@ -67,24 +67,24 @@ def text_of(tokens: int, script: str = "prose") -> str:
 def cases(scale: float = 1.0) -> list[Case]:
     """Return the cases; `scale` shortens the long ones."""
     short = [SHORT.format(n=n) for n in range(1, 21)]
-    many = [f"{n}. {text_of(400)}" for n in range(int(80 * scale))]
-    giant = text_of(int(40_000 * scale))
+    many = [f"{n}. {generate_text(400)}" for n in range(int(80 * scale))]
+    giant = generate_text(int(40_000 * scale))
     return [
         Case("giant last", [*short, giant]),
         Case("giant middle", [*short, giant, *short]),
         Case("10 parallel tool results", short[:4], tools=True),
-        Case("import of 150k tokens", imported=[text_of(150) for _ in range(int(1000 * scale))]),
-        Case("summary far too long", many, summary=text_of(6_000)),
+        Case("import of 150k tokens", imported=[generate_text(150) for _ in range(int(1000 * scale))]),
+        Case("summary far too long", many, summary=generate_text(6_000)),
         Case("summary echoes", many, summary=None),
         Case("summary empty", many, summary=""),
         Case("summariser raises", many, method="raising"),
         Case("model fails to summarise", many, summary="raise"),
         Case("models alone, no person", imported=many),
-        *(Case(script, [text_of(600, script) for _ in range(int(60 * scale))]) for script in SCRIPTS),
+        *(Case(script, [generate_text(600, script) for _ in range(int(60 * scale))]) for script in SCRIPTS),
     ]
 
 
-class _Raising(Summarizer):
+class _RaisingSummarizer(Summarizer):
     """Summarizer that always raises."""
 
     name = "raising"
@@ -113,7 +113,7 @@ class AttackedModel:
                 {"id": f"c{n}", "name": "read_file", "args": {"path": f"{n}.txt"}} for n in range(10)
             )
             return Reply(tool_calls=asked, model="m")
-        lines, number = self.case.said, self.spoken
+        lines, number = self.case.messages, self.spoken
         self.spoken += 1
         return Reply(text=lines[number] if number < len(lines) else SHORT.format(n=number), model="m")
 
@@ -130,27 +130,27 @@ class AttackedModel:
 def attack(case: Case, **memory: Any) -> AttackResult:
     """Run a case as a debate, and return its largest prompt and the messages that no prompt showed."""
     summarizer_named.cache_clear()
-    with patch.dict(SUMMARIZERS, {"raising": _Raising()}), tempfile.TemporaryDirectory() as folder:
+    with patch.dict(SUMMARIZERS, {"raising": _RaisingSummarizer()}), tempfile.TemporaryDirectory() as folder:
         for number in range(10):
-            (Path(folder) / f"{number}.txt").write_text(text_of(3_000))
+            (Path(folder) / f"{number}.txt").write_text(generate_text(3_000))
         model = AttackedModel(case)
         environment = Environment(complete=model.complete)
         graph: Any = build_graph(InMemorySaver(), environment=environment)
         thread = {"configurable": {"thread_id": "5cf1a1f4-1fd8-4a4c-9a27-6f1a9f0c5d10"}}
-        graph.invoke(_given(case), thread, context=_config(case, folder, memory))
-        return _outcome(graph.get_state(thread).values, model.calls)
+        graph.invoke(_initial_state(case), thread, context=_config(case, folder, memory))
+        return _result(graph.get_state(thread).values, model.calls)
 
 
-def _given(case: Case) -> dict[str, Any]:
-    said = [{"speaker": ("ada", "bo")[n % 2], "content": text} for n, text in enumerate(case.imported)]
-    return {"topic": QUESTION, "full_transcript": said}
+def _initial_state(case: Case) -> dict[str, Any]:
+    messages = [{"speaker": ("ada", "bo")[n % 2], "content": text} for n, text in enumerate(case.imported)]
+    return {"topic": QUESTION, "full_transcript": messages}
 
 
 def _config(case: Case, folder: str, memory: dict[str, Any]) -> DebateConfig:
     tools = {"tools": ["read_file"]} if case.tools else {}
     return DebateConfig.model_validate(
         {
-            "turns": len(case.said) + 3,
+            "turns": len(case.messages) + 3,
             "judge": {"enabled": False},
             "context": folder if case.tools else None,
             "debaters": [{"name": "Ada", **tools}, {"name": "Bo"}],
@@ -159,7 +159,7 @@ def _config(case: Case, folder: str, memory: dict[str, Any]) -> DebateConfig:
     )
 
 
-def _outcome(state: dict[str, Any], calls: Sequence[ModelCall]) -> AttackResult:
+def _result(state: dict[str, Any], calls: Sequence[ModelCall]) -> AttackResult:
     count = counter()
     sizes = [3 + wire_tokens(call.messages, count) for call in calls]
     shown = {key for call in calls for m in call.messages for key in _LABEL.findall(m["content"])}
@@ -170,7 +170,7 @@ def _outcome(state: dict[str, Any], calls: Sequence[ModelCall]) -> AttackResult:
         if entry["id"] not in shown and entry["seq"] > covered and entry["kind"] not in _TOOLS
     ]
     empty = any(not call.messages or not call.messages[-1]["content"].strip() for call in calls)
-    return AttackResult(max(sizes), len(unseen), "an empty view" if empty else "")
+    return AttackResult(max(sizes), len(unseen), "an empty prompt" if empty else "")
 
 
 _TOOLS = frozenset({"tool_call", "tool_result"})
@@ -188,23 +188,26 @@ def rows(scale: float = 1.0) -> Iterator[tuple[Case, dict[str, AttackResult]]]:
 
 def messages_of(case: Case) -> list[tuple[str, str]]:
     """Return a case's messages for other libraries: `(kind, text)` each."""
-    tools = [("tool", text_of(3_000)) for _ in range(10)] if case.tools else []
+    tools = [("tool", generate_text(3_000)) for _ in range(10)] if case.tools else []
     person = [] if case.imported else [("person", QUESTION)]
     imported = [("import", text) for text in case.imported]
-    return [*person, *imported, *tools, *(("ai", text) for text in case.said)]
+    return [*person, *imported, *tools, *(("ai", text) for text in case.messages)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark and print its results."""
-    parser = argparse.ArgumentParser(description="Largest prompt under attack.")
-    parser.add_argument("--quick", action="store_true", help="an eighth of the size")
-    given = parser.parse_args(arguments)
-    print(f"attack: largest prompt by exact count (target ≤ {BUDGET:,}), messages nobody ever saw (target 0)")
+    parser = argparse.ArgumentParser(description="Largest prompt under hostile input.")
+    parser.add_argument("--quick", action="store_true", help="cases of an eighth of the size")
+    options = parser.parse_args(arguments)
+    print(
+        f"attack: largest prompt by exact count (target ≤ {BUDGET:,}), "
+        "messages that no prompt showed (target 0)"
+    )
     print(f"  {'':<26}" + "".join(f"{name:>26}" for name in ["Moot", *PEERS]))
-    for case, outcomes in rows(0.125 if given.quick else 1.0):
+    for case, outcomes in rows(0.125 if options.quick else 1.0):
         print(f"  {case.name:<26}" + "".join(f"{outcome.text():>26}" for outcome in outcomes.values()))
     if not PEERS:
-        print("  (pip install 'moot[bench]' sets langmem and LangChain beside it)")
+        print("  (install langmem and LangChain to compare: pip install 'moot[bench]')")
 
 
 if __name__ == "__main__":

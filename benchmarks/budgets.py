@@ -1,4 +1,4 @@
-"""Benchmark of prompts: how much of their budget they use, and which messages they leave out meanwhile.
+"""Benchmark of prompts: how much of their budget they use, and how many messages they leave out.
 
     python -m benchmarks.budgets [--quick] [--json]
 
@@ -22,8 +22,8 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from benchmarks.prefix import READ, WRITE, cached_shares
-from benchmarks.speeches import SpeechModel
+from benchmarks.prefix import CACHED_PRICE, UNCACHED_PRICE, cached_shares
+from benchmarks.varied_messages import VariedMessages
 from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import build_graph
 from moot.models.model_call import complete
@@ -71,20 +71,22 @@ def run(settings: dict[str, Any], topic: str) -> Run:
     """Run a debate in memory, and return its calls."""
     made = Run()
     environment = Environment(complete=made.complete, clock=lambda: "2026-01-01T00:00:00.000+00:00")
-    graph: Any = build_graph(InMemorySaver(), environment=environment, models={"speeches": LongSpeeches()})
+    graph: Any = build_graph(
+        InMemorySaver(), environment=environment, models={"varied-messages": LongMessages()}
+    )
     thread: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
     graph.invoke({"topic": topic}, thread, context=DebateConfig.model_validate(settings))
     made.transcript = graph.get_state(thread).values["full_transcript"]
     return made
 
 
-class LongSpeeches(SpeechModel):
+class LongMessages(VariedMessages):
     """Model whose messages have about 200 tokens, as a capable model's have."""
 
     def respond(self, messages: list[Any], **kwargs: Any) -> Any:
-        """Return four generated messages as one, or JSON if a schema is given."""
+        """Return four generated messages as one, or JSON if a schema is options."""
         seed = kwargs.pop("seed", None) or 0
-        replies = [super(LongSpeeches, self).respond(messages, seed=4 * seed + n, **kwargs) for n in range(4)]
+        replies = [super(LongMessages, self).respond(messages, seed=4 * seed + n, **kwargs) for n in range(4)]
         if not kwargs.get("json_schema"):
             replies[0].content = " ".join(str(reply.content) for reply in replies)
         return replies[0]
@@ -115,7 +117,7 @@ def uses(made: Run) -> Iterator[tuple[str, PromptUse]]:
         first = next((e["seq"] for e in made.transcript[:end][::-1] if e["phase"] != call.hints["phase"]), -1)
         end = end if call.purpose != "turn" or call.call_index == 0 else max(first + 1, 0)
         earlier = [entry for entry in made.transcript[:end] if traits_of(entry).argues]
-        told = {*prompt.shown_ids, *prompt.retrieved}
+        visible_ids = {*prompt.shown_ids, *prompt.retrieved}
         schema = schema_tokens(call.schema, count) if call.schema else 0
         name = call.hints["phase"] if call.purpose == "turn" else call.purpose
         yield (
@@ -124,7 +126,7 @@ def uses(made: Run) -> Iterator[tuple[str, PromptUse]]:
                 prompt.total_tokens + schema,
                 prompt.budget + schema,
                 sum(entry["tokens"] for entry in earlier),
-                sum(entry["tokens"] for entry in earlier if entry["id"] in told),
+                sum(entry["tokens"] for entry in earlier if entry["id"] in visible_ids),
             ),
         )
 
@@ -159,7 +161,7 @@ def costs(made: Run) -> dict[str, float]:
     ]
     replies = sum(count(reply.text or json.dumps(reply.data, ensure_ascii=False)) for _, reply in made.calls)
     cached = sum(share * size for share, size in zip(shares, sizes, strict=True))
-    paid = READ * cached + WRITE * (sum(sizes) - cached)
+    paid = CACHED_PRICE * cached + UNCACHED_PRICE * (sum(sizes) - cached)
     return {
         "calls": len(made.calls),
         "input": sum(sizes),
@@ -173,17 +175,17 @@ def costs(made: Run) -> dict[str, float]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark and print both tables."""
     parser = argparse.ArgumentParser(description="Use of the prompts' budgets, by protocol and phase.")
-    parser.add_argument("--quick", action="store_true", help="the recorded debates and short generated ones")
+    parser.add_argument("--quick", action="store_true", help="run short generated debates")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     recorded = {name: recording_config(name) for name in recordings()}
     runs = {name: run(settings, settings["topic"]) for name, settings in recorded.items()}
     for name, settings in GENERATED.items():
-        short = QUICK if given.quick and "turns" in settings else {}
-        runs[f"{name}, generated"] = run({**settings, **short, "model": "speeches"}, TOPIC)
+        short = QUICK if options.quick and "turns" in settings else {}
+        runs[f"{name}, generated"] = run({**settings, **short, "model": "varied-messages"}, TOPIC)
     tables = {name: rows(made) for name, made in runs.items()}
     prices = {name: costs(runs[name]) for name in recorded}
-    if given.json:
+    if options.json:
         print(json.dumps({"prompts": tables, "prices": prices}))
         return
     print(f"  {'debate':<24} {'phase':<16} calls  tokens  of budget  messages shown  unused")

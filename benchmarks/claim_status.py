@@ -36,11 +36,11 @@ def judge_case(case: Mapping[str, Any]) -> ClaimStatus:
     return ledger.claim_status(_CLAIM, is_over=bool(case.get("over")))
 
 
-def _claim_events(said: Sequence[Mapping[str, Any]]) -> Iterator[ClaimEvent]:
+def _claim_events(events: Sequence[Mapping[str, Any]]) -> Iterator[ClaimEvent]:
     """Yield the claim events of a case, each in a message of its own."""
-    ids = {str(each.get("id", number)): f"e{number:03d}" for number, each in enumerate(said, 1)}
+    ids = {str(each.get("id", number)): f"e{number:03d}" for number, each in enumerate(events, 1)}
     conditions: dict[str, str] = {}
-    for number, each in enumerate(said, 1):
+    for number, each in enumerate(events, 1):
         if retracted := each.get("retracts") or each.get("of"):
             of = ids.get(str(retracted), str(retracted))
             yield Retraction(type="retraction", of=of, why="", by="model")
@@ -80,18 +80,20 @@ def is_right(case: Mapping[str, Any]) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print how many cases have the status that their label says."""
+    """Print how many cases have the status of their label."""
     parser = argparse.ArgumentParser(description="Measure claim statuses on labelled cases.")
     parser.add_argument("--data", type=Path, default=DATA, metavar="FILE", help="labelled cases, JSON Lines")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(argv)
     cases = read_cases(options.data)
     wrong = [case["id"] for case in cases if not is_right(case)]
-    found = {"right": len(cases) - len(wrong), "of": len(cases), "wrong": wrong}
+    result = {"right": len(cases) - len(wrong), "of": len(cases), "wrong": wrong}
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(result))
     else:
-        print(f"{found['right']} of {found['of']} right" + (f"; wrong: {', '.join(wrong)}" if wrong else ""))
+        print(
+            f"{result['right']} of {result['of']} right" + (f"; wrong: {', '.join(wrong)}" if wrong else "")
+        )
 
 
 if __name__ == "__main__":

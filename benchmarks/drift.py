@@ -78,18 +78,20 @@ def facts_kept(method: str, turns: int = 200, keep: float = 0.9, seed: int = 1) 
     graph: Any = build_graph(InMemorySaver(), environment=Environment(complete=model.complete))
     thread = {"configurable": {"thread_id": "d1f7a1f4-1fd8-4a4c-9a27-6f1a9f0c5d10"}}
     graph.invoke({"topic": "What does the gauge read?"}, thread, context=config)
-    return {int(n) for call in model.calls[-6:] for text in _remembered(call) for n, _ in _FACT.findall(text)}
+    return {
+        int(n) for call in model.calls[-6:] for text in _memory_texts(call) for n, _ in _FACT.findall(text)
+    }
 
 
-def _remembered(call: ModelCall) -> Iterator[str]:
+def _memory_texts(call: ModelCall) -> Iterator[str]:
     """Yield the summary and the turn suffix of a prompt, without the messages of the window."""
     for message in (*call.messages[2:3], call.messages[-1]):
         if "name" not in message:
             yield message["content"]
 
 
-def nested(turns: int = 200, keep: float = 0.9, seed: int = 1, every: int = 10) -> set[int]:
-    """Return the facts that survive a summary that is rewritten from itself every few turns."""
+def facts_kept_by_rewriting(turns: int = 200, keep: float = 0.9, seed: int = 1, every: int = 10) -> set[int]:
+    """Return the facts that remain in a summary that is rewritten from itself every few turns."""
     model, known = ForgetfulSummarizer(keep, seed), set[int]()
     for start in range(1, turns + 1, every):
         known |= set(range(start, start + every))
@@ -100,20 +102,20 @@ def nested(turns: int = 200, keep: float = 0.9, seed: int = 1, every: int = 10) 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark and print its results."""
     parser = argparse.ArgumentParser(description="Oldest facts still known at the end.")
-    parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--keep", type=float, default=0.9)
-    parser.add_argument("--quick", action="store_true", help="one method, one seed")
-    given = parser.parse_args(arguments)
-    seeds = (1,) if given.quick else (1, 2, 3)
+    parser.add_argument("--turns", type=int, default=200, help="turns of each debate")
+    parser.add_argument("--keep", type=float, default=0.9, help="probability that a summary keeps a fact")
+    parser.add_argument("--quick", action="store_true", help="run one summarizer with one seed")
+    options = parser.parse_args(arguments)
+    seeds = (1,) if options.quick else (1, 2, 3)
     oldest = set(range(1, OLDEST + 1))
     print(
-        f"drift: of the {OLDEST} oldest facts, known after {given.turns} turns; a summary keeps each with "
-        f"p = {given.keep} (target ≥ {TARGET})"
+        f"drift: of the {OLDEST} oldest facts, known after {options.turns} turns; a summary keeps each with "
+        f"p = {options.keep} (target ≥ {TARGET})"
     )
-    for method in METHODS[:1] if given.quick else METHODS:
-        kept = [len(facts_kept(method, given.turns, given.keep, seed) & oldest) for seed in seeds]
+    for method in METHODS[:1] if options.quick else METHODS:
+        kept = [len(facts_kept(method, options.turns, options.keep, seed) & oldest) for seed in seeds]
         print(f"  {method:<26} {', '.join(map(str, kept))}")
-    rewritten = [len(nested(given.turns, given.keep, seed) & oldest) for seed in seeds]
+    rewritten = [len(facts_kept_by_rewriting(options.turns, options.keep, seed) & oldest) for seed in seeds]
     print(f"  {'rewritten every 10 turns':<26} {', '.join(map(str, rewritten))}")
 
 

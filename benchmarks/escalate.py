@@ -1,4 +1,4 @@
-"""What `escalate` saves and loses against a vote of five, on streams of questions with scripted answers.
+"""Benchmark of `escalate`: calls saved and accuracy lost compared with a vote of five.
 
     python -m benchmarks.escalate [--items 1000] [--seeds 5] [--quick] [--json]
 
@@ -29,7 +29,7 @@ from moot.state.entries import JsonObject, make_entry
 CALLS_TARGET, LOST_TARGET, FALSE_TARGET = 0.60, 1.0, 5.0
 """Highest share of the vote's calls, percentage points lost, and percent of falsely converged questions."""
 RIGHT, WRONG = "a", ("b", "c", "d")
-MOVES = 0.3
+SWITCH_PROBABILITY = 0.3
 """Probability that an author in a debate takes over the answer of another author, chosen at random. So the
 debate itself makes no answer more likely to be right (*Debate or Vote*, arXiv 2508.17536)."""
 Kind = Literal["independent", "copied"]
@@ -57,7 +57,7 @@ class Result:
     """Number of questions on which the protocol said that agreement says little, and counted all five."""
 
 
-def script(kind: Kind, dice: random.Random) -> list[str]:
+def scripted_answers(kind: Kind, dice: random.Random) -> list[str]:
     """Return the five answers that the authors of one question give in turn."""
     hard = dice.random() < 0.2
     if kind == "independent":
@@ -95,8 +95,8 @@ class Question:
     def run(self) -> str:
         """Answer the question, and return the answer, `""` if the vote is a tie."""
         while not isinstance(step := self.protocol.next_step(self.state, self.config), End):
-            given = {each["speaker"]: self._reply(each["speaker"], step["phase"]) for each in step["turns"]}
-            for speaker, answer in given.items():
+            answers = {each["speaker"]: self._reply(each["speaker"], step["phase"]) for each in step["turns"]}
+            for speaker, answer in answers.items():
                 transcript = self.state["full_transcript"]
                 entry = make_entry(
                     len(transcript),
@@ -107,15 +107,15 @@ class Question:
                     round=step["round"],
                 )
                 transcript.append(entry)
-            self.calls += len(given)
+            self.calls += len(answers)
             self.state["round"] = step["round"]
-            self.state["turn_count"] += len(given)
+            self.state["turn_count"] += len(answers)
         count = self.protocol.vote(self.state, self.config)
         return count.first.answer if count and count.first else ""
 
     def _reply(self, speaker: str, phase: str) -> str:
         own = self.answers[list(self.config.names()).index(speaker)]
-        if phase != DEBATE_PHASE or self.dice.random() >= MOVES:
+        if phase != DEBATE_PHASE or self.dice.random() >= SWITCH_PROBABILITY:
             return own
         return self.dice.choice(sorted(set(self.answers) - {own}))
 
@@ -124,7 +124,7 @@ _CONFIG: DebateConfig = make_config({"protocol": "escalate", "model": "scripted"
 _VOTE: DebateConfig = make_config({"protocol": "vote", "model": "scripted"})
 
 
-def voted(answers: Sequence[str]) -> str:
+def vote_of_five(answers: Sequence[str]) -> str:
     """Return the answer of a vote of five, `""` for a tie."""
     transcript = [make_entry(0, "user", "topic", "Question?")]
     for number, answer in enumerate(answers, 1):
@@ -139,18 +139,18 @@ def measure(kind: Kind, items: int, seed: int) -> Result:
     dice, earlier = random.Random(f"{kind} {seed}"), list[JsonObject]()
     calls = right = vote_right = agreed = false = fallbacks = 0
     for number in range(items):
-        answers = script(kind, dice)
+        answers = scripted_answers(kind, dice)
         question = Question(seed * items + number, answers, earlier, dice)
         answer = question.run()
         record = question.protocol.store_record(question.state, question.config)
-        said = question.protocol.notes(question.state, question.config)
+        notes = question.protocol.notes(question.state, question.config)
         earlier.append(record)
         calls += question.calls
         right += answer == RIGHT
-        vote_right += voted(answers) == RIGHT
+        vote_right += vote_of_five(answers) == RIGHT
         agreed += bool(record["agreed"])
         false += question.calls == 2 and answer != RIGHT
-        fallbacks += any("says little" in each for each in said)
+        fallbacks += any("says little" in each for each in notes)
     return Result(
         stream=kind,
         items=items,
@@ -168,15 +168,15 @@ def measure(kind: Kind, items: int, seed: int) -> Result:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure both streams and print a line for each seed."""
     parser = argparse.ArgumentParser(description="Measure the protocol `escalate`.")
-    parser.add_argument("--items", type=int, default=1_000)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args(arguments)
-    items, seeds = (300, 1) if given.quick else (given.items, given.seeds)
+    parser.add_argument("--items", type=int, default=1_000, help="questions in each stream")
+    parser.add_argument("--seeds", type=int, default=5, help="runs of each stream")
+    parser.add_argument("--quick", action="store_true", help="run 300 questions with one seed")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    options = parser.parse_args(arguments)
+    items, seeds = (300, 1) if options.quick else (options.items, options.seeds)
     kinds: tuple[Kind, ...] = ("independent", "copied")
     results = [measure(kind, items, seed) for kind in kinds for seed in range(seeds)]
-    if given.json:
+    if options.json:
         print(json.dumps([asdict(each) for each in results], indent=2))
         return
     for each in results:

@@ -1,4 +1,4 @@
-"""Published judgements on LLMBar, read as `recorded:FILE`, beside the published figures.
+"""Figures of published judgements on LLMBar, read as `recorded:FILE`, beside the published figures.
 
     python -m benchmarks.evaluation [--quick] [--data FOLDER]
 
@@ -92,17 +92,17 @@ def published_figures(folder: Path, name: str) -> Mapping[str, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print Moot's figures beside the published ones."""
+    """Print Moot's figures beside the published figures."""
     parser = argparse.ArgumentParser(description="Reproduce the published figures of LLMBar.")
-    parser.add_argument("--quick", action="store_true", help="the same: it takes a second")
+    parser.add_argument("--quick", action="store_true", help="no effect: the benchmark takes about a second")
     parser.add_argument("--data", type=Path, default=DATA, help="folder with LLMBar's files")
-    given = parser.parse_args(arguments)
-    names = published_runs(given.data)
+    options = parser.parse_args(arguments)
+    names = published_runs(options.data)
     if not names:
-        print(f"   LLMBar is not at {given.data}")
+        print(f"   LLMBar is not at {options.data}")
     for name in names:
-        row = judge_report(given.data, name)
-        for figure, published in published_figures(given.data, name).items():
+        row = judge_report(options.data, name)
+        for figure, published in published_figures(options.data, name).items():
             print(f"   {name}: {figure} {row[figure]:.4f} (published {published:.4f})")
 
 

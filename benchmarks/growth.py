@@ -1,11 +1,12 @@
-"""What ten thousand turns cost: time and file size a turn, beside two plain LangGraph loops in the same run.
+"""Benchmark of long debates: time and file size per turn, compared with two plain LangGraph loops.
 
     python -m benchmarks.growth [--turns 10000] [--plain-turns 1000]
 
-Prints, for Moot with `SpeechModel`, a bare `DeltaChannel` loop beside it and a loop with plain reducers:
-time and growth of the SQLite file over the second and the last tenth of the turns, and how long a state takes
-to load; then the ratios that have targets, and `moot resume --turns 1` beside the same at ten turns. All run
-with the collector of cycles as the command line sets it.
+The benchmark runs a debate with `VariedMessages`, a plain loop with a `DeltaChannel`, and a plain loop with
+ordinary reducers. For each it prints the time and the growth of the SQLite file over the second and the last
+tenth of the turns, and the time to load the state. It then prints the ratios with their targets, and the time
+of `moot resume --turns 1` after all turns and after ten turns. The garbage collector has the threshold that
+the command line sets.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from benchmarks.speeches import SpeechModel
+from benchmarks.varied_messages import VariedMessages
 from moot.cli import ALLOCATIONS
 from moot.graph.debate import build_graph
 from moot.state.config import DebateConfig
@@ -39,29 +40,29 @@ from moot.state.reducers import append
 from moot.storage.checkpoints import open_saver
 
 THREAD = "00000000-0000-0000-0000-000000000001"
-STRIDE = 100
+TURNS_PER_SWITCH = 100
 TEXT = "A message of eight hundred characters, as a debater would write it, more or less. " * 10
 
 
 @dataclass
 class Growth:
-    """Time and file size of a run, taken every so many turns."""
+    """Time and file size of a run, measured at intervals."""
 
     name: str
     path: Path
     turns: int
     marks: list[tuple[int, float, float, int]] = field(default_factory=list)
-    """Turn, its own wall clock and processor seconds so far, bytes."""
+    """Turn, wall seconds and processor seconds until then, and bytes of the files."""
     load_s: float = 0.0
 
-    def mark(self, turn: int, wall_s: float, cpu_s: float) -> None:
-        """Note what the turns since the last mark took, and the size after them."""
+    def add_mark(self, turn: int, wall_s: float, cpu_s: float) -> None:
+        """Add the time of the turns since the last mark, and the current size of the files."""
         sizes = sum(f.stat().st_size for f in self.path.parent.glob(self.path.name + "*") if f.is_file())
         _, wall, cpu, _ = self.marks[-1] if self.marks else (0, 0.0, 0.0, 0)
         self.marks.append((turn, wall + wall_s, cpu + cpu_s, sizes))
 
     def span(self, start: float, end: float) -> tuple[float, float, float]:
-        """Return milliseconds, processor milliseconds and kilobytes a turn between two shares of the run."""
+        """Return wall ms, processor ms and kilobytes per turn between two shares of the run."""
         first = min(self.marks, key=lambda mark: abs(mark[0] - start * self.turns))
         last = min(self.marks, key=lambda mark: abs(mark[0] - end * self.turns))
         turns = last[0] - first[0]
@@ -81,30 +82,30 @@ class Growth:
         )
 
 
-async def alternating(*runs: tuple[Growth, AsyncIterator[int]]) -> None:
-    """Run each for a hundred turns, then the next, and so on: a machine is not as fast all the time."""
-    going = list(runs)
-    while going:
-        for growth, turns in [*going]:
+async def run_alternately(*runs: tuple[Growth, AsyncIterator[int]]) -> None:
+    """Run some turns of each in turn, so that changes in the speed of the machine affect all of them."""
+    active = list(runs)
+    while active:
+        for growth, turns in [*active]:
             wall, cpu = time.perf_counter(), time.process_time()
             done = None
-            for _ in range(max(1, min(STRIDE, growth.turns // 10))):
+            for _ in range(max(1, min(TURNS_PER_SWITCH, growth.turns // 10))):
                 done = await anext(turns, None)
                 if done is None:
                     break
             if done is None:
-                going.remove((growth, turns))
+                active.remove((growth, turns))
             else:
-                growth.mark(done, time.perf_counter() - wall, time.process_time() - cpu)
+                growth.add_mark(done, time.perf_counter() - wall, time.process_time() - cpu)
 
 
-async def moot(growth: Growth) -> AsyncIterator[int]:
-    """Run a Moot debate of varied speeches; yield after each turn how many there were."""
+async def run_moot(growth: Growth) -> AsyncIterator[int]:
+    """Run a debate with varied messages, and yield the number of turns after each turn."""
     path, turns = growth.path, growth.turns
     config: Any = {"configurable": {"thread_id": THREAD}}
     async with open_saver(str(path)) as saver:
-        # Under the offline model's name, so that `moot resume` can go on with the same database.
-        graph = build_graph(saver, models={"offline": SpeechModel()})
+        # The name of the offline model lets `moot resume` continue the same database.
+        graph = build_graph(saver, models={"offline": VariedMessages()})
         stream = graph.astream(
             {"topic": "Should a small team run its own database servers?"},
             config,
@@ -121,31 +122,31 @@ async def moot(growth: Growth) -> AsyncIterator[int]:
         snapshot = await graph.aget_state(config)
         growth.load_s = time.perf_counter() - started
         worst = max(receipt["total_tokens"] for receipt in snapshot.values["receipts"])
-        assert worst <= snapshot.values["config"]["memory"]["budget"]["total"], worst  # noqa: S101  # the claim
-        assert len(snapshot.values["receipts"]) == turns  # noqa: S101  # nothing lost
+        assert worst <= snapshot.values["config"]["memory"]["budget"]["total"], worst  # noqa: S101  # the benchmark must not run over budget
+        assert len(snapshot.values["receipts"]) == turns  # noqa: S101  # every turn has its receipt
         print(f"largest prompt: {worst} tokens of {snapshot.values['config']['memory']['budget']['total']}")
 
 
-def resuming(path: Path, times: int) -> float:
-    """Return the median seconds of `moot resume --turns 1`, process and all."""
+def time_resume(path: Path, times: int) -> float:
+    """Return the median seconds of `moot resume --turns 1`, including the start of the process."""
     command = [sys.executable, "-c", "from moot.cli import main; main()", "resume", THREAD]
-    taken = []
+    seconds = []
     for _ in range(times):
         started = time.perf_counter()
         subprocess.run([*command, "--turns", "1", "--quiet", "--db", str(path)], check=True, stdout=DEVNULL)
-        taken.append(time.perf_counter() - started)
-    return statistics.median(taken)
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
 
 
-def ratios(ours: Growth, bare_loop: Growth) -> Iterator[str]:
-    """Yield the ratios that have a target."""
+def ratios(ours: Growth, plain_loop: Growth) -> Iterator[str]:
+    """Yield the lines of the ratios with their targets."""
     (_, second, _), (_, last, kb) = ours.span(0.1, 0.2), ours.span(0.9, 1)
-    beside = ours.span(0.1, 1)[1] / bare_loop.span(0.1, 1)[1]
-    yield f"processor time a turn, beside the bare loop's: × {beside:.1f} (target ≤ 6)"
-    own = bare_loop.span(0.9, 1)[1] / bare_loop.span(0.1, 0.2)[1]
-    yield f"processor time a turn, last beside second tenth: × {last / second:.2f} (target ≤ 1.05)"
-    yield f"    the bare loop's: × {own:.2f}"
-    yield f"KB a turn at the end: {kb:.1f} (target ≤ 15)"
+    relative = ours.span(0.1, 1)[1] / plain_loop.span(0.1, 1)[1]
+    yield f"processor time per turn, relative to the plain loop: × {relative:.1f} (target ≤ 6)"
+    own = plain_loop.span(0.9, 1)[1] / plain_loop.span(0.1, 0.2)[1]
+    yield f"processor time per turn, last tenth relative to second: × {last / second:.2f} (target ≤ 1.05)"
+    yield f"    plain loop: × {own:.2f}"
+    yield f"KB per turn at the end: {kb:.1f} (target ≤ 15)"
 
 
 def _loop(state_type: type, append_message: Callable[[int], Any]) -> StateGraph[Any]:
@@ -157,7 +158,7 @@ def _loop(state_type: type, append_message: Callable[[int], Any]) -> StateGraph[
 
 
 class PlainState(TypedDict):
-    """A transcript with an ordinary reducer."""
+    """State with a transcript that has an ordinary reducer."""
 
     transcript: Annotated[list[dict[str, Any]], operator.add]
     n: int
@@ -165,7 +166,7 @@ class PlainState(TypedDict):
 
 
 class DeltaState(TypedDict):
-    """A transcript as a delta channel."""
+    """State with a transcript in a delta channel."""
 
     transcript: Annotated[
         list[dict[str, Any]], DeltaChannel(append, list, snapshot_frequency=SNAPSHOT_FREQUENCY)
@@ -174,15 +175,15 @@ class DeltaState(TypedDict):
     turns: int
 
 
-async def bare(growth: Growth, state_type: type) -> AsyncIterator[int]:
-    """Run a LangGraph loop of one node that appends a message a turn; yield how many there were."""
+async def run_plain_loop(growth: Growth, state_type: type) -> AsyncIterator[int]:
+    """Run a LangGraph loop that appends a message each turn; yield the number of turns after each."""
     builder = _loop(state_type, lambda n: [{"id": f"m{n:06d}", "speaker": "ada", "content": TEXT}])
     config: Any = {"configurable": {"thread_id": "1"}, "recursion_limit": 10**9}
     async with AsyncSqliteSaver.from_conn_string(str(growth.path)) as saver:
         graph = builder.compile(checkpointer=saver)
-        given = {"n": 0, "turns": growth.turns, "transcript": []}
+        values = {"n": 0, "turns": growth.turns, "transcript": []}
         done = 0
-        async for _ in graph.astream(given, config, stream_mode="updates", durability="sync"):
+        async for _ in graph.astream(values, config, stream_mode="updates", durability="sync"):
             done += 1
             yield done
         started = time.perf_counter()
@@ -191,27 +192,27 @@ async def bare(growth: Growth, state_type: type) -> AsyncIterator[int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run all three and print a line each."""
+    """Run the benchmark and print its results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=10_000)
-    parser.add_argument("--plain-turns", type=int, default=1_000)
+    parser.add_argument("--turns", type=int, default=10_000, help="turns of Moot and of the delta loop")
+    parser.add_argument("--plain-turns", type=int, default=1_000, help="turns with plain reducers")
     parser.add_argument("--keep", type=Path, help="leave the database files in this folder")
     options = parser.parse_args(arguments)
     gc.set_threshold(ALLOCATIONS)
     with tempfile.TemporaryDirectory() as folder:
         home = options.keep or Path(folder)
         ours = Growth("Moot", home / "moot.sqlite", options.turns)
-        delta = Growth("bare DeltaChannel loop", home / "delta.sqlite", options.turns)
+        delta = Growth("DeltaChannel loop", home / "delta.sqlite", options.turns)
         plain = Growth("plain-reducer loop", home / "plain.sqlite", options.plain_turns)
-        asyncio.run(alternating((ours, moot(ours)), (delta, bare(delta, DeltaState))))
-        asyncio.run(alternating((plain, bare(plain, PlainState))))
+        asyncio.run(run_alternately((ours, run_moot(ours)), (delta, run_plain_loop(delta, DeltaState))))
+        asyncio.run(run_alternately((plain, run_plain_loop(plain, PlainState))))
         print("\n".join([*(each.report() for each in (ours, delta, plain)), *ratios(ours, delta)]))
         ten = Growth("Moot", home / "ten.sqlite", 10)
-        asyncio.run(alternating((ten, moot(ten))))
+        asyncio.run(run_alternately((ten, run_moot(ten))))
         times = 3 if options.turns > 1_000 else 1
-        took, at_ten = (resuming(home / file, times) for file in ("moot.sqlite", "ten.sqlite"))
-        told = f"{took:.1f} s, at ten turns {at_ten:.1f} s: × {took / at_ten:.2f} (target ≤ 2.5)"
-        print(f"`moot resume --turns 1`: {told}")
+        took, at_ten = (time_resume(home / file, times) for file in ("moot.sqlite", "ten.sqlite"))
+        times_taken = f"{took:.1f} s, after ten turns {at_ten:.1f} s: × {took / at_ten:.2f} (target ≤ 2.5)"
+        print(f"`moot resume --turns 1`: {times_taken}")
 
 
 if __name__ == "__main__":

@@ -82,8 +82,8 @@ RECORDINGS = {
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What the structure of one debate took."""
+class StructureCost:
+    """Cost of the calls outside the debaters' turns in one debate."""
 
     messages: int
     tokens: int
@@ -92,7 +92,7 @@ class Measured:
     calls: Mapping[str, int]
 
     @property
-    def each(self) -> int:
+    def tokens_per_message(self) -> int:
         """Tokens outside messages for each message."""
         return round(self.tokens / max(1, self.messages))
 
@@ -102,7 +102,7 @@ class ReplayModel(LocalModel):
 
     rows: list[dict[str, Any]]
 
-    _speeches: dict[tuple[str, str], deque[str]] = PrivateAttr(default_factory=dict)
+    _messages: dict[tuple[str, str], deque[str]] = PrivateAttr(default_factory=dict)
     """Recorded messages, keyed by debater and by the partner in a crux room, `""` outside rooms."""
     _cards: dict[frozenset[str], dict[str, Any]] = PrivateAttr(default_factory=dict)
     """Last recorded crux card of each pair of debaters."""
@@ -114,10 +114,10 @@ class ReplayModel(LocalModel):
     _calls: Counter[str] = PrivateAttr(default_factory=Counter)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Sort the recorded replies by what they answer."""
+        """Group the recorded replies by kind of request."""
         for number, row in enumerate(self.rows):
             system, last, reply = row["messages"][0]["content"], row["messages"][-1]["content"], row["reply"]
-            said = re.search(r"You are (.+?)\.\n", last)
+            name = re.search(r"You are (.+?)\.\n", last)
             schema = (row["response_format"] or {}).get("json_schema", {}).get("name")
             if schema == "StepMinutes":
                 self._record_operations(system, json.loads(reply), number)
@@ -126,8 +126,8 @@ class ReplayModel(LocalModel):
                 self._cards[frozenset(side["debater"] for side in card["sides"])] = card
             elif schema:
                 self._texts.setdefault(schema, deque()).append(json.loads(reply))
-            elif said and system.startswith(("You take part", "You sit on")):
-                self._speeches.setdefault((said[1], _partner(last)), deque()).append(reply)
+            elif name and system.startswith(("You take part", "You sit on")):
+                self._messages.setdefault((name[1], _partner(last)), deque()).append(reply)
             else:
                 self._plain.append(reply)
 
@@ -165,15 +165,15 @@ class ReplayModel(LocalModel):
             self._calls[purpose] += 1
         return AIMessage(text)
 
-    def measured(self, messages: int) -> Measured:
-        """Return what the calls so far took."""
-        return Measured(messages, self._tokens.total(), dict(self._tokens), dict(self._calls))
+    def cost(self, messages: int) -> StructureCost:
+        """Return the cost of the calls so far."""
+        return StructureCost(messages, self._tokens.total(), dict(self._tokens), dict(self._calls))
 
     def _reply(
         self, messages: list[BaseMessage], hints: Mapping[str, Any], schema: dict[str, Any] | None
     ) -> str:
         if schema is None and hints.get("purpose") == "turn":
-            queue = self._speeches.get((hints["speaker"], _partner(messages[-1].text)))
+            queue = self._messages.get((hints["speaker"], _partner(messages[-1].text)))
             return queue.popleft() if queue else " ".join(["word"] * WORDS_OF_A_MESSAGE)
         if schema is None:
             return self._plain.popleft() if self._plain else " ".join(["word"] * WORDS_OF_A_MESSAGE)
@@ -222,13 +222,13 @@ class ReplayModel(LocalModel):
         shown = {key: m.text for m in messages if (key := next(iter(_ID.findall(m.text)), ""))}
         sides = []
         for side in card["sides"]:
-            own = [key for key, said in shown.items() if side["debater"] in said.partition("]")[0].casefold()]
+            own = [key for key, text in shown.items() if side["debater"] in text.partition("]")[0].casefold()]
             quoted = [key for key in own if side["quote"] in shown[key]]
             sides.append({**side, "condition": "", "message_id": (quoted or own)[-1]})
         return {**card, "sides": sides}
 
     def _checks(self, prompt: str) -> list[dict[str, Any]]:
-        """Return a second reading that agrees with the first."""
+        """Return a verification that agrees with the recorded extraction."""
         why = "The author says this as an own view, and the words before it leave no doubt about it."
         checks = []
         for number, quote in re.findall(r"^(\d+)\. Quotation: (.+)$", prompt, re.MULTILINE):
@@ -292,8 +292,8 @@ def _scores(
     ]
 
 
-def measure(recording: Recording, samples: Path) -> Measured:
-    """Replay one recorded debate, and return what its structure took."""
+def measure(recording: Recording, samples: Path) -> StructureCost:
+    """Replay one recorded debate, and return the cost of its calls outside the turns."""
     lines = (samples / recording.file).read_text(encoding="utf-8").splitlines()
     rows = {row["request"]: row for row in map(json.loads, filter(None, lines))}
     kept = [rows[number] for number in recording.requests]
@@ -303,8 +303,8 @@ def measure(recording: Recording, samples: Path) -> Measured:
     listed = re.search(r"# (?:Debaters|Members)\n((?:- .+\n)+)", opening[0])
     debaters = []
     for line in listed[1].splitlines() if listed else ():
-        who, _, told = line.removeprefix("- ").partition(" (")
-        debaters.append({"name": who, "role": told.removesuffix(")")})
+        who, _, role = line.removeprefix("- ").partition(" (")
+        debaters.append({"name": who, "role": role.removesuffix(")")})
     model = ReplayModel(rows=kept)
     config = DebateConfig.model_validate({**recording.settings, "model": MODEL, "debaters": debaters})
     documents = [{"name": name, "content": text.replace("> # ", "# ")}]
@@ -313,34 +313,39 @@ def measure(recording: Recording, samples: Path) -> Measured:
         open_debates(str(Path(folder) / "debates.sqlite"), models={MODEL: model}) as debates,
     ):
         document = debates.start(topic, config, documents=documents).run()
-    spoken = [entry for entry in document["transcript"] if entry["speaker"] in config.names()]
-    return model.measured(len(spoken))
+    messages = [entry for entry in document["transcript"] if entry["speaker"] in config.names()]
+    return model.cost(len(messages))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tokens outside messages for each message, beside those of the recording and the target."""
-    parser = argparse.ArgumentParser(description="Measure what structure costs.")
+    parser = argparse.ArgumentParser(description="Tokens outside the debaters' messages.")
     parser.add_argument("--samples", type=Path, default=SAMPLES, metavar="FOLDER", help="recorded requests")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(arguments)
     if not options.samples.is_dir():
         print(f"no recorded debates in {options.samples}: give their folder with --samples")
         return
-    found = {name: measure(recording, options.samples) for name, recording in RECORDINGS.items()}
+    costs = {name: measure(recording, options.samples) for name, recording in RECORDINGS.items()}
     if options.json:
         print(
-            json.dumps({name: {"tokens_each": m.each, "messages": m.messages} for name, m in found.items()})
+            json.dumps(
+                {
+                    name: {"tokens_each": m.tokens_per_message, "messages": m.messages}
+                    for name, m in costs.items()
+                }
+            )
         )
         return
-    for name, measured in found.items():
+    for name, cost in costs.items():
         recording = RECORDINGS[name]
         parts = ", ".join(
-            f"{purpose} {tokens:,} in {measured.calls[purpose]}"
-            for purpose, tokens in sorted(measured.by_purpose.items(), key=lambda item: -item[1])
+            f"{purpose} {tokens:,} in {cost.calls[purpose]}"
+            for purpose, tokens in sorted(cost.by_purpose.items(), key=lambda item: -item[1])
         )
         print(
-            f"{name:12} {measured.each:5,} a message (recorded {recording.before:,}, "
-            f"wanted at most {recording.target:,}); {measured.messages} messages; {parts}"
+            f"{name:12} {cost.tokens_per_message:5,} per message (recorded {recording.before:,}, "
+            f"target at most {recording.target:,}); {cost.messages} messages; {parts}"
         )
 
 

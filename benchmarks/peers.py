@@ -1,7 +1,7 @@
-"""Others' ways to keep a prompt within a budget, where they are installed: langmem and LangChain.
+"""Prompts of other libraries that keep to a budget: langmem and LangChain, if they are installed.
 
-Each gets a transcript message by message and makes a view of it before every reply, as an agent would; what
-is measured is the view that capabilities_of the model.
+Each library gets a transcript message by message and makes a prompt from it before every reply, as an agent
+would. The benchmark measures this prompt.
 """
 
 from __future__ import annotations
@@ -20,90 +20,93 @@ from moot.text.tokens import REPLY_PRIMING, counter
 
 @dataclass(frozen=True)
 class AttackResult:
-    """What came of one case."""
+    """Result of one case."""
 
     largest: int
     """Tokens of the largest prompt."""
     unseen: int | None = None
-    """Messages that nobody ever saw; `None` where that cannot be told."""
-    trouble: str = ""
-    """What else went wrong."""
+    """Number of messages that no prompt showed, `None` if unknown."""
+    problem: str = ""
+    """Any other problem, such as an exception."""
 
     def text(self) -> str:
-        """Return it in a few words."""
+        """Return a cell of the table."""
         unseen = f", {self.unseen} unseen" if self.unseen is not None else ""
-        return f"{self.largest:,}{unseen}" + (f" ({self.trouble})" if self.trouble else "")
+        return f"{self.largest:,}{unseen}" + (f" ({self.problem})" if self.problem else "")
 
 
 Peer = Callable[[Sequence[tuple[str, str]], str | None, int], AttackResult]
 
-Making = Callable[[list[AnyMessage]], list[AnyMessage]]
-"""Makes a view of a history."""
+PromptMaker = Callable[[list[AnyMessage]], list[AnyMessage]]
+"""Makes a prompt from a history."""
 
 
-def exact(messages: Iterable[Any]) -> int:
-    """Return the exact size of LangChain messages by the chat formula."""
+def count_tokens(messages: Iterable[Any]) -> int:
+    """Return the exact number of tokens of LangChain messages in the chat format."""
     count = counter()
     return REPLY_PRIMING + sum(4 + count(str(message.text)) for message in messages)
 
 
-def _history(said: Sequence[tuple[str, str]]) -> tuple[list[AnyMessage], list[list[AnyMessage]]]:
-    """Return what is there at the start, and what comes turn by turn; results come with their calls."""
+def _history(messages: Sequence[tuple[str, str]]) -> tuple[list[AnyMessage], list[list[AnyMessage]]]:
+    """Return the messages at the start, and the messages of each turn.
+
+    The results of tool calls are in the turn of their calls.
+    """
     start: list[AnyMessage] = [SystemMessage("You argue.", id="s")]
-    start += [HumanMessage(text, id=f"h{n}") for n, (kind, text) in enumerate(said) if kind == "person"]
-    start += [AIMessage(text, id=f"i{n}") for n, (kind, text) in enumerate(said) if kind == "import"]
-    tools = [text for kind, text in said if kind == "tool"]
+    start += [HumanMessage(text, id=f"h{n}") for n, (kind, text) in enumerate(messages) if kind == "person"]
+    start += [AIMessage(text, id=f"i{n}") for n, (kind, text) in enumerate(messages) if kind == "import"]
+    tools = [text for kind, text in messages if kind == "tool"]
     turns: list[list[AnyMessage]] = []
     if tools:
         calls = [{"id": f"c{n}", "name": "read_file", "args": {}} for n in range(len(tools))]
         results = [ToolMessage(text, tool_call_id=f"c{n}", id=f"t{n}") for n, text in enumerate(tools)]
         turns.append([AIMessage("", tool_calls=calls, id="calls"), *results])
-    turns += [[AIMessage(text, id=f"a{n}")] for n, (kind, text) in enumerate(said) if kind == "ai"]
+    turns += [[AIMessage(text, id=f"a{n}")] for n, (kind, text) in enumerate(messages) if kind == "ai"]
     return start, turns
 
 
-def _follow(said: Sequence[tuple[str, str]], make: Callable[[], Making]) -> AttackResult:
-    history, turns = _history(said)
-    view = make()
-    largest, trouble = 0, ""
+def _measure(messages: Sequence[tuple[str, str]], make: Callable[[], PromptMaker]) -> AttackResult:
+    history, turns = _history(messages)
+    make_prompt = make()
+    largest, problem = 0, ""
     for turn in [[], *turns]:
         history = [*history, *turn]
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what they warn of is measured
-                shown = view(history)
-        except Exception as error:  # whatever a library raises is its outcome here
+                warnings.simplefilter("ignore")  # the benchmark measures what they warn about
+                shown = make_prompt(history)
+        except Exception as error:  # an exception is the result of a library
             return AttackResult(largest, None, f"{type(error).__name__}")
-        largest = max(largest, exact(shown))
+        largest = max(largest, count_tokens(shown))
         if not [message for message in shown if not isinstance(message, SystemMessage)]:
-            trouble = "an empty view"
+            problem = "an empty prompt"
         if any("too long to summarize" in str(message.text) for message in shown):
-            trouble = "history dropped"
-    return AttackResult(largest, None, trouble)
+            problem = "history dropped"
+    return AttackResult(largest, None, problem)
 
 
 def _model(summary: str | None) -> ScriptedModel:
-    def answer(call: ScriptedCall) -> str:
+    def reply(call: ScriptedCall) -> str:
         return "\n".join(str(message.text) for message in call.messages) if summary is None else summary
 
-    return ScriptedModel(lambda call: _or_raise(summary, answer(call)))
+    return ScriptedModel(lambda call: _error_or_text(summary, reply(call)))
 
 
-def _or_raise(summary: str | None, text: str) -> str | Exception:
+def _error_or_text(summary: str | None, text: str) -> str | Exception:
     return RuntimeError("503") if summary == "raise" else text
 
 
-def _langmem(said: Sequence[tuple[str, str]], summary: str | None, budget: int) -> AttackResult:
+def _langmem(messages: Sequence[tuple[str, str]], summary: str | None, budget: int) -> AttackResult:
     from langmem.short_term import summarize_messages
 
-    def make() -> Making:
+    def make() -> PromptMaker:
         running: list[Any] = [None]
 
-        def view(history: list[AnyMessage]) -> list[AnyMessage]:
+        def make_prompt(history: list[AnyMessage]) -> list[AnyMessage]:
             result = summarize_messages(
                 history,
                 running_summary=running[0],
-                token_counter=exact,
+                token_counter=count_tokens,
                 model=_model(summary),
                 max_tokens=budget,
                 max_tokens_before_summary=budget,
@@ -112,24 +115,27 @@ def _langmem(said: Sequence[tuple[str, str]], summary: str | None, budget: int) 
             running[0] = result.running_summary or running[0]
             return list(result.messages)
 
-        return view
+        return make_prompt
 
-    return _follow(said, make)
+    return _measure(messages, make)
 
 
-def _middleware(said: Sequence[tuple[str, str]], summary: str | None, budget: int) -> AttackResult:
+def _middleware(messages: Sequence[tuple[str, str]], summary: str | None, budget: int) -> AttackResult:
     from langchain.agents.middleware import SummarizationMiddleware
     from langchain_core.messages import RemoveMessage
     from langgraph.runtime import Runtime
 
-    def make() -> Making:
+    def make() -> PromptMaker:
         middleware = SummarizationMiddleware(
-            model=_model(summary), trigger=("tokens", budget), keep=("messages", 20), token_counter=exact
+            model=_model(summary),
+            trigger=("tokens", budget),
+            keep=("messages", 20),
+            token_counter=count_tokens,
         )
         kept: list[AnyMessage] = []
         seen: set[str] = set()
 
-        def view(history: list[AnyMessage]) -> list[AnyMessage]:
+        def make_prompt(history: list[AnyMessage]) -> list[AnyMessage]:
             nonlocal kept
             kept = [*kept, *(message for message in history if message.id not in seen)]
             seen.update(str(message.id) for message in history)
@@ -138,41 +144,41 @@ def _middleware(said: Sequence[tuple[str, str]], summary: str | None, budget: in
                 kept = [m for m in update["messages"] if not isinstance(m, RemoveMessage)]
             return kept
 
-        return view
+        return make_prompt
 
-    return _follow(said, make)
+    return _measure(messages, make)
 
 
-def _trim(said: Sequence[tuple[str, str]], summary: str | None, budget: int) -> AttackResult:
+def _trim(messages: Sequence[tuple[str, str]], summary: str | None, budget: int) -> AttackResult:
     from langchain_core.messages import trim_messages
 
-    def make() -> Making:
-        def view(history: list[AnyMessage]) -> list[AnyMessage]:
+    def make() -> PromptMaker:
+        def make_prompt(history: list[AnyMessage]) -> list[AnyMessage]:
             shown: Any = trim_messages(
                 history,
                 max_tokens=budget,
                 strategy="last",
-                token_counter=exact,
+                token_counter=count_tokens,
                 include_system=True,
                 start_on="human",
             )
             return list(shown)
 
-        return view
+        return make_prompt
 
-    return _follow(said, make)
+    return _measure(messages, make)
 
 
-def _installed() -> dict[str, Peer]:
-    """Return the contenders that are here; trim_messages comes with LangChain's core and is always."""
-    found: dict[str, Peer] = {}
+def _installed_peers() -> dict[str, Peer]:
+    """Return the libraries that are installed. `trim_messages` is part of LangChain's core."""
+    peers: dict[str, Peer] = {}
     if importlib.util.find_spec("langmem"):
-        found["langmem"] = _langmem
+        peers["langmem"] = _langmem
     if importlib.util.find_spec("langchain"):
-        found["SummarizationMiddleware"] = _middleware
-    if found:
-        found["trim_messages"] = _trim
-    return found
+        peers["SummarizationMiddleware"] = _middleware
+    if peers:
+        peers["trim_messages"] = _trim
+    return peers
 
 
-PEERS: dict[str, Peer] = _installed()
+PEERS: dict[str, Peer] = _installed_peers()

@@ -1,9 +1,10 @@
-"""What Moot itself costs a turn, in processor time, early and late in a debate, with a model that takes none.
+"""Benchmark of Moot's own processor time per turn, early and late in a debate.
 
     python -m benchmarks.policy_cpu [--early 100] [--late 10000] [--turns 120] [--quick]
 
-Timed are the bodies of the nodes that a turn passes, `plan` and `turn` (views and receipts), those that are
-due, and the routes between them; compactions and what retrieval indexes are included.
+The model takes no time. The benchmark measures the bodies of the nodes of a turn and the routes between them.
+The nodes are `plan`, `turn` (prompts and receipts), and any others that are due. The time includes summaries
+and the indexing for retrieval.
 """
 
 from __future__ import annotations
@@ -27,15 +28,9 @@ from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
 from moot.state.reducers import add_totals, append, fold_window, merge
 
-TARGETS: Mapping[str, list[str]] = {
-    name: [target for branch in branches.values() for target in (branch.ends or {}).values()]
-    for name, branches in graph.builder.branches.items()
-}
-"""Nodes that may follow a node on its conditional edges."""
-
-TARGET = 1.3
+RATIO_TARGET = 1.3
 SPEAKERS = ("ada", "bo", "cy", "di")
-FOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
+REDUCERS: Mapping[str, Callable[[Any, Any], Any]] = {
     "full_transcript": append,
     "receipts": append,
     "summary_versions": append,
@@ -70,8 +65,8 @@ TARGETS = {
 """Nodes that may follow each node."""
 
 
-def speech(rng: random.Random) -> str:
-    """Return something like a speech, about 110 words."""
+def message_text(rng: random.Random) -> str:
+    """Return a message of about 110 words."""
     sentences = [
         f"I hold that {rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.randint(2, 99)} % more than "
         f"{rng.choice(_SUBJECTS)} in district {rng.randint(1, 400)}."
@@ -82,7 +77,7 @@ def speech(rng: random.Random) -> str:
 
 @dataclass
 class Debate:
-    """A debate whose nodes are driven by hand: only their own work is timed."""
+    """Debate whose nodes run without LangGraph, so that only their own work is timed."""
 
     state: ConversationState
     context: NodeContext
@@ -90,30 +85,32 @@ class Debate:
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     @classmethod
-    def of(cls, messages: int, config: DebateConfig) -> Debate:
-        """Return a debate that has gone on for so many messages."""
+    def with_messages(cls, messages: int, config: DebateConfig) -> Debate:
+        """Return a debate with this number of messages."""
         rng, environment = random.Random(1), Environment()
         context = NodeContext(environment, Permissions.of_operator(config), debate=f"cpu-{messages}")
-        said = [{"speaker": SPEAKERS[n % 4], "content": speech(rng)} for n in range(messages)]
-        given = cast(ConversationState, {"topic": "Who should pay for transport?", "full_transcript": said})
-        debate = cls(given, context, rng)
-        opened = run_body_with(open_debate(given, context), debate._answer)
+        transcript = [{"speaker": SPEAKERS[n % 4], "content": message_text(rng)} for n in range(messages)]
+        initial = cast(
+            ConversationState, {"topic": "Who should pay for transport?", "full_transcript": transcript}
+        )
+        debate = cls(initial, context, rng)
+        opened = run_body_with(open_debate(initial, context), debate._answer)
         entries: list[Entry] = opened["full_transcript"].value
         debate.state = cast(ConversationState, {**opened, "full_transcript": entries})
         debate.state["messages"] = cast(Any, fold_window([], [opened["messages"]]))
         debate.state["turn_count"] = messages
         debate.run("extract")
-        debate.pass_on("extract")
+        debate.run_successors("extract")
         return debate
 
     def turn(self) -> None:
-        """Take one turn."""
+        """Run one turn."""
         for name in ("plan", "turn"):
             self.run(name)
-        self.pass_on("turn")
+        self.run_successors("turn")
 
-    def pass_on(self, name: str) -> None:
-        """Run the nodes that come after one, up to the next step."""
+    def run_successors(self, name: str) -> None:
+        """Run the nodes after one, until `plan` begins the next step."""
         while name in TARGETS and name != "plan":
             started = time.process_time()
             name = successor(name, self.state, self.context.env, TARGETS[name])
@@ -122,12 +119,14 @@ class Debate:
                 self.run(name)
 
     def run(self, name: str) -> None:
-        """Run one node and take up its update, as LangGraph would."""
+        """Run one node and apply its update, as LangGraph would."""
         started = time.process_time()
         update = run_body_with(NODES[name](self.state, self.context), self._answer)
         self.seconds[name] += time.process_time() - started
         folded = {
-            key: FOLDS[key](self.state.get(key) or _empty(key), [value]) if key in FOLDS else value
+            key: REDUCERS[key](self.state.get(key) or _empty_channel(key), [value])
+            if key in REDUCERS
+            else value
             for key, value in update.items()
         }
         self.state = cast(ConversationState, {**self.state, **folded})
@@ -137,30 +136,31 @@ class Debate:
             return None
         if isinstance(effect, ReadInbox):
             return InboxContents()
-        return [Reply(text=speech(self.rng), model="m") for _ in effect]
+        return [Reply(text=message_text(self.rng), model="m") for _ in effect]
 
 
-def _empty(key: str) -> Any:
-    return [] if FOLDS[key] in (append, fold_window) else {}
+def _empty_channel(key: str) -> Any:
+    return [] if REDUCERS[key] in (append, fold_window) else {}
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Milliseconds of processor time a turn, by node."""
+    """Milliseconds of processor time per turn, by node."""
 
     messages: int
     nodes: dict[str, float]
 
     @property
     def total(self) -> float:
-        """All nodes together."""
+        """Sum over all nodes."""
         return sum(self.nodes.values())
 
 
 def measure(early: int, late: int, turns: int) -> tuple[Cost, Cost]:
-    """Return what a turn costs after `early` and after `late` messages; indexes are made before the clock.
+    """Return the cost of a turn after `early` and after `late` messages.
 
-    The two debates take turns, so that whatever else the machine does meets both.
+    The indexes are built before the measurement. The two debates run alternately, so that changes in the
+    speed of the machine affect both.
     """
     debates = [_debate(messages, turns) for messages in (early, late)]
     for count, stage in ((turns // 3, "warming up"), (turns, "measured")):
@@ -183,24 +183,24 @@ def _debate(messages: int, turns: int) -> Debate:
             "debaters": [{"name": name.title(), "id": name} for name in SPEAKERS],
         }
     )
-    return Debate.of(messages, config)
+    return Debate.with_messages(messages, config)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run and print one block."""
-    parser = argparse.ArgumentParser(description="Processor time of Moot itself, a turn.")
-    parser.add_argument("--early", type=int, default=100)
-    parser.add_argument("--late", type=int, default=10_000)
-    parser.add_argument("--turns", type=int, default=120)
-    parser.add_argument("--quick", action="store_true", help="at 100 and 1,000 messages, 40 turns")
-    given = parser.parse_args(arguments)
-    late, turns = (1_000, 40) if given.quick else (given.late, given.turns)
-    costs = measure(given.early, late, turns)
-    print(f"policy: processor time a turn, mean of {turns} turns, compactions included")
+    """Run the benchmark and print its results."""
+    parser = argparse.ArgumentParser(description="Moot's own processor time per turn.")
+    parser.add_argument("--early", type=int, default=100, help="messages of the short debate")
+    parser.add_argument("--late", type=int, default=10_000, help="messages of the long debate")
+    parser.add_argument("--turns", type=int, default=120, help="turns to measure")
+    parser.add_argument("--quick", action="store_true", help="100 and 1,000 messages, 40 turns")
+    options = parser.parse_args(arguments)
+    late, turns = (1_000, 40) if options.quick else (options.late, options.turns)
+    costs = measure(options.early, late, turns)
+    print(f"policy: processor time per turn, mean of {turns} turns, with summaries")
     for cost in costs:
         parts = ", ".join(f"{name} {spent:.2f}" for name, spent in cost.nodes.items())
         print(f"  at {cost.messages:>6,} messages {cost.total:6.2f} ms   ({parts})")
-    print(f"  ratio {costs[1].total / costs[0].total:.2f}   (target ≤ {TARGET})")
+    print(f"  ratio {costs[1].total / costs[0].total:.2f}   (target ≤ {RATIO_TARGET})")
 
 
 if __name__ == "__main__":

@@ -17,39 +17,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from benchmarks.speeches import speech
+from benchmarks.varied_messages import message_text
 from moot.api import open_debates
 from moot.calls.effects import WireMessage
 from moot.models.adapters import to_langchain
 from moot.state.config import DebateConfig
 from moot.text.tokens import counter
-from tests.support.openai_server import Act, OpenAIServer
+from tests.support.openai_server import OpenAIServer, ServerReply
 
 SHARE_TARGET, PRICE_TARGET = 0.80, 0.30
-READ, WRITE = 0.1, 1.25
+CACHED_PRICE, UNCACHED_PRICE = 0.1, 1.25
 TOPIC = "Should a city of a million people make its public transport free of charge within five years?"
 STANCES = ("for it", "against it", "for the poor first", "against any subsidy", "for a trial", "undecided")
 
 
 @dataclass(frozen=True)
-class Cached:
+class CachedPrefix:
     """Cached and uncached tokens of one request."""
 
     tokens: int
     cached: int
-    speech: str
+    reply: str
     """Text of the reply, to check that the debate was real."""
 
 
-def speak(request: dict[str, Any], number: int) -> Act:
+def generate_reply(request: dict[str, Any], number: int) -> ServerReply:
     """Return a reply of three joined texts, about as long as a model's message."""
     messages = to_langchain(cast(list[WireMessage], request["messages"]))
-    return Act(text=" ".join(speech(messages, seed=3 * number + part) for part in range(3)))
+    return ServerReply(text=" ".join(message_text(messages, seed=3 * number + part) for part in range(3)))
 
 
-def bodies(turns: int, debaters: int, memory: dict[str, Any] | None = None) -> list[bytes]:
+def request_bodies(turns: int, debaters: int, memory: dict[str, Any] | None = None) -> list[bytes]:
     """Run a debate against a local server and return its request bodies in order."""
-    with OpenAIServer(speak) as server, tempfile.TemporaryDirectory() as folder:
+    with OpenAIServer(generate_reply) as server, tempfile.TemporaryDirectory() as folder:
         config = DebateConfig.model_validate(
             {
                 "turns": turns,
@@ -68,31 +68,31 @@ def bodies(turns: int, debaters: int, memory: dict[str, Any] | None = None) -> l
         return [request.body for request in server.requests if request.path.endswith("/chat/completions")]
 
 
-def prompts(requests: Sequence[bytes]) -> list[list[bytes]]:
+def message_bytes(requests: Sequence[bytes]) -> list[list[bytes]]:
     """Return the messages of each request as bytes."""
     return [[json.dumps(message).encode() for message in json.loads(body)["messages"]] for body in requests]
 
 
-def cached_shares(requests: Sequence[bytes]) -> Iterator[Cached]:
+def cached_shares(requests: Sequence[bytes]) -> Iterator[CachedPrefix]:
     """Yield the cached share of each request for a cache that never evicts."""
     count = counter()
     seen: dict[bytes, Any] = {}
-    for messages in prompts(requests):
+    for messages in message_bytes(requests):
         sizes = [count(message.decode()) for message in messages]
         node, cached = seen, 0
         for message, size in zip(messages, sizes, strict=True):
             if message not in node:
-                common = max((_common(message, other) for other in node), default=0)
+                common = max((_common_length(message, other) for other in node), default=0)
                 cached += count(message[:common].decode("utf-8", "ignore"))
                 break
             node, cached = node[message], cached + size
         node = seen
         for message in messages:
             node = node.setdefault(message, {})
-        yield Cached(sum(sizes), cached, messages[-1].decode())
+        yield CachedPrefix(sum(sizes), cached, messages[-1].decode())
 
 
-def _common(one: bytes, other: bytes) -> int:
+def _common_length(one: bytes, other: bytes) -> int:
     """Return the length of the common prefix."""
     low, high = 0, min(len(one), len(other))
     while low < high:
@@ -101,26 +101,26 @@ def _common(one: bytes, other: bytes) -> int:
     return low
 
 
-def share_and_price(found: Sequence[Cached]) -> tuple[float, float]:
+def share_and_price(requests: Sequence[CachedPrefix]) -> tuple[float, float]:
     """Return the cached share of all prompt tokens, and the price relative to the uncached one."""
-    share = sum(each.cached for each in found) / sum(each.tokens for each in found)
-    return share, READ * share + WRITE * (1 - share)
+    share = sum(each.cached for each in requests) / sum(each.tokens for each in requests)
+    return share, CACHED_PRICE * share + UNCACHED_PRICE * (1 - share)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark and print its results."""
-    parser = argparse.ArgumentParser(description="Share of prompt tokens that a prefix cache pays for.")
-    parser.add_argument("--turns", type=int, default=300)
-    parser.add_argument("--debaters", type=int, default=6)
-    parser.add_argument("--quick", action="store_true", help="60 turns")
-    given = parser.parse_args(arguments)
-    turns = min(given.turns, 60) if given.quick else given.turns
-    print(f"prefix: {given.debaters} debaters, {turns} turns, requests as a server on loopback got them")
+    parser = argparse.ArgumentParser(description="Share of prompt tokens in a cached prefix.")
+    parser.add_argument("--turns", type=int, default=300, help="turns of each debate")
+    parser.add_argument("--debaters", type=int, default=6, help="debaters of each debate")
+    parser.add_argument("--quick", action="store_true", help="run at most 60 turns")
+    options = parser.parse_args(arguments)
+    turns = min(options.turns, 60) if options.quick else options.turns
+    print(f"prefix: {options.debaters} debaters, {turns} turns, requests measured at a local server")
     for layout, targets in (
         ("shared", f"   (targets ≥ {SHARE_TARGET:.0%}, ≤ {PRICE_TARGET})"),
         ("per-speaker", ""),
     ):
-        found = list(cached_shares(bodies(turns, given.debaters, {"layout": layout})))
+        found = list(cached_shares(request_bodies(turns, options.debaters, {"layout": layout})))
         share, price = share_and_price(found)
         mean = sum(each.tokens for each in found) / len(found)
         print(

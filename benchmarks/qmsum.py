@@ -1,4 +1,4 @@
-"""The meetings that benchmarks are measured on: QMSum (Zhong et al. 2021, MIT), a JSON file a meeting."""
+"""Files of QMSum (Zhong et al. 2021, MIT licence): transcripts of meetings, one JSON file each."""
 
 import argparse
 import os
@@ -8,16 +8,21 @@ DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "qmsum-
 
 
 def meetings_parser(description: str) -> argparse.ArgumentParser:
-    """Return a parser that knows where the meetings are, and `--quick`."""
+    """Return a parser with the options `--data` and `--quick`."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("MOOT_QMSUM", DEFAULT_DATA)))
-    parser.add_argument("--quick", action="store_true", help="three meetings only")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ.get("MOOT_QMSUM", DEFAULT_DATA)),
+        help="folder with QMSum's files",
+    )
+    parser.add_argument("--quick", action="store_true", help="use three meetings")
     return parser
 
 
-def meeting_files(name: str, given: argparse.Namespace) -> list[Path]:
-    """Return the files asked for; where there are none, say so under the benchmark's name."""
-    paths = sorted(given.data.glob("*.json"))
+def meeting_files(name: str, options: argparse.Namespace) -> list[Path]:
+    """Return the files to use. If there are none, print a message with the name of the benchmark."""
+    paths = sorted(options.data.glob("*.json"))
     if not paths:
-        print(f"{name}: no QMSum files in {given.data}; give --data or MOOT_QMSUM")
-    return paths[:: max(1, len(paths) // 3)] if given.quick else paths
+        print(f"{name}: no QMSum files in {options.data}; give --data or MOOT_QMSUM")
+    return paths[:: max(1, len(paths) // 3)] if options.quick else paths

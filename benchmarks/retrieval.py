@@ -112,10 +112,10 @@ def load(path: Path, environment: Environment, embeddings: Any = None) -> Transc
     kind = LOCOMO if "conversation" in data else QMSUM
     turns, numbered = _locomo(data) if kind is LOCOMO else _qmsum(data, path.stem)
     state, config = import_transcript(json.dumps(turns), environment)
-    said = [number for number, turn in enumerate(turns) if turn["content"].strip()]
-    if len(said) != len(state["full_transcript"]) - 1:
-        raise ValueError(f"{path.name}: {len(said)} turns, but {len(state['full_transcript'])} entries")
-    seq_of = {number: seq for seq, number in enumerate(said, start=1)}
+    spoken = [number for number, turn in enumerate(turns) if turn["content"].strip()]
+    if len(spoken) != len(state["full_transcript"]) - 1:
+        raise ValueError(f"{path.name}: {len(spoken)} turns, but {len(state['full_transcript'])} entries")
+    seq_of = {number: seq for seq, number in enumerate(spoken, start=1)}
     questions = [
         Question(text, group, sorted(seq_of[n] for n in gold if n in seq_of))
         for text, group, gold in numbered
@@ -191,7 +191,7 @@ def bm25_neighbours(transcript: Transcript, question: str) -> Sequence[int]:
     return [transcript.messages.seqs[p] for p in dict.fromkeys(ranked) if 0 <= p < size]
 
 
-def filled(
+def select_messages(
     transcript: Transcript, ranking: Sequence[int], cost: Callable[[int], int], remaining: int
 ) -> set[int]:
     """Fill a prompt in the order of a ranking, skipping messages that do not fit."""
@@ -207,7 +207,7 @@ BASELINES: dict[str, Callable[[Transcript, str], Sequence[int]]] = {
     "last-N": last_n,
     "BM25 ± n": bm25_neighbours,
 }
-"""Policies that fill the room of Moot's messages in another order."""
+"""Policies that fill the tokens left for messages in another order."""
 
 
 def measure(number: int, transcript: Transcript, environment: Environment) -> Iterator[Row]:
@@ -224,13 +224,13 @@ def measure(number: int, transcript: Transcript, environment: Environment) -> It
             row.seconds[budget] = time.process_time() - start
             if asked.prompt.total_tokens > budget:
                 raise AssertionError("a prompt is above its budget")
-            views = {
-                name: filled(transcript, ranking, lines.cost, asked.remaining)
+            prompts = {
+                name: select_messages(transcript, ranking, lines.cost, asked.remaining)
                 for name, ranking in rankings.items()
             }
-            views[OURS] = set(asked.messages.full_seqs)
+            prompts[OURS] = set(asked.messages.full_seqs)
             row.prompt[budget] = {
-                name: _share(transcript, question.gold, view) for name, view in views.items()
+                name: _share(transcript, question.gold, seqs) for name, seqs in prompts.items()
             }
         yield row
 
@@ -275,7 +275,7 @@ def figures(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def report(rows: Sequence[Row], kind: Kind, *, embedded: bool = False) -> Iterator[str]:
-    """Return the tables: policies over all questions, ours by transcript and group, ranks, and the time."""
+    """Yield the tables: all policies; ours by transcript and by group; recall by rank; and the time."""
     yield f"{len(rows)} questions".ljust(28) + "".join(f"{b:>9,}" for b in kind.budgets)
     for policy in [*BASELINES, OURS]:
         yield _line(
@@ -295,7 +295,7 @@ def report(rows: Sequence[Row], kind: Kind, *, embedded: bool = False) -> Iterat
         goal = RECALL_TARGETS.get(group) if kind is LOCOMO else None
         note = f"   (target ≥ {goal[0]} / {goal[1]})" if goal else ""
         yield f"  {group:<26}" + "".join(f"{share:>9.3f}" for share in own) + note
-    yield f"ms of processor time a question (target ≤ {TARGET_MS})"
+    yield f"ms of processor time per question (target ≤ {TARGET_MS})"
     for label, share in (("  median", 0.5), ("  95 %", 0.95)):
         times = [np.quantile([r.seconds[b] for r in rows], share) * 1_000 for b in kind.budgets]
         yield f"{label:<28}" + "".join(f"{time:>9.1f}" for time in times)
@@ -316,23 +316,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark and print its tables."""
     parser = meetings_parser("Share of the evidence for a question that its prompt holds.")
     parser.add_argument("--json", action="store_true", help="print the shares, from 0 to 1, as JSON")
-    parser.add_argument("--embeddings", metavar="MODULE:FACTORY", help="makes a LangChain embedding model")
-    given = parser.parse_args(arguments)
-    paths = meeting_files("retrieval", given)
+    parser.add_argument(
+        "--embeddings", metavar="MODULE:FACTORY", help="function that makes a LangChain embedding model"
+    )
+    options = parser.parse_args(arguments)
+    paths = meeting_files("retrieval", options)
     if not paths:
         return
-    model = embeddings_from(given.embeddings) if given.embeddings else None
+    model = embeddings_from(options.embeddings) if options.embeddings else None
     rows, kind = list[Row](), QMSUM
     for number, path in enumerate(paths):
         environment = Environment()
         transcript = load(path, environment, model)
         kind = transcript.kind
         if transcript.index.vectors is not None:
-            transcript.index.vectors.similarity("")  # embedding the transcript is indexing, not answering
+            transcript.index.vectors.similarity("")  # embeds the transcript before the measurement
         rows += measure(number, transcript, environment)
     text = (
         json.dumps(figures(rows), indent=2)
-        if given.json
+        if options.json
         else "\n".join(report(rows, kind, embedded=model is not None))
     )
     print(text)

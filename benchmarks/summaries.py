@@ -2,9 +2,9 @@
 
     python -m benchmarks.summaries --data FOLDER [--json] [--quick]
 
-Measured on QMSum (Zhong et al. 2021) with summaries of 976 tokens for a whole meeting. Terms are the distinct
-content terms, stemmed and without stop words, of the answers to its specific questions. Our summary pays for
-message ids and speakers' names with the same tokens; the baselines pay for their sentences alone.
+The benchmark uses QMSum (Zhong et al. 2021), with a summary of 967 tokens for each meeting. The terms are the
+distinct content terms, stemmed and without stop words, of the answers to the specific questions. Message ids
+and names of speakers take tokens of our summary. The baselines contain only sentences.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from moot.state.entries import Entry, make_entry, seq_of
 from moot.text.terms import split_sentences, terms
 from moot.text.tokens import TokenCounter, counter
 
-ROOM = MemoryConfig().budget.summary - FRAME_TOKENS
-EVERY = MemoryConfig().summarize_every
-OURS, ROLLED = "rule-based", f"rule-based, every {EVERY}"
+SUMMARY_TOKENS = MemoryConfig().budget.summary - FRAME_TOKENS
+MESSAGES_PER_STEP = MemoryConfig().summarize_every
+OURS, IN_STEPS = "rule-based", f"rule-based, every {MESSAGES_PER_STEP}"
 TARGET, TARGET_FIFTH = 0.40, 0.12
-DAMPING, ROUNDS = 0.85, 40
+PAGERANK_DAMPING, PAGERANK_ITERATIONS = 0.85, 40
 """Damping factor and iterations of PageRank, as in Mihalcea and Tarau (2004) and Erkan and Radev (2004)."""
-COSINE = 0.1
+LEXRANK_THRESHOLD = 0.1
 """Similarity threshold of LexRank."""
 
 Order = Callable[["Meeting"], Sequence[int]]
@@ -54,19 +54,19 @@ class Meeting:
     def read(cls, path: Path) -> Meeting:
         """Read a QMSum file."""
         data = json.loads(path.read_text(encoding="utf-8"))
-        said = [(turn["speaker"], turn["content"]) for turn in data["meeting_transcripts"]]
-        said = [(who, text) for who, text in said if text.strip()]
-        entries = [make_entry(seq, slug(who), "speech", text) for seq, (who, text) in enumerate(said, 1)]
-        sentences = [each.text for _, text in said for each in split_sentences(text)]
+        messages = [(turn["speaker"], turn["content"]) for turn in data["meeting_transcripts"]]
+        messages = [(who, text) for who, text in messages if text.strip()]
+        entries = [make_entry(seq, slug(who), "speech", text) for seq, (who, text) in enumerate(messages, 1)]
+        sentences = [each.text for _, text in messages for each in split_sentences(text)]
         answers = " ".join(query["answer"] for query in data["specific_query_list"])
-        names = {slug(who): who for who, _ in said}
+        names = {slug(who): who for who, _ in messages}
         return cls(entries, names, sentences, [terms(each) for each in sentences], set(terms(answers)))
 
 
 def random_order(meeting: Meeting) -> list[int]:
     """Return sentences in random order with a fixed seed."""
     order = list(range(len(meeting.sentences)))
-    random.Random(1).shuffle(order)  # a baseline of a measure, not a secret
+    random.Random(1).shuffle(order)  # a baseline, not a secret
     return order
 
 
@@ -88,7 +88,7 @@ def by_lexrank(meeting: Meeting) -> list[int]:
     counts = _counts(meeting)
     weighted = counts * np.log(len(counts) / np.maximum((counts > 0).sum(0), 1))
     weighted /= np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-9)
-    return _by_pagerank((weighted @ weighted.T > COSINE).astype(np.float32))
+    return _by_pagerank((weighted @ weighted.T > LEXRANK_THRESHOLD).astype(np.float32))
 
 
 def _counts(meeting: Meeting) -> Any:
@@ -104,12 +104,12 @@ def _by_pagerank(links: Any) -> list[int]:
     np.fill_diagonal(links, 0)
     links /= np.maximum(links.sum(1, keepdims=True), 1e-9)
     rank = np.full(len(links), 1 / len(links), dtype=np.float32)
-    for _ in range(ROUNDS):
-        rank = (1 - DAMPING) / len(links) + DAMPING * (rank @ links)
+    for _ in range(PAGERANK_ITERATIONS):
+        rank = (1 - PAGERANK_DAMPING) / len(links) + PAGERANK_DAMPING * (rank @ links)
     return [int(number) for number in np.argsort(-rank, kind="stable")]
 
 
-TRIVIAL: Mapping[str, Order] = {
+BASELINES: Mapping[str, Order] = {
     "longest sentences": by_length,
     "lead": lambda meeting: range(len(meeting.sentences)),
     "random": random_order,
@@ -118,9 +118,9 @@ TRIVIAL: Mapping[str, Order] = {
 }
 
 
-def filled(meeting: Meeting, order: Sequence[int], count: TokenCounter) -> str:
-    """Return the first sentences of an order that fit, one a line, in the meeting's order."""
-    chosen, left = list[int](), ROOM
+def first_sentences(meeting: Meeting, order: Sequence[int], count: TokenCounter) -> str:
+    """Return the first sentences of an order that fit, one per line, in the order of the meeting."""
+    chosen, left = list[int](), SUMMARY_TOKENS
     for number in order:
         if (cost := count(meeting.sentences[number] + "\n")) > left:
             break
@@ -134,9 +134,9 @@ def fold_in_steps(meeting: Meeting, every: int, count: TokenCounter) -> SummaryP
     summary = None
     for start in range(0, len(meeting.entries), every):
         batch = meeting.entries[start : start + every]
-        summary = fold(summary, batch, max_tokens=ROOM, count=count, names=meeting.names)
+        summary = fold(summary, batch, max_tokens=SUMMARY_TOKENS, count=count, names=meeting.names)
     if summary is None:
-        raise ValueError("a meeting without a word")
+        raise ValueError("the meeting has no messages")
     return summary
 
 
@@ -151,14 +151,14 @@ def measure(meetings: Sequence[Meeting]) -> tuple[dict[str, float], list[float]]
     shares: dict[str, list[float]] = {}
     fifths = [0] * 5
     for meeting in meetings:
-        for name, every in ((OURS, len(meeting.entries)), (ROLLED, EVERY)):
+        for name, every in ((OURS, len(meeting.entries)), (IN_STEPS, MESSAGES_PER_STEP)):
             summary = fold_in_steps(meeting, every, count)
             points = summary["points"][: summary["shown"]]
             shares.setdefault(name, []).append(share(meeting, "\n".join(each["text"] for each in points)))
         for point in points:
             fifths[((seq_of(point["message_ids"][0]) or 1) - 1) * 5 // len(meeting.entries)] += 1
-        for name, order in TRIVIAL.items():
-            text = filled(meeting, order(meeting), count)
+        for name, order in BASELINES.items():
+            text = first_sentences(meeting, order(meeting), count)
             shares.setdefault(name, []).append(share(meeting, text))
     means = {name: round(sum(each) / len(each), 3) for name, each in shares.items()}
     return means, [each / max(1, sum(fifths)) for each in fifths]
@@ -166,21 +166,21 @@ def measure(meetings: Sequence[Meeting]) -> tuple[dict[str, float], list[float]]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark and print its table."""
-    parser = meetings_parser("What summaries without a model tell of a meeting.")
-    parser.add_argument("--json", action="store_true", help="the shares by method, as JSON")
-    given = parser.parse_args(arguments)
-    paths = meeting_files("summaries", given)
+    parser = meetings_parser("Share of the terms of later answers in rule-based summaries.")
+    parser.add_argument("--json", action="store_true", help="print the shares by method as JSON")
+    options = parser.parse_args(arguments)
+    paths = meeting_files("summaries", options)
     if not paths:
         return
     means, fifths = measure([Meeting.read(path) for path in paths])
-    if given.json:
+    if options.json:
         print(json.dumps(means))
         return
-    print(f"summaries: {len(paths)} meetings, each in {ROOM} tokens: terms of the answers that are told")
+    print(f"summaries: {len(paths)} meetings, {SUMMARY_TOKENS} tokens each: share of the answers' terms")
     for name, mean in sorted(means.items(), key=lambda item: -item[1]):
-        print(f"  {name:<24} {mean:.3f}" + (f"   (target ≥ {TARGET:.2f})" if name == ROLLED else ""))
+        print(f"  {name:<24} {mean:.3f}" + (f"   (target ≥ {TARGET:.2f})" if name == IN_STEPS else ""))
     spread = ", ".join(format(each, ".0%") for each in fifths)
-    print(f"  points of {ROLLED}, by fifths of the meeting: {spread} (target ≥ {TARGET_FIFTH:.0%} each)")
+    print(f"  points of {IN_STEPS}, by fifths of the meeting: {spread} (target ≥ {TARGET_FIFTH:.0%} each)")
 
 
 if __name__ == "__main__":

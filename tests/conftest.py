@@ -1,4 +1,4 @@
-"""Every test runs on its own: no settings of the developer, no network, no deadline."""
+"""Settings for all tests: an isolated environment, and Hypothesis without deadlines."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ settings.load_profile("moot")
 
 
 @pytest.fixture(autouse=True)
-def _own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Hide the developer's settings and keep the default database in the test's own folder."""
+def _isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hide the developer's settings, and put the default database into the test's folder."""
     for variable in list(os.environ):
-        ours = variable.startswith(("MOOT_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_"))
-        if ours and not variable.startswith("MOOT_REQUIRE_"):
+        hidden = variable.startswith(("MOOT_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_"))
+        if hidden and not variable.startswith("MOOT_REQUIRE_"):
             monkeypatch.delenv(variable)
     monkeypatch.setenv("MOOT_DB", str(tmp_path / "default.sqlite"))
 
 
 @pytest.fixture(autouse=True)
-def _unstopped() -> Iterator[None]:
-    """Let nobody's request to stop outlive its test: the count of them is the process's."""
+def _no_stop_request() -> Iterator[None]:
+    """Reset the number of stop requests, which is a global of the process."""
     stop.times = 0
     yield
     stop.times = 0

@@ -1,4 +1,4 @@
-"""Extensions: a plug-in is one file with public imports, and a field of the verdict is one line."""
+"""Extensions: one file with public imports adds a plug-in, and one line adds a field of the verdict."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.support.fakes import FakeModel
 PUBLIC = {"moot", "moot.protocols", "moot.summarizers", "moot.tools", "moot.rubrics"}
 
 RELAY = '''
-"""Relays: everybody in turn, for as many laps as configured."""
+"""Relay: every debater takes one turn per lap."""
 
 from moot.protocols import End, Protocol, ProtocolSettings, long_form_blocks, make_step, make_turn
 
@@ -125,8 +125,8 @@ wit = wit:WIT
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package is installed that adds a protocol, two summarisers, a tool and a rubric: one file each."""
+def plugin_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install a package that adds a protocol, two summarisers, a tool and a rubric."""
     site = tmp_path / "site"
     info = site / "extras-1.0.dist-info"
     info.mkdir(parents=True)
@@ -151,13 +151,13 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 @pytest.mark.parametrize(
     "source", [RELAY, HEADLINES, DICE, WIT], ids=["protocol", "summarizer", "tool", "rubric"]
 )
-def test_a_plug_in_is_one_file_of_public_imports(source: str) -> None:
+def test_a_plugin_needs_only_public_imports(source: str) -> None:
     imported = {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
     assert imported <= PUBLIC
 
 
-@pytest.mark.usefixtures("installed")
-def test_one_file_is_a_protocol_with_a_setting_and_help_and_docs_follow(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("plugin_package")
+def test_a_protocol_plugin_runs_and_appears_in_help_docs_and_schema(tmp_path: Path) -> None:
     config = make_config({"protocol": "relay", "relay": {"laps": 3}, "judge": {"enabled": False}})
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         document = debates.start("Is chance fair?", config).run()
@@ -183,10 +183,8 @@ MEMORY = {"keep_recent": 4, "summarize_every": 2}
 
 
 @pytest.mark.parametrize(("name", "asks"), [("headlines", False), ("digest", True)])
-@pytest.mark.usefixtures("installed")
-def test_one_file_is_a_summarizer_which_says_whether_it_asks_a_model(
-    tmp_path: Path, name: str, asks: bool
-) -> None:
+@pytest.mark.usefixtures("plugin_package")
+def test_a_summarizer_plugin_declares_whether_it_calls_a_model(tmp_path: Path, name: str, asks: bool) -> None:
     def config(protocol: str) -> DebateConfig:
         settings = {"protocol": protocol, "turns": 20, "model": "m", "judge": {"enabled": False}}
         return make_config({**settings, "memory": {**MEMORY, "summarizer": name}})
@@ -200,29 +198,29 @@ def test_one_file_is_a_summarizer_which_says_whether_it_asks_a_model(
     planned = estimate(config("round-robin"))
     assert planned is not None
     assert planned.calls == len(model.calls)
-    # A protocol whose prompts show no summary would ask the model in vain.
+    # The prompts of a dialogue show no summary, so a summariser that calls a model gets a warning.
     warned = [text for text in warnings_about(config("dialogue")) if "memory.summarizer" in text]
     assert bool(warned) is asks
     (option,) = (param for param in load_command("run").params if param.name == "summarizer")
     assert name in option.help
 
 
-@pytest.mark.usefixtures("installed")
-def test_one_file_is_a_tool(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("plugin_package")
+def test_a_tool_plugin_runs_in_a_debate(tmp_path: Path) -> None:
     debaters: list[Any] = [{"name": "Ada", "tools": ["dice"]}]
     config = DebateConfig(turns=1, debaters=debaters, model="m", judge={"enabled": False})
     call = {"id": "c1", "name": "dice", "args": {"sides": 6}}
     model = ScriptedModel([AIMessage("", tool_calls=[call]), "It is: I threw a 4."])
     environment = Environment(factory=lambda name, settings: model)
     with open_debates(str(tmp_path / "d.sqlite"), environment=environment) as debates:
-        said = debates.start("Is chance fair?", config).run()["transcript"]
-    assert [entry["content"] for entry in said if entry["kind"] == "tool_result"] == ["dice: a 4"]
+        transcript = debates.start("Is chance fair?", config).run()["transcript"]
+    assert [entry["content"] for entry in transcript if entry["kind"] == "tool_result"] == ["dice: a 4"]
     (option,) = (param for param in load_command("run").params if param.name == "tools")
     assert "dice" in option.help
 
 
-@pytest.mark.usefixtures("installed")
-def test_one_file_is_a_rubric(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("plugin_package")
+def test_a_rubric_plugin_reaches_the_judge_prompt(tmp_path: Path) -> None:
     config = make_config({"turns": 2, "model": "m", "judge": {"rubric": "wit", "swap": False}})
     model = FakeModel()
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
@@ -233,7 +231,7 @@ def test_one_file_is_a_rubric(tmp_path: Path) -> None:
     assert "wit" in option.help
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("plugin_package")
 @pytest.mark.parametrize(
     ("module", "other", "message"),
     [
@@ -251,7 +249,7 @@ def test_one_file_is_a_rubric(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_no_plug_in_replaces_a_built_in_one(module: str, other: object, message: str) -> None:
+def test_a_plugin_cannot_replace_a_built_in_one(module: str, other: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         import_module(module).register(other)
 
@@ -264,8 +262,10 @@ RISKS = VerdictField(
 DANGERS = ["Rivers flood.", "Prices fall.", "Nobody votes.", "Bridges break."]
 
 
-def test_a_line_is_a_field_of_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked of the model, recorded, combined over two orders and a panel, and shown everywhere."""
+def test_a_registered_verdict_field_is_recorded_merged_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The schema asks for the field. Two orders and a panel are merged. Every output shows the result."""
     monkeypatch.setitem(VERDICT_FIELDS, "risks", RISKS)
     asked: list[ModelCall] = []
 
@@ -273,13 +273,13 @@ def test_a_line_is_a_field_of_the_verdict(tmp_path: Path, monkeypatch: pytest.Mo
         if call.schema is None:
             return Reply(text="I say so.", model=call.model)
         asked.append(call)
-        said = {
+        verdict = {
             "reasoning": "weighed",
             "winner": "synthesis",
             "risks": [DANGERS[len(asked) - 1]],
             "decision": "Do it.",
         }
-        return Reply(data=said, model=call.model)
+        return Reply(data=verdict, model=call.model)
 
     judge: Any = {"blind": False, "panel": [{"id": "one"}, {"id": "two"}]}
     debaters: list[Any] = [{"name": "Ada"}, {"name": "Bo"}]
@@ -294,7 +294,7 @@ def test_a_line_is_a_field_of_the_verdict(tmp_path: Path, monkeypatch: pytest.Mo
     described = [schema["risks"]["description"] for schema in schemas if "risks" in schema]
     assert described == 2 * ["What may go wrong."], "the second order only scores"
     recorded: list[Any] = document["verdicts"]
-    kept = [DANGERS[0], DANGERS[2]]  # of the first order of each judge
+    kept = [DANGERS[0], DANGERS[2]]  # from the first order of each judge
     assert [verdict["risks"] for verdict in recorded] == [[each] for each in kept]
     panel: Any = document["verdict"]
     assert panel["risks"] == kept

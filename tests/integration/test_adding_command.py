@@ -1,4 +1,4 @@
-"""A command of another package: one file and an entry point in the group `moot.commands`."""
+"""Commands that other packages add: one file and an entry point in the group `moot.commands`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-CHEER = '''\
+COMMAND_MODULE = '''\
 """A command of another package."""
 
 import moot_cheer_was_imported
@@ -25,8 +25,8 @@ def cheer(name: str) -> None:
 '''
 
 
-def installed(folder: Path, module: str = CHEER) -> dict[str, str]:
-    """Write an installed package into a folder, and return the environment that finds it."""
+def install_package(folder: Path, module: str = COMMAND_MODULE) -> dict[str, str]:
+    """Write an installed package into a folder. Return an environment in which Python finds it."""
     (folder / "moot_cheer.py").write_text(module)
     (folder / "moot_cheer_was_imported.py").write_text("import sys; print('imported', file=sys.stderr)\n")
     facts = folder / "moot_cheer-1.0.dist-info"
@@ -44,8 +44,8 @@ def moot(environment: dict[str, str], *words: str) -> subprocess.CompletedProces
     )
 
 
-def test_a_file_and_an_entry_point_are_a_command(tmp_path: Path) -> None:
-    environment = installed(tmp_path)
+def test_entry_point_adds_a_command_and_its_help(tmp_path: Path) -> None:
+    environment = install_package(tmp_path)
     ran = moot(environment, "cheer", "Ada")
     assert (ran.returncode, ran.stdout) == (0, "hail Ada\n")
 
@@ -53,15 +53,15 @@ def test_a_file_and_an_entry_point_are_a_command(tmp_path: Path) -> None:
     take_part = listed.stdout.partition("Take part:")[2].partition("\n\n")[0]
     assert "cheer" in take_part
     assert "Cheer a debater." in take_part
-    assert "imported" not in listed.stderr  # the help reads the declaration without the import
+    assert "imported" not in listed.stderr  # the help reads the declaration and does not import the module
 
     explained = moot(environment, "cheer", "--help").stdout
     assert "Prints one line." in explained
     assert "Example: moot cheer Ada" in explained
 
 
-def test_a_package_that_cannot_be_imported_breaks_its_own_command_alone(tmp_path: Path) -> None:
-    environment = installed(tmp_path, "import no_such_module\n")
+def test_failing_import_breaks_only_the_command_of_its_package(tmp_path: Path) -> None:
+    environment = install_package(tmp_path, "import no_such_module\n")
     broken = moot(environment, "cheer", "Ada")
     assert broken.returncode == 2
     assert "because importing 'moot_cheer:cheer' failed with ModuleNotFoundError" in broken.stderr

@@ -19,7 +19,7 @@ from moot.state.config import DebateConfig
 
 PACKAGE = "@argdown/cli@1.7.5"
 """The last version that installs: 2.0.0 depends on a package that was never published."""
-HOSTILE = (
+HOSTILE_TEXT = (
     "[a]: <b> + - _> #tag @[c] // d /* e */ <!-- f --> {g: 1} **h** __i__ ==== \\ `j` :) .~. | ~ "
     "\n\n===\n> k é 司 🙂"
 )
@@ -27,7 +27,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the document of every recorded debate."""
+    """Return the documents of all recorded debates by name."""
     documents = {}
     for name in recordings():
         settings = recording_config(name)
@@ -62,8 +62,8 @@ def argdown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "node_modules" / ".bin" / "argdown"
 
 
-def parsed(argdown: Path, text: str, folder: Path) -> Any:
-    """Return what the real parser reads in a text, as JSON."""
+def parse_argdown(argdown: Path, text: str, folder: Path) -> Any:
+    """Parse a text with the real parser, and return its JSON output."""
     (folder / "map.argdown").write_text(text, encoding="utf-8")
     run = [str(argdown), "json", str(folder / "map.argdown"), str(folder)]
     done = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=300, env={**os.environ})
@@ -71,19 +71,19 @@ def parsed(argdown: Path, text: str, folder: Path) -> Any:
     return json.loads((folder / "map.json").read_text(encoding="utf-8"))
 
 
-def test_claims_have_the_arguments_of_their_debaters(samples: dict[str, Any]) -> None:
+def test_argdown_lists_each_debaters_argument_for_a_claim(samples: dict[str, Any]) -> None:
     document = samples["free-transport"]
     text = render_argdown(document)
     for claim in document["blackboard"]["standing"]["claims"]:
         assert f"\n[{claim['id']}]: " in text
-        for who, stance in claim["stances"].items():
-            name = "Nora Feld" if who == "nora-feld" else "Viktor Brandt"
+        for debater, stance in claim["stances"].items():
+            name = "Nora Feld" if debater == "nora-feld" else "Viktor Brandt"
             if stance["kind"] in ("asserts", "denies"):
                 sign = "+" if stance["kind"] == "asserts" else "-"
                 assert f"\n  {sign} <{name} - {claim['id']}>: “" in text
 
 
-def test_without_claims_the_reasons_of_the_verdict_are_the_arguments(samples: dict[str, Any]) -> None:
+def test_argdown_uses_the_verdicts_reasons_if_there_are_no_claims(samples: dict[str, Any]) -> None:
     document = {**samples["monolith"]}
     document["blackboard"] = {
         **document["blackboard"],
@@ -97,18 +97,20 @@ def test_without_claims_the_reasons_of_the_verdict_are_the_arguments(samples: di
     assert "\n  - <Ada Lindqvist - reason 1 against>: " in text
 
 
-def test_no_verdict_of_the_offline_model_is_in_the_map(tmp_path: Path) -> None:
+def test_argdown_omits_the_offline_models_verdict(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         document = debates.start("Merge?", DebateConfig(turns=2)).run()
     assert render_argdown(document).rstrip().endswith("[p000]: Merge\\?")
 
 
 @pytest.mark.heavy
-def test_the_real_parser_reads_every_sample(argdown: Path, samples: dict[str, Any], tmp_path: Path) -> None:
+def test_the_real_parser_accepts_every_recorded_debate(
+    argdown: Path, samples: dict[str, Any], tmp_path: Path
+) -> None:
     for name, document in samples.items():
         folder = tmp_path / name
         folder.mkdir()
-        read = parsed(argdown, render_argdown(document), folder)
+        read = parse_argdown(argdown, render_argdown(document), folder)
         claims = [each for each in document["blackboard"]["standing"]["claims"] if each["stances"]]
         assert {claim["id"] for claim in claims} <= read["statements"].keys()
         assert read["relations"]
@@ -117,20 +119,20 @@ def test_the_real_parser_reads_every_sample(argdown: Path, samples: dict[str, An
 
 
 @pytest.mark.heavy
-def test_the_real_parser_reads_any_text_as_it_was_written(
+def test_the_real_parser_preserves_special_characters(
     argdown: Path, samples: dict[str, Any], tmp_path: Path
 ) -> None:
     document = json.loads(json.dumps(samples["free-transport"]))
-    document["topic"] = HOSTILE
+    document["topic"] = HOSTILE_TEXT
     for claim in document["blackboard"]["standing"]["claims"]:
-        claim["text"] = HOSTILE
+        claim["text"] = HOSTILE_TEXT
         for stance in claim["stances"].values():
-            stance["quote"] = HOSTILE
+            stance["quote"] = HOSTILE_TEXT
     for debater in document["config"]["debaters"]:
-        debater["name"] = f"{debater['name']} <[{HOSTILE[:30]}]>"
-    read = parsed(argdown, render_argdown(document), tmp_path)
-    written = " ".join(HOSTILE.split())
+        debater["name"] = f"{debater['name']} <[{HOSTILE_TEXT[:30]}]>"
+    read = parse_argdown(argdown, render_argdown(document), tmp_path)
+    written = " ".join(HOSTILE_TEXT.split())
     texts = [member.get("text", "") for each in read["statements"].values() for member in each["members"]]
-    assert any(text.startswith(written) for text in texts)  # the tag with the status follows
-    said = [member.get("text", "") for each in read["arguments"].values() for member in each["members"]]
-    assert any(written in text for text in said)
+    assert any(text.startswith(written) for text in texts)  # a tag with the status follows
+    arguments = [member.get("text", "") for each in read["arguments"].values() for member in each["members"]]
+    assert any(written in text for text in arguments)

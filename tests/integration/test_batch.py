@@ -1,4 +1,4 @@
-"""`moot batch`: ordered results, stored debates, and no repeated calls in a second run."""
+"""`moot batch`: results in input order, stored debates, and a second run that changes nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.moot_command import Moot
 
 
-def test_a_file_of_topics_becomes_debates_and_results(tmp_path: Path) -> None:
+def test_batch_runs_all_topics_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
     moot, out = Moot(tmp_path), tmp_path / "out.jsonl"
     (tmp_path / "topics.txt").write_text("Should cars go?\nShould trains stay?\n")
     words = ("batch", "topics.txt", "--turns", 2, "-o", out)

@@ -1,4 +1,4 @@
-"""`moot ask`, as a process."""
+"""Questions about debates: `moot ask` as a process, and `Debate.ask`."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from pathlib import Path
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.state.config import DebateConfig
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.moot_command import Moot
 
 TOPIC = "Should we adopt a monorepo?"
 
 
-def test_a_question_is_answered_on_stdout_with_citations_and_an_account_on_stderr(tmp_path: Path) -> None:
+def test_ask_prints_the_answer_to_stdout_and_the_receipt_to_stderr(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
     words = {"Advocate": "We should adopt a monorepo for its one build.", "Skeptic": "Reviews take longer."}
-    said = FakeModel(lambda call: replace(answer(call), text=words.get(call.hints.get("speaker", ""), "")))
-    with open_debates(str(moot.db), environment=said.environment()) as debates:
+    model = FakeModel(
+        lambda call: replace(fake_reply(call), text=words.get(call.hints.get("speaker", ""), ""))
+    )
+    with open_debates(str(moot.db), environment=model.environment()) as debates:
         debates.start(TOPIC, DebateConfig(turns=4), name="mono").run()
     before = moot("show", "mono", "--json").json
-    got = moot("ask", "mono", "Do penguins adopt a monorepo?")
-    assert got.code == 0
-    assert "No model is configured. These are the most relevant passages.\n\n- [m00000" in got.out
-    assert got.out.count("penguins") == 1
-    assert "Not found:\n- penguins" in got.out
-    assert "of 8,000 tokens" in got.err
-    assert "no room" not in got.err  # nothing was left out
+    result = moot("ask", "mono", "Do penguins adopt a monorepo?")
+    assert result.code == 0
+    assert "No model is configured. These are the most relevant passages.\n\n- [m00000" in result.out
+    assert result.out.count("penguins") == 1
+    assert "Not found:\n- penguins" in result.out
+    assert "of 8,000 tokens" in result.err
+    assert "no room" not in result.err  # nothing was left out
     asked = moot("ask", "mono", "-", "--json", stdin=b"What about penguins?\n").json
     assert asked["question"] == "What about penguins?"
     assert asked["not_found"] == ["penguins"]
@@ -38,33 +40,33 @@ def test_a_question_is_answered_on_stdout_with_citations_and_an_account_on_stder
     assert {**after, "usage": before["usage"]} == before
 
 
-def test_mistakes_have_their_exit_codes(tmp_path: Path) -> None:
+def test_unknown_debate_and_empty_question_have_exit_codes(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
     assert moot("ask", "nobody", "What?").code == 4
     moot("run", TOPIC, "--turns", 1, "--no-judge", "--id", "mono", "--quiet")
     assert moot("ask", "mono", "  ").code == 2
 
 
-def test_a_debate_can_be_asked_while_it_runs(tmp_path: Path) -> None:
-    heard: list[str] = []
+def test_ask_answers_while_the_debate_runs(tmp_path: Path) -> None:
+    texts: list[str] = []
 
     def reply(call: ModelCall) -> Reply:
         if call.purpose == "ask":
             return Reply(data={"reasoning": "", "answer": "Two.", "citations": ["m000001"], "not_found": []})
-        return answer(call)
+        return fake_reply(call)
 
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel(reply).environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig(turns=6))
         for event in debate.stream():
             if event["event"] == "entry" and event["entry"]["seq"] == 4:
-                found = debate.ask("How many?")
-                heard.append(found.text)
-                assert found.citations == ("m000001",)
-        assert heard == ["Two."]
+                result = debate.ask("How many?")
+                texts.append(result.text)
+                assert result.citations == ("m000001",)
+        assert texts == ["Two."]
         assert debate.document()["status"] == "done"
 
 
-def test_an_imported_transcript_can_be_asked(tmp_path: Path) -> None:
+def test_ask_answers_about_an_imported_transcript(tmp_path: Path) -> None:
     text = "\n".join(f"{('Ann', 'Ben')[n % 2]}: Remark {n} about trams and their fares." for n in range(200))
     text += "\nAnn: The harbour toll was forty crowns.\n"
     model = FakeModel(

@@ -1,4 +1,4 @@
-"""`moot compare`, as a process."""
+"""`moot compare` as a process, and the rendering of its comparison."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from moot.evals.statistics import compare_debates, render_comparison
 from moot.prompts.templates import prompt_parts
 from tests.support.moot_command import Moot
-from tests.support.openai_answers import Act, Json
+from tests.support.openai_answers import Json, ServerReply
 from tests.support.openai_server import OpenAIServer
-from tests.support.report_documents import VERDICT, debate
+from tests.support.report_documents import VERDICT, debate_document
 
 TOPIC = "Should we adopt a monorepo?"
 
 
-def test_debates_stand_side_by_side_on_screen_as_json_and_as_a_page(tmp_path: Path) -> None:
+def test_compare_prints_json_and_markdown_and_writes_html(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
     for name, protocol in (("long", "round-robin"), ("short", "single")):
         assert moot("run", TOPIC, "--protocol", protocol, "--id", name, "--quiet").code == 0
@@ -23,9 +23,9 @@ def test_debates_stand_side_by_side_on_screen_as_json_and_as_a_page(tmp_path: Pa
     assert [row["protocol"] for row in compared["debates"]] == ["round-robin", "single"]
     assert compared["same_question"]
     assert compared["same_winner"] is None
-    said = moot("compare", "long", "short").out
-    assert "| Protocol | round-robin | single |" in said
-    assert compared["debates"][1]["final_answer"][:40] in said
+    output = moot("compare", "long", "short").out
+    assert "| Protocol | round-robin | single |" in output
+    assert compared["debates"][1]["final_answer"][:40] in output
     assert moot("compare", "long", "short", "-o", "c.html").code == 0
     page = (tmp_path / "c.html").read_text(encoding="utf-8")
     assert "<table>" in page
@@ -33,16 +33,16 @@ def test_debates_stand_side_by_side_on_screen_as_json_and_as_a_page(tmp_path: Pa
     assert moot("compare", "long").code == 2
 
 
-def test_points_that_only_one_debate_makes_are_quoted(tmp_path: Path) -> None:
+def test_compare_only_quotes_points_that_one_debate_makes(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
 
-    def answers(asked: Json, number: int) -> Act:
-        if "Number in the heading of the answer" in json.dumps(asked):
+    def answers(request: Json, number: int) -> ServerReply:
+        if "Number in the heading of the answer" in json.dumps(request):
             points = [("1", "the case rests on"), ("2", "nobody said this")]
-            return Act(
+            return ServerReply(
                 text=json.dumps({"points": [{"point": "It.", "answer": a, "quote": q} for a, q in points]})
             )
-        return Act()
+        return ServerReply()
 
     with OpenAIServer(answers) as server:
         url = server.base_url
@@ -58,8 +58,8 @@ def test_points_that_only_one_debate_makes_are_quoted(tmp_path: Path) -> None:
     assert [[part.title for part in each if part.fence] for each in parts] == [["Answer 1:"], ["Answer 2:"]]
 
 
-def test_winners_are_compared_by_name_and_what_was_said_is_no_structure() -> None:
-    ada = debate(protocol="round-robin", verdict=VERDICT)
+def test_comparison_compares_winners_and_escapes_markup() -> None:
+    ada = debate_document(protocol="round-robin", verdict=VERDICT)
     grace = {**ada, "verdict": {**VERDICT, "winner": "grace"}, "name": "<b>x|y"}
     assert compare_debates([ada, ada])["same_winner"] is True
     compared = compare_debates([ada, grace])
@@ -70,9 +70,9 @@ def test_winners_are_compared_by_name_and_what_was_said_is_no_structure() -> Non
     assert "x\\|y" in text
 
 
-def test_a_long_question_is_no_heading_and_an_answer_that_is_not_there_is_no_other_one() -> None:
+def test_comparison_heading_is_the_question_of_a_long_topic() -> None:
     topic = f"We have one monolith.\n{'It is large. ' * 20}Should we split it?"
-    judged = debate(topic=topic, protocol="round-robin", verdict=VERDICT)
+    judged = debate_document(topic=topic, protocol="round-robin", verdict=VERDICT)
     unjudged = {**judged, "verdict": None, "solution": ""}
     unjudged["usage"] = {"prompt_tokens": 7, "completion_tokens": 0}
     compared = compare_debates([judged, unjudged])

@@ -15,30 +15,30 @@ from moot.graph.json_schemas import document_schema
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import InputError
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "debate.schema.json"
 
 
-def _small_memory() -> DebateConfig:
+def _summarizing_config() -> DebateConfig:
     return make_config({"turns": 12, "seed": 1, "memory": {"keep_recent": 2, "summarize_every": 2}})
 
 
-def test_the_shipped_schema_is_the_types() -> None:
+def test_published_schema_matches_the_document_type() -> None:
     assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == document_schema()
 
 
-def test_the_schema_refuses_what_is_no_debate() -> None:
+def test_schema_refuses_an_incomplete_document() -> None:
     schema = Draft202012Validator(document_schema())
     assert not schema.is_valid({"format": "moot.debate/1"})
 
 
 @pytest.mark.parametrize(
     "config",
-    [DebateConfig(turns=3), make_config({"turns": 2, "judge": {"enabled": False}}), _small_memory()],
+    [DebateConfig(turns=3), make_config({"turns": 2, "judge": {"enabled": False}}), _summarizing_config()],
     ids=["with a verdict", "without a judge", "with summaries"],
 )
-def test_documents_of_debates_are_valid(tmp_path: Path, config: DebateConfig) -> None:
+def test_debate_documents_match_the_published_schema(tmp_path: Path, config: DebateConfig) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         debate = debates.start("Is a schema worth its upkeep?", config)
         fresh, ended = debate.document(), debate.run()
@@ -47,18 +47,18 @@ def test_documents_of_debates_are_valid(tmp_path: Path, config: DebateConfig) ->
         assert list(schema.iter_errors(document)) == []
 
 
-def test_a_document_says_why_the_debate_ended_also_after_an_import(tmp_path: Path) -> None:
+def test_document_keeps_the_reason_for_the_end_after_an_import(tmp_path: Path) -> None:
     termination = {"type": "convergence", "threshold": 0.0}
     config = make_config({"protocol": "council", "rounds": 3, "seed": 1, "termination": termination})
 
-    def compared(call: ModelCall) -> Reply:
-        """Answer as a model would that compares the proposals."""
+    def reply(call: ModelCall) -> Reply:
+        """Answer convergence checks with an agreement of 0.7, and all other calls as usual."""
         if call.schema is None or "in_dispute" not in call.schema.model_fields:
-            return answer(call)
-        found = {"reasoning": "They differ in one point.", "agreement": 0.7, "in_dispute": ["who pays"]}
-        return Reply(data=found, model=call.model)
+            return fake_reply(call)
+        data = {"reasoning": "They differ in one point.", "agreement": 0.7, "in_dispute": ["who pays"]}
+        return Reply(data=data, model=call.model)
 
-    environment = FakeModel(compared).environment()
+    environment = FakeModel(reply).environment()
     with open_debates(str(tmp_path / "d.sqlite"), environment=environment) as debates:
         debate = debates.start("Is a schema worth its upkeep?", config)
         fresh, ended = debate.document(), debate.run()
@@ -74,7 +74,7 @@ def test_a_document_says_why_the_debate_ended_also_after_an_import(tmp_path: Pat
     assert list(schema.iter_errors(ended)) == []
 
 
-def test_a_debate_that_goes_on_has_no_reason_to_have_ended(tmp_path: Path) -> None:
+def test_continued_debate_has_no_reason_for_the_end(tmp_path: Path) -> None:
     unjudged = {"turns": 2, "judge": {"enabled": False}}
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         debate = debates.start(
@@ -92,23 +92,23 @@ def test_a_debate_that_goes_on_has_no_reason_to_have_ended(tmp_path: Path) -> No
         assert debate.is_over()
 
 
-def test_every_prompt_can_be_looked_back_at_exactly_also_in_a_fork(tmp_path: Path) -> None:
+def test_every_prompt_is_reconstructed_exactly_also_in_a_fork(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
-        debate = debates.start("Is looking back exact?", _small_memory())
+        debate = debates.start("Is looking back exact?", _summarizing_config())
         document = debate.run()
         fork = debate.fork(after=6)
         fork.run()
-        for looked_at in (debate, fork):
-            seqs = [receipt["seq"] for receipt in looked_at.document()["receipts"]]
+        for each in (debate, fork):
+            seqs = [receipt["seq"] for receipt in each.document()["receipts"]]
             assert len(seqs) == 12
             for seq in seqs:
-                looked = reconstruct_prompt(looked_at.session, seq)
-                assert looked.exact
-                assert sum(part.tokens for part in looked.parts) == sum(looked.receipt["sections"].values())
+                prompt = reconstruct_prompt(each.session, seq)
+                assert prompt.exact
+                assert sum(part.tokens for part in prompt.parts) == sum(prompt.receipt["sections"].values())
         assert any(receipt["sections"].get("summary") for receipt in document["receipts"])
 
 
-def test_an_entry_that_no_prompt_led_to_is_refused(tmp_path: Path) -> None:
+def test_reconstruction_refuses_an_entry_without_a_prompt(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         debate = debates.start("Is the topic a prompt?", DebateConfig(turns=1))
         debate.run()

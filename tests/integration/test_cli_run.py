@@ -1,4 +1,4 @@
-"""The main command as a process, with the offline model and a real database file."""
+"""The `moot` command as a subprocess, with the offline model and a database file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.moot_command import Moot
-from tests.support.openai_server import Act, OpenAIServer
+from tests.support.openai_server import OpenAIServer, ServerReply
 from tests.unit.test_cli_terminal_text import HOSTILE
 
 TOPIC = "Should we adopt a monorepo?"
@@ -21,8 +21,8 @@ def moot(tmp_path: Path) -> Moot:
     return Moot(tmp_path)
 
 
-def _lasting(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the transcript without what a clock writes into it."""
+def _without_times(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the transcript without its timestamps."""
     return [{key: value for key, value in entry.items() if key != "at"} for entry in document["transcript"]]
 
 
@@ -30,7 +30,7 @@ def test_the_same_seed_gives_the_same_transcript(moot: Moot) -> None:
     words = ("run", TOPIC, "--turns", 12, "--seed", 1, "--json")
     one, two = moot(*words).json, moot(*words).json
     assert len(one["transcript"]) == 13
-    assert _lasting(one) == _lasting(two)
+    assert _without_times(one) == _without_times(two)
     assert one["id"] != two["id"]
     assert one["verdict"]["winner"] == two["verdict"]["winner"]
 
@@ -85,7 +85,7 @@ def test_a_debate_can_be_run_read_extended_forked_exported_and_deleted(moot: Moo
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Moot:
-    """A debate `mono` of four turns in which hostile text was said and summarised."""
+    """Run the debate `mono`: four turns with control characters in its topic, and summaries."""
     moot = Moot(tmp_path_factory.mktemp("finished"))
     (moot.folder / "topic.txt").write_bytes(HOSTILE.encode("utf-8", "replace"))
     config = {"turns": 4, "memory": {"keep_recent": 1, "summarize_every": 1}}
@@ -101,7 +101,7 @@ PARTS = ("--transcript", "--summary", "--summaries", "--blackboard", "--receipts
 
 
 @pytest.mark.parametrize("part", ["", *PARTS])
-def test_every_part_is_shown_without_raw_escapes_and_as_one_json_document(finished: Moot, part: str) -> None:
+def test_show_prints_no_control_characters_and_valid_json(finished: Moot, part: str) -> None:
     words = ["show", "mono", *([part] if part else [])]
     plain, data = finished(*words), finished(*words, "--json")
     assert (plain.code, data.code) == (0, 0), plain.err + data.err
@@ -111,24 +111,24 @@ def test_every_part_is_shown_without_raw_escapes_and_as_one_json_document(finish
         assert not {"\x1b", "\x9b", "\u202e", "\x07", "\x00"} & set(text)
 
 
-def test_a_view_proves_that_it_is_the_prompt_that_was_sent(finished: Moot) -> None:
+def test_show_prompt_verifies_the_digest_of_the_sent_prompt(finished: Moot) -> None:
     screen = finished("show", "mono", "--prompt", "3").out
     assert "exact: its digest is the recorded one" in screen
-    looked = finished("show", "mono", "--prompt", "3", "--json").json
-    named = [part for part in looked["prompt"] if part.get("name")]
+    prompt = finished("show", "mono", "--prompt", "3", "--json").json
+    named = [part for part in prompt["prompt"] if part.get("name")]
     assert named
     for part in named:
         assert f"── {part['section']} · {part['role']} {part['name']} · {part['tokens']} tokens" in screen
-    assert looked["exact"] is True
-    assert looked["digest"] == looked["receipt"]["digest"]
-    assert sum(part["tokens"] for part in looked["prompt"]) == sum(looked["receipt"]["sections"].values())
+    assert prompt["exact"] is True
+    assert prompt["digest"] == prompt["receipt"]["digest"]
+    assert sum(part["tokens"] for part in prompt["prompt"]) == sum(prompt["receipt"]["sections"].values())
 
 
-def test_two_parts_at_once_are_refused(finished: Moot) -> None:
+def test_show_refuses_two_parts_at_once(finished: Moot) -> None:
     assert finished("show", "mono", "--transcript", "--verdict").code == 2
 
 
-def test_progress_is_silent_where_asked_and_results_stay(moot: Moot) -> None:
+def test_quiet_run_prints_only_the_result(moot: Moot) -> None:
     done = moot("run", TOPIC, "--turns", 2, "--quiet")
     assert done.err == ""
     assert "Verdict:" in done.out
@@ -140,14 +140,14 @@ def test_without_a_judge_there_is_no_verdict(moot: Moot) -> None:
     assert document["status"] == "done"
 
 
-def test_a_topic_may_come_from_stdin(moot: Moot) -> None:
+def test_topic_is_read_from_stdin(moot: Moot) -> None:
     document = moot(
         "run", "-", "--turns", 1, "--no-judge", "--json", stdin="Ist das wahr? 日本\n".encode()
     ).json
     assert document["topic"] == "Ist das wahr? 日本"
 
 
-def test_context_documents_are_part_of_the_debate(moot: Moot) -> None:
+def test_context_documents_are_in_the_transcript(moot: Moot) -> None:
     (moot.folder / "facts.md").write_text("The sky is green.")
     document = moot("run", TOPIC, "--turns", 1, "--no-judge", "--context", "facts.md", "--json").json
     context = next(entry for entry in document["transcript"] if entry["kind"] == "context")
@@ -162,7 +162,7 @@ def test_flags_override_the_configuration_file(moot: Moot) -> None:
     assert document["config"]["judge"]["enabled"] is False
 
 
-def test_a_configuration_that_differs_is_refused_by_name_unless_it_is_to_count(moot: Moot) -> None:
+def test_resume_refuses_a_changed_setting_without_reconfigure(moot: Moot) -> None:
     (moot.folder / "c.yaml").write_text("temperature: 0.2\nturns: 2\n")
     moot("run", TOPIC, "--config", "c.yaml", "--id", "d", "--json")
     assert "finished" in moot("resume", "d", "--config", "c.yaml").err
@@ -175,14 +175,14 @@ def test_a_configuration_that_differs_is_refused_by_name_unless_it_is_to_count(m
     assert taken["config"]["temperature"] == 0.9
 
 
-def test_a_very_long_text_is_a_topic_like_any_other(moot: Moot) -> None:
+def test_topic_may_be_very_long(moot: Moot) -> None:
     topic = ("<|endoftext|> \x1b[31m 日本語 🎉 " * 10_000)[:250_000]
     document = moot("run", "-", "--turns", 2, "--json", stdin=topic.encode()).json
     assert document["status"] == "done"
     assert all(receipt["total_tokens"] <= receipt["budget"] for receipt in document["receipts"])
 
 
-def test_config_init_writes_a_file_that_check_accepts_and_never_replaces_one(moot: Moot) -> None:
+def test_config_init_writes_a_valid_file_and_replaces_it_only_with_force(moot: Moot) -> None:
     assert moot("config", "init").code == 0
     assert moot("config", "check", "moot.yaml").out.startswith("ok")
     assert moot("config", "init").code == 2
@@ -191,19 +191,19 @@ def test_config_init_writes_a_file_that_check_accepts_and_never_replaces_one(moo
     assert not moot.db.exists()
 
 
-def test_progress_as_a_log_is_json_to_the_last_line(moot: Moot) -> None:
+def test_log_json_prints_every_progress_line_as_json(moot: Moot) -> None:
     done = moot("run", TOPIC, "--turns", 1, "--log-json", "-o", "out.md")
-    told = [json.loads(line)["event"] for line in done.err.splitlines()]
-    assert (told[0], told[-1], "entry" in told) == ("step", "end", True)
+    events = [json.loads(line)["event"] for line in done.err.splitlines()]
+    assert (events[0], events[-1], "entry" in events) == ("step", "end", True)
 
 
-def test_a_terminal_that_cannot_show_a_letter_is_no_reason_to_stop(moot: Moot) -> None:
+def test_show_works_on_a_terminal_that_cannot_encode_the_text(moot: Moot) -> None:
     moot("run", "日本?", "--turns", 1, "--no-judge", "--id", "j", "-q")
     assert moot("show", "j", PYTHONIOENCODING="latin-1").code == 0
     assert moot("show", "j", "--json", PYTHONIOENCODING="latin-1").json["topic"] == "日本?"
 
 
-def test_an_answer_that_nobody_waits_for_is_refused(finished: Moot) -> None:
+def test_resume_refuses_an_answer_without_an_open_question(finished: Moot) -> None:
     assert finished("resume", "mono", "--answer", "yes").code == 2
 
 
@@ -218,15 +218,17 @@ def test_an_answer_that_nobody_waits_for_is_refused(finished: Moot) -> None:
     ],
     ids=["command", "subcommand", "option", "debate", "no debate"],
 )
-def test_the_shell_is_told_what_may_be_typed(moot: Moot, typed: str, offered: list[str]) -> None:
+def test_shell_completion_offers_commands_options_and_debates(
+    moot: Moot, typed: str, offered: list[str]
+) -> None:
     assert moot("run", TOPIC, "--turns", 1, "--no-judge", "--id", "mono", "-q").code == 0
     position = str(typed.count(" "))
     done = moot(_MOOT_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=position)
     assert done.out.split() == offered
 
 
-def test_a_votes_answer_is_said_once_and_listed(moot: Moot) -> None:
-    with OpenAIServer(lambda asked, number: Act(text="Tabs.")) as server:
+def test_vote_prints_its_answer_once_and_lists_it(moot: Moot) -> None:
+    with OpenAIServer(lambda asked, number: ServerReply(text="Tabs.")) as server:
         voted = moot(
             "run",
             "Tabs or spaces?",
@@ -241,14 +243,14 @@ def test_a_votes_answer_is_said_once_and_listed(moot: Moot) -> None:
     assert moot("list", "--json").json[0]["winner"] == "Tabs."
 
 
-def test_a_fork_is_listed_with_what_it_took_itself(moot: Moot) -> None:
+def test_list_counts_only_the_tokens_of_a_fork_itself(moot: Moot) -> None:
     moot("run", "Tabs or spaces?", "--turns", "4", "--id", "long", "-q")
     moot("fork", "long", "--after", "m000002", "--id", "short", "-q")
     tokens = {row["name"]: row["tokens"] for row in moot("list", "--json").json}
     assert 0 < tokens["short"] < tokens["long"]
 
 
-def test_an_extension_says_how_many_turns_a_whole_phase_took(moot: Moot) -> None:
+def test_resume_reports_when_a_whole_phase_takes_more_turns(moot: Moot) -> None:
     council = ("--protocol", "council", "--rounds", 1, "--model", "offline", "--no-judge")
     assert moot("run", TOPIC, *council, "--id", "c", "-q").code == 0
     longer = moot("resume", "c", "--turns", 7, "--json")

@@ -1,4 +1,4 @@
-"""All ways in which a run can stop: interrupted, failed, busy, waiting, or with a closed pipe."""
+"""Commands that stop early: signals, failed models, debates in use, and closed pipes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.moot_command import Moot, command
-from tests.support.openai_server import Act, OpenAIServer
-from tests.support.patience import LONG_TIMEOUT_S
+from tests.support.moot_command import Moot, moot_argv
+from tests.support.openai_server import OpenAIServer, ServerReply
+from tests.support.waiting import LONG_TIMEOUT_S
 from tests.support.warm_process import WarmProcess
 
 TOPIC = "Is it safe to stop?"
@@ -30,8 +30,8 @@ def slow_server() -> Iterator[OpenAIServer]:
         yield server
 
 
-def _started(moot: Moot, server: OpenAIServer) -> WarmProcess:
-    """Start a long debate and return once two turns are over."""
+def _start_long_debate(moot: Moot, server: OpenAIServer) -> WarmProcess:
+    """Start a long debate, and return its process after two turns."""
     words = ("run", TOPIC, "--turns", 400, "--id", "long", "--model", "m", "--no-judge")
     process = moot.start(*words, OPENAI_BASE_URL=server.base_url)
     while process.poll() is None:
@@ -42,10 +42,10 @@ def _started(moot: Moot, server: OpenAIServer) -> WarmProcess:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_an_interruption_saves_the_debate_and_says_how_to_go_on(
+def test_signal_pauses_the_debate_and_prints_how_to_resume(
     moot: Moot, slow_server: OpenAIServer, number: signal.Signals
 ) -> None:
-    process = _started(moot, slow_server)
+    process = _start_long_debate(moot, slow_server)
     process.send_signal(number)
     out, err = process.communicate(timeout=LONG_TIMEOUT_S)
     assert process.returncode == 130, err
@@ -60,8 +60,8 @@ def test_an_interruption_saves_the_debate_and_says_how_to_go_on(
     assert len(document["transcript"]) >= 2
 
 
-def test_a_debate_in_use_is_refused_with_the_holders_process(moot: Moot, slow_server: OpenAIServer) -> None:
-    process = _started(moot, slow_server)
+def test_commands_refuse_a_debate_in_use_and_name_the_process(moot: Moot, slow_server: OpenAIServer) -> None:
+    process = _start_long_debate(moot, slow_server)
     try:
         for words in (("resume", "long"), ("delete", "long", "--yes")):
             refused = moot(*words, OPENAI_BASE_URL=slow_server.base_url)
@@ -77,9 +77,9 @@ def test_a_debate_in_use_is_refused_with_the_holders_process(moot: Moot, slow_se
     assert moot("delete", "long", "--yes").code == 0
 
 
-def test_a_failing_model_ends_with_3_and_the_debate_goes_on_once_it_answers(moot: Moot) -> None:
-    def plan(request: dict[str, Any], number: int) -> Act | None:
-        return Act(status=400, message="refused") if number >= 2 else None
+def test_failed_run_exits_with_3_and_resumes_when_the_model_works(moot: Moot) -> None:
+    def plan(request: dict[str, Any], number: int) -> ServerReply | None:
+        return ServerReply(status=400, message="refused") if number >= 2 else None
 
     words = ("run", TOPIC, "--turns", "4", "--seed", "1", "--id", "f", "--model", "m", "--no-judge", "--json")
     with OpenAIServer(plan) as server:
@@ -103,9 +103,9 @@ def test_a_failing_model_ends_with_3_and_the_debate_goes_on_once_it_answers(moot
     assert "HTTP 400: refused" in moot("report", "f", "-o", "-").out
 
 
-def test_a_failed_verdict_ends_with_3_and_is_judged_again_by_resume(moot: Moot) -> None:
-    def plan(request: dict[str, Any], number: int) -> Act | None:
-        return Act(status=400, message="no judging today") if request["model"] == "j" else None
+def test_failed_verdict_exits_with_3_and_names_the_resume_command(moot: Moot) -> None:
+    def plan(request: dict[str, Any], number: int) -> ServerReply | None:
+        return ServerReply(status=400, message="no judging today") if request["model"] == "j" else None
 
     with OpenAIServer(plan) as server:
         words = ("run", TOPIC, "--turns", "2", "--id", "v", "--judge-model", "j")
@@ -130,10 +130,10 @@ def test_a_failed_verdict_ends_with_3_and_is_judged_again_by_resume(moot: Moot) 
     ids=str,
 )
 @pytest.mark.slow
-def test_a_reader_that_leaves_is_no_error(moot: Moot, words: tuple[str, ...], unbuffered: str) -> None:
+def test_closed_output_pipe_is_no_error(moot: Moot, words: tuple[str, ...], unbuffered: str) -> None:
     assert moot("run", TOPIC, "--turns", "60", "--no-judge", "--id", "p", "-q").code == 0
     shown = subprocess.Popen(
-        command(*words),
+        moot_argv(*words),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**moot.environment(), "PYTHONUNBUFFERED": unbuffered},
@@ -148,10 +148,10 @@ def test_a_reader_that_leaves_is_no_error(moot: Moot, words: tuple[str, ...], un
     assert shown.wait(timeout=LONG_TIMEOUT_S) == 0
 
 
-def test_a_bug_is_one_line_unless_its_traceback_is_wanted(moot: Moot) -> None:
+def test_internal_error_is_one_line_unless_moot_debug_is_set(moot: Moot) -> None:
     code = "from moot.cli import main; from moot.cli import terminal; "
     code += "terminal.print_json = None; main()"
-    words = [*command()[:2], code, "list", "--json"]
+    words = [*moot_argv()[:2], code, "list", "--json"]
 
     def run(**variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""Models that are commands of the operator: real processes, their replies, failures and permissions."""
+"""Models that the operator configures as commands: processes, replies, failures and permissions."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def config(code: str, **settings: Any) -> DebateConfig:
     return DebateConfig(turns=2, model="claude", models=models, judge=judge)
 
 
-def test_a_command_gets_the_prompt_on_stdin_and_speaks_on_stdout(tmp_path: Path) -> None:
+def test_command_reads_the_prompt_on_stdin_and_replies_on_stdout(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         document = debates.start("Trams?", config(ECHO)).run()
     spoken = [entry["content"] for entry in document["transcript"] if entry["kind"] == "speech"]
     assert spoken == ["I say yes. True True False"] * 2
 
 
-def test_an_exit_code_is_a_failure_that_says_what_the_command_said(tmp_path: Path) -> None:
+def test_error_of_a_failed_command_includes_its_exit_code_and_stderr(tmp_path: Path) -> None:
     code = "import sys; sys.stderr.write('please log in'); sys.exit(3)"
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start("Trams?", config(code, max_attempts=1))
@@ -49,7 +49,7 @@ def test_an_exit_code_is_a_failure_that_says_what_the_command_said(tmp_path: Pat
             debate.run()
 
 
-def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
+def test_cancelling_a_call_kills_the_command_and_its_children(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     code = (
         "import subprocess, sys, time; "
@@ -57,7 +57,7 @@ def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Pat
         f"open({str(pid)!r}, 'w').write(str(child.pid)); time.sleep(600)"
     )
 
-    async def story() -> None:
+    async def cancel_call() -> None:
         model = CommandModel(command=python(code))
         call = asyncio.create_task(model.ainvoke(PROMPT))
         while not (pid.exists() and pid.read_text()):  # noqa: ASYNC110  # another process writes it
@@ -66,7 +66,7 @@ def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Pat
         with pytest.raises(asyncio.CancelledError):
             await call
 
-    asyncio.run(story())
+    asyncio.run(cancel_call())
     stat = Path(f"/proc/{pid.read_text()}/stat")
     until = time.monotonic() + 30
     while stat.exists() and stat.read_text().split(") ")[1][0] != "Z" and time.monotonic() < until:
@@ -74,7 +74,7 @@ def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Pat
     assert not stat.exists() or stat.read_text().split(") ")[1][0] == "Z"
 
 
-def test_a_command_may_not_write_without_end_and_need_not_read_its_prompt() -> None:
+def test_command_output_is_limited_and_an_unread_prompt_is_allowed() -> None:
     endless = CommandModel(command=python("import os\nwhile True: os.write(1, b'x' * 65536)"))
     with pytest.raises(Failure, match="wrote more than"):
         asyncio.run(endless.ainvoke(PROMPT))
@@ -82,7 +82,7 @@ def test_a_command_may_not_write_without_end_and_need_not_read_its_prompt() -> N
     assert asyncio.run(deaf.ainvoke([HumanMessage("x" * 1_000_000)])).text == "Yes."
 
 
-def test_a_missing_program_is_refused_before_the_debate(tmp_path: Path) -> None:
+def test_start_refuses_a_command_whose_program_is_missing(tmp_path: Path) -> None:
     missing: Any = {"claude": {"command": ["no-such-program", "-p"]}}
     with (
         open_debates(str(tmp_path / "moot.sqlite")) as debates,
@@ -106,7 +106,7 @@ def test_only_the_operator_configures_commands(monkeypatch: pytest.MonkeyPatch) 
         DebateConfig(models={"x": {"command": ["a"], "base_url": "http://localhost"}})
 
 
-def test_the_environment_of_the_command_is_the_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_inherits_the_environment_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/home/operator/.claude")
     model = CommandModel(command=python("import os; print(os.environ['CLAUDE_CONFIG_DIR'])"))
     assert model.invoke(PROMPT).text == os.environ["CLAUDE_CONFIG_DIR"]

@@ -39,40 +39,40 @@ trailer<</Root 1 0 R>>
 """
 
 
-def _word(path: Path) -> None:
+def _write_word(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("[Content_Types].xml", TYPES)
         file.writestr("_rels/.rels", LINKS)
         file.writestr("word/document.xml", WORD)
 
 
-def _excel(path: Path) -> None:
+def _write_excel(path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.append(["Checkout fails twice a week.", 2])
     book.save(path)
 
 
-def _pdf(path: Path, text: str = "(Checkout fails twice a week.)") -> None:
+def _write_pdf(path: Path, text: str = "(Checkout fails twice a week.)") -> None:
     stream = f"BT /F1 12 Tf 20 100 Td {text} Tj ET"
     path.write_text(PDF.format(length=len(stream), stream=stream), encoding="latin-1")
 
 
-def _html(path: Path) -> None:
+def _write_html(path: Path) -> None:
     path.write_text("<h1>Incidents</h1><p>Checkout fails twice a week.</p><script>x()</script>", "utf-8")
 
 
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        pytest.param("a.docx", _word, marks=pytest.mark.slow),
-        ("a.xlsx", _excel),
-        pytest.param("a.pdf", _pdf, marks=pytest.mark.slow),
-        ("a.html", _html),
+        pytest.param("a.docx", _write_word, marks=pytest.mark.slow),
+        ("a.xlsx", _write_excel),
+        pytest.param("a.pdf", _write_pdf, marks=pytest.mark.slow),
+        ("a.html", _write_html),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_a_document_is_read_as_text(name: str, write: object, tmp_path: Path) -> None:
+def test_documents_are_converted_to_text(name: str, write: object, tmp_path: Path) -> None:
     pytest.importorskip("markitdown")
     path = tmp_path / name
     assert callable(write)
@@ -84,9 +84,9 @@ def test_a_document_is_read_as_text(name: str, write: object, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_an_upload_is_converted_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uploads_are_converted_within_a_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("markitdown")
-    _pdf(tmp_path / "a.pdf")
+    _write_pdf(tmp_path / "a.pdf")
     data = (tmp_path / "a.pdf").read_bytes()
     assert "Checkout fails twice a week." in read_upload("../a.pdf", data)
     with pytest.raises(InputError, match=r"cannot read context from 'b.docx'"):
@@ -96,13 +96,13 @@ def test_an_upload_is_converted_by_another_process(tmp_path: Path, monkeypatch: 
         read_upload("a.pdf", data)
 
 
-NO_DOCUMENT = bytes(range(256)) * 20
+BINARY_DATA = bytes(range(256)) * 20
 
 
 @pytest.mark.parametrize("name", ["broken.pdf", "broken.docx", "broken.xlsx"])
-def test_a_damaged_document_is_refused_in_one_sentence_of_advice(name: str, tmp_path: Path) -> None:
+def test_a_damaged_document_is_refused_with_advice(name: str, tmp_path: Path) -> None:
     pytest.importorskip("markitdown")
-    (tmp_path / name).write_bytes(NO_DOCUMENT)
+    (tmp_path / name).write_bytes(BINARY_DATA)
     with pytest.raises(InputError, match=r"the file is damaged, .* save it again") as refused:
         read_documents([tmp_path / name])
     assert str(refused.value).startswith(f"cannot read context from {str(tmp_path / name)!r}: ")
@@ -110,11 +110,11 @@ def test_a_damaged_document_is_refused_in_one_sentence_of_advice(name: str, tmp_
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.htm", "a.md", "a.txt", "a.diff"])
-def test_bytes_that_are_not_text_are_refused(
+def test_binary_data_in_text_files_is_refused(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("markitdown")
-    (tmp_path / name).write_bytes(NO_DOCUMENT)
+    (tmp_path / name).write_bytes(BINARY_DATA)
     with pytest.raises(InputError, match=r"it is not (UTF-8 )?text"):
         read_documents([tmp_path / name])
     assert capfd.readouterr().err == ""
@@ -122,9 +122,9 @@ def test_bytes_that_are_not_text_are_refused(
 
 @pytest.mark.parametrize("name", ["a.html", "a.txt"])
 @pytest.mark.parametrize(
-    "data", [b"text\0with a zero byte", b"\x01\x02\x03\x04 ok"], ids=["zero", "controls"]
+    "data", [b"text\0with a zero byte", b"\x01\x02\x03\x04 ok"], ids=["zero byte", "control characters"]
 )
-def test_text_of_control_characters_is_refused_as_binary(name: str, data: bytes, tmp_path: Path) -> None:
+def test_text_with_control_characters_is_refused_as_binary(name: str, data: bytes, tmp_path: Path) -> None:
     pytest.importorskip("markitdown")
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match="it is binary data, not text"):
@@ -139,19 +139,19 @@ def test_an_empty_file_is_refused(name: str, tmp_path: Path) -> None:
         read_documents([tmp_path / name])
 
 
-def test_an_upload_of_bytes_that_are_not_text_is_refused() -> None:
+def test_a_binary_upload_is_refused() -> None:
     with pytest.raises(InputError, match=r"cannot read context from 'notes\.txt': it is binary data"):
         read_upload("notes.txt", b"\0\1\2")
 
 
-def test_a_page_in_the_encoding_that_it_declares_is_read(tmp_path: Path) -> None:
+def test_html_is_decoded_with_its_declared_encoding(tmp_path: Path) -> None:
     pytest.importorskip("markitdown")
     (tmp_path / "a.html").write_bytes('<meta charset="iso-8859-1"><p>Café'.encode("latin-1"))
     (document,) = read_documents([tmp_path / "a.html"])
     assert document["content"] == "Café"
 
 
-def test_a_file_that_unpacks_to_a_huge_text_is_not_read(
+def test_a_document_that_unpacks_to_too_many_bytes_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_context, "MAX_UNPACKED_BYTES", 1_000)
@@ -161,10 +161,10 @@ def test_a_file_that_unpacks_to_a_huge_text_is_not_read(
         read_documents([tmp_path / "bomb.docx"])
 
 
-def test_without_the_extra_the_error_says_what_to_install(
+def test_the_error_names_the_missing_extra_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "markitdown", None)
-    _html(tmp_path / "a.html")
+    _write_html(tmp_path / "a.html")
     with pytest.raises(ConfigError, match=r"pip install 'moot\[documents\]'"):
         read_documents([tmp_path / "a.html"])

@@ -1,4 +1,4 @@
-"""Concurrent calls of a council, and its resume after a stop in any phase."""
+"""Concurrent calls of a council, and its resume after a failure in any phase."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from tests.support.fakes import NOW
-from tests.support.patience import LONG_TIMEOUT_S
+from tests.support.waiting import LONG_TIMEOUT_S
 from tests.unit.test_dry_run import estimate_of, obliging
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,74 +34,74 @@ CONFIG = {
     "memory": {"perspectives": {"threshold_chars": 0}},
 }
 CALLS = 3 + 6 + 3 + 1 + 3 + 6 + 3 + 1
-"""Propose, critique, refine, convergence, perspectives, critique, refine, verdict."""
+"""Calls to propose, critique, refine, check convergence, summarise, critique, refine and judge."""
 
 
 BATCHES = (3, 6, 3, 3, 6, 3, 3, 6, 3, 1)
-"""Concurrent calls: proposals; critiques, refinements and perspectives, twice; the last round; the judge."""
+"""Concurrent calls: proposals; critiques, refinements and summaries, twice; the last round; the judge."""
 
 
-class Gathering:
-    """Answers a batch of calls once all of it has come in, never one alone."""
+class BatchModel:
+    """Model that replies to a batch of calls after all of them have arrived."""
 
     def __init__(self, batches: Sequence[int]) -> None:
-        self.met: list[set[str]] = []
-        """Kinds of the calls of each batch that came in whole."""
+        self.batch_kinds: list[set[str]] = []
+        """Kinds of calls in each batch that arrived completely."""
         self._batches = list(batches)
         self._open: list[ModelCall] = []
-        self._whole = asyncio.Event()
+        self._batch_event = asyncio.Event()
 
     async def complete(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
-        """Wait for the others and answer."""
+        """Wait for the other calls of the batch, then reply."""
         self._open.append(call)
-        whole = self._whole
-        if len(self._open) == self._batches[len(self.met)]:
-            self.met.append({str(each.hints.get("phase", each.purpose)) for each in self._open})
-            self._open, self._whole = [], asyncio.Event()
-            whole.set()
-        await asyncio.wait_for(whole.wait(), LONG_TIMEOUT_S)
+        batch_event = self._batch_event
+        if len(self._open) == self._batches[len(self.batch_kinds)]:
+            self.batch_kinds.append({str(each.hints.get("phase", each.purpose)) for each in self._open})
+            self._open, self._batch_event = [], asyncio.Event()
+            batch_event.set()
+        await asyncio.wait_for(batch_event.wait(), LONG_TIMEOUT_S)
         return obliging(call)
 
 
 @pytest.mark.slow
-def test_the_calls_of_a_phase_run_concurrently(tmp_path: Path) -> None:
+def test_calls_of_a_phase_run_concurrently(tmp_path: Path) -> None:
     config = council_config(3).model_copy(update={"memory": make_config(CONFIG).memory})
-    model = Gathering(BATCHES)
+    model = BatchModel(BATCHES)
     with open_debates(
         str(tmp_path / "d.sqlite"), environment=Environment(complete=model.complete)
     ) as debates:
         assert debates.start(TOPIC, config).run()["status"] == "done"
     planned = estimate_of(config)
-    assert (len(model.met), sum(BATCHES)) == (10, planned.calls_at_least) == (10, 37)
-    assert all(len(kinds) == 1 for kinds in model.met)
+    assert (len(model.batch_kinds), sum(BATCHES)) == (10, planned.calls_at_least) == (10, 37)
+    assert all(len(kinds) == 1 for kinds in model.batch_kinds)
 
 
 @pytest.mark.slow
-def test_a_council_is_measured_against_a_server() -> None:
+def test_council_benchmark_reports_calls_and_times() -> None:
     command = [sys.executable, "-m", "benchmarks.council", "--json", "--latency", "0.01"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     measured = json.loads(done.stdout)
     assert measured["planned_calls"] - 1 <= measured["calls"] <= measured["planned_calls"], (
-        "or a summary more"
+        "a run may make one call fewer"
     )
     assert measured["critical_path_s"] == pytest.approx(0.08)
     assert measured["waiting_s"] <= measured["wall_s"]
 
 
-def test_summaries_of_all_debaters_are_made_concurrently(tmp_path: Path) -> None:
-    model = Meter()
+def test_summaries_and_critiques_run_concurrently(tmp_path: Path) -> None:
+    model = ConcurrencyMeter()
     _run(tmp_path, model)
     assert model.peaks["summary"] == 3
     assert model.peaks["critique"] == 6
 
 
-class Meter:
-    """Answers at once, but only after everybody else had the chance to ask; counts who asks together."""
+class ConcurrencyMeter:
+    """Model that records the peak number of concurrent calls of each kind."""
 
-    def __init__(self, dies_at: int | None = None) -> None:
-        self.dies_at = dies_at
+    def __init__(self, fails_at: int | None = None) -> None:
+        self.fails_at = fails_at
         self.calls: list[ModelCall] = []
         self.peaks: Counter[str] = Counter()
         self._open: Counter[str] = Counter()
@@ -109,8 +109,8 @@ class Meter:
     async def complete(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
-        """Answer, unless this is the call at which the process dies."""
-        if len(self.calls) == self.dies_at:
+        """Reply, or fail at the call number `fails_at`."""
+        if len(self.calls) == self.fails_at:
             raise RuntimeError("the process is gone")
         self.calls.append(call)
         kind = str(call.hints.get("phase")) if call.purpose == "turn" else call.purpose
@@ -122,12 +122,12 @@ class Meter:
         return obliging(call)
 
 
-def _run(folder: Path, model: Meter) -> DebateDocument:
+def _run(folder: Path, model: ConcurrencyMeter) -> DebateDocument:
     config: DebateConfig = make_config(CONFIG)
     environment = Environment(complete=model.complete, clock=lambda: NOW)
     with open_debates(str(folder / "moot.sqlite"), environment=environment) as debates:
-        known = debates.rows()
-        debate = debates.get(known[0].id) if known else debates.start(TOPIC, config)
+        stored = debates.rows()
+        debate = debates.get(stored[0].id) if stored else debates.start(TOPIC, config)
         return debate.run()
 
 
@@ -138,18 +138,18 @@ def _comparable(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "dies_at", [0, 10, 17, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 5, 12, 14, 23, 25))]
+    "fails_at", [0, 10, 17, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 5, 12, 14, 23, 25))]
 )
-def test_a_council_stopped_in_any_phase_resumes_to_the_same_result(dies_at: int, tmp_path: Path) -> None:
+def test_council_that_failed_in_any_phase_resumes_to_the_same_result(fails_at: int, tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     whole.mkdir()
     stopped.mkdir()
-    expected = _run(whole, Meter())
-    dying = Meter(dies_at)
+    expected = _run(whole, ConcurrencyMeter())
+    failing_model = ConcurrencyMeter(fails_at)
     with pytest.raises(RuntimeError, match="the process is gone"):
-        _run(stopped, dying)
-    going_on = Meter()
-    document = _run(stopped, going_on)
+        _run(stopped, failing_model)
+    resumed_model = ConcurrencyMeter()
+    document = _run(stopped, resumed_model)
     assert _comparable(document) == _comparable(expected)
-    assert len(going_on.calls) <= CALLS
+    assert len(resumed_model.calls) <= CALLS
     assert document["usage"]["calls"] == CALLS

@@ -1,4 +1,4 @@
-"""Damaged rows of every table on Postgres: each step succeeds, or raises an error of Moot's own."""
+"""Damaged rows of every Postgres table: each operation succeeds or raises a `MootError`."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def whole(server: str) -> str:
-    """Return the name of a database with a row in each table."""
+def intact_db(server: str) -> str:
+    """Create a database with a row in each table, and return its name."""
     url = new_database(server)
     with open_debates(url) as debates:
         fill(debates)
@@ -45,19 +45,19 @@ def whole(server: str) -> str:
 
 
 @contextmanager
-def copied(server: str, whole: str) -> Iterator[str]:
-    """Yield the address of a copy of the database, which is dropped afterwards."""
+def copied_database(server: str, intact_db: str) -> Iterator[str]:
+    """Yield the address of a copy of the database. The copy is dropped afterwards."""
     name = f"moot_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(whole))
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(intact_db))
         )
         yield server.replace("/postgres?", f"/{name}?")
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def damage(url: str, table: str, column: str, value: object) -> bool:
-    """Store a value in the rows of the damaged debate, and return whether the column can hold it."""
+    """Store a damaged value in a column. Return False if the column cannot hold it."""
     key = KEYS.get(table, "debate")
     where: sql.Composable = sql.SQL("TRUE")
     if table != "moot_budgets":
@@ -76,11 +76,11 @@ def damage(url: str, table: str, column: str, value: object) -> bool:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("table", TABLES)
-def test_a_damaged_row_is_reported_or_read_without_its_value(server: str, whole: str, table: str) -> None:
+def test_damaged_row_raises_only_moot_errors(server: str, intact_db: str, table: str) -> None:
     tried = 0
     for column in TABLES[table].split():
         for value in VALUES:
-            with copied(server, whole) as url:
+            with copied_database(server, intact_db) as url:
                 if damage(url, table, column, value):
                     tried += 1
                     with suppress(MootError), open_debates(url) as debates:

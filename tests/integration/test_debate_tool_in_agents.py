@@ -1,4 +1,4 @@
-"""`debate_tool` as a tool of LangChain agents: streams, questions to people, and resumed agents."""
+"""`debate_tool` in LangChain agents: streaming, interrupts for people, and resuming."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from moot.models.offline import ScriptedModel
 from tests.support.fakes import FakeModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
-HUMAN = DebateConfig.model_validate(
+HUMAN_DEBATE = DebateConfig.model_validate(
     {"turns": 4, "debaters": [{"name": "Ada"}, {"name": "Bo", "model": "human"}], "judge": {"enabled": False}}
 )
 
 
-class Caller(ScriptedModel):
+class ToolCallingModel(ScriptedModel):
     def __init__(self, script: Any) -> None:
         super().__init__(script)
 
@@ -31,29 +31,29 @@ class Caller(ScriptedModel):
         return self
 
 
-def agent_that_asks(*questions: str, tool: Any) -> Any:
+def make_agent(*questions: str, tool: Any) -> Any:
     calls = [
         {"name": "debate", "args": {"question": question}, "id": f"call{number}"}
         for number, question in enumerate(questions)
     ]
     replies = [AIMessage("", tool_calls=calls), AIMessage("Both are decided.")]
-    return create_agent(Caller(script=replies), [tool], checkpointer=InMemorySaver())
+    return create_agent(ToolCallingModel(script=replies), [tool], checkpointer=InMemorySaver())
 
 
-ASKED: Any = {"messages": [HumanMessage("Decide.")]}
+AGENT_INPUT: Any = {"messages": [HumanMessage("Decide.")]}
 
 
 @pytest.mark.parametrize("way", ["stream", "astream"])
-def test_two_parallel_debates_of_an_agent_are_streamed_apart(way: str, tmp_path: Path) -> None:
+def test_parallel_debates_of_an_agent_are_streamed_separately(way: str, tmp_path: Path) -> None:
     database = str(tmp_path / "moot.sqlite")
     tool = debate_tool(DebateConfig(turns=2), database=database)  # the offline model streams
-    agent = agent_that_asks("Tabs?", "Trams?", tool=tool)
+    agent = make_agent("Tabs?", "Trams?", tool=tool)
     modes: Any = {"stream_mode": ["custom", "messages"], "subgraphs": True}
 
-    async def collected() -> list[Any]:
-        return [each async for each in agent.astream(ASKED, THREAD, **modes)]
+    async def collect() -> list[Any]:
+        return [each async for each in agent.astream(AGENT_INPUT, THREAD, **modes)]
 
-    events = list(agent.stream(ASKED, THREAD, **modes)) if way == "stream" else asyncio.run(collected())
+    events = list(agent.stream(AGENT_INPUT, THREAD, **modes)) if way == "stream" else asyncio.run(collect())
     debates = defaultdict(list)
     for _, mode, event in events:
         if mode == "custom":
@@ -71,11 +71,11 @@ def test_two_parallel_debates_of_an_agent_are_streamed_apart(way: str, tmp_path:
         assert {row.status for row in stored.rows()} == {"done"}
 
 
-def test_a_question_to_a_person_interrupts_the_agent_and_no_call_is_repeated(tmp_path: Path) -> None:
+def test_human_turn_interrupts_the_agent_and_repeats_no_call(tmp_path: Path) -> None:
     model, database = FakeModel(), str(tmp_path / "moot.sqlite")
-    tool = debate_tool(HUMAN, database=database, environment=model.environment())
-    agent = agent_that_asks("Tabs?", tool=tool)
-    (first,) = agent.invoke(ASKED, THREAD)["__interrupt__"]
+    tool = debate_tool(HUMAN_DEBATE, database=database, environment=model.environment())
+    agent = make_agent("Tabs?", tool=tool)
+    (first,) = agent.invoke(AGENT_INPUT, THREAD)["__interrupt__"]
     assert [each["id"] for each in first.value["questions"]] == ["bo.1"]
     (second,) = agent.invoke(Command(resume="I say no."), THREAD)["__interrupt__"]
     assert [each["id"] for each in second.value["questions"]] == ["bo.2"]
@@ -85,22 +85,22 @@ def test_a_question_to_a_person_interrupts_the_agent_and_no_call_is_repeated(tmp
     assert out["messages"][-1].text == "Both are decided."
     with open_debates(database) as debates:
         (row,) = debates.rows()
-        spoken = [entry["content"] for entry in debates.get(row.id).document()["transcript"]]
+        contents = [entry["content"] for entry in debates.get(row.id).document()["transcript"]]
     assert (row.id, row.status, row.turns) == (first.value["debate"], "done", 4)
-    assert [text for text in spoken if "no." in text] == ["I say no.", "Still no."]
+    assert [text for text in contents if "no." in text] == ["I say no.", "Still no."]
     assert len(model.calls) - calls <= 2
-    asked = [str(call.messages) for call in model.calls if call.purpose == "turn"]
-    assert len(asked) == len(set(asked)) == 2
+    prompts = [str(call.messages) for call in model.calls if call.purpose == "turn"]
+    assert len(prompts) == len(set(prompts)) == 2
 
 
-def test_people_answer_two_parallel_debates_by_the_ids_of_the_interrupts(tmp_path: Path) -> None:
+def test_parallel_debates_are_resumed_by_interrupt_id(tmp_path: Path) -> None:
     model, database = FakeModel(), str(tmp_path / "moot.sqlite")
-    tool = debate_tool(HUMAN, database=database, environment=model.environment())
-    agent = agent_that_asks("Tabs?", "Trams?", tool=tool)
-    out = agent.invoke(ASKED, THREAD)
+    tool = debate_tool(HUMAN_DEBATE, database=database, environment=model.environment())
+    agent = make_agent("Tabs?", "Trams?", tool=tool)
+    out = agent.invoke(AGENT_INPUT, THREAD)
     for number in (1, 2):
-        asked = out["__interrupt__"]
-        answers = {each.id: f"Answer {number} to {each.value['debate']}" for each in asked}
+        interrupts = out["__interrupt__"]
+        answers = {each.id: f"Answer {number} to {each.value['debate']}" for each in interrupts}
         assert len(answers) == 2
         out = agent.invoke(Command(resume=answers), THREAD)
     assert out["messages"][-1].text == "Both are decided."
@@ -108,5 +108,5 @@ def test_people_answer_two_parallel_debates_by_the_ids_of_the_interrupts(tmp_pat
     with open_debates(database) as debates:
         for row in debates.rows():
             transcript = debates.get(row.id).document()["transcript"]
-            spoken = [entry["content"] for entry in transcript if entry["speaker"] == "bo"]
-            assert spoken == [f"Answer 1 to {row.id}", f"Answer 2 to {row.id}"]
+            contents = [entry["content"] for entry in transcript if entry["speaker"] == "bo"]
+            assert contents == [f"Answer 1 to {row.id}", f"Answer 2 to {row.id}"]

@@ -22,26 +22,26 @@ from moot.graph.routing import Route
 from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError
 from moot.storage.catalogue import new_debate_id
 from moot.storage.checkpoints import MootSqliteSaver, open_saver
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.transcripts import message_texts
 
 TOPIC = "Should cities ban private cars from their centres?"
 THREE_TURNS = DebateConfig(turns=3, seed=1, openings="sequential")
-CHOOSING_S = 0.03
+ROUTING_DELAY_S = 0.03
 
 
-def taking_time(choose: Callable[[Any, Any], str]) -> Callable[[Any, Any], str]:
-    def chosen(route: Any, state: Any) -> str:
-        time.sleep(CHOOSING_S)
+def with_delay(choose: Callable[[Any, Any], str]) -> Callable[[Any, Any], str]:
+    def delayed(route: Any, state: Any) -> str:
+        time.sleep(ROUTING_DELAY_S)
         return choose(route, state)
 
-    return chosen
+    return delayed
 
 
-def test_a_debate_runs_from_start_to_document(tmp_path: Path) -> None:
+def test_debate_runs_and_returns_its_document(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start(TOPIC, THREE_TURNS, name="cars")
-        assert debates.get("cars").row.status == "paused"  # nobody runs it yet
+        assert debates.get("cars").row.status == "paused"  # not running yet
         document = debate.run()
         assert document["format"] == "moot.debate/1"
         assert (document["status"], document["name"]) == ("done", "cars")
@@ -50,7 +50,7 @@ def test_a_debate_runs_from_start_to_document(tmp_path: Path) -> None:
         assert debate.is_over()
 
 
-def test_events_tell_a_debate_word_by_word(tmp_path: Path) -> None:
+def test_events_stream_the_transcript_token_by_token(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start(TOPIC, THREE_TURNS)
         events = list(debate.stream())
@@ -64,7 +64,7 @@ def test_events_tell_a_debate_word_by_word(tmp_path: Path) -> None:
     assert events[-1] == {"event": "end", "status": "done", "reason": "all 3 turns are taken"}
 
 
-def test_a_stream_closed_early_is_resumed_to_the_same_end_and_pays_no_call_twice(tmp_path: Path) -> None:
+def test_resume_after_a_closed_stream_repeats_no_call(tmp_path: Path) -> None:
     config = DebateConfig(turns=4, openings="sequential")
     whole, stopped = FakeModel(), FakeModel()
     with open_debates(str(tmp_path / "whole.sqlite"), environment=whole.environment()) as debates:
@@ -82,16 +82,16 @@ def test_a_stream_closed_early_is_resumed_to_the_same_end_and_pays_no_call_twice
     assert len(stopped.calls) == len(whole.calls)
 
 
-def test_no_step_is_taken_and_paid_before_whoever_reads_comes_back_for_more(tmp_path: Path) -> None:
+def test_stream_runs_no_step_before_the_consumer_asks_for_it(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         entries = (e["entry"] for e in debates.start(TOPIC, THREE_TURNS).stream() if e["event"] == "entry")
         for turn, entry in enumerate(entries, 1):
-            time.sleep(0.1)  # in which all three could be taken
+            time.sleep(0.1)  # long enough for all three turns
             assert (entry["seq"], len(model.calls)) == (turn, turn)
 
 
-def test_a_stop_at_any_event_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+def test_stop_at_any_event_loses_and_repeats_nothing(tmp_path: Path) -> None:
     config = DebateConfig(turns=3, openings="sequential", memory={"keep_recent": 2, "summarize_every": 1})
     whole = FakeModel()
     with open_debates(str(tmp_path / "whole.sqlite"), environment=whole.environment()) as debates:
@@ -113,40 +113,38 @@ def test_a_stop_at_any_event_loses_nothing_and_doubles_nothing(tmp_path: Path) -
         assert len(model.calls) == len(whole.calls), stop
 
 
-def test_a_stop_while_the_next_node_is_chosen_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Route, "invoke", taking_time(Route.invoke))
+def test_debate_finishes_after_a_stop_during_routing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Route, "invoke", with_delay(Route.invoke))
     database = str(tmp_path / "moot.sqlite")
     for stop in range(9):
         with open_debates(database) as debates:
             stream = debates.start(TOPIC, THREE_TURNS, name=f"stopped-{stop}").stream(tokens=False)
             for _ in range(stop + 1):
                 next(stream)
-            time.sleep(CHOOSING_S)  # the node is over by now, and what follows it is being chosen
+            time.sleep(ROUTING_DELAY_S)  # the node has ended, and the next one is being chosen
             stream.close()  # type: ignore[attr-defined]  # a generator
         with open_debates(database) as debates:
             assert debates.get(f"stopped-{stop}").run()["status"] == "done", stop
 
 
-class Died(BaseException):
-    """Stands for a kill."""
+class Killed(BaseException):
+    """Simulates a kill of the process."""
 
 
-def dying(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    """Let the checkpointer die instead of writing a checkpoint, when a node's writes are in already."""
+def kill_at_checkpoint(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Raise `Killed` instead of writing checkpoint number `at`. The node's writes are already stored."""
     written, aput = count(), MootSqliteSaver.aput
 
-    async def dies(self: MootSqliteSaver, *arguments: Any) -> Any:
+    async def aput_or_die(self: MootSqliteSaver, *arguments: Any) -> Any:
         if next(written) == at:
-            raise Died
+            raise Killed
         return await aput(self, *arguments)
 
-    monkeypatch.setattr(MootSqliteSaver, "aput", dies)
+    monkeypatch.setattr(MootSqliteSaver, "aput", aput_or_die)
 
 
 @pytest.mark.parametrize("more", [None, 2])
-def test_a_death_between_a_nodes_writes_and_their_checkpoint_loses_nothing(
+def test_kill_between_a_nodes_writes_and_checkpoint_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int | None
 ) -> None:
     with open_debates(str(tmp_path / "whole.sqlite")) as debates:
@@ -154,8 +152,8 @@ def test_a_death_between_a_nodes_writes_and_their_checkpoint_loses_nothing(
     for at in range(20):
         with open_debates(str(tmp_path / "killed.sqlite")) as debates, monkeypatch.context() as patch:
             debate = debates.start(TOPIC, THREE_TURNS, name=f"killed-{at}")
-            dying(patch, at)
-            with suppress(Died):
+            kill_at_checkpoint(patch, at)
+            with suppress(Killed):
                 debate.run()
                 break
             assert not debate.is_over(), at
@@ -170,14 +168,15 @@ def test_a_death_between_a_nodes_writes_and_their_checkpoint_loses_nothing(
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_a_debate_whose_maker_was_killed_was_never_there(
+def test_debate_killed_during_creation_does_not_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     database = str(tmp_path / "moot.sqlite")
     with open_debates(database) as debates, monkeypatch.context() as patch:
-        dying(patch, at)
-        patch.setattr("moot.debates.lifecycle.delete_debate", lambda made: None)  # killed, it tidies nothing
-        with pytest.raises(Died):
+        kill_at_checkpoint(patch, at)
+        # A killed process cleans up nothing.
+        patch.setattr("moot.debates.lifecycle.delete_debate", lambda made: None)
+        with pytest.raises(Killed):
             debates.start(TOPIC, THREE_TURNS, name="unborn")
         assert [row.status for row in debates.records.catalogue.rows()] == ["new"]
     with open_debates(database) as debates:
@@ -187,15 +186,15 @@ def test_a_debate_whose_maker_was_killed_was_never_there(
         assert debates.start(TOPIC, THREE_TURNS, name="unborn").run()["status"] == "done"
 
 
-def test_a_debate_that_is_created_again_after_a_kill_still_shares_its_budget(
+def test_debate_created_again_after_a_kill_keeps_its_shared_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, known = str(tmp_path / "moot.sqlite"), new_debate_id("unborn")
     with open_debates(database) as debates, monkeypatch.context() as patch:
         debates.records.budgets.add("evaluation", [known])
-        dying(patch, 1)
+        kill_at_checkpoint(patch, 1)
         patch.setattr("moot.debates.lifecycle.delete_debate", lambda made: None)
-        with pytest.raises(Died):
+        with pytest.raises(Killed):
             debates.start(TOPIC, THREE_TURNS, name="unborn")
     with open_debates(database) as debates:
         debate = debates.start(TOPIC, THREE_TURNS, name="unborn")
@@ -204,7 +203,7 @@ def test_a_debate_that_is_created_again_after_a_kill_still_shares_its_budget(
         assert debates.records.budgets.debates("evaluation") == []
 
 
-def test_a_run_that_ended_before_its_reader_stopped_is_done(tmp_path: Path) -> None:
+def test_debate_is_done_if_its_stream_is_closed_after_the_end(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start(TOPIC, THREE_TURNS, name="over")
         events = debate.stream()
@@ -215,7 +214,7 @@ def test_a_run_that_ended_before_its_reader_stopped_is_done(tmp_path: Path) -> N
         assert debates.get("over").row.status == "done"
 
 
-def test_a_resume_may_give_more_turns_and_another_verdict(tmp_path: Path) -> None:
+def test_run_with_more_turns_continues_and_judges_again(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start(TOPIC, THREE_TURNS)
         first = debate.run()
@@ -228,33 +227,31 @@ def test_a_resume_may_give_more_turns_and_another_verdict(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("protocol", ["dialogue", "single", "vote"])
-def test_more_turns_are_refused_before_any_call_where_the_protocol_takes_none(
-    protocol: str, tmp_path: Path
-) -> None:
+def test_more_turns_are_refused_if_the_protocol_allows_none(protocol: str, tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig.model_validate({"protocol": protocol}))
-        document, made = debate.run(), len(model.calls)
+        document, calls = debate.run(), len(model.calls)
         assert not debate.can_go_on()
         with pytest.raises(InputError, match="allows no more turns"):
             debate.run(turns=2)
         assert debate.document()["verdict"] == document["verdict"]
         assert debate.row.status == "done"
-    assert len(model.calls) == made
+    assert len(model.calls) == calls
 
 
-def test_more_turns_past_a_limit_are_refused_before_anything_is_paid(tmp_path: Path) -> None:
+def test_more_turns_past_a_limit_are_refused_before_any_call(tmp_path: Path) -> None:
     model = FakeModel()
     config = DebateConfig.model_validate({"turns": 9, "limits": {"total_tokens": 300}})
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, config)
         document = debate.run()
-        paid = len(model.calls)
+        calls = len(model.calls)
         assert document["status"] == "limit"
         assert not debate.can_go_on()
         with pytest.raises(InputError, match=r"limits\.total_tokens of 300 is reached.*--reconfigure"):
             debate.run(turns=2)
-        assert len(model.calls) == paid
+        assert len(model.calls) == calls
         assert debate.document()["verdict"] == document["verdict"]
         debate.reconfigure(DebateConfig.model_validate({"turns": 9, "limits": {"total_tokens": 10**6}}))
         assert len(debate.run(turns=2)["transcript"]) > len(document["transcript"])
@@ -264,13 +261,15 @@ def test_running_a_finished_debate_changes_nothing(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, THREE_TURNS)
-        first, paid = debate.run(), len(model.calls)
+        first, calls = debate.run(), len(model.calls)
         assert debate.run() == first
-    assert len(model.calls) == paid
+    assert len(model.calls) == calls
 
 
-def test_a_fork_keeps_the_beginning_and_leaves_its_source_alone(tmp_path: Path) -> None:
-    model = FakeModel(lambda asked: answer(asked) if asked.schema else Reply(text=f"take {len(model.calls)}"))
+def test_fork_keeps_earlier_messages_and_leaves_its_source_unchanged(tmp_path: Path) -> None:
+    model = FakeModel(
+        lambda call: fake_reply(call) if call.schema else Reply(text=f"take {len(model.calls)}")
+    )
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         source = debates.start(TOPIC, THREE_TURNS, name="source")
         original = source.run()
@@ -283,7 +282,7 @@ def test_a_fork_keeps_the_beginning_and_leaves_its_source_alone(tmp_path: Path) 
     assert forked["verdict"]["status"] == "ok"
 
 
-def test_a_fork_may_go_on_longer_than_its_source(tmp_path: Path) -> None:
+def test_fork_may_run_longer_than_its_source(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         source = debates.start(TOPIC, THREE_TURNS)
         source.run()
@@ -291,7 +290,7 @@ def test_a_fork_may_go_on_longer_than_its_source(tmp_path: Path) -> None:
     assert len(forked["transcript"]) == 5
 
 
-def test_a_fork_hears_what_is_said_from_its_own_floor(tmp_path: Path) -> None:
+def test_fork_reads_messages_from_its_own_inbox(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         source = debates.start(TOPIC, THREE_TURNS)
         source.say("What about winter?")
@@ -303,7 +302,7 @@ def test_a_fork_hears_what_is_said_from_its_own_floor(tmp_path: Path) -> None:
     assert ("interjection", "And summer?") in kinds
 
 
-def test_a_copied_thread_hears_what_is_said_from_its_own_floor(tmp_path: Path) -> None:
+def test_copied_thread_reads_messages_from_its_own_inbox(tmp_path: Path) -> None:
     target = "cf4f6d0e-6be1-4a7c-b9d6-3d4a7c6a8f01"
 
     async def copy(database: str, source: str) -> None:
@@ -317,13 +316,13 @@ def test_a_copied_thread_hears_what_is_said_from_its_own_floor(tmp_path: Path) -
         source.run()
         asyncio.run(copy(database, source.id))
         debates.get(target).say("And summer?")
-        said_there = [entry["content"] for entry in debates.get(target).run(turns=1)["transcript"]]
-        assert "And summer?" in said_there
-        assert said_there.count("What about winter?") == 1
+        contents = [entry["content"] for entry in debates.get(target).run(turns=1)["transcript"]]
+        assert "And summer?" in contents
+        assert contents.count("What about winter?") == 1
         assert len(source.document()["transcript"]) == 5
 
 
-def test_a_fork_after_an_entry_that_ended_no_step_is_refused(tmp_path: Path) -> None:
+def test_fork_after_an_unknown_message_is_refused(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start(TOPIC, THREE_TURNS)
         debate.run()
@@ -351,7 +350,7 @@ def test_a_deleted_debate_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
         pytest.param(TOPIC, {"judge": {"rubric": "beauty"}}, ConfigError, id="unknown rubric"),
     ],
 )
-def test_what_cannot_run_is_refused_and_nothing_is_written(
+def test_invalid_debate_is_refused_and_not_stored(
     topic: str, config: dict[str, Any], error: type[Exception], tmp_path: Path
 ) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
@@ -360,7 +359,7 @@ def test_what_cannot_run_is_refused_and_nothing_is_written(
         assert debates.rows() == []
 
 
-def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+def test_start_refuses_a_taken_name(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debates.start(TOPIC, THREE_TURNS, name="cars")
         with pytest.raises(DebateExists, match="moot resume cars"):
@@ -376,7 +375,7 @@ def test_the_api_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     assert asyncio.run(cell())["status"] == "done"
 
 
-SECOND = """
+SECOND_PROCESS = """
 import sys
 from moot import open_debates
 from moot.state.errors import DebateBusy
@@ -394,7 +393,7 @@ def test_a_second_process_is_refused_while_the_first_one_runs(tmp_path: Path) ->
         events = debates.start(TOPIC, THREE_TURNS, name="busy").stream()
         next(events)
         second = subprocess.run(
-            [sys.executable, "-c", SECOND, database], capture_output=True, text=True, check=True
+            [sys.executable, "-c", SECOND_PROCESS, database], capture_output=True, text=True, check=True
         )
         assert second.stdout.split() == [str(os.getpid())]
         last = list(events)[-1]

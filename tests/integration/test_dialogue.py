@@ -1,4 +1,4 @@
-"""Dialogues end to end: crux rooms, overlapping rooms, resuming inside them, and the built-in model."""
+"""Dialogues end to end: crux rooms, concurrent rooms, resumes inside rooms, and the built-in model."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def _resume(path: Path, model: ScriptedDebaters, name: str = "d") -> DebateDocum
 
 
 def _disputes(document: DebateDocument) -> list[ClaimStatusRecord]:
-    """Return the claims that were in dispute, the motion aside."""
-    standing = document["blackboard"]["standing"]["claims"]
-    return [each for each in standing if each["was_disputed"] and each["id"] != "p000"]
+    """Return the claims that were disputed, without the main question."""
+    claims = document["blackboard"]["standing"]["claims"]
+    return [each for each in claims if each["was_disputed"] and each["id"] != "p000"]
 
 
-def _what_came_of_it(document: DebateDocument) -> dict[str, Any]:
+def _result_fields(document: DebateDocument) -> dict[str, Any]:
     return {key: document[key] for key in ("transcript", "blackboard", "solution", "status", "errors")}
 
 
-def test_a_seeded_disagreement_of_three_personas_becomes_a_card_and_its_claim_is_resolved(
+def test_crux_room_resolves_a_disputed_claim_and_writes_a_card(
     tmp_path: Path,
 ) -> None:
     model = ScriptedDebaters({"respond": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
@@ -70,7 +70,7 @@ def test_a_seeded_disagreement_of_three_personas_becomes_a_card_and_its_claim_is
     assert document["status"] == "done"
 
 
-def test_a_disagreement_that_stays_is_abandoned_at_the_cap_with_a_path_to_a_resolution(
+def test_unresolved_room_ends_at_its_limit_with_a_path_to_a_resolution(
     tmp_path: Path,
 ) -> None:
     document = _run(
@@ -83,7 +83,7 @@ def test_a_disagreement_that_stays_is_abandoned_at_the_cap_with_a_path_to_a_reso
     assert "a winter without delays" not in document["solution"], "Ada has changed her mind without it"
 
 
-def test_a_claim_that_no_room_takes_up_is_abandoned_when_the_dialogue_ends(tmp_path: Path) -> None:
+def test_disputed_claims_without_a_room_end_unresolved(tmp_path: Path) -> None:
     crux = {"crux": {"max_rooms": 0}, "aspects": ["freight"]}
     model = ScriptedDebaters({"respond": (("Bob", "Ada Quay", STATEMENTS[0]),), "closing": (CD,)})
     document = _run(tmp_path / "d.sqlite", scripted_debaters(4, dialogue=crux), model)
@@ -100,15 +100,15 @@ def test_rooms_of_disjoint_pairs_run_at_the_same_time(tmp_path: Path) -> None:
     receipts = {receipt["entry_id"]: receipt["step"] for receipt in document["receipts"]}
     assert {entry["room"] for entry in crux} == {"room-01", "room-02"}
     assert len({receipts[entry["id"]] for entry in crux}) == 1
-    assert len(model.in_phase("crux-positions")) == 4
+    assert len(model.turns_in_phase("crux-positions")) == 4
     assert model.peak >= 4
-    said = room_messages(document["transcript"])
-    assert (len(said["room-01"]), len(said["room-02"])) == (6, 10)
+    messages = room_messages(document["transcript"])
+    assert (len(messages["room-01"]), len(messages["room-02"])) == (6, 10)
     status = {claim["text"]: claim["status"] for claim in _disputes(document)}
     assert status == {STATEMENTS[0]: "settled", STATEMENTS[1]: "unresolved"}
 
 
-def test_pairs_that_share_a_debater_take_their_rooms_one_after_the_other(tmp_path: Path) -> None:
+def test_rooms_that_share_a_debater_run_one_after_the_other(tmp_path: Path) -> None:
     model = ScriptedDebaters(
         {"respond": (AB, ("Ada Quay", "Cyd", STATEMENTS[2]))}, resolved=frozenset(STATEMENTS)
     )
@@ -124,8 +124,8 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[DebateDocum
     return document, model
 
 
-def _call_of(model: ScriptedDebaters, phase: str) -> int:
-    """Return the number of a phase's last speech among all calls."""
+def _last_call_number(model: ScriptedDebaters, phase: str) -> int:
+    """Return the number of the last call of a phase, counted among all calls."""
     return max(n for n, call in enumerate(model.calls, 1) if call.hints.get("phase") == phase)
 
 
@@ -143,29 +143,29 @@ def _call_of(model: ScriptedDebaters, phase: str) -> int:
         pytest.param("closing", 0, marks=pytest.mark.slow),
     ],
 )
-def test_a_dialogue_that_dies_in_any_phase_goes_on_to_the_uninterrupted_result(
+def test_dialogue_that_fails_in_any_phase_resumes_to_the_same_result(
     tmp_path: Path, uninterrupted: tuple[DebateDocument, ScriptedDebaters], phase: str, after: int
 ) -> None:
     whole, model = uninterrupted
-    path, number = tmp_path / "d.sqlite", _call_of(model, phase) + after
+    path, number = tmp_path / "d.sqlite", _last_call_number(model, phase) + after
     dying = ScriptedDebaters(model.disputes, model.resolved, fail_at=number)
     with pytest.raises(ConnectionAbortedError):
         _run(path, scripted_debaters(4), dying)
     resumed = _resume(path, ScriptedDebaters(model.disputes, model.resolved))
-    assert _what_came_of_it(resumed) == _what_came_of_it(whole)
+    assert _result_fields(resumed) == _result_fields(whole)
 
 
-def test_without_a_working_extractor_nothing_is_noted_and_the_dialogue_goes_on(tmp_path: Path) -> None:
+def test_dialogue_finishes_without_claims_if_extraction_fails(tmp_path: Path) -> None:
     model = ScriptedDebaters(broken=frozenset({"extract", "reflect"}))
     document = _run(tmp_path / "d.sqlite", scripted_debaters(3), model)
     assert document["status"] == "done"
-    assert {note["type"] for note in document["blackboard"]["claim_events"]} == {"extraction_pass"}
+    assert {event["type"] for event in document["blackboard"]["claim_events"]} == {"extraction_pass"}
     assert document["solution"].startswith("No claims were found.")
     assert document["errors"]
 
 
 @pytest.mark.parametrize("protocol", ["dialogue", "moderated", "random"])
-def test_the_built_in_model_runs_it_within_the_budget(tmp_path: Path, protocol: str) -> None:
+def test_built_in_model_stays_within_the_prompt_budget(tmp_path: Path, protocol: str) -> None:
     people = [{"name": name} for name in ("Ada", "Bob", "Cyd", "Dan")]
     config = DebateConfig.model_validate({"protocol": protocol, "debaters": people, "seed": 1, "turns": 9})
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
@@ -180,7 +180,7 @@ def test_the_built_in_model_runs_it_within_the_budget(tmp_path: Path, protocol: 
     assert (NO_EXTRACTION in document["solution"]) is (protocol == "dialogue")
 
 
-def test_a_fork_inside_a_crux_room_goes_on_in_it(tmp_path: Path) -> None:
+def test_fork_inside_a_crux_room_continues_in_that_room(tmp_path: Path) -> None:
     model = ScriptedDebaters({"respond": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         whole = debates.start(TOPIC, scripted_debaters(3, **ONE_ASPECT, model="another"))  # without a seed
@@ -191,9 +191,7 @@ def test_a_fork_inside_a_crux_room_goes_on_in_it(tmp_path: Path) -> None:
     assert fork["blackboard"] == document["blackboard"]
 
 
-def test_the_state_of_a_dialogue_holds_json_types_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dialogue_state_contains_only_json_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANGGRAPH_STRICT_MSGPACK", "true")
     model = ScriptedDebaters({"respond": (AB,)})
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
@@ -213,7 +211,7 @@ def test_the_state_of_a_dialogue_holds_json_types_alone(
     assert json.loads(json.dumps(board)) == board
 
 
-_KILLED = """
+_KILLED_SCRIPT = """
 import os, signal, sys
 from pathlib import Path
 from moot.api import open_debates
@@ -234,13 +232,13 @@ with open_debates(sys.argv[1], environment=model.environment()) as debates:
 
 @pytest.mark.parametrize("phase", ["crux-positions", "crux-exchange", "crux-steelman"])
 @pytest.mark.slow
-def test_a_dialogue_killed_inside_a_crux_room_goes_on_to_the_uninterrupted_result(
+def test_dialogue_killed_in_a_crux_room_resumes_to_the_same_result(
     tmp_path: Path, uninterrupted: tuple[DebateDocument, ScriptedDebaters], phase: str
 ) -> None:
     whole, model = uninterrupted
     path = tmp_path / "d.sqlite"
-    number = str(_call_of(model, phase))
-    died = subprocess.run([sys.executable, "-c", _KILLED, str(path), number], check=False, cwd=ROOT)
+    number = str(_last_call_number(model, phase))
+    died = subprocess.run([sys.executable, "-c", _KILLED_SCRIPT, str(path), number], check=False, cwd=ROOT)
     assert died.returncode == -signal.SIGKILL
     resumed = _resume(path, ScriptedDebaters(model.disputes, model.resolved))
-    assert _what_came_of_it(resumed) == _what_came_of_it(whole)
+    assert _result_fields(resumed) == _result_fields(whole)

@@ -41,8 +41,8 @@ def test_relative_links_lead_to_files(page: Path) -> None:
     assert not broken
 
 
-def _texts() -> str:
-    """Return all string constants of the package, one a line."""
+def _package_strings() -> str:
+    """Return all string constants of the package, one per line."""
     nodes = [
         node.value
         for path in source_files()
@@ -60,6 +60,6 @@ def test_troubleshooting_quotes_messages_that_exist() -> None:
         for message in re.findall("`(.+?)`", cell)
     ]
     assert len(messages) >= 20
-    texts = _texts()
+    texts = _package_strings()
     parts = [part.strip(" ,:") for message in messages for part in re.split(r"…|\d+", message)]
     assert not [part for part in parts if part not in texts]

@@ -1,4 +1,4 @@
-"""`moot doctor --models`: results of one call to each model."""
+"""`moot doctor --models`: a test call to each configured model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.moot_command import Moot
-from tests.support.openai_server import Act, OpenAIServer
+from tests.support.openai_server import OpenAIServer, ServerReply
 
 MODELS: Any = {
     "good": {"context_size": 8000},
@@ -16,16 +16,16 @@ MODELS: Any = {
 }
 
 
-def _plan(asked: Any, number: int) -> Act:
+def _act(asked: Any, number: int) -> ServerReply:
     method = (asked.get("response_format") or {}).get("type", "none")
     if asked["model"] == "deaf":
-        return Act(status=401, message="no such key")
+        return ServerReply(status=401, message="no such key")
     if asked["model"] == "plain" and method == "json_schema":
-        return Act(status=400, message="response_format is not supported")
-    return Act(whole=asked["model"] == "plain")
+        return ServerReply(status=400, message="response_format is not supported")
+    return ServerReply(whole=asked["model"] == "plain")
 
 
-def test_each_model_is_called_once_with_consent_and_says_what_it_can(tmp_path: Path) -> None:
+def test_doctor_calls_each_model_after_consent_and_reports_its_features(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
     config = {
         "models": MODELS,
@@ -36,19 +36,19 @@ def test_each_model_is_called_once_with_consent_and_says_what_it_can(tmp_path: P
     }
     (tmp_path / "c.json").write_text(json.dumps(config))
     words = ("doctor", "--models", "--config", "c.json", "--json")
-    with OpenAIServer(_plan) as server:
+    with OpenAIServer(_act) as server:
         key: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"}
         refused = moot(*words, **key)
         assert (refused.code, len(server.chats)) == (2, 0)
         assert "--yes" in refused.err
         done = moot(*words, "--yes", **key)
         asked = [chat["model"] for chat in server.chats]
-    found = {each["what"]: each for each in done.json}
+    checks = {each["what"]: each for each in done.json}
     assert done.code == 1
     assert asked.count("good") == asked.count("deaf") == 1
-    assert found["good"]["ok"], found["good"]
-    assert "structured output by json_schema; context 8,000 tokens" in found["good"]["says"]
-    assert "does not stream" in found["plain"]["says"]
-    assert "set models.plain.structured_output to" in found["plain"]["says"]
-    assert "no such key" in found["deaf"]["says"]
+    assert checks["good"]["ok"], checks["good"]
+    assert "structured output by json_schema; context 8,000 tokens" in checks["good"]["says"]
+    assert "does not stream" in checks["plain"]["says"]
+    assert "set models.plain.structured_output to" in checks["plain"]["says"]
+    assert "no such key" in checks["deaf"]["says"]
     assert not moot.db.exists()

@@ -1,4 +1,4 @@
-"""Debates in other programs: a node, a tool, and a database in a program with an event loop."""
+"""Debates inside other programs: as a graph node, as a tool, and in a program with an event loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from moot import (
 )
 from moot.calls.effects import ModelCall, Reply
 from moot.text.tokens import counter
-from tests.support.fakes import OPINION, FakeModel, answer
+from tests.support.fakes import JUDGE_REPLY, FakeModel, fake_reply
 from tests.support.transcripts import message_texts
 
 TOPIC = "Should cities ban private cars from their centres?"
@@ -48,7 +48,7 @@ class Memo(TypedDict, total=False):
     speeches: int
 
 
-def parent(state: Any, node: Any, saver: Any = None) -> Any:
+def parent_graph(state: Any, node: Any, saver: Any = None) -> Any:
     builder = StateGraph(state)
     builder.add_node("debate", node)
     builder.add_edge(START, "debate")
@@ -69,19 +69,19 @@ def memo_node(config: DebateConfig = SHORT, model: FakeModel | None = None) -> A
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-def test_a_node_maps_a_parents_state_to_a_debate_and_back(way: str) -> None:
-    graph = parent(Memo, memo_node())
-    found = (
+def test_a_node_maps_the_parent_state_to_a_debate_and_back(way: str) -> None:
+    graph = parent_graph(Memo, memo_node())
+    output = (
         graph.invoke({"protocol_update": TOPIC})
         if way == "invoke"
         else asyncio.run(graph.ainvoke({"protocol_update": TOPIC}))
     )
-    assert found == {"protocol_update": TOPIC, "decision": "done", "speeches": 2}
+    assert output == {"protocol_update": TOPIC, "decision": "done", "speeches": 2}
 
 
-def test_a_chat_gets_the_outcome_alone_for_its_last_question() -> None:
+def test_a_chat_gets_one_result_message_per_question() -> None:
     model = FakeModel()
-    chat = parent(MessagesState, debate_node(SHORT, environment=model.environment()), MemorySaver())
+    chat = parent_graph(MessagesState, debate_node(SHORT, environment=model.environment()), MemorySaver())
     chat.invoke({"messages": [HumanMessage("Trams?")]}, THREAD)
     second = chat.invoke({"messages": [HumanMessage("And buses?")]}, THREAD)["messages"]
     assert [(m.type, m.name) for m in second] == [("human", None), ("ai", "judge")] * 2
@@ -89,27 +89,29 @@ def test_a_chat_gets_the_outcome_alone_for_its_last_question() -> None:
     assert any("And buses?" in str(call.messages) for call in model.calls)
 
 
-def test_a_person_answers_a_node_through_the_parent_and_nothing_is_paid_twice() -> None:
+def test_a_person_replies_through_the_parent_graph_without_repeated_calls() -> None:
     model = FakeModel()
-    graph = parent(Memo, memo_node(HUMAN, model), MemorySaver())
+    graph = parent_graph(Memo, memo_node(HUMAN, model), MemorySaver())
     assert graph.invoke({"protocol_update": TOPIC}, THREAD)["__interrupt__"]
     assert graph.get_state(THREAD, subgraphs=True).tasks[0].state.values["topic"] == TOPIC
-    paid = len(model.calls)
+    call_count = len(model.calls)
     assert graph.invoke(Command(resume="No."), THREAD)["speeches"] == 2
-    assert len(model.calls) == paid
+    assert len(model.calls) == call_count
 
 
-def test_what_a_debate_cannot_take_is_refused_by_name() -> None:
+def test_a_node_rejects_unknown_keys_and_a_missing_topic() -> None:
     with pytest.raises(InputError, match="unknown keys question: use only topic"):
-        parent(Memo, debate_node(map_in=lambda _: {"question": "Trams?"})).invoke({"protocol_update": ""})
+        parent_graph(Memo, debate_node(map_in=lambda _: {"question": "Trams?"})).invoke(
+            {"protocol_update": ""}
+        )
     with pytest.raises(InputError, match="no topic"):
-        parent(Memo, debate_node()).invoke({"protocol_update": TOPIC})
+        parent_graph(Memo, debate_node()).invoke({"protocol_update": TOPIC})
 
 
-def test_a_tool_answers_with_a_short_verdict_and_the_id_of_a_stored_debate(tmp_path: Path) -> None:
+def test_a_tool_returns_a_short_verdict_and_the_id_of_the_stored_debate(tmp_path: Path) -> None:
     def wordy(call: ModelCall) -> Reply:
-        data = {**OPINION, "reasoning": "It was weighed at length. " * 200}
-        return Reply(data=data, model=call.model) if call.schema is not None else answer(call)
+        data = {**JUDGE_REPLY, "reasoning": "It was weighed at length. " * 200}
+        return Reply(data=data, model=call.model) if call.schema is not None else fake_reply(call)
 
     database = str(tmp_path / "moot.sqlite")
     tool = debate_tool(SHORT, database=database, environment=FakeModel(wordy).environment())
@@ -120,23 +122,23 @@ def test_a_tool_answers_with_a_short_verdict_and_the_id_of_a_stored_debate(tmp_p
         assert debates.get(text.split()[-1]).row.turns == 2
 
 
-def test_a_tool_may_be_called_by_more_threads_than_there_are_workers(tmp_path: Path) -> None:
+def test_more_threads_than_workers_can_call_a_tool(tmp_path: Path) -> None:
     database = str(tmp_path / "moot.sqlite")
     tool = debate_tool(SHORT, database=database, environment=FakeModel().environment())
     with ThreadPoolExecutor(12) as threads:
-        said = list(threads.map(lambda number: tool.invoke(f"{TOPIC} {number}"), range(12)))
-    assert all("Debate " in each for each in said)
+        results = list(threads.map(lambda number: tool.invoke(f"{TOPIC} {number}"), range(12)))
+    assert all("Debate " in each for each in results)
 
 
-def test_a_tool_takes_data_alone_bounds_its_turns_and_tells_what_is_wrong(tmp_path: Path) -> None:
+def test_a_tool_takes_three_arguments_limits_turns_and_explains_errors(tmp_path: Path) -> None:
     database = str(tmp_path / "moot.sqlite")
     tool = debate_tool(database=database, most_turns=3, environment=FakeModel().environment())
     assert tool.args.keys() == {"question", "protocol", "turns"}
     assert len(str(tool.tool_call_schema.model_json_schema())) < 1_000  # type: ignore[union-attr]  # pydantic's
 
     async def story() -> list[str]:
-        asked = ({"turns": 99}, {"protocol": "vote"}, {"protocol": "duel"}, {"protocol": "council"})
-        return [await tool.ainvoke({"question": TOPIC, **more}) for more in asked]
+        arguments = ({"turns": 99}, {"protocol": "vote"}, {"protocol": "duel"}, {"protocol": "council"})
+        return [await tool.ainvoke({"question": TOPIC, **more}) for more in arguments]
 
     *_, unknown, longer = asyncio.run(story())
     assert "unknown protocol 'duel': use one of" in unknown
@@ -149,12 +151,12 @@ def test_a_tool_takes_data_alone_bounds_its_turns_and_tells_what_is_wrong(tmp_pa
 
 
 @pytest.mark.parametrize("most_turns", [0, -1])
-def test_a_tool_whose_debates_could_have_no_turn_is_refused(most_turns: int) -> None:
+def test_a_tool_that_allows_no_turn_is_rejected(most_turns: int) -> None:
     with pytest.raises(ConfigError, match=f"most_turns is {most_turns}: allow at least 1 turn"):
         debate_tool(most_turns=most_turns)
 
 
-def test_a_debate_runs_in_a_program_with_a_loop_as_it_does_without(tmp_path: Path) -> None:
+def test_an_async_debate_equals_a_sync_one_and_does_not_block_the_loop(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "sync.sqlite"), environment=FakeModel().environment()) as debates:
         expected = debates.start(TOPIC, SHORT).run()
 
@@ -179,12 +181,12 @@ def test_a_debate_runs_in_a_program_with_a_loop_as_it_does_without(tmp_path: Pat
 
 
 @pytest.mark.parametrize("way", ["break", "cancel"])
-def test_a_run_that_is_left_is_paused_free_and_pays_nothing_twice(way: str, tmp_path: Path) -> None:
+def test_an_abandoned_run_is_paused_and_a_resume_repeats_no_call(way: str, tmp_path: Path) -> None:
     whole, model = FakeModel(), FakeModel()
     with open_debates(str(tmp_path / "whole.sqlite"), environment=whole.environment()) as debates:
         expected = debates.start(TOPIC, SHORT).run()
 
-    async def left(debate: Any, reached: asyncio.Event) -> None:
+    async def abandon(debate: Any, reached: asyncio.Event) -> None:
         async with aclosing(debate.astream()) as events:
             async for event in events:
                 if event["event"] == "entry":
@@ -196,7 +198,7 @@ def test_a_run_that_is_left_is_paused_free_and_pays_nothing_twice(way: str, tmp_
     async def story() -> tuple[str, Any]:
         async with aopen_debates(str(tmp_path / "left.sqlite"), environment=model.environment()) as debates:
             debate, reached = debates.start(TOPIC, SHORT), asyncio.Event()
-            running = asyncio.create_task(left(debate, reached))
+            running = asyncio.create_task(abandon(debate, reached))
             await reached.wait()
             if way == "cancel":
                 running.cancel()
@@ -211,7 +213,7 @@ def test_a_run_that_is_left_is_paused_free_and_pays_nothing_twice(way: str, tmp_
     assert len(model.calls) == len(whole.calls)
 
 
-def test_errors_of_a_run_reach_whoever_awaits_it(tmp_path: Path) -> None:
+def test_errors_of_a_run_are_raised_to_the_awaiting_caller(tmp_path: Path) -> None:
     async def story() -> None:
         database = str(tmp_path / "moot.sqlite")
         async with aopen_debates(database, environment=FakeModel().environment()) as debates:
@@ -227,7 +229,7 @@ def test_errors_of_a_run_reach_whoever_awaits_it(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_tool_tells_what_stopped_a_debate_and_which_one(tmp_path: Path) -> None:
+def test_a_tool_reports_a_waiting_debate_and_its_id(tmp_path: Path) -> None:
     database = str(tmp_path / "moot.sqlite")
     text = debate_tool(HUMAN, database=database, environment=FakeModel().environment()).invoke(TOPIC)
     assert text.startswith("the debate is waiting for a person's reply")
@@ -235,7 +237,7 @@ def test_a_tool_tells_what_stopped_a_debate_and_which_one(tmp_path: Path) -> Non
         assert debates.get(text.split()[-1]).row.status == "waiting"
 
 
-def test_trio_is_told_at_once_to_use_a_thread_where_debates_run(tmp_path: Path) -> None:
+def test_trio_gets_an_error_that_recommends_a_worker_thread(tmp_path: Path) -> None:
     database = str(tmp_path / "moot.sqlite")
 
     def run() -> str:
@@ -253,9 +255,9 @@ def test_trio_is_told_at_once_to_use_a_thread_where_debates_run(tmp_path: Path) 
     assert trio.run(main) == "done"
 
 
-def test_a_checkpointer_without_earlier_checkpoints_is_refused() -> None:
+def test_a_checkpointer_without_history_is_rejected() -> None:
     class ShallowPostgresSaver(InMemorySaver):
-        """Stands in for LangGraph's, which needs a server."""
+        """Fake of the LangGraph class of this name, which needs a server."""
 
     with pytest.raises(ConfigError, match=r"keeps only the latest checkpoint.*: use PostgresSaver"):
         build_graph(ShallowPostgresSaver())

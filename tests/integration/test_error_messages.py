@@ -14,7 +14,7 @@ from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ConfigError
 from tests.support.model_bench import CALL, TURN_CALL, ModelBench
 from tests.support.moot_command import Moot
-from tests.support.openai_server import Act, OpenAIServer
+from tests.support.openai_server import OpenAIServer, ServerReply
 from tests.support.single_call import call_once
 
 HTML = {"content-type": "text/html; charset=utf-8"}
@@ -37,7 +37,7 @@ def test_an_error_names_the_address_of_an_unreachable_server() -> None:
         ("api.example.com/v1", "write https://api.example.com/v1"),
     ],
 )
-def test_an_error_completes_an_address_without_a_scheme(
+def test_an_error_suggests_the_scheme_that_an_address_lacks(
     address: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", address)
@@ -47,8 +47,8 @@ def test_an_error_completes_an_address_without_a_scheme(
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_web_page_instead_of_a_reply_names_the_wrong_address(streamed: bool) -> None:
-    with OpenAIServer([Act(body=PAGE, headers=HTML)] * 9) as server:
+def test_an_error_names_the_base_url_that_returns_a_web_page(streamed: bool) -> None:
+    with OpenAIServer([ServerReply(body=PAGE, headers=HTML)] * 9) as server:
         context = ModelBench(server)
         reply = context.stream(TURN_CALL)[0] if streamed else context.ask(CALL)[0]
     assert "a web page (Sign in to Example) instead of an answer" in reply.error
@@ -57,23 +57,25 @@ def test_a_web_page_instead_of_a_reply_names_the_wrong_address(streamed: bool) -
 
 
 def test_a_gateways_error_page_is_retried() -> None:
-    with OpenAIServer([Act(status=502, headers=HTML), Act(text="Trams.")]) as server:
+    with OpenAIServer([ServerReply(status=502, headers=HTML), ServerReply(text="Trams.")]) as server:
         (reply,) = ModelBench(server).ask(CALL)
     assert (reply.text, reply.attempts) == ("Trams.", 2)
 
 
-def test_a_context_that_is_exceeded_names_the_settings() -> None:
-    with OpenAIServer([Act(status=400, code="context_length_exceeded", message="too long")]) as server:
+def test_a_context_length_error_names_the_settings_to_change() -> None:
+    with OpenAIServer(
+        [ServerReply(status=400, code="context_length_exceeded", message="too long")]
+    ) as server:
         (reply,) = ModelBench(server).ask(CALL)
     assert "models.test-model.context_size" in reply.error
     assert "memory.budget.total" in reply.error
 
 
 @pytest.mark.parametrize("tool_calls", [(), [("search", {"query": "trams"})]])
-def test_a_whole_reply_to_a_streaming_request_is_accepted(
+def test_an_unstreamed_reply_to_a_streaming_request_is_accepted(
     tool_calls: list[tuple[str, dict[str, str]]],
 ) -> None:
-    act = Act(text="Trams are cheap.", reasoning="Hm.", tool_calls=tool_calls, whole=True)
+    act = ServerReply(text="Trams are cheap.", reasoning="Hm.", tool_calls=tool_calls, whole=True)
     with OpenAIServer([act]) as server:
         reply, _ = ModelBench(server).stream(
             replace(TURN_CALL, tools=({"type": "function"},) if tool_calls else ())
@@ -84,17 +86,17 @@ def test_a_whole_reply_to_a_streaming_request_is_accepted(
     assert tool_calls or reply.text == "Trams are cheap."
 
 
-def test_an_unknown_model_is_refused_with_the_servers_models() -> None:
-    with OpenAIServer({"test-modle": [Act(status=404, message="no such model")]}) as server:
+def test_an_unknown_model_error_lists_the_servers_models() -> None:
+    with OpenAIServer({"test-modle": [ServerReply(status=404, message="no such model")]}) as server:
         models = Models({"test-modle": ModelSettings(base_url=server.base_url)})
         reply = call_once(replace(CALL, model="test-modle"), models)
     assert "did you mean 'test-model'? The server offers test-model" in reply.error
     assert "moot resume ID --model NAME" in reply.error
 
 
-def test_a_mistyped_provider_that_reaches_a_server_is_corrected() -> None:
+def test_an_error_suggests_the_correct_provider_name() -> None:
     name = "antropic:claude"
-    with OpenAIServer({name: [Act(status=404, message="no such model")]}) as server:
+    with OpenAIServer({name: [ServerReply(status=404, message="no such model")]}) as server:
         models = Models({name: ModelSettings(base_url=server.base_url)})
         reply = call_once(replace(CALL, model=name), models)
     assert "did you mean 'anthropic:claude'? The server offers test-model" in reply.error
@@ -107,17 +109,24 @@ def test_an_outage_is_retried_for_the_configured_time(retry_for: float, answers:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    out = [Act(status=503)] * 7 + [Act(status=429, headers={"retry-after": "1200"})] + [Act(text="Back.")]
+    out = (
+        [ServerReply(status=503)] * 7
+        + [ServerReply(status=429, headers={"retry-after": "1200"})]
+        + [ServerReply(text="Back.")]
+    )
     with OpenAIServer(out) as server:
         settings = {"test-model": ModelSettings(base_url=server.base_url, max_attempts=2)}
         backoff = Backoff(sleep=sleep, random_value=lambda: 0.0)
         reply = call_once(CALL, Models(settings, backoff=backoff, retry_for=retry_for))
     assert reply.ok is answers
-    assert (1200 in waits) is answers  # longer than is waited within one call's attempts
+    assert (1200 in waits) is answers  # longer than the waits between the attempts of one call
 
 
-def test_a_retry_is_reported_with_its_wait_and_another_model_can_be_chosen(tmp_path: Path) -> None:
-    plan = [Act(status=429, headers={"retry-after": "0.2"}), Act(status=404, message="no such model")]
+def test_a_retry_reports_its_wait_and_a_resume_can_change_the_model(tmp_path: Path) -> None:
+    plan = [
+        ServerReply(status=429, headers={"retry-after": "0.2"}),
+        ServerReply(status=404, message="no such model"),
+    ]
     (tmp_path / "c.yaml").write_text("openings: sequential\n")
     with OpenAIServer({"wrong": plan}) as server:
         moot = Moot(tmp_path)

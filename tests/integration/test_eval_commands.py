@@ -1,4 +1,4 @@
-"""`moot eval run`, `report` and `list` as a user runs them, on a loopback endpoint with scripted answers."""
+"""`moot eval run`, `report` and `list` as subprocesses, with a local server that gives scripted answers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ import pytest
 from moot import open_debates
 from moot.state.config.config_files import make_config
 from moot.state.entries import tokens_of
-from tests.support.moot_command import Moot, Result
-from tests.support.openai_answers import Act, Json, schema_of
+from tests.support.moot_command import CommandResult, Moot
+from tests.support.openai_answers import Json, ServerReply, requested_schema
 from tests.support.openai_server import OpenAIServer
-from tests.support.schema_answers import filled
+from tests.support.schema_answers import fill_schema
 from tests.support.scripted_answers import (
     CHOICES,
-    DEBATE,
+    DEBATE_YAML,
+    DEFAULT_SCRIPT,
     LETTERS,
     Script,
-    default_plan,
     jsonl,
     question_rows,
 )
@@ -40,19 +40,19 @@ WEIGHTED_VOTE = "protocol: vote\nvote: {answers: 3}\ndecide: weighted-vote\n"
 
 
 CALLS = 6
-"""Calls of the debate, all of equal size: the question, three turns and two orders of the judgement."""
+"""Model calls of the debate: the question, three turns, and the judge in two orders. All are equally long."""
 
 
 HEAVY_TIMEOUT_S = 6_000.0
-"""Longest run of 1,000 items, which make 18,000 calls."""
+"""Time limit in seconds for 1,000 items, which make 18,000 calls."""
 
 
-def evaluate(moot: Moot, server: OpenAIServer, *words: object) -> Result:
+def evaluate(moot: Moot, server: OpenAIServer, *words: object) -> CommandResult:
     variables: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k", "MOOT_MODEL": "m"}
     return moot("eval", *words, timeout_s=HEAVY_TIMEOUT_S, **variables)
 
 
-def ok(result: Result) -> Result:
+def ok(result: CommandResult) -> CommandResult:
     assert result.code == 0, result.err
     return result
 
@@ -60,12 +60,12 @@ def ok(result: Result) -> Result:
 @pytest.fixture
 def moot(tmp_path: Path) -> Moot:
     (tmp_path / "set.jsonl").write_text(jsonl(question_rows(12)))
-    (tmp_path / "debate.yaml").write_text(DEBATE)
+    (tmp_path / "debate.yaml").write_text(DEBATE_YAML)
     return Moot(tmp_path)
 
 
 def expected_rows(script: Script, items: int) -> dict[str, int]:
-    """Return the right answers of each arm that follow from the script."""
+    """Return the number of correct answers of each arm, computed from the script."""
     gold = [LETTERS[item % 4] for item in range(items)]
     first = {
         item: Counter(script.letter(who, item, 1) for who in ("ann", "bo", "cy")).most_common(1)[0][0]
@@ -78,7 +78,7 @@ def expected_rows(script: Script, items: int) -> dict[str, int]:
         "debate.yaml": [script.letter("judge", item, 1) for item in range(items)],
         "first-answers": [first[item] for item in range(items)],
     }
-    return {arm: sum(a == b for a, b in zip(given, gold, strict=True)) for arm, given in answers.items()}
+    return {arm: sum(a == b for a, b in zip(letters, gold, strict=True)) for arm, letters in answers.items()}
 
 
 @pytest.mark.parametrize(
@@ -89,19 +89,17 @@ def expected_rows(script: Script, items: int) -> dict[str, int]:
         pytest.param(1_000, marks=[pytest.mark.heavy, pytest.mark.timeout(HEAVY_TIMEOUT_S)]),
     ],
 )
-def test_the_table_equals_what_follows_from_the_script_and_a_second_call_asks_nothing(
-    moot: Moot, items: int
-) -> None:
+def test_report_matches_the_script_and_a_second_run_makes_no_calls(moot: Moot, items: int) -> None:
     (moot.folder / "set.jsonl").write_text(jsonl(question_rows(items)))
-    with OpenAIServer(default_plan.act) as server:
+    with OpenAIServer(DEFAULT_SCRIPT.reply) as server:
         run = ok(evaluate(moot, server, "run", "set.jsonl", *ARMS, "--arm", "first-answers", "--json", "-q"))
-        asked = len(server.requests)
+        call_count = len(server.requests)
         again = ok(
             evaluate(moot, server, "run", "set.jsonl", *ARMS, "--arm", "first-answers", "--json", "-q")
         )
-        assert len(server.requests) == asked
+        assert len(server.requests) == call_count
     rows = {row["arm"]: row for row in run.json["arms"]}
-    assert {arm: row["correct"] for arm, row in rows.items()} == expected_rows(default_plan, items)
+    assert {arm: row["correct"] for arm, row in rows.items()} == expected_rows(DEFAULT_SCRIPT, items)
     assert {arm: row["items"] for arm, row in rows.items()} == dict.fromkeys(rows, items)
     assert rows["vote@5"]["accuracy"] == rows["vote@5"]["correct"] / items
     assert {arm: row["calls"] for arm, row in rows.items()} == {
@@ -112,7 +110,7 @@ def test_the_table_equals_what_follows_from_the_script_and_a_second_call_asks_no
         "first-answers": 3 * items,
     }
     assert rows["single"]["tokens"] == items * 110
-    assert asked == items * (1 + 5 + 2 * CALLS)
+    assert call_count == items * (1 + 5 + 2 * CALLS)
     assert again.json["arms"] == run.json["arms"]
     assert {row["group"] for row in run.json["groups"]} == {"even", "odd"}
     assert run.json["baseline"] == "vote@tokens"
@@ -129,28 +127,29 @@ def test_the_table_equals_what_follows_from_the_script_and_a_second_call_asks_no
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "config", [f"{DEBATE}decide: weighted-vote\n", WEIGHTED_VOTE], ids=["debate", "vote"]
+    "config", [f"{DEBATE_YAML}decide: weighted-vote\n", WEIGHTED_VOTE], ids=["debate", "vote"]
 )
-def test_the_measured_calibration_can_be_used_by_a_weighted_vote(moot: Moot, config: str) -> None:
+def test_measured_calibration_is_valid_for_a_weighted_vote(moot: Moot, config: str) -> None:
     (moot.folder / "weighted.yaml").write_text(config)
-    with OpenAIServer(default_plan.act) as server:
+    with OpenAIServer(DEFAULT_SCRIPT.reply) as server:
         run = ok(evaluate(moot, server, "run", "set.jsonl", "--arm", "weighted.yaml", "--json", "-q"))
     models = [("ann", 1), ("bo", 1), ("cy", 1)] if config != WEIGHTED_VOTE else [("m", n) for n in (1, 2, 3)]
     right: dict[str, list[bool]] = {}
     for model, seed in models:
-        right.setdefault(model, []).extend(default_plan.is_right(model, item, seed) for item in range(12))
+        right.setdefault(model, []).extend(DEFAULT_SCRIPT.is_right(model, item, seed) for item in range(12))
     measured = {
-        model: [[80, round(100 * (sum(given) + 1) / (len(given) + 2), 1)]] for model, given in right.items()
+        model: [[80, round(100 * (sum(outcomes) + 1) / (len(outcomes) + 2), 1)]]
+        for model, outcomes in right.items()
     }
-    found = run.json["calibration"]
-    assert {row["model"]: row["pairs"] for row in found} == measured
-    assert [row["answers"] for row in found] == [[len(given)] for given in right.values()]
+    calibration = run.json["calibration"]
+    assert {row["model"]: row["pairs"] for row in calibration} == measured
+    assert [row["answers"] for row in calibration] == [[len(outcomes)] for outcomes in right.values()]
     calibrated = make_config({"calibration": measured, "decide": "weighted-vote"})
     assert calibrated.calibrated(models[0][0], 80) == measured[models[0][0]][0][1]
     assert "setting calibration" in ok(moot("eval", "report", "set", "--md")).out
 
 
-def test_no_gold_reaches_a_prompt(moot: Moot) -> None:
+def test_expected_answers_reach_no_prompt(moot: Moot) -> None:
     rows: list[Json] = [
         {"id": "a", "question": "Item 1: number?", "answer": 271828459},
         {"id": "b", "question": "Item 2: which?", "choices": ["x1", "x2"], "answer": "B"},
@@ -158,7 +157,7 @@ def test_no_gold_reaches_a_prompt(moot: Moot) -> None:
         {"id": "d", "question": "Item 4: list?", "answer": ["canaryone", "canarytwo"]},
     ]
     (moot.folder / "gold.jsonl").write_text(jsonl(rows))
-    with OpenAIServer(default_plan.act) as server:
+    with OpenAIServer(DEFAULT_SCRIPT.reply) as server:
         ok(evaluate(moot, server, "run", "gold.jsonl", *ARMS, "--seeds", "2", "-q"))
         sent = b"".join(request.body for request in server.requests)
         named = [request.json for request in server.requests]
@@ -167,15 +166,15 @@ def test_no_gold_reaches_a_prompt(moot: Moot) -> None:
     assert not any('"answer": "B"' in json.dumps(each) for each in named)
 
 
-def test_a_reference_reaches_the_grader_only(moot: Moot) -> None:
+def test_reference_answers_reach_only_the_grader(moot: Moot) -> None:
     rows = [{"id": f"f{n}", "question": f"Explain {n}.", "reference": f"canary {n}"} for n in range(4)]
     (moot.folder / "free.jsonl").write_text(jsonl(rows))
 
-    def answers(asked: Json, number: int) -> Act | None:
-        schema = schema_of(asked)
+    def answers(request: Json, number: int) -> ServerReply | None:
+        schema = requested_schema(request)
         if schema and "grade" in schema["properties"]:
-            grade = "correct" if "Explain 1" in json.dumps(asked["messages"]) else "partly correct"
-            return Act(text=json.dumps({"reasoning": "It agrees.", "grade": grade}))
+            grade = "correct" if "Explain 1" in json.dumps(request["messages"]) else "partly correct"
+            return ServerReply(text=json.dumps({"reasoning": "It agrees.", "grade": grade}))
         return None
 
     with OpenAIServer(answers) as server:
@@ -186,25 +185,25 @@ def test_a_reference_reaches_the_grader_only(moot: Moot) -> None:
         assert len(with_canary) == 8
         assert all("grade" in json.dumps(chat["response_format"]) for chat in with_canary)
         assert any(seen)
-        asked = len(server.requests)
+        call_count = len(server.requests)
         ok(evaluate(moot, server, *words))
-        assert len(server.requests) == asked
+        assert len(server.requests) == call_count
     assert [row["correct"] for row in report["arms"]] == [2.5, 2.5]
     assert report["arms"][1]["difference"]["test"] == "paired permutation"
 
 
-def test_free_answers_without_reference_are_compared_blind_in_both_orders(moot: Moot) -> None:
+def test_answers_without_reference_are_compared_blind_in_both_orders(moot: Moot) -> None:
     rows = [{"id": f"o{n}", "question": f"Discuss {n}."} for n in range(3)]
     (moot.folder / "open.jsonl").write_text(jsonl(rows))
 
-    def answers(asked: Json, number: int) -> Act | None:
-        schema, text = schema_of(asked), json.dumps(asked["messages"])
+    def answers(request: Json, number: int) -> ServerReply | None:
+        schema, text = requested_schema(request), json.dumps(request["messages"])
         if schema is None:
-            return Act(text=f"{'Gold' if asked['model'] == 'ann' else 'Tin'} is my answer.")
+            return ServerReply(text=f"{'Gold' if request['model'] == 'ann' else 'Tin'} is my answer.")
         sides = schema["properties"]["winner"]["enum"]
         order = sorted(("Gold is my answer", "Tin is my answer"), key=text.find)
         better = sides[order.index("Gold is my answer")]
-        return Act(text=json.dumps(filled(schema, {"winner": better, "confidence": 70})))
+        return ServerReply(text=json.dumps(fill_schema(schema, {"winner": better, "confidence": 70})))
 
     (moot.folder / "ann.yaml").write_text("{protocol: single, model: ann}")
     with OpenAIServer(answers) as server:
@@ -219,11 +218,11 @@ def test_free_answers_without_reference_are_compared_blind_in_both_orders(moot: 
     assert len(judged) == 6
     (preference,) = report["preferences"]
     assert (preference["first"], preference["share"]) == ("ann.yaml", 1.0)
-    assert not preference["shown"]  # three items show nothing
+    assert not preference["shown"]  # three items are too few
     assert "no preference is shown" in report["headline"][0]
 
 
-def test_pairs_measure_a_judge_by_order_and_against_people(moot: Moot) -> None:
+def test_pairs_compare_a_judge_with_people_and_count_order_flips(moot: Moot) -> None:
     rows = [
         {"id": f"p{n}", "input": f"Task {n}.", "a": f"Good {n}", "b": f"Bad {n}", "better": "a"}
         for n in range(6)
@@ -233,13 +232,15 @@ def test_pairs_measure_a_judge_by_order_and_against_people(moot: Moot) -> None:
     (moot.folder / "elsewhere.jsonl").write_text(jsonl(recorded))
     (moot.folder / "judge.yaml").write_text("{model: m}")
 
-    def answers(asked: Json, number: int) -> Act | None:
-        schema, text = schema_of(asked), json.dumps(asked["messages"])
+    def answers(request: Json, number: int) -> ServerReply | None:
+        schema, text = requested_schema(request), json.dumps(request["messages"])
         assert schema is not None
         sides = schema["properties"]["winner"]["enum"]
         good_first = text.find("Good") < text.find("Bad")
-        first = good_first or "Task 5" in text  # always the first on the last item
-        return Act(text=json.dumps(filled(schema, {"winner": sides[0 if first else 1], "confidence": 90})))
+        first = good_first or "Task 5" in text  # on the last item, it always prefers the first answer
+        return ServerReply(
+            text=json.dumps(fill_schema(schema, {"winner": sides[0 if first else 1], "confidence": 90}))
+        )
 
     with OpenAIServer(answers) as server:
         words = ("--arm", "judge:judge.yaml", "--arm", "recorded:elsewhere.jsonl", "--json", "-q")
@@ -253,7 +254,7 @@ def test_pairs_measure_a_judge_by_order_and_against_people(moot: Moot) -> None:
 
 
 @pytest.mark.slow
-def test_lineups_meet_in_both_orders_and_are_rated(moot: Moot) -> None:
+def test_lineups_are_compared_in_both_orders_and_rated(moot: Moot) -> None:
     (moot.folder / "topics.jsonl").write_text(
         jsonl([{"id": f"t{n}", "topic": f"Topic {n}?"} for n in range(3)])
     )
@@ -262,13 +263,13 @@ def test_lineups_meet_in_both_orders_and_are_rated(moot: Moot) -> None:
             f"{{turns: 2, model: {name}, judge: {{model: judge}}, debaters: [{{name: {name.title()}}}]}}"
         )
 
-    def answers(asked: Json, number: int) -> Act | None:
-        schema, text = schema_of(asked), json.dumps(asked["messages"])
+    def answers(request: Json, number: int) -> ServerReply | None:
+        schema, text = requested_schema(request), json.dumps(request["messages"])
         if schema is None:
-            return Act(text=f"I am {asked['model']} here.")
+            return ServerReply(text=f"I am {request['model']} here.")
         sides = schema["properties"]["winner"]["enum"]
         bold = next(side for side in sides if re.search(rf"{side}\b.{{0,40}}I am bold", text))
-        return Act(text=json.dumps(filled(schema, {"winner": bold, "confidence": 90})))
+        return ServerReply(text=json.dumps(fill_schema(schema, {"winner": bold, "confidence": 90})))
 
     with OpenAIServer(answers) as server:
         words = ("run", "topics.jsonl", "--arm", "bold.yaml", "--arm", "meek.yaml", "--json", "-q")
@@ -316,7 +317,7 @@ def test_lineups_meet_in_both_orders_and_are_rated(moot: Moot) -> None:
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else None,
 )
-def test_a_bad_set_is_refused_with_its_line_before_any_call(
+def test_invalid_items_are_refused_with_their_line_before_any_call(
     moot: Moot, name: str, content: str, says: str
 ) -> None:
     (moot.folder / name).write_text(content)
@@ -327,11 +328,11 @@ def test_a_bad_set_is_refused_with_its_line_before_any_call(
     assert says in " ".join(refused.err.split())
 
 
-def test_a_changed_set_or_arm_under_the_same_name_is_refused(moot: Moot) -> None:
+def test_changed_items_or_arms_are_refused_under_the_same_name(moot: Moot) -> None:
     (moot.folder / "set.jsonl").write_text(jsonl(question_rows(2)))
-    with OpenAIServer(default_plan.act) as server:
+    with OpenAIServer(DEFAULT_SCRIPT.reply) as server:
         ok(evaluate(moot, server, "run", "set.jsonl", "--arm", "debate.yaml", "-q"))
-        (moot.folder / "debate.yaml").write_text(DEBATE.replace("turns: 3", "turns: 4"))
+        (moot.folder / "debate.yaml").write_text(DEBATE_YAML.replace("turns: 3", "turns: 4"))
         arm = evaluate(moot, server, "run", "set.jsonl", "--arm", "debate.yaml")
         (moot.folder / "set.jsonl").write_text(jsonl(question_rows(3)))
         items = evaluate(moot, server, "run", "set.jsonl", "--arm", "single")
@@ -349,20 +350,20 @@ judge: {model: judge}
 
 
 @pytest.mark.slow
-def test_a_later_call_runs_and_reports_the_arms_that_it_names(moot: Moot) -> None:
+def test_later_run_runs_and_reports_only_the_named_arms(moot: Moot) -> None:
     (moot.folder / "council.yaml").write_text(COUNCIL)
     (moot.folder / "set.jsonl").write_text(jsonl(question_rows(4)))
     run = ("run", "set.jsonl", "--json", "-q")
-    with OpenAIServer(default_plan.act) as server:
+    with OpenAIServer(DEFAULT_SCRIPT.reply) as server:
         first = ok(evaluate(moot, server, *run, "--arm", "debate.yaml", "--arm", "vote@tokens")).json
-        asked = len(server.requests)
+        call_count = len(server.requests)
         fewer = ok(evaluate(moot, server, *run, "--arm", "single", "--seeds", "2"))
-        assert len(server.requests) == asked + 4, "the second seed of `single`"
+        assert len(server.requests) == call_count + 4, "the second seed of `single`"
         more = ok(evaluate(moot, server, *run, "--arm", "council.yaml", "--arm", "vote@tokens")).json
-        asked = len(server.requests)
+        call_count = len(server.requests)
         again = ok(evaluate(moot, server, *run, "--arm", "vote@tokens", "--arm", "debate.yaml")).json
         counted = ok(evaluate(moot, server, *run, "--arm", "first-answers:debate.yaml")).json
-        assert len(server.requests) == asked
+        assert len(server.requests) == call_count
         whole = ok(evaluate(moot, server, "report", "set", "--json")).json
     assert [row["arm"] for row in fewer.json["arms"]] == ["single"]
     assert fewer.json["run"]["left_out"] == ["debate.yaml", "vote@tokens"]
@@ -382,13 +383,13 @@ def test_a_later_call_runs_and_reports_the_arms_that_it_names(moot: Moot) -> Non
 
 
 @pytest.mark.slow
-def test_a_limit_holds_for_the_whole_evaluation_and_a_higher_one_goes_on(moot: Moot) -> None:
+def test_token_limit_covers_the_evaluation_and_can_be_raised(moot: Moot) -> None:
     words = ("run", "set.jsonl", "--arm", "single", "--arm", "vote@5", "--concurrency", "2", "--json", "-q")
-    with OpenAIServer(default_plan.act, latency=0.01) as server:
+    with OpenAIServer(DEFAULT_SCRIPT.reply, latency=0.01) as server:
         stopped = evaluate(moot, server, *words, "--max-tokens", "3000")
-        asked = len(server.requests)
+        call_count = len(server.requests)
         still = evaluate(moot, server, *words, "--max-tokens", "3000")
-        assert len(server.requests) == asked
+        assert len(server.requests) == call_count
         done = ok(evaluate(moot, server, *words, "--max-tokens", "100000"))
         assert len(server.requests) == 12 + 60
     assert (stopped.code, still.code) == (3, 3)
@@ -396,12 +397,12 @@ def test_a_limit_holds_for_the_whole_evaluation_and_a_higher_one_goes_on(moot: M
     assert 3000 <= stopped.json["run"]["tokens"] < 3000 + 2 * 5 * 110  # two votes of five calls were running
     assert len(stopped.json["run"]["missing"]) == 24 - sum(row["answers"] for row in stopped.json["arms"])
     assert {row["arm"]: row["correct"] for row in done.json["arms"]} == {
-        arm: right for arm, right in expected_rows(default_plan, 12).items() if arm in ("single", "vote@5")
+        arm: right for arm, right in expected_rows(DEFAULT_SCRIPT, 12).items() if arm in ("single", "vote@5")
     }
 
 
-def test_a_limit_on_the_cost_needs_prices(moot: Moot) -> None:
-    with OpenAIServer(default_plan.act) as server:
+def test_cost_limit_requires_prices(moot: Moot) -> None:
+    with OpenAIServer(DEFAULT_SCRIPT.reply) as server:
         refused = evaluate(moot, server, "run", "set.jsonl", "--arm", "single", "--max-cost", "1")
         assert server.requests == []
         (moot.folder / "prices.yaml").write_text(
@@ -432,15 +433,15 @@ def test_csv_columns_are_read_by_name(moot: Moot) -> None:
     for row in question_rows(4):
         writer.writerow([row["group"], row["answer"], row["question"], json.dumps(CHOICES), row["id"]])
     (moot.folder / "set.csv").write_text(out.getvalue())
-    with OpenAIServer(default_plan.act) as server:
+    with OpenAIServer(DEFAULT_SCRIPT.reply) as server:
         report = ok(evaluate(moot, server, "run", "set.csv", "--arm", "single", "--json", "-q")).json
         assert "group" not in json.dumps(server.chats[0]["messages"]).casefold()
-    assert report["arms"][0]["correct"] == sum(default_plan.is_right("m", item, 1) for item in range(4))
+    assert report["arms"][0]["correct"] == sum(DEFAULT_SCRIPT.is_right("m", item, 1) for item in range(4))
 
 
 @pytest.mark.slow
 def test_ctrl_c_saves_the_answers_and_exits_with_130(moot: Moot) -> None:
-    with OpenAIServer(default_plan.act, latency=0.05) as server:
+    with OpenAIServer(DEFAULT_SCRIPT.reply, latency=0.05) as server:
         variables: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k", "MOOT_MODEL": "m"}
         with moot.start("eval", "run", "set.jsonl", *ARMS, **variables) as process:
             assert server.arrived.wait(60)
@@ -451,25 +452,25 @@ def test_ctrl_c_saves_the_answers_and_exits_with_130(moot: Moot) -> None:
         ok(evaluate(moot, server, "run", "set.jsonl", *ARMS, "-q"))
 
 
-def killed_runs(moot: Moot, server: OpenAIServer, words: tuple[str, ...], kills: int, most: float) -> None:
-    """Start a run again and again, and kill it at random moments."""
+def run_and_kill(moot: Moot, server: OpenAIServer, words: tuple[str, ...], kills: int, max_s: float) -> None:
+    """Start a run `kills` times, and kill it each time after at most `max_s` seconds."""
     random_moment = random.Random(7)
     variables: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k", "MOOT_MODEL": "m"}
     for _ in range(kills):
-        asked = len(server.requests)
+        call_count = len(server.requests)
         with moot.start("eval", *words, **variables) as process:
             until = time.monotonic() + 30
-            while len(server.requests) == asked and process.poll() is None and time.monotonic() < until:
+            while len(server.requests) == call_count and process.poll() is None and time.monotonic() < until:
                 time.sleep(0.01)
             try:
-                process.wait(timeout=random_moment.uniform(0, most))
+                process.wait(timeout=random_moment.uniform(0, max_s))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
 
 
-def journalled(moot: Moot) -> int:
-    """Return how many replies the journals of all debates hold: the calls that were completed."""
+def completed_calls(moot: Moot) -> int:
+    """Return the number of completed calls: the replies in the journals of all debates."""
     with open_debates(str(moot.db)) as debates:
         return sum(len(debates.records.journal.replies(row.id)) for row in debates.rows())
 
@@ -482,33 +483,31 @@ def journalled(moot: Moot) -> int:
     ],
     ids=["small", "20 kills"],
 )
-def test_kills_at_random_moments_change_no_figure_and_repeat_no_completed_call(
-    moot: Moot, items: int, kills: int
-) -> None:
+def test_kills_change_no_result_and_repeat_no_completed_call(moot: Moot, items: int, kills: int) -> None:
     (moot.folder / "set.jsonl").write_text(jsonl(question_rows(items)))
     words = ("run", "set.jsonl", *ARMS, "--concurrency", "4", "-q")
-    with OpenAIServer(default_plan.act, latency=0.005) as server:
-        killed_runs(moot, server, words, kills, 0.02 * items + 0.5)
+    with OpenAIServer(DEFAULT_SCRIPT.reply, latency=0.005) as server:
+        run_and_kill(moot, server, words, kills, 0.02 * items + 0.5)
         report = ok(evaluate(moot, server, *words, "--json")).json
-        asked = len(server.requests)
-    expected = expected_rows(default_plan, items)
+        call_count = len(server.requests)
+    expected = expected_rows(DEFAULT_SCRIPT, items)
     assert {row["arm"]: row["correct"] for row in report["arms"]} == {
         row["arm"]: expected[row["arm"]] for row in report["arms"]
     }
     assert {row["items"] for row in report["arms"]} == {items}
-    completed = journalled(moot)
+    completed = completed_calls(moot)
     assert completed == items * (1 + 5 + 2 * CALLS)
-    # Each kill cuts off the calls under way, which are made again: at most eight in each of four debates.
-    assert asked - completed <= kills * 4 * 8
+    # Calls in progress at a kill are repeated: at most eight in each of four debates.
+    assert call_count - completed <= kills * 4 * 8
 
 
 @pytest.mark.slow
-def test_kills_lose_no_usage_of_an_evaluation_with_a_cap(moot: Moot) -> None:
+def test_kills_lose_no_usage_of_an_evaluation_with_a_token_limit(moot: Moot) -> None:
     items, cap = 12, 20_000
     (moot.folder / "set.jsonl").write_text(jsonl(question_rows(items)))
     words = ("run", "set.jsonl", *ARMS, "--concurrency", "4", "-q")
-    with OpenAIServer(default_plan.act, latency=0.005) as server:
-        killed_runs(moot, server, (*words, "--max-tokens", str(cap)), kills=8, most=0.4)
+    with OpenAIServer(DEFAULT_SCRIPT.reply, latency=0.005) as server:
+        run_and_kill(moot, server, (*words, "--max-tokens", str(cap)), kills=8, max_s=0.4)
         evaluate(moot, server, *words, "--max-tokens", str(cap))
         with open_debates(str(moot.db)) as debates:
             budgets, stored = debates.records.budgets, [row.id for row in debates.rows()]
@@ -518,8 +517,8 @@ def test_kills_lose_no_usage_of_an_evaluation_with_a_cap(moot: Moot) -> None:
             usages = [
                 reply.usage for each in stored for reply in debates.records.journal.replies(each).values()
             ]
-        most = max(map(tokens_of, usages))
+        largest = max(map(tokens_of, usages))
         assert sum(map(tokens_of, usages)) <= spent.tokens
-        assert cap <= spent.tokens <= cap + 4 * 8 * most, "at most the calls under way pass the cap"
+        assert cap <= spent.tokens <= cap + 4 * 8 * largest, "at most the calls under way pass the cap"
         ok(evaluate(moot, server, *words, "--max-tokens", "10000000"))
-    assert journalled(moot) == items * (1 + 5 + 2 * CALLS)
+    assert completed_calls(moot) == items * (1 + 5 + 2 * CALLS)

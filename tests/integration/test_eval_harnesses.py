@@ -1,4 +1,4 @@
-"""The examples for other evaluation harnesses, run with the real packages."""
+"""The documented examples for other evaluation harnesses, run with the real packages."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ print(log.results.scores[0].metrics["accuracy"].value)
 @pytest.mark.heavy
 @pytest.mark.timeout(1200)
 def test_inspect_runs_the_solver(tmp_path: Path) -> None:
-    """Inspect needs older packages than those of the development environment, so it gets its own."""
+    """Inspect needs older packages than the development environment has, so it gets its own one."""
     python = tmp_path / "venv" / "bin" / "python"
     venv.create(tmp_path / "venv", with_pip=True)
     install: list[str | Path] = [

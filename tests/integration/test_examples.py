@@ -23,9 +23,9 @@ from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.moot_command import Moot
-from tests.support.openai_answers import asks_first
+from tests.support.openai_answers import ask_question
 from tests.support.openai_server import OpenAIServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -47,39 +47,39 @@ def _kinds(document: Any) -> set[str]:
     return {entry["kind"] for entry in document["transcript"]}
 
 
-def test_the_design_kata_ends_with_what_no_model_judged(moot: Moot) -> None:
+def test_design_kata_ends_with_a_placeholder_verdict(moot: Moot) -> None:
     document = _run(moot, "design_kata.yaml")
     assert {"proposal", "critique", "refinement", "tool_result"} <= _kinds(document)
-    assert document["verdict"]["placeholder"]  # no model judged, so none wrote a solution
+    assert document["verdict"]["placeholder"]  # no model judged, so there is no solution
     assert document["solution"] == ""
 
 
-def test_the_policy_debate_is_judged_by_a_panel(moot: Moot) -> None:
+def test_policy_debate_is_judged_by_a_panel(moot: Moot) -> None:
     document = _run(moot, "policy_debate.yaml")
     assert {verdict["judge"] for verdict in document["verdicts"]} == {"economist", "mayor", "rider"}
 
 
-def test_the_persona_dialogue_opens_and_closes(moot: Moot) -> None:
+def test_persona_dialogue_starts_with_openings_and_ends_with_closings(moot: Moot) -> None:
     document = _run(moot, "persona_dialogue.yaml")
     phases = [entry["phase"] for entry in document["transcript"] if entry["speaker"] != "user"]
     assert phases[0].startswith("opening")
     assert phases[-1].startswith("closing")
 
 
-def test_the_long_form_lives_in_summaries_within_its_budget(moot: Moot) -> None:
+def test_long_form_debate_is_summarized_within_its_budget(moot: Moot) -> None:
     document = _run(moot, "long_form.yaml")
     assert len(document["summaries"]) >= 3
     assert all(receipt["total_tokens"] <= 2000 for receipt in document["receipts"])
 
 
-def test_people_in_the_loop_are_answered_from_the_file(moot: Moot) -> None:
+def test_human_in_the_loop_replies_come_from_the_answers_file(moot: Moot) -> None:
     answers = EXAMPLES / "human_in_the_loop.answers.yaml"
-    with OpenAIServer(asks_first) as server:  # the offline model asks nothing
+    with OpenAIServer(ask_question) as server:  # the offline model asks nothing
         model = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none"}
         words = ("--answers", answers, "--model", "test-model")
         document = _run(moot, "human_in_the_loop.yaml", *words, **model)
-    said = [entry["content"] for entry in document["transcript"] if entry["speaker"] == "robin"]
-    assert said == yaml.safe_load(answers.read_text())["Robin"]
+    messages = [entry["content"] for entry in document["transcript"] if entry["speaker"] == "robin"]
+    assert messages == yaml.safe_load(answers.read_text())["Robin"]
     assert {"question", "answer"} <= _kinds(document)
 
 
@@ -90,7 +90,7 @@ def duels(monkeypatch: pytest.MonkeyPatch) -> DebateConfig:
     return DebateConfig(protocol="duels")
 
 
-def test_a_protocol_of_ones_own_with_all_that_it_may_bring_is_50_lines_and_runs(
+def test_custom_protocol_example_runs_and_has_at_most_50_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -101,17 +101,17 @@ def test_a_protocol_of_ones_own_with_all_that_it_may_bring_is_50_lines_and_runs(
     assert capsys.readouterr().out.strip() in {"ada", "bo", "cy", "tie", "synthesis"}
 
 
-def test_a_protocol_of_ones_own_resumes_and_is_drawn(duels: DebateConfig, tmp_path: Path) -> None:
-    def dying(number: int) -> Any:
+def test_custom_protocol_resumes_and_the_graph_can_be_drawn(duels: DebateConfig, tmp_path: Path) -> None:
+    def failing_model(number: int) -> Any:
         def reply(call: Any) -> Reply:
             if len(model.calls) == number:
                 raise RuntimeError("killed")
-            return answer(call)
+            return fake_reply(call)
 
         model = FakeModel(reply)
         return model
 
-    whole, cut = FakeModel(), dying(7)
+    whole, cut = FakeModel(), failing_model(7)
     with open_debates(str(tmp_path / "whole.sqlite"), environment=whole.environment()) as debates:
         expected = debates.start("T?", duels).run()
     with open_debates(str(tmp_path / "cut.sqlite"), environment=cut.environment()) as debates:
@@ -127,7 +127,7 @@ def test_a_protocol_of_ones_own_resumes_and_is_drawn(duels: DebateConfig, tmp_pa
 
 @pytest.fixture
 def installed_duels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package is installed that brings the duels, without a word of Moot's own about them."""
+    """Install a package that provides the protocol `duels` through an entry point."""
     source = (EXAMPLES / "own_protocol.py").read_text().replace("register(Duels())\n", "")
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "duelling.py").write_text(source)
@@ -141,7 +141,7 @@ def installed_duels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("installed_duels")
-def test_an_installed_protocol_brings_rules_prompts_settings_and_debaters(tmp_path: Path) -> None:
+def test_installed_protocol_provides_rules_prompts_settings_and_debaters(tmp_path: Path) -> None:
     config = make_config({"protocol": "duels", "duels": {"messages": 1, "words": 30}})
     assert [debater.id for debater in config.debaters] == ["ada", "bo", "cy"]
     model = FakeModel()
@@ -149,16 +149,16 @@ def test_an_installed_protocol_brings_rules_prompts_settings_and_debaters(tmp_pa
         document = debates.start("Trams or buses?", config).run()
     assert with_plan(document)["planned"]["calls"] == len(model.calls)
     assert document["config"]["duels"] == {"messages": 1, "words": 30}
-    said = [entry for entry in document["transcript"] if entry["kind"] == "speech"]
-    assert [entry["phase"] for entry in said] == ["duel"] * 6 + ["closing"] * 3
+    messages = [entry for entry in document["transcript"] if entry["kind"] == "speech"]
+    assert [entry["phase"] for entry in messages] == ["duel"] * 6 + ["closing"] * 3
     second, third = ("\n".join(m["content"] for m in call.messages) for call in model.calls[1:3])
     assert "You duel with Ada. Answer its strongest point" in second
-    assert said[0]["content"] in second
-    assert said[0]["content"] not in third
+    assert messages[0]["content"] in second
+    assert messages[0]["content"] not in third
 
 
 @pytest.mark.usefixtures("installed_duels")
-def test_an_installed_protocols_settings_are_checked_described_and_shown_like_any_others() -> None:
+def test_settings_of_an_installed_protocol_are_validated_and_documented() -> None:
     with pytest.raises(
         ConfigError, match=re.escape("unknown key 'duels.messagez': did you mean 'duels.messages'?")
     ):
@@ -172,7 +172,7 @@ def test_an_installed_protocols_settings_are_checked_described_and_shown_like_an
     assert make_config({"duels": {"messages": 3}}).to_json()["duels"]["messages"] == 3
 
 
-def test_sections_of_other_protocols_are_kept_where_they_are_set_to_anything() -> None:
+def test_config_keeps_changed_sections_of_other_protocols() -> None:
     config = make_config({"protocol": "council", "vote": {"answers": 5}, "moderator": {"temperature": 0.9}})
     kept = config.to_json()
     assert kept["moderator"]["temperature"] == 0.9
@@ -181,8 +181,10 @@ def test_sections_of_other_protocols_are_kept_where_they_are_set_to_anything() -
     assert make_config(kept) == config
 
 
-@pytest.mark.parametrize("key", ["vote", "turns"], ids=["another protocol's", "every debate's"])
-def test_a_sections_key_cannot_be_taken(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "key", ["vote", "turns"], ids=["section of another protocol", "setting of every debate"]
+)
+def test_protocol_cannot_reuse_the_key_of_a_config_section(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from moot.protocols.base import Protocol
     from moot.protocols.registry import register
 
@@ -192,7 +194,7 @@ def test_a_sections_key_cannot_be_taken(key: str, monkeypatch: pytest.MonkeyPatc
         register(type("Taker", (Protocol,), {"name": "taker", "settings": own})())
 
 
-def test_another_protocols_name_cannot_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_protocol_cannot_reuse_the_name_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     from moot.protocols.base import Protocol
     from moot.protocols.registry import register
 

@@ -1,4 +1,4 @@
-"""Faults of the machine and its servers: a run waits, goes on or says why, and repeats no finished call."""
+"""Faults of the machine and its servers. A run waits, continues or reports an error. It repeats no call."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from typing import Any, Literal
 import pytest
 
 from moot import open_debates
-from tests.support.killing import TALK
+from tests.support.killing import TRANSCRIPT_CSV
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
-from tests.support.patience import LONG_TIMEOUT_S, until
 from tests.support.postgres_server import new_database, postgres_server, restart, rows
 from tests.support.transcripts import message_texts
-from tests.support.worker_fleet import Fleet, enqueue_debates, plan_debate, run_alone
+from tests.support.waiting import LONG_TIMEOUT_S, wait_until
+from tests.support.worker_fleet import Fleet, enqueue_debates, planned_debates, run_without_workers
 from tests.support.writer_log import epochs_do_not_overlap
 
 pytestmark = pytest.mark.heavy
@@ -43,21 +43,21 @@ def server() -> Iterator[str]:
         yield address
 
 
-def test_workers_wait_for_a_server_that_restarts_and_repeat_no_finished_call(
+def test_workers_survive_a_postgres_restart_and_repeat_no_finished_call(
     tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, debates = new_database(server), plan_debate(6)
+    url, debates = new_database(server), planned_debates(6)
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with OpenAIServer() as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        serially = run_alone(debates, str(tmp_path / "alone.sqlite"))
+        serially = run_without_workers(debates, str(tmp_path / "alone.sqlite"))
         serial = {request.body for request in model.requests}
     enqueue_debates(debates, url)
     with OpenAIServer(latency=0.3) as model:
         fleet = Fleet(tmp_path, url, model)
         names = [fleet.start("--drain", "--quiet") for _ in range(2)]
         for count, mode in RESTARTS:
-            assert until(lambda count=count: len(model.requests) >= count)  # type: ignore[misc]
+            assert wait_until(lambda count=count: len(model.requests) >= count)  # type: ignore[misc]
             restart(server, mode)
         codes = [fleet.running[name].wait(LONG_TIMEOUT_S) for name in names]
         assert codes == [0, 0], [fleet.running[name].errors() for name in names]
@@ -70,14 +70,14 @@ def test_workers_wait_for_a_server_that_restarts_and_repeat_no_finished_call(
     assert max(paid.values()) == 1, "a finished call was repeated"
 
 
-def test_a_hundred_debates_of_four_killed_workers_are_as_if_run_alone(
+def test_debates_of_killed_workers_equal_a_serial_run(
     tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, debates, rng = new_database(server), plan_debate(100), random.Random(1)
+    url, debates, rng = new_database(server), planned_debates(100), random.Random(1)
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with OpenAIServer() as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        serially = run_alone(debates, str(tmp_path / "alone.sqlite"))
+        serially = run_without_workers(debates, str(tmp_path / "alone.sqlite"))
         serial = {request.body for request in model.requests}
     enqueue_debates(debates, url)
     killed = 0
@@ -85,11 +85,11 @@ def test_a_hundred_debates_of_four_killed_workers_are_as_if_run_alone(
         fleet = Fleet(tmp_path, url, model)
         names = [fleet.start("--drain", "--quiet") for _ in range(4)]
         for share in (0.1, 0.25, 0.4, 0.55, 0.7):
-            assert until(lambda share=share: len(model.requests) >= share * len(serial))  # type: ignore[misc]
+            assert wait_until(lambda share=share: len(model.requests) >= share * len(serial))  # type: ignore[misc]
             victim = rng.choice(names)
             fleet.signal(victim, signal.SIGKILL)
             killed += 1
-            # A dead worker counts as dead after 20 s without a sign of life.
+            # A worker counts as dead after 20 s without a heartbeat.
             rows(url, "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '21 s'")
             names.remove(victim)
             names.append(fleet.start("--drain", "--quiet"))
@@ -106,15 +106,15 @@ def test_a_hundred_debates_of_four_killed_workers_are_as_if_run_alone(
 
 
 def _library(package: str, pattern: str) -> str:
-    """Return the path of a system library, installed first if this process may do so."""
-    found = next(map(str, Path("/usr/lib").rglob(pattern)), "")
-    if not found and os.geteuid() == 0 and shutil.which("apt-get"):
+    """Return the path of a system library. Root installs it with apt-get if it is missing."""
+    path = next(map(str, Path("/usr/lib").rglob(pattern)), "")
+    if not path and os.geteuid() == 0 and shutil.which("apt-get"):
         subprocess.run(["apt-get", "install", "-y", "-qq", package], capture_output=True, check=False)  # noqa: S607  # Debian's
-        found = next(map(str, Path("/usr/lib").rglob(pattern)), "")
-    return found or pytest.skip(f"{package} cannot be installed here")
+        path = next(map(str, Path("/usr/lib").rglob(pattern)), "")
+    return path or pytest.skip(f"{package} cannot be installed here")
 
 
-def test_debates_go_on_although_the_clock_jumps_by_years(tmp_path: Path) -> None:
+def test_debates_continue_after_the_clock_jumps_by_years(tmp_path: Path) -> None:
     preload = _library("libfaketime", "libfaketime.so.1")
     moot = Moot(tmp_path)
     (tmp_path / "c.yaml").write_text("model: m\nturns: 2\nmodels: {m: {requests_per_minute: 6000}}\n")
@@ -144,20 +144,20 @@ def test_debates_go_on_although_the_clock_jumps_by_years(tmp_path: Path) -> None
         run(0, "doctor")
 
 
-@pytest.mark.parametrize("secure", [True, False], ids=["not trusted", "no TLS"])
-def test_a_server_without_a_trusted_certificate_is_named_at_once(tmp_path: Path, secure: bool) -> None:
-    asked: list[str] = []
+@pytest.mark.parametrize("secure", [True, False], ids=["untrusted certificate", "no TLS"])
+def test_a_server_without_a_trusted_certificate_fails_without_a_retry(tmp_path: Path, secure: bool) -> None:
+    requests: list[str] = []
 
-    class Deaf(BaseHTTPRequestHandler):
+    class RecordingHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
 
-    listener = HTTPServer(("127.0.0.1", 0), Deaf)
+    listener = HTTPServer(("127.0.0.1", 0), RecordingHandler)
     listener.handle_error = lambda *_: None  # type: ignore[method-assign]
     if secure:
         words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
-        made = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
-        subprocess.run(["openssl", *words, *made], check=True, capture_output=True)  # noqa: S607  # the system's
+        output_options = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
+        subprocess.run(["openssl", *words, *output_options], check=True, capture_output=True)  # noqa: S607
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
         listener.socket = context.wrap_socket(listener.socket, server_side=True)
@@ -169,10 +169,10 @@ def test_a_server_without_a_trusted_certificate_is_named_at_once(tmp_path: Path,
     assert ran.code == 3
     assert "no secure connection" in ran.err
     assert "retry" not in ran.err
-    assert asked == []
+    assert requests == []
 
 
-FORKING = """
+FORK_PROGRAM = """
 import os, sys
 from moot import DebateConfig, InputError, open_debates
 CONFIG = DebateConfig(turns=1)
@@ -196,9 +196,9 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
-def test_a_forked_child_is_told_to_open_the_database_again(tmp_path: Path) -> None:
+def test_a_forked_child_must_open_the_database_again(tmp_path: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", FORKING],
+        [sys.executable, "-c", FORK_PROGRAM],
         cwd=tmp_path,
         env={**Moot(tmp_path).environment(), "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
@@ -209,8 +209,8 @@ def test_a_forked_child_is_told_to_open_the_database_again(tmp_path: Path) -> No
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.parametrize("replaced", [False, True], ids=["gone", "replaced"])
-def test_a_database_that_vanishes_during_a_run_is_missed_at_once(tmp_path: Path, replaced: bool) -> None:
+@pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
+def test_a_run_stops_when_its_database_is_deleted_or_replaced(tmp_path: Path, replaced: bool) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     with OpenAIServer(latency=0.2) as model:
@@ -220,15 +220,15 @@ def test_a_database_that_vanishes_during_a_run_is_missed_at_once(tmp_path: Path,
             OPENAI_BASE_URL=model.base_url,
             OPENAI_API_KEY="k",
         )
-        assert until(lambda: len(model.requests) >= 3)
+        assert wait_until(lambda: len(model.requests) >= 3)
         shutil.rmtree(folder)
         if replaced:
             folder.mkdir()
             (folder / "d.sqlite").touch()
-        _, said = process.communicate(timeout=LONG_TIMEOUT_S)
+        _, errors = process.communicate(timeout=LONG_TIMEOUT_S)
         assert process.returncode == 4
-        assert "was deleted or replaced" in said
-        assert "is saved" not in said
+        assert "was deleted or replaced" in errors
+        assert "is saved" not in errors
         assert len(model.requests) <= 5
 
 
@@ -241,11 +241,9 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_killed_at_any_moment_leaves_a_whole_database_and_runs_again(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_killed_command_leaves_an_intact_database_and_can_be_repeated(tmp_path: Path, name: str) -> None:
     moot, rng, words = Moot(tmp_path), random.Random(name), COMMANDS[name]
-    (tmp_path / "talk.csv").write_text(TALK)
+    (tmp_path / "talk.csv").write_text(TRANSCRIPT_CSV)
     with OpenAIServer(latency=0.02) as model:
         keyed: Any = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "k", "MOOT_MODEL": "m"}
         for number in range(3):
@@ -266,14 +264,14 @@ def test_a_command_killed_at_any_moment_leaves_a_whole_database_and_runs_again(
         last = moot(*words, **keyed)
     assert last.code in (0, 2 if name == "import" else 0), (
         last.err
-    )  # it may have been imported before its kill
+    )  # 2: a killed import had already succeeded
     assert [moot("show", f"d{number}", "--json").json["transcript"] for number in range(3)] == before
     assert moot("doctor").code == 0
     if name == "backup":
         assert len(moot("list", "--json", MOOT_DB=str(tmp_path / "copy.sqlite")).json) == 3
 
 
-def test_a_disk_that_is_full_at_any_size_says_so_and_the_debate_goes_on_with_more(tmp_path: Path) -> None:
+def test_a_full_disk_gives_an_error_and_the_debate_resumes_with_more_space(tmp_path: Path) -> None:
     with OpenAIServer() as model:
         moot = Moot(tmp_path)
         keyed: Any = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "k"}
@@ -287,13 +285,13 @@ def test_a_disk_that_is_full_at_any_size_says_so_and_the_debate_goes_on_with_mor
             db = str(tmp_path / f"{number}.sqlite")
             keyed["MOOT_DB"] = db
             process = moot.start("run", "Which queue?", "--id", "d", *words, disk_bytes=size, **keyed)
-            _, said = process.communicate(timeout=LONG_TIMEOUT_S)
+            _, errors = process.communicate(timeout=LONG_TIMEOUT_S)
             if process.returncode:
                 full += 1
-                assert process.returncode in (2, 3), said
-                assert "free some space" in said or "disk" in said or "too large" in said
+                assert process.returncode in (2, 3), errors
+                assert "free some space" in errors or "disk" in errors or "too large" in errors
                 begun = bool(moot("list", "--json", **keyed).json)
-                assert begun or "is saved" not in said
+                assert begun or "is saved" not in errors
                 done = moot(*(("resume", "d") if begun else ("run", "Which queue?", *words)), **keyed)
                 assert done.code == 0, done.err
             [row, *_] = moot("list", "--json", **keyed).json

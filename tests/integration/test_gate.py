@@ -1,4 +1,4 @@
-"""A decision that a script can act on: the gate, and the GitHub workflow that the docs show."""
+"""`moot run --gate`, and the GitHub workflow in docs/ci.md."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.moot_command import Moot, command
-from tests.support.openai_server import Act, OpenAIServer
+from tests.support.moot_command import Moot, moot_argv
+from tests.support.openai_server import OpenAIServer, ServerReply
 
 CI_PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
 
@@ -24,20 +24,22 @@ def moot(tmp_path: Path) -> Moot:
     return Moot(tmp_path)
 
 
-def deciding(decision: str, confidence: int) -> Any:
-    """Write messages as text, and decide for an option."""
+def replies_with_decision(decision: str, confidence: int) -> Any:
+    """Return a server plan: text for each turn, and this decision for the judge."""
 
-    def act(request: dict[str, Any], number: int) -> Act:
+    def act(request: dict[str, Any], number: int) -> ServerReply:
         if "response_format" not in request:
-            return Act(text="The tests cover the change.")
+            return ServerReply(text="The tests cover the change.")
         verdict = {"reasoning": "weighed", "decision": decision, "confidence": confidence}
-        return Act(text=json.dumps({**verdict, "winner": "tie", "winner_confidence": 50, "scores": []}))
+        return ServerReply(
+            text=json.dumps({**verdict, "winner": "tie", "winner_confidence": 50, "scores": []})
+        )
 
     return act
 
 
 @pytest.mark.parametrize(
-    ("decision", "confidence", "code", "said"),
+    ("decision", "confidence", "code", "error"),
     [
         ("merge", 80, 0, ""),
         ("merge", 60, 7, "gate 'merge': the confidence is 60, less than 70"),
@@ -45,21 +47,21 @@ def deciding(decision: str, confidence: int) -> Any:
         ("ship it", 90, 7, "gate 'merge': the decision is 'undecided'"),
     ],
 )
-def test_the_exit_code_is_0_only_for_the_wanted_decision(
-    moot: Moot, decision: str, confidence: int, code: int, said: str
+def test_the_gate_exits_with_0_only_for_a_confident_wanted_decision(
+    moot: Moot, decision: str, confidence: int, code: int, error: str
 ) -> None:
     words = ("run", "Merge?", "--turns", 2, "--options", "merge,hold", "--gate", "Merge")
-    with OpenAIServer(deciding(decision, confidence)) as server:
+    with OpenAIServer(replies_with_decision(decision, confidence)) as server:
         variables: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-test"}
         done = moot(*words, "--min-confidence", 70, "--model", "m", "--json", "-q", **variables)
     assert done.code == code, done.err
-    assert said in done.err
+    assert error in done.err
     assert done.json["verdict"]["decision"] == (decision if decision != "ship it" else "undecided")
     assert done.json["verdict"]["options"] == ["merge", "hold"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "error"),
     [
         (("--gate", "merge"), "--gate 'merge' is not one of the debate's options: add --options"),
         (
@@ -70,12 +72,12 @@ def test_the_exit_code_is_0_only_for_the_wanted_decision(
         (("--options", "a,b", "--gate", "a", "--no-judge"), "--gate needs a decision: remove --no-judge"),
     ],
 )
-def test_a_gate_that_cannot_pass_is_refused_before_anything_is_called(
-    moot: Moot, words: tuple[str, ...], said: str
+def test_a_gate_that_cannot_pass_is_refused_before_the_run(
+    moot: Moot, words: tuple[str, ...], error: str
 ) -> None:
     done = moot("run", "Merge?", *words)
     assert done.code == 2
-    assert said in done.err
+    assert error in done.err
     assert not moot.db.exists()
 
 
@@ -86,9 +88,9 @@ def test_the_offline_model_never_passes_a_gate(moot: Moot) -> None:
 
 
 @pytest.mark.slow
-def test_a_list_reminds_of_a_date_until_there_is_feedback(moot: Moot) -> None:
+def test_list_reminds_of_a_revisit_date_until_there_is_feedback(moot: Moot) -> None:
     words = ("run", "Merge?", "--turns", 2, "--options", "merge,hold", "--model", "m", "-q")
-    with OpenAIServer(deciding("merge", 80)) as server:
+    with OpenAIServer(replies_with_decision("merge", 80)) as server:
         variables: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-test"}
         assert moot(*words, "--id", "due", "--revisit", "2020-01-01", **variables).code == 0
         assert moot(*words, "--id", "later", "--revisit", "2999-01-01", **variables).code == 0
@@ -99,8 +101,8 @@ def test_a_list_reminds_of_a_date_until_there_is_feedback(moot: Moot) -> None:
         "due": "2020-01-01",
         "later": "2999-01-01",
     }
-    given = moot("feedback", "due", "wrong", "--note", "It was rolled back.", "--json")
-    assert given.json["forecasts"] == [
+    feedback = moot("feedback", "due", "wrong", "--note", "It was rolled back.", "--json")
+    assert feedback.json["forecasts"] == [
         {"judge": "judge", "model": "m", "decision": "merge", "confidence": 80.0, "agrees": True}
     ]
     assert "revisit" not in moot("list").err
@@ -117,7 +119,7 @@ def test_a_list_reminds_of_a_date_until_there_is_feedback(moot: Moot) -> None:
     assert moot("feedback", "due", "great").code == 2
 
 
-def steps_of_the_recipe() -> list[dict[str, Any]]:
+def workflow_steps() -> list[dict[str, Any]]:
     text = CI_PAGE.read_text(encoding="utf-8")
     block = re.search(r"```yaml\n(# \.github/workflows/gate\.yml\n.*?)```", text, re.S)
     assert block
@@ -125,13 +127,13 @@ def steps_of_the_recipe() -> list[dict[str, Any]]:
     return [step for step in steps if "run" in step and not step["run"].startswith("pipx install")]
 
 
-def run_recipe(moot: Moot, variables: Mapping[str, str]) -> dict[str, int]:
+def run_workflow(moot: Moot, variables: Mapping[str, str]) -> dict[str, int]:
     """Run the shell steps of the workflow as GitHub does, in a repository with one change."""
     bin_folder, work = moot.folder / "bin", moot.folder / "repository"
     bin_folder.mkdir()
     work.mkdir()
     program = bin_folder / "moot"
-    words = " ".join(f"'{word}'" for word in command())
+    words = " ".join(f"'{word}'" for word in moot_argv())
     program.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     git = "git -c user.name=a -c user.email=a@example.org -c init.defaultBranch=main"
@@ -148,7 +150,7 @@ def run_recipe(moot: Moot, variables: Mapping[str, str]) -> dict[str, int]:
         "GITHUB_STEP_SUMMARY": str(moot.folder / "summary.md"),
     }
     codes = {}
-    for step in steps_of_the_recipe():
+    for step in workflow_steps():
         run = ["/bin/bash", "-e", "-c", step["run"]]
         done = subprocess.run(run, cwd=work, env=environment, capture_output=True, text=True, timeout=600)
         codes[step["name"]] = done.returncode
@@ -157,17 +159,17 @@ def run_recipe(moot: Moot, variables: Mapping[str, str]) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_the_workflow_of_the_docs_holds_a_change_that_no_model_judged(moot: Moot) -> None:
-    codes = run_recipe(moot, {"MOOT_MODEL": "offline"})
+def test_the_documented_workflow_holds_an_unjudged_change(moot: Moot) -> None:
+    codes = run_workflow(moot, {"MOOT_MODEL": "offline"})
     assert codes == {"Collect the change": 0, "Debate the change": 7, "Show the decision": 0}
     assert "no model judged this" in (moot.folder / "summary.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_the_workflow_of_the_docs_lets_a_change_pass_that_the_debate_wants_to_merge(moot: Moot) -> None:
-    with OpenAIServer(deciding("merge", 88)) as server:
+def test_the_documented_workflow_passes_an_approved_change(moot: Moot) -> None:
+    with OpenAIServer(replies_with_decision("merge", 88)) as server:
         variables = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-test", "MOOT_MODEL": "m"}
-        codes = run_recipe(moot, variables)
+        codes = run_workflow(moot, variables)
         assert any("+two" in each.body.decode() for each in server.requests)
     assert set(codes.values()) == {0}
     assert "merge" in (moot.folder / "summary.md").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.moot_command import Moot, Result
-from tests.support.openai_server import Act, OpenAIServer
+from tests.support.moot_command import CommandResult, Moot
+from tests.support.openai_server import OpenAIServer, ServerReply
 
 CSV = """speaker,minute,text
 Moderator,00:01,Welcome. Should we tax carbon?
@@ -31,14 +31,14 @@ def moot(tmp_path: Path) -> Moot:
     return Moot(tmp_path)
 
 
-def ok(result: Result) -> Result:
+def ok(result: CommandResult) -> CommandResult:
     assert result.code == 0, result.err
     return result
 
 
 @dataclass(frozen=True)
-class Wired(Moot):
-    """The command with models behind an address."""
+class MootWithServer(Moot):
+    """The `moot` command with a model server at `base_url`."""
 
     base_url: str
 
@@ -46,12 +46,12 @@ class Wired(Moot):
         return super().environment(OPENAI_BASE_URL=self.base_url, OPENAI_API_KEY="test", **variables)
 
 
-def wired(moot: Moot, server: OpenAIServer) -> Wired:
-    return Wired(moot.folder, server.base_url)
+def with_server(moot: Moot, server: OpenAIServer) -> MootWithServer:
+    return MootWithServer(moot.folder, server.base_url)
 
 
 def import_judge_report(moot: Moot, path: Path, *model: str) -> dict[str, Any]:
-    """Take a transcript all the way and return its document."""
+    """Import a transcript, judge it and write its report. Return its document."""
     name = ok(moot("import", path, "--id", "tv", "-q")).out.strip()
     judged = ok(moot("judge", name, *model, "--json")).json
     assert judged["verdict"]["status"] == "ok"
@@ -72,9 +72,9 @@ def test_a_transcript_is_imported_judged_and_reported(moot: Moot) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_over_a_wire_with_structured_answers(moot: Moot) -> None:
+def test_judge_over_http_uses_structured_output(moot: Moot) -> None:
     with OpenAIServer() as server:
-        document = import_judge_report(wired(moot, server), Path("talk.csv"), "--model", "test-model")
+        document = import_judge_report(with_server(moot, server), Path("talk.csv"), "--model", "test-model")
         schemas = [chat["response_format"]["json_schema"]["name"] for chat in server.chats]
     assert schemas == ["JudgeResponse", "JudgeResponse"]
     assert document["verdict"]["model"] == "test-model"
@@ -82,22 +82,22 @@ def test_the_same_over_a_wire_with_structured_answers(moot: Moot) -> None:
 
 
 @pytest.mark.skipif(not TELEVISED.exists(), reason="the televised debates are not here")
-@pytest.mark.parametrize("over_a_wire", [False, True], ids=["offline", "loopback"])
+@pytest.mark.parametrize("over_http", [False, True], ids=["offline model", "loopback server"])
 @pytest.mark.slow
-def test_a_televised_debate_goes_all_the_way(moot: Moot, over_a_wire: bool) -> None:
-    config = {"memory": {"summarizer": "llm" if over_a_wire else "rule-based"}, "model": "test-model"}
-    if not over_a_wire:
+def test_televised_debate_is_imported_judged_and_reported(moot: Moot, over_http: bool) -> None:
+    config = {"memory": {"summarizer": "llm" if over_http else "rule-based"}, "model": "test-model"}
+    if not over_http:
         del config["model"]
     (moot.folder / "config.json").write_text(json.dumps(config))
     with OpenAIServer() as server:
-        used = wired(moot, server) if over_a_wire else moot
+        used = with_server(moot, server) if over_http else moot
         ok(used("import", TELEVISED, "--id", "tv", "-t", "Who should be president?", "-c", "config.json"))
-        named = () if over_a_wire else ("--model", "offline")
-        judged = ok(used("judge", "tv", "--panel", "2", *named, "--json")).json
+        model_option = () if over_http else ("--model", "offline")
+        judged = ok(used("judge", "tv", "--panel", "2", *model_option, "--json")).json
         ok(used("report", "tv"))
         document = ok(used("report", "tv", "--json")).json
         sizes = [len(json.dumps(chat["messages"])) for chat in server.chats]
-    assert bool(sizes) == over_a_wire
+    assert bool(sizes) == over_http
     assert all(size < 60_000 for size in sizes)
     assert judged["agreement"]["judges"] == 2
     assert document["summaries"][-1]["covers_through_seq"] > 600
@@ -105,7 +105,7 @@ def test_a_televised_debate_goes_all_the_way(moot: Moot, over_a_wire: bool) -> N
     assert (moot.folder / "tv.html").stat().st_size > 200_000
 
 
-def test_judging_again_adds_to_the_verdicts_and_a_dry_run_does_not(moot: Moot) -> None:
+def test_judging_again_adds_a_verdict_and_a_dry_run_does_not(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
     ok(moot("judge", "t", "--panel", "3", "--rule", "majority", *OFFLINE))
     ok(moot("judge", "t", "--dry-run", *OFFLINE))
@@ -119,7 +119,7 @@ def test_judging_again_adds_to_the_verdicts_and_a_dry_run_does_not(moot: Moot) -
     assert row["tokens"] == document["usage"]["prompt_tokens"] + document["usage"]["completion_tokens"]
 
 
-def test_a_panel_shows_its_judges_and_how_far_they_agree(moot: Moot) -> None:
+def test_panel_output_shows_the_judges_and_their_agreement(moot: Moot) -> None:
     shown = ok(moot("judge", "talk.csv", "--panel", "2", "-t", "A carbon tax?", *OFFLINE))
     assert "judge-1" in shown.out
     assert re.search(r"Panel: α of scores .* flip rate [01]\.00 \(.*n = 2\)", shown.out)
@@ -127,7 +127,7 @@ def test_a_panel_shows_its_judges_and_how_far_they_agree(moot: Moot) -> None:
     assert not moot.db.exists()
 
 
-def test_the_offline_model_judges_what_people_or_models_said_only_where_it_is_named(moot: Moot) -> None:
+def test_offline_model_judges_only_if_it_is_named(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
     for words in (
         ["judge", "t"],
@@ -141,19 +141,19 @@ def test_the_offline_model_judges_what_people_or_models_said_only_where_it_is_na
     assert not ok(moot("report", "t", "--json")).json["verdicts"]
 
 
-def test_several_models_are_a_panel(moot: Moot) -> None:
+def test_several_model_options_form_a_panel(moot: Moot) -> None:
     with OpenAIServer() as server:
         asked = ("judge", "talk.csv", "-m", "model-a", "-m", "model-b", "--json")
-        judged = ok(wired(moot, server)(*asked)).json
+        judged = ok(with_server(moot, server)(*asked)).json
     assert [verdict["judge"] for verdict in judged["verdicts"]] == ["model-a", "model-b"]
     assert [verdict["model"] for verdict in judged["verdicts"]] == ["model-a", "model-b"]
 
 
-def test_a_judge_that_fails_twice_fails_explicitly(moot: Moot) -> None:
+def test_judge_that_fails_twice_stores_a_failed_verdict(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
     ok(moot("judge", "t", "-q", *OFFLINE))
-    with OpenAIServer(lambda request, number: Act(text="I think it was lovely.")) as server:
-        failed = wired(moot, server)("judge", "t", "--model", "test-model", "--json")
+    with OpenAIServer(lambda request, number: ServerReply(text="I think it was lovely.")) as server:
+        failed = with_server(moot, server)("judge", "t", "--model", "test-model", "--json")
         asked = len(server.chats)
     assert failed.code == 3
     assert failed.json["verdict"]["status"] == "failed"
@@ -165,9 +165,9 @@ def test_a_judge_that_fails_twice_fails_explicitly(moot: Moot) -> None:
     assert document["errors"][-1]["node"] == "judge"
 
 
-def test_judging_a_debate_that_is_not_over_ends_it_with_this_verdict(moot: Moot) -> None:
-    with OpenAIServer([Act(), Act(), Act(status=400, message="no")]) as server:
-        assert wired(moot, server)("run", "Cars?", "--id", "c", "-m", "test-model").code == 3
+def test_judging_an_unfinished_debate_finishes_it_with_the_verdict(moot: Moot) -> None:
+    with OpenAIServer([ServerReply(), ServerReply(), ServerReply(status=400, message="no")]) as server:
+        assert with_server(moot, server)("run", "Cars?", "--id", "c", "-m", "test-model").code == 3
     ok(moot("judge", "c", "--model", "offline", "--dry-run", OPENAI_API_KEY="x"))
     assert ok(moot("report", "c", "--json")).json["status"] == "failed"
     ok(moot("judge", "c", "--model", "offline", OPENAI_API_KEY="x"))
@@ -200,7 +200,7 @@ def test_judging_a_debate_that_is_not_over_ends_it_with_this_verdict(moot: Moot)
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_cannot_be_done_is_said_without_a_traceback(
+def test_commands_refuse_invalid_input_without_a_traceback(
     moot: Moot, words: list[str], code: int, says: str
 ) -> None:
     (moot.folder / "panel.json").write_text(json.dumps({"judge": {"panel": [{"id": "a"}, {"id": "b"}]}}))
@@ -211,7 +211,7 @@ def test_what_cannot_be_done_is_said_without_a_traceback(
     assert "Traceback" not in refused.err
 
 
-def test_the_judge_of_a_configuration_judges_a_stored_debate_and_flags_win(moot: Moot) -> None:
+def test_judge_reads_a_configuration_file_and_options_override_it(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
     judge = {"rubric": "design", "rule": "ranked", "panel": [{"id": "a"}, {"id": "b"}]}
     (moot.folder / "judges.json").write_text(json.dumps({"judge": judge}))
@@ -221,7 +221,7 @@ def test_the_judge_of_a_configuration_judges_a_stored_debate_and_flags_win(moot:
     assert judged["verdict"]["outcome"]["rule"] == "approval"
 
 
-def test_an_import_goes_on(moot: Moot) -> None:
+def test_resume_continues_an_imported_debate(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q", "-t", "A carbon tax?"))
     ok(moot("resume", "t", "--turns", "3", "-q"))
     document = ok(moot("report", "t", "--json")).json
@@ -232,7 +232,7 @@ def test_an_import_goes_on(moot: Moot) -> None:
 
 
 @pytest.mark.slow
-def test_an_export_is_imported_the_same(moot: Moot, tmp_path: Path) -> None:
+def test_import_of_an_export_restores_the_same_document(moot: Moot, tmp_path: Path) -> None:
     ok(moot("run", "Round trip?", "--turns", "4", "--id", "r", "-q", "-o", "r.json"))
     ok(moot("import", "r.json", "-q", MOOT_DB=str(tmp_path / "other.sqlite")))
     again = ok(moot("report", "r", "--json", MOOT_DB=str(tmp_path / "other.sqlite"))).json
@@ -243,7 +243,7 @@ def test_an_export_is_imported_the_same(moot: Moot, tmp_path: Path) -> None:
     assert "--id" in taken.err
 
 
-def test_evaluations_are_tables_json_and_rows_that_add_up(moot: Moot) -> None:
+def test_eval_prints_tables_and_json_and_appends_rows_to_a_file(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
     evaluators = {"agents": [{"id": f"eval-{n}", "name": f"E{n}", "model": "offline"} for n in (1, 2)]}
     (moot.folder / "eval.json").write_text(json.dumps(evaluators))
@@ -260,9 +260,9 @@ def test_evaluations_are_tables_json_and_rows_that_add_up(moot: Moot) -> None:
     assert [each["id"] for each in data["debates"][0]["evaluators"]] == ["eval-1", "eval-2"]
 
 
-def test_an_evaluator_that_fails_is_named_and_exits_with_3(moot: Moot) -> None:
-    with OpenAIServer(lambda request, number: Act(status=400, message="no such model")) as server:
-        failed = wired(moot, server)("eval", "debate", "talk.csv", "-e", "gone", "-f", "md")
+def test_failed_evaluator_is_reported_with_exit_code_3(moot: Moot) -> None:
+    with OpenAIServer(lambda request, number: ServerReply(status=400, message="no such model")) as server:
+        failed = with_server(moot, server)("eval", "debate", "talk.csv", "-e", "gone", "-f", "md")
     assert failed.code == 3
     assert "| talk | N/A |" in failed.out
     assert "no such model" in failed.err

@@ -19,9 +19,15 @@ import pytest
 
 from moot import open_debates
 from moot.cli.commands.doctor import inspect_database
-from tests.support.killing import SCENARIOS, KillRunner, RuleResult, comparable_document, journalled
+from tests.support.killing import (
+    SCENARIOS,
+    KillRunner,
+    ScenarioResult,
+    comparable_document,
+    count_journal_replies,
+)
 from tests.support.openai_server import OpenAIServer
-from tests.support.patience import LONG_TIMEOUT_S, until
+from tests.support.waiting import LONG_TIMEOUT_S, wait_until
 from tests.support.warm_process import WarmProcess
 
 
@@ -41,7 +47,7 @@ def _finish(server: OpenAIServer, folder: Path, *arguments: str) -> dict[str, An
     return document
 
 
-def _journalled(database: Path) -> int:
+def _journal_size(database: Path) -> int:
     if not database.exists():
         return 0
     with closing(sqlite3.connect(database)) as connection:
@@ -52,14 +58,14 @@ def _journalled(database: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "kills"), [("afterwards", 3), ("council", 3), ("tools", 2)])
-def test_what_is_killed_at_random_moments_equals_the_uninterrupted(
+@pytest.mark.parametrize(("name", "kills"), [("follow-ups", 3), ("council", 3), ("tools", 2)])
+def test_debate_killed_at_random_moments_equals_an_uninterrupted_run(
     name: str, kills: int, tmp_path: Path
 ) -> None:
     killing = KillRunner(tmp_path, random.Random(7))
     whole = killing.run(SCENARIOS[name], str(tmp_path / "whole.sqlite"))
     killed = killing.run(SCENARIOS[name], str(tmp_path / "killed.sqlite"), kills=kills)
-    assert (killed.wrong, killed.lost(whole), killed.called_again(whole)) == ([], [], 0)
+    assert (killed.problems, killed.changed_debates(whole), killed.repeated_calls(whole)) == ([], [], 0)
     assert killed.kills
     assert {each.body for each in killed.requests} == {each.body for each in whole.requests}
 
@@ -74,7 +80,7 @@ seed: 1
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_says_how_to_resume_and_exits_130(tmp_path: Path) -> None:
+def test_ctrl_c_saves_the_debate_prints_the_resume_command_and_exits_130(tmp_path: Path) -> None:
     database = tmp_path / "moot.sqlite"
     with OpenAIServer(latency=0.2) as server:
         process = _start(
@@ -91,7 +97,7 @@ def test_ctrl_c_saves_says_how_to_resume_and_exits_130(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_calls_under_way_at_ctrl_c_come_in_and_are_not_paid_again(tmp_path: Path) -> None:
+def test_ctrl_c_waits_for_running_calls_which_are_not_repeated(tmp_path: Path) -> None:
     config, database = tmp_path / "council.yaml", tmp_path / "moot.sqlite"
     config.write_text(COUNCIL)
     with OpenAIServer(latency=0.8) as server:
@@ -102,11 +108,11 @@ def test_calls_under_way_at_ctrl_c_come_in_and_are_not_paid_again(tmp_path: Path
         _, errors = process.communicate(timeout=LONG_TIMEOUT_S)
         assert process.returncode == 130
         assert "Stopping: running calls get" in errors
-        assert _journalled(database) == 3
+        assert _journal_size(database) == 3
         document = _finish(server, tmp_path, "resume", "x", "--json", "--quiet", "--db", str(database))
-        paid = Counter(request.body for request in server.requests)
+        request_counts = Counter(request.body for request in server.requests)
     assert document["status"] == "done"
-    assert set(paid.values()) == {1}
+    assert set(request_counts.values()) == {1}
 
 
 COUNCIL_GRAPH = """
@@ -132,18 +138,18 @@ asyncio.run(run())
 
 def _kill_after_two_calls(process: subprocess.Popen[bytes], server: OpenAIServer, delay: float) -> None:
     asked = len(server.requests)
-    assert until(lambda: len(server.requests) > asked + 1 or process.poll() is not None)
+    assert wait_until(lambda: len(server.requests) > asked + 1 or process.poll() is not None)
     time.sleep(delay)
     process.kill()
 
 
 @pytest.mark.slow
-def test_a_killed_debate_of_the_council_graph_goes_on_there_and_on_the_command_line(tmp_path: Path) -> None:
+def test_killed_council_graph_resumes_in_python_and_on_the_command_line(tmp_path: Path) -> None:
     thread, kills, rng = "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5", 4, random.Random(3)
     config = json.dumps(dict(SCENARIOS["council"].config))
 
-    def run(db: Path, kills: int) -> RuleResult:
-        done = RuleResult({}, ())
+    def run(db: Path, kills: int) -> ScenarioResult:
+        done = ScenarioResult({}, ())
         with OpenAIServer(latency=0.1) as server:
             for number in range(kills + 1):
                 own = {"MOOT_DB": str(db), "OPENAI_API_KEY": f"k{number}"}
@@ -158,14 +164,14 @@ def test_a_killed_debate_of_the_council_graph_goes_on_there_and_on_the_command_l
                     ended = process.wait(LONG_TIMEOUT_S)
                 assert ended == (-signal.SIGKILL if number < kills else 0)
                 if ended:
-                    done.kills[number] = journalled(str(db))
+                    done.kills[number] = count_journal_replies(str(db))
         done.requests = server.requests
         with open_debates(str(db)) as debates:
             assert debates.get(thread).row.status == "done"
             done.documents["d"] = comparable_document(debates.get(thread).document())
-            done.wrong += [each.message for each in inspect_database(debates) if not each.ok]
+            done.problems += [each.message for each in inspect_database(debates) if not each.ok]
         return done
 
     whole, killed = run(tmp_path / "whole.sqlite", 0), run(tmp_path / "killed.sqlite", kills)
     assert len(killed.kills) == kills
-    assert (killed.wrong, killed.lost(whole), killed.called_again(whole)) == ([], [], 0)
+    assert (killed.problems, killed.changed_debates(whole), killed.repeated_calls(whole)) == ([], [], 0)

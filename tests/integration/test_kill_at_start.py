@@ -1,4 +1,4 @@
-"""Debates killed in their first milliseconds, at every write."""
+"""A process killed at any write while it starts or imports a debate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.storage.catalogue import Catalogue
 from moot.storage.checkpoints import MootSqliteSaver
 from tests.support.fakes import FakeModel
 
-CHOSEN = DebateConfig(protocol="council", rounds=1, model="dear")
+CONFIG = DebateConfig(protocol="council", rounds=1, model="dear")
 
 
 @pytest.fixture(autouse=True)
@@ -22,39 +22,39 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
 
 
-def _photographed(folder: Path, patch: pytest.MonkeyPatch) -> list[Path]:
-    """Return the copies of the database that are made before each write of catalogue or checkpoints."""
+def _database_copies(folder: Path, patch: pytest.MonkeyPatch) -> list[Path]:
+    """Copy the database before each write to the catalogue or checkpoints; return the copies."""
     copies: list[Path] = []
 
-    def photograph() -> None:
+    def copy_database() -> None:
         copies.append(folder / f"killed-{len(copies)}.sqlite")
         with (
             closing(sqlite3.connect(folder / "whole.sqlite")) as source,
             closing(sqlite3.connect(copies[-1])) as copy,
         ):
             source.backup(copy)
-            with copy:  # whose lease is a dead process's
+            with copy:  # expire the lease of the killed process
                 copy.execute("UPDATE moot_leases SET expires = 0")
 
     for kind, name in ((MootSqliteSaver, "aput"), (MootSqliteSaver, "aput_writes"), (Catalogue, "update")):
         write = getattr(kind, name)
 
-        def watched(*arguments: object, write: object = write, **named: object) -> object:
-            photograph()
-            return write(*arguments, **named)  # type: ignore[operator]  # the method that it stands for
+        def copy_then_write(*arguments: object, write: object = write, **named: object) -> object:
+            copy_database()
+            return write(*arguments, **named)  # type: ignore[operator]  # the wrapped method
 
-        patch.setattr(kind, name, watched)
+        patch.setattr(kind, name, copy_then_write)
     return copies
 
 
-def test_whenever_its_maker_dies_a_debate_has_its_configuration_or_is_not_there(
+def test_a_killed_start_leaves_a_complete_debate_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = FakeModel().environment()
     with monkeypatch.context() as patch:
-        copies = _photographed(tmp_path, patch)
+        copies = _database_copies(tmp_path, patch)
         with open_debates(str(tmp_path / "whole.sqlite"), environment=environment) as debates:
-            debates.start("Which queue?", CHOSEN, name="early")
+            debates.start("Which queue?", CONFIG, name="early")
     fates = []
     for copy in copies:
         with open_debates(str(copy), environment=environment) as debates:
@@ -65,19 +65,19 @@ def test_whenever_its_maker_dies_a_debate_has_its_configuration_or_is_not_there(
                 assert not shown
                 fates.append("gone")
                 continue
-            assert debate.config().to_json() == CHOSEN.to_json()
+            assert debate.config().to_json() == CONFIG.to_json()
             fates.append("whole")
-    assert fates == sorted(fates), "a debate that is there stays there"
+    assert fates == sorted(fates), "a debate that was stored is gone later"
     assert {"gone", "whole"} == set(fates)
 
 
-def test_whenever_its_importer_dies_a_transcript_is_wholly_there_or_not_at_all(
+def test_a_killed_import_leaves_a_complete_transcript_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = FakeModel().environment()
     talk = "\n\n".join(f"{who}: It is so, for reason {n}." for n in range(60) for who in ("Ann", "Bob"))
     with monkeypatch.context() as patch:
-        copies = _photographed(tmp_path, patch)
+        copies = _database_copies(tmp_path, patch)
         with open_debates(str(tmp_path / "whole.sqlite"), environment=environment) as debates:
             whole = debates.import_transcript(talk, topic="Is it so?", name="early").document()
     fates = []
@@ -88,14 +88,14 @@ def test_whenever_its_importer_dies_a_transcript_is_wholly_there_or_not_at_all(
             except DebateNotFound:
                 fates.append(False)
             assert [row.status for row in debates.rows()] == ["done"] * fates[-1]
-    assert fates == sorted(fates), "what is there stays there"
+    assert fates == sorted(fates), "a transcript that was stored is gone later"
     assert len(copies) > 5
 
 
-def test_a_state_without_a_configuration_is_never_gone_on_with(tmp_path: Path) -> None:
+def test_a_debate_without_a_configuration_cannot_run(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
-        debate = debates.start("Which queue?", CHOSEN)
+        debate = debates.start("Which queue?", CONFIG)
         saver = debates.graph.checkpointer
         assert isinstance(saver, MootSqliteSaver)
         with closing(sqlite3.connect(tmp_path / "moot.sqlite")) as file, file:

@@ -1,4 +1,4 @@
-"""Stored debates load with any configuration; only a run needs the protocol and plug-ins that it names."""
+"""Stored debates load with any configuration. Only a run needs its protocol and plug-ins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from moot.web.debate_host import DebateHost, DebateReader
 
 OWN_PROTOCOL = Path(__file__).parents[2] / "examples" / "own_protocol.py"
 TABLE = "moot.protocols.registry.PROTOCOLS"
-CHANGED = {
+CONFIG_CHANGES = {
     "unknown section": lambda config: {**config, "weather": {"rain": True}},
     "unknown field": lambda config: {**config, "memory": {**config["memory"], "mood": "good"}},
     "invalid value": lambda config: {**config, "limits": {"total_tokens": "many"}},
@@ -33,7 +33,7 @@ CHANGED = {
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A database with one debate of a protocol that is not installed, and one of a known one."""
+    """A database with two debates: one of a missing protocol, one of a built-in protocol."""
     path = str(tmp_path / "duels.sqlite")
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as installed:
@@ -60,7 +60,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_a_debate_of_a_protocol_that_is_not_installed_is_shown_and_deleted(
+def test_commands_show_and_delete_a_debate_of_a_missing_protocol(
     command: list[str], shown: str, database: str
 ) -> None:
     done = CliRunner().invoke(app_of(command[0]), [*command[1:], "--db", database], catch_exceptions=False)
@@ -68,13 +68,13 @@ def test_a_debate_of_a_protocol_that_is_not_installed_is_shown_and_deleted(
     assert shown in done.output
 
 
-def test_one_such_debate_leaves_the_search_of_the_others_as_it_is(database: str) -> None:
+def test_search_includes_debates_of_a_missing_protocol(database: str) -> None:
     done = CliRunner().invoke(app_of("search"), ["hot dog", "--db", database, "--json"])
-    found = {each["debate"] for each in json.loads(done.stdout)}
-    assert len(found) == 2
+    debates = {each["debate"] for each in json.loads(done.stdout)}
+    assert len(debates) == 2
 
 
-def test_running_it_again_names_the_protocol_that_is_missing(database: str) -> None:
+def test_a_new_run_names_the_missing_protocol(database: str) -> None:
     with open_debates(database) as debates:
         debate = debates.get("duel")
         with pytest.raises(ConfigError, match=r"'duels' is not installed here.*register"):
@@ -91,8 +91,8 @@ def _store(debate: Debate, config: object) -> None:
         held.update({"config": config})
 
 
-@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
-def test_what_a_configuration_says_that_is_not_known_here_is_left_out(
+@pytest.mark.parametrize("change", CONFIG_CHANGES.values(), ids=CONFIG_CHANGES)
+def test_a_stored_configuration_with_unknown_or_invalid_values_is_read(
     change: Callable[[dict[str, Any]], dict[str, Any]], database: str
 ) -> None:
     with open_debates(database) as debates:
@@ -116,14 +116,14 @@ def test_what_a_configuration_says_that_is_not_known_here_is_left_out(
         assert done.exit_code == 0, done.output
 
 
-def test_a_debate_is_not_run_on_without_a_limit_that_cannot_be_read() -> None:
+def test_a_run_with_an_invalid_stored_limit_is_rejected() -> None:
     config = make_config({"turns": 2, "limits": {"total_tokens": 100}}).to_json()
     assert runnable_config({"config": {**config, "weather": 1}}).to_json() == read_stored(config).to_json()
     with pytest.raises(ConfigError, match=r"limits\.total_tokens"):
         runnable_config({"config": {**config, "limits": {"total_tokens": "many"}}})
 
 
-def test_stored_junk_is_a_configuration_with_the_defaults() -> None:
+def test_invalid_stored_data_is_read_as_a_configuration() -> None:
     for junk in (
         {"debaters": 7},
         {"debaters": [{"name": "Ann"}, {"colour": "red"}]},

@@ -1,4 +1,4 @@
-"""The evaluations on the live page, in a real browser."""
+"""Evaluations on the live page, in a real browser."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ from moot import DebateConfig, open_debates
 from moot.evals.arms import read_arms
 from moot.evals.items import read_items
 from moot.evals.results import EvaluationRecord, Evaluations
-from tests.support.browser import chromium, click, first, log, shows, texts, width
+from tests.support.browser import (
+    chromium,
+    click,
+    element_texts,
+    find_element,
+    set_viewport,
+    take_log,
+    wait_for_text,
+)
 from tests.support.live_page import serve_in_thread
-from tests.support.patience import until
 from tests.support.scripted_answers import jsonl, question_rows
+from tests.support.waiting import wait_until
 
 HOSTILE = "<img src=x onerror=window.ran=1>"
 NAME = 'set "A" & <b>'
@@ -40,44 +48,44 @@ def store_evaluation(folder: Path) -> Path:
 
 
 def items_shown(browser: Any) -> list[str]:
-    return texts(browser, ".items tbody th")
+    return element_texts(browser, ".items tbody th")
 
 
 @pytest.mark.slow
-def test_an_evaluation_is_sorted_filtered_and_read_to_the_last_answer(tmp_path: Path) -> None:
+def test_evaluation_page_sorts_filters_and_shows_answers(tmp_path: Path) -> None:
     database = store_evaluation(tmp_path)
     with serve_in_thread(database, DebateConfig()) as url, chromium(tmp_path / "chromium") as browser:
         browser.get(f"{url}/evals")
         click(browser, ".rows a")
-        assert shows(browser, "h1", NAME)
-        assert shows(browser, ".conclusion", "below")
+        assert wait_for_text(browser, "h1", NAME)
+        assert wait_for_text(browser, ".conclusion", "below")
         assert browser.find_elements(By.CSS_SELECTOR, ".scatter circle")
         good, weak = (f"recorded:{tmp_path}/{name}.jsonl" for name in ANSWERS)
         click(browser, ".items thead button", weak)
-        assert until(lambda: items_shown(browser)[:4] == ["q0", "q1", "q2", "q3"])
+        assert wait_until(lambda: items_shown(browser)[:4] == ["q0", "q1", "q2", "q3"])
         click(browser, ".items thead button", f"{weak} ▾")
-        assert until(lambda: items_shown(browser)[0] == "q4")
-        Select(first(browser, "select[aria-label=Arm]")).select_by_visible_text(weak)
-        Select(first(browser, "select[aria-label='Items to show']")).select_by_visible_text(
+        assert wait_until(lambda: items_shown(browser)[0] == "q4")
+        Select(find_element(browser, "select[aria-label=Arm]")).select_by_visible_text(weak)
+        Select(find_element(browser, "select[aria-label='Items to show']")).select_by_visible_text(
             "Wrong in this arm"
         )
-        assert until(lambda: sorted(items_shown(browser)) == ["q4", "q5", "q6", "q7"])
-        Select(first(browser, "select[aria-label=Group]")).select_by_visible_text("odd")
-        assert until(lambda: sorted(items_shown(browser)) == ["q5", "q7"])
+        assert wait_until(lambda: sorted(items_shown(browser)) == ["q4", "q5", "q6", "q7"])
+        Select(find_element(browser, "select[aria-label=Group]")).select_by_visible_text("odd")
+        assert wait_until(lambda: sorted(items_shown(browser)) == ["q5", "q7"])
         click(browser, ".items tbody button", "q5")
-        assert shows(browser, ".answers", HOSTILE)
-        assert shows(browser, ".answers", "Expected: B")
-        Select(first(browser, ".heading select")).select_by_visible_text(weak)
-        assert shows(browser, ".conclusion", f"{good} beat {weak} by 50.0 points")
+        assert wait_for_text(browser, ".answers", HOSTILE)
+        assert wait_for_text(browser, ".answers", "Expected: B")
+        Select(find_element(browser, ".heading select")).select_by_visible_text(weak)
+        assert wait_for_text(browser, ".conclusion", f"{good} beat {weak} by 50.0 points")
         assert browser.execute_script("return window.ran") is None
         assert browser.execute_script("return violations") == []
-        assert [row["message"] for row in log(browser, "browser")] == []
-        width(browser, 390)
+        assert [row["message"] for row in take_log(browser, "browser")] == []
+        set_viewport(browser, 390)
         overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        assert until(lambda: browser.execute_script(overflow) == 0)
+        assert wait_until(lambda: browser.execute_script(overflow) == 0)
 
 
-def test_the_page_gets_the_report_and_every_answer(tmp_path: Path) -> None:
+def test_page_api_returns_the_report_and_all_answers(tmp_path: Path) -> None:
     from starlette.testclient import TestClient
 
     from moot.web.page_routes import page_app
@@ -86,14 +94,14 @@ def test_the_page_gets_the_report_and_every_answer(tmp_path: Path) -> None:
     app = page_app(lambda: open_debates(str(database)), DebateConfig())
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 1)) as client:
         (row,) = client.get("/moot/api/evals").json()["evaluations"]
-        found = client.get(f"/moot/api/evals/{row['name']}").json()
+        evaluation = client.get(f"/moot/api/evals/{row['name']}").json()
         missing = client.get("/moot/api/evals/other")
         baseline = client.get(f"/moot/api/evals/{row['name']}", params={"baseline": "other"})
     assert (row["name"], row["items"]) == (NAME, 8)
-    assert [arm["correct"] for arm in found["report"]["arms"]] == [8, 4]
-    last = found["items"][-1]
+    assert [arm["correct"] for arm in evaluation["report"]["arms"]] == [8, 4]
+    last = evaluation["items"][-1]
     assert (last["id"], last["gold"]) == ("q7", "D")
     assert [(each["answer"], each["score"]) for each in last["answers"]] == [("D", 1.0), (None, 0.0)]
-    assert HOSTILE not in found["tables"] + found["chart"]
+    assert HOSTILE not in evaluation["tables"] + evaluation["chart"]
     assert missing.status_code == 404
     assert baseline.status_code == 400

@@ -1,4 +1,4 @@
-"""The live page in a real browser: a held debate, hostile text, and a long debate."""
+"""The live page in a real browser: a whole debate, hostile text, and a long debate."""
 
 from __future__ import annotations
 
@@ -12,23 +12,31 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from moot import DebateConfig
-from tests.support.browser import chromium, click, first, log, shows, texts, width
-from tests.support.live_page import PausedModel, open_page, serve_in_thread
-from tests.support.patience import until
+from tests.support.browser import (
+    chromium,
+    click,
+    element_texts,
+    find_element,
+    set_viewport,
+    take_log,
+    wait_for_text,
+)
+from tests.support.live_page import PausedModel, open_with_models, serve_in_thread
 from tests.support.report_documents import ATTACKS
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-SPEECH = "We should measure the **cost** first. " + "\n\n".join(ATTACKS)
+MESSAGE = "We should measure the **cost** first. " + "\n\n".join(ATTACKS)
 NAME = '"><img src=x onerror=window.ran=1>'
-LONG = 1000
-PAINTS_IN_MS = 1500
-"""A tenth of it on an idle machine; the rest is for a busy one."""
+LONG_TURNS = 1000
+MAX_PAINT_MS = 1500
+"""An idle machine needs a tenth of this time. The rest is for a busy one."""
 
 
 @dataclass
 class Page:
-    """The page, and what the test knows of its debates."""
+    """Address of the page, its model, and the ids of two debates."""
 
     url: str
     model: PausedModel
@@ -38,18 +46,19 @@ class Page:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    database, model = tmp_path_factory.mktemp("live") / "d.sqlite", PausedModel(script=lambda _: SPEECH)
+    database, model = tmp_path_factory.mktemp("live") / "d.sqlite", PausedModel(script=lambda _: MESSAGE)
     judged: dict[str, Any] = {"judge": {"model": "offline"}, "blackboard": {"model": "offline"}}
-    line = ({"id": "ada", "name": NAME, "role": NAME, "stance": NAME}, {"name": "Ben"})
-    with open_page(database) as debates:
-        config = DebateConfig(debaters=line)
+    debaters = ({"id": "ada", "name": NAME, "role": NAME, "stance": NAME}, {"name": "Ben"})
+    with open_with_models(database) as debates:
+        config = DebateConfig(debaters=debaters)
         attacks = [{"speaker": ("ada", "ben")[n % 2], "content": text} for n, text in enumerate(ATTACKS)]
         hostile = debates.start("\n".join(ATTACKS), config, name=NAME, transcript=attacks)
         words = "We should measure the cost of each deployment before we split. "
-        said = [
-            {"speaker": ("ada", "ben")[n % 2], "content": f"Turn {n}. {words * (n % 7)}"} for n in range(LONG)
+        transcript = [
+            {"speaker": ("ada", "ben")[n % 2], "content": f"Turn {n}. {words * (n % 7)}"}
+            for n in range(LONG_TURNS)
         ]
-        long = debates.start("A long one", config, transcript=said)
+        long = debates.start("A long one", config, transcript=transcript)
         hostile.run(turns=2)
     with serve_in_thread(database, DebateConfig(model="mine", turns=3, **judged), mine=model) as url:
         yield Page(url, model, hostile.id, long.id)
@@ -70,52 +79,52 @@ def assert_nothing_ran(browser: webdriver.Chrome) -> None:
         )
         == 0
     )
-    assert [row["message"] for row in log(browser, "browser")] == []
+    assert [row["message"] for row in take_log(browser, "browser")] == []
 
 
-def test_a_debate_is_begun_heard_joined_and_judged(browser: webdriver.Chrome, page: Page) -> None:
-    width(browser, 1280)
+def test_user_starts_follows_joins_and_inspects_a_debate(browser: webdriver.Chrome, page: Page) -> None:
+    set_viewport(browser, 1280)
     browser.get(page.url)
     click(browser, ".heading button.main")
-    first(browser, "textarea[name=question]").send_keys("Tabs or spaces? <img src=x onerror=window.ran=1>")
-    assert shows(browser, "dialog [role=status]", "calls: ")
+    find_element(browser, "textarea[name=question]").send_keys(
+        "Tabs or spaces? <img src=x onerror=window.ran=1>"
+    )
+    assert wait_for_text(browser, "dialog [role=status]", "calls: ")
     click(browser, "dialog button.main")
-    assert shows(browser, ".now .words", "We should measure")
-    assert first(browser, "#tab-positions").get_attribute("aria-selected") == "true"
+    assert wait_for_text(browser, ".now .words", "We should measure")
+    assert find_element(browser, "#tab-positions").get_attribute("aria-selected") == "true"
     click(browser, "#tab-record")
-    assert shows(browser, ".node.lit", "turn")
+    assert wait_for_text(browser, ".node.lit", "turn")
     click(browser, "#tab-verdict")
-    assert shows(browser, ".controls", "Pause")
-    field = first(browser, ".message-form input")
+    assert wait_for_text(browser, ".controls", "Pause")
+    field = find_element(browser, ".message-form input")
     field.send_keys("Mind the costs of moving.", Keys.ENTER)
-    assert shows(browser, ".told", "at the start of its next step")
+    assert wait_for_text(browser, ".told", "at the start of its next step")
     page.model.go.set()
-    assert shows(browser, ".top .pill", "done")
-    assert shows(browser, "#panel .headline", "no model judged this")
-    assert shows(browser, "#announced", "We should measure the **cost** first.")
-    first(browser, ".find input").send_keys("costs of moving", Keys.ENTER)
-    assert shows(browser, ".item.current .entry", "Mind the costs of moving.")
+    assert wait_for_text(browser, ".top .pill", "done")
+    assert wait_for_text(browser, "#panel .headline", "no model judged this")
+    assert wait_for_text(browser, "#announced", "We should measure the **cost** first.")
+    find_element(browser, ".find input").send_keys("costs of moving", Keys.ENTER)
+    assert wait_for_text(browser, ".item.current .entry", "Mind the costs of moving.")
     click(browser, "#tab-prompts")
     click(browser, ".budget")
-    assert shows(browser, "dialog.prompt .pill", "exact")
+    assert wait_for_text(browser, "dialog.prompt .pill", "exact")
     ActionChains(browser).send_keys(Keys.ESCAPE).perform()
     ActionChains(browser).send_keys(Keys.ESCAPE).perform()
-    assert shows(browser, ".rows .winner", "placeholder: no model judged this")
+    assert wait_for_text(browser, ".rows .winner", "placeholder: no model judged this")
     assert_nothing_ran(browser)
 
 
-def test_hostile_words_and_names_stay_words_wherever_they_are_shown(
-    browser: webdriver.Chrome, page: Page
-) -> None:
-    width(browser, 390)
+def test_hostile_text_and_names_run_no_script_in_any_view(browser: webdriver.Chrome, page: Page) -> None:
+    set_viewport(browser, 390)
     browser.get(page.url)
-    assert shows(browser, ".rows", "window.ran=1")
+    assert wait_for_text(browser, ".rows", "window.ran=1")
     browser.get(f"{page.url}/d/{page.hostile}")
     start = browser.current_url
-    assert shows(browser, ".item .entry", "window.ran=1")
+    assert wait_for_text(browser, ".item .entry", "window.ran=1")
     for tab in ("verdict", "ledger", "prompts", "positions", "board", "record"):
         click(browser, f"#tab-{tab}")
-        assert until(lambda: "Loading" not in " ".join(texts(browser, "#panel")))
+        assert wait_until(lambda: "Loading" not in " ".join(element_texts(browser, "#panel")))
         browser.execute_script(
             """
             for (const details of document.querySelectorAll("#panel details")) details.open = true;
@@ -128,25 +137,25 @@ def test_hostile_words_and_names_stay_words_wherever_they_are_shown(
     assert browser.current_url == start
     assert_nothing_ran(browser)
     browser.get(f"{page.url}/compare?debate={page.hostile}&debate={page.long}")
-    assert shows(browser, ".compared", "A long one")
+    assert wait_for_text(browser, ".compared", "A long one")
     assert_nothing_ran(browser)
 
 
-def test_a_thousand_messages_are_read_a_screen_at_a_time(browser: webdriver.Chrome, page: Page) -> None:
-    width(browser, 1280)
+def test_page_renders_only_the_visible_part_of_1000_messages(browser: webdriver.Chrome, page: Page) -> None:
+    set_viewport(browser, 1280)
     paint = "return performance.getEntriesByName('first-contentful-paint')[0].startTime"
-    for _ in range(4):  # whatever else the machine does adds to it
+    for _ in range(4):  # other load on the machine adds to the time
         browser.get("about:blank")
         browser.get(f"{page.url}/d/{page.long}#m000777")
-        if (painted := browser.execute_script(paint)) < PAINTS_IN_MS:
+        if (painted := browser.execute_script(paint)) < MAX_PAINT_MS:
             break
-    assert 0 < painted < PAINTS_IN_MS
-    assert until(lambda: browser.execute_script("return document.activeElement.id") == "m000777", 20)
+    assert 0 < painted < MAX_PAINT_MS
+    assert wait_until(lambda: browser.execute_script("return document.activeElement.id") == "m000777", 20)
     ActionChains(browser).send_keys("jjk").perform()
-    assert until(lambda: browser.execute_script("return document.activeElement.id") == "m000778")
+    assert wait_until(lambda: browser.execute_script("return document.activeElement.id") == "m000778")
     place = "return document.getElementById(arguments[0])?.getBoundingClientRect().top ?? -1"
-    assert until(lambda: 0 < browser.execute_script(place, "m000778") < 400)
-    first(browser, ".scroller").send_keys(Keys.END)
-    assert shows(browser, ".item .entry", f"Turn {LONG - 1}.")
+    assert wait_until(lambda: 0 < browser.execute_script(place, "m000778") < 400)
+    find_element(browser, ".scroller").send_keys(Keys.END)
+    assert wait_for_text(browser, ".item .entry", f"Turn {LONG_TURNS - 1}.")
     assert browser.execute_script("return document.querySelectorAll('.item').length") < 60
     assert browser.execute_script("return document.documentElement.scrollHeight <= innerHeight")

@@ -1,4 +1,4 @@
-"""Long backgrounds, files and messages: contents of prompts, and marks where text was cut."""
+"""Long topics, files and messages: what prompts contain, and how they mark omitted text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 
 COUNT = counter()
 REQUIREMENTS = [f"Requirement {n}: night tram {n} arrives within {n} minutes." for n in range(225)]
-BRIEF = "Which timetable meets these?\n" + "\n".join(REQUIREMENTS)
+LONG_TOPIC = "Which timetable meets these?\n" + "\n".join(REQUIREMENTS)
 PARAGRAPHS = [f"Paragraph {n}: of {n * 7} riders counted at stop {n}, {n} waited." for n in range(1500)]
-SPEECHES = [
+MESSAGES = [
     f"Speech {speech}. " + " ".join(f"Point {speech}-{part}: line {part} runs late." for part in range(32))
     for speech in range(50)
 ]
@@ -28,10 +28,10 @@ TRUNCATION_MARK = " […"
 
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
-def test_what_is_whole_what_is_cut_and_where_it_is_said(protocol: str, tmp_path: Path) -> None:
+def test_prompts_keep_the_whole_topic_and_record_omitted_text(protocol: str, tmp_path: Path) -> None:
     file = tmp_path / "counts.md"
     file.write_text("\n".join(PARAGRAPHS), encoding="utf-8")
-    assert COUNT(BRIEF) >= 2_900
+    assert COUNT(LONG_TOPIC) >= 2_900
     assert COUNT(file.read_text("utf-8")) >= 29_000
     with OpenAIServer() as server, open_debates(str(tmp_path / "d.sqlite")) as debates:
         config = make_config(
@@ -41,15 +41,15 @@ def test_what_is_whole_what_is_cut_and_where_it_is_said(protocol: str, tmp_path:
                 "model": "test-model",
                 "models": {"test-model": {"base_url": server.base_url}},
                 "context": str(file),
-                "topic": BRIEF,
+                "topic": LONG_TOPIC,
             }
         )
         assert any(warning.startswith("context: ") for warning in warnings_about(config))
         names = list(config.names())
-        given = [
-            {"speaker": names[n % len(names)], "content": words, "at": ""} for n, words in enumerate(SPEECHES)
+        transcript = [
+            {"speaker": names[n % len(names)], "content": words, "at": ""} for n, words in enumerate(MESSAGES)
         ]
-        debate = debates.start(BRIEF, config, transcript=given)
+        debate = debates.start(LONG_TOPIC, config, transcript=transcript)
         document = debate.run()
         prompts = [chat["messages"] for chat in server.chats]
     assert max(prompt_tokens(messages, COUNT) for messages in prompts) <= 8_000
@@ -70,13 +70,13 @@ def test_what_is_whole_what_is_cut_and_where_it_is_said(protocol: str, tmp_path:
         text = "\n".join(message["content"] for message in messages)
         assert all(requirement in text for requirement in REQUIREMENTS)
         assert receipt["omitted"] or TRUNCATION_MARK not in text
-        whole = {n for n, words in enumerate(SPEECHES) if words in text}
-        named = {note["what"] for note in receipt["omitted"]}
+        whole = {n for n, words in enumerate(MESSAGES) if words in text}
+        omitted = {note["what"] for note in receipt["omitted"]}
         if receipt.get("sections", {}).get("messages") and (whole or "phase" not in receipt):
             first = min(whole, default=0)
-            assert first == 0 or covered >= first or named & {"window messages", "evidence", "messages"}
+            assert first == 0 or covered >= first or omitted & {"window messages", "evidence", "messages"}
         if PARAGRAPHS[0] in text:
             assert PARAGRAPHS[650] not in text
-            assert any("m000001" in what or what in ("window messages", "evidence") for what in named)
+            assert any("m000001" in what or what in ("window messages", "evidence") for what in omitted)
         else:
-            assert covered >= 1 or named
+            assert covered >= 1 or omitted

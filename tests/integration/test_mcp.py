@@ -33,9 +33,9 @@ from moot.models.offline import ScriptedModel
 from moot.text.tokens import counter
 from moot.web.debate_host import DebateHost
 from moot.web.mcp_server import MAX_TOKENS, McpDebates
-from tests.support.moot_command import command
+from tests.support.moot_command import moot_argv
 from tests.support.openai_answers import Json
-from tests.support.openai_server import Act, OpenAIServer
+from tests.support.openai_server import OpenAIServer, ServerReply
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -44,34 +44,34 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def over_stdio(db: Path, *options: str, **variables: str) -> AsyncIterator[Client]:
-    python, *words = command("mcp", "--db", db, *options)
+async def connect_over_stdio(db: Path, *options: str, **variables: str) -> AsyncIterator[Client]:
+    python, *words = moot_argv("mcp", "--db", db, *options)
     server = StdioServerParameters(command=python, args=words, env=environment(**variables))
     async with Client(stdio_client(server)) as client:
         yield client
 
 
-async def asked(client: Client, tool: str, **arguments: Any) -> Any:
+async def call_tool(client: Client, tool: str, **arguments: Any) -> Any:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     return result.structured_content
 
 
-async def text_of(client: Client, uri: str) -> str:
+async def resource_text(client: Client, uri: str) -> str:
     (content,) = (await client.read_resource(uri)).contents
     assert isinstance(content, TextResourceContents)
     return content.text
 
 
-async def refused(client: Client, tool: str, **arguments: Any) -> str:
+async def tool_error(client: Client, tool: str, **arguments: Any) -> str:
     result = await client.call_tool(tool, arguments)
     assert result.is_error
     return str(result.content[0])
 
 
-def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
+def test_an_agent_runs_a_debate_over_stdio_and_reads_its_resources(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with over_stdio(tmp_path / "moot.sqlite") as client:
+        async with connect_over_stdio(tmp_path / "moot.sqlite") as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert set(tools) == {
                 *("debate", "start", "status", "say", "answer", "result", "ask", "compare"),
@@ -84,10 +84,10 @@ def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
                     assert parameter["examples"]
             assert client.server_info is not None
             assert client.server_info.version == version("moot")
-            heard: list[tuple[float, str | None]] = []
+            progress_updates: list[tuple[float, str | None]] = []
 
-            async def hear(progress: float, total: float | None, message: str | None) -> None:
-                heard.append((progress, message))
+            async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+                progress_updates.append((progress, message))
 
             result = await client.call_tool(
                 "debate",
@@ -96,30 +96,30 @@ def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
                     "turns": 3,
                     "debaters": [{"name": "Ada", "stance": "tabs"}, {"name": "Ben"}],
                 },
-                progress_callback=hear,
+                progress_callback=on_progress,
             )
             verdict = result.structured_content or {}
             assert (verdict["status"], verdict["turns"]) == ("done", 3)
             assert counter()(json.dumps(verdict)) <= MAX_TOKENS
-            assert any((message or "").startswith("ada: ") for _, message in heard)
+            assert any((message or "").startswith("ada: ") for _, message in progress_updates)
             debate = verdict["debate"]
             text = str(getattr(result.content[0], "text", ""))
             assert text.partition("\n")[0] == verdict["decision"]
             assert f"Debate {debate}: done, 3 turns" in text
-            brief = await text_of(client, f"moot://debates/{debate}/brief")
+            brief = await resource_text(client, f"moot://debates/{debate}/brief")
             assert verdict["decision"] in brief.replace("Placeholder", "placeholder")
-            assert "Tabs or spaces?" in await text_of(client, f"moot://debates/{debate}/report")
-            assert "[m000001]" in await text_of(client, f"moot://debates/{debate}/transcript")
-            answer = await asked(client, "ask", debate=debate, question="What did Ada say?")
+            assert "Tabs or spaces?" in await resource_text(client, f"moot://debates/{debate}/report")
+            assert "[m000001]" in await resource_text(client, f"moot://debates/{debate}/transcript")
+            answer = await call_tool(client, "ask", debate=debate, question="What did Ada say?")
             assert answer["answer"]
-            second = await asked(client, "debate", question="Tabs or spaces?", protocol="single")
+            second = await call_tool(client, "debate", question="Tabs or spaces?", protocol="single")
             compared = await client.call_tool("compare", {"debates": [debate, second["debate"]]})
             assert "| Protocol |" in str(compared.content[0])
-            said = await refused(client, "debate", question="Tabs?", model="gpt-4o")
-            assert "model: 'gpt-4o' needs the operator's permission" in said
-            assert "no debate" in await refused(client, "status", debate="deadbeef")
-            assert "protocol" in await refused(client, "debate", question="Tabs?", protocol="shouting")
-            unknown = await refused(client, "debate", question="Tabs?", turnz=3)
+            forbidden = await tool_error(client, "debate", question="Tabs?", model="gpt-4o")
+            assert "model: 'gpt-4o' needs the operator's permission" in forbidden
+            assert "no debate" in await tool_error(client, "status", debate="deadbeef")
+            assert "protocol" in await tool_error(client, "debate", question="Tabs?", protocol="shouting")
+            unknown = await tool_error(client, "debate", question="Tabs?", turnz=3)
             assert "unknown argument 'turnz': use only question, protocol, debaters, turns, model" in unknown
             long = "x" * 100_000
             for arguments in (
@@ -131,12 +131,12 @@ def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
                 {"question": "Tabs?", "protocol": long},
                 {"question": "Tabs?", "model": long},
             ):
-                assert len(await refused(client, "debate", **arguments)) < 1000, str(arguments)[:100]
-            assert len(await refused(client, "status", debate=long)) < 1000
-            alone = await refused(client, "debate", question="Tabs?", debaters=[{"name": "Ada"}])
+                assert len(await tool_error(client, "debate", **arguments)) < 1000, str(arguments)[:100]
+            assert len(await tool_error(client, "status", debate=long)) < 1000
+            alone = await tool_error(client, "debate", question="Tabs?", debaters=[{"name": "Ada"}])
             assert "protocol 'round-robin' needs at least two debaters" in alone
-            assert "topic is empty" in await refused(client, "debate", question=" ")
-            assert len(json.loads(await text_of(client, "moot://debates"))) == 2
+            assert "topic is empty" in await tool_error(client, "debate", question=" ")
+            assert len(json.loads(await resource_text(client, "moot://debates"))) == 2
             prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
             assert prompts == {"argue_design", "second_opinion"}
 
@@ -144,23 +144,23 @@ def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
 
 
 def _documented_servers() -> dict[str, list[str]]:
-    """Return the command of the server in the lines that the docs give for each client."""
+    """Return the server command that docs/integrations.md gives for each client."""
     page = (Path(__file__).parents[2] / "docs/integrations.md").read_text(encoding="utf-8")
-    found: dict[str, list[str]] = {}
+    servers_by_client: dict[str, list[str]] = {}
     for client, kind, lines in re.findall(r"^\*\*([\w ]+)\*\*.*?```(\w+)\n(.*?)```", page, re.M | re.S):
         if kind == "sh":
             words = shlex.split(lines)
             assert words[:4] == ["claude", "mcp", "add", "moot"]
-            found[client] = words[words.index("--") + 1 :]
+            servers_by_client[client] = words[words.index("--") + 1 :]
         else:
             data: Json = tomllib.loads(lines) if kind == "toml" else json.loads(lines)
             (servers,) = data.values()
-            found[client] = [servers["moot"]["command"], *servers["moot"]["args"]]
-    return found
+            servers_by_client[client] = [servers["moot"]["command"], *servers["moot"]["args"]]
+    return servers_by_client
 
 
 @pytest.mark.slow
-def test_the_lines_in_the_docs_start_a_server_for_every_client(tmp_path: Path) -> None:
+def test_the_documented_commands_start_a_server_for_every_client(tmp_path: Path) -> None:
     servers = _documented_servers()
     assert servers.keys() == {"Claude Code", "Codex", "Cursor", "VS Code"}
 
@@ -177,19 +177,19 @@ def test_the_lines_in_the_docs_start_a_server_for_every_client(tmp_path: Path) -
         asyncio.run(talk(*words))
 
 
-def test_a_person_is_asked_through_the_agent(tmp_path: Path) -> None:
-    line = ({"name": "Ada", "model": "human"}, {"name": "Ben"})
-    default_config = DebateConfig(turns=2, debaters=line, judge={"enabled": False})
+def test_a_person_replies_through_the_agent(tmp_path: Path) -> None:
+    debaters = ({"name": "Ada", "model": "human"}, {"name": "Ben"})
+    default_config = DebateConfig(turns=2, debaters=debaters, judge={"enabled": False})
 
-    async def talk(offered: McpDebates) -> None:
+    async def talk(mcp_debates: McpDebates) -> None:
         outside: Any = SimpleNamespace(request_context=SimpleNamespace(request=None))
-        waiting = await offered.result((await offered.start(outside, "Tabs?")).debate, 60)
+        waiting = await mcp_debates.result((await mcp_debates.start(outside, "Tabs?")).debate, 60)
         assert waiting.status == "waiting"
         (question,) = waiting.questions
-        refused = await offered.answer(waiting.debate, {"nobody.1": "x"})
-        assert "'nobody.1' is not the id of a question" in refused.error
-        told = await offered.answer(waiting.debate, {question: "Tabs, for they are narrow."})
-        done = await offered.result(told.debate, 60)
+        unknown = await mcp_debates.answer(waiting.debate, {"nobody.1": "x"})
+        assert "'nobody.1' is not the id of a question" in unknown.error
+        answered = await mcp_debates.answer(waiting.debate, {question: "Tabs, for they are narrow."})
+        done = await mcp_debates.result(answered.debate, 60)
         assert (done.status, done.turns, done.error) == ("done", 2, "")
 
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
@@ -197,11 +197,11 @@ def test_a_person_is_asked_through_the_agent(tmp_path: Path) -> None:
 
 
 @contextmanager
-def over_http(db: Path, models: OpenAIServer, **variables: str) -> Iterator[str]:
+def serve_over_http(db: Path, models: OpenAIServer, **variables: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = command("mcp", "--db", db, "--model", "test-model", "--http", port)
+    words = moot_argv("mcp", "--db", db, "--model", "test-model", "--http", port)
     with subprocess.Popen(words, env=environment(OPENAI_BASE_URL=models.base_url, **variables)) as process:
         try:
             for _ in range(600):
@@ -216,12 +216,12 @@ def over_http(db: Path, models: OpenAIServer, **variables: str) -> Iterator[str]
 
 @contextmanager
 def stdio_process(db: Path, models: OpenAIServer) -> Iterator[Any]:
-    yield lambda: over_stdio(db, "--model", "test-model", OPENAI_BASE_URL=models.base_url)
+    yield lambda: connect_over_stdio(db, "--model", "test-model", OPENAI_BASE_URL=models.base_url)
 
 
 @contextmanager
 def http_process(db: Path, models: OpenAIServer) -> Iterator[Any]:
-    with over_http(db, models) as url:
+    with serve_over_http(db, models) as url:
         yield lambda: Client(url)
         foreign = httpx.post(url, headers={"origin": "https://evil.example"}, json={}, trust_env=False)
         rebound = httpx.post(url, headers={"host": "evil.example"}, json={}, trust_env=False)
@@ -230,73 +230,73 @@ def http_process(db: Path, models: OpenAIServer) -> Iterator[Any]:
 
 @pytest.mark.parametrize("serving", [http_process, stdio_process])
 @pytest.mark.slow
-def test_a_cancelled_debate_is_paused_and_goes_on_for_a_client_that_comes_back(
+def test_a_cancelled_debate_pauses_and_resumes_for_a_reconnecting_client(
     serving: Any, tmp_path: Path
 ) -> None:
     third = threading.Event()
 
-    def plan(request: Json, number: int) -> Act:
-        if number == 2:  # both openings are written at once
+    def plan(request: Json, number: int) -> ServerReply:
+        if number == 2:  # both openings are requested at the same time
             third.set()
-        return Act(latency=1.0) if number == 2 else Act()
+        return ServerReply(latency=1.0) if number == 2 else ServerReply()
 
-    async def cancelled(client: Client) -> None:
-        said = {"question": "Tabs?", "turns": 4}
-        call = asyncio.create_task(client.call_tool("debate", said))
+    async def cancel_call(client: Client) -> None:
+        arguments = {"question": "Tabs?", "turns": 4}
+        call = asyncio.create_task(client.call_tool("debate", arguments))
         await asyncio.to_thread(third.wait, 30)
         call.cancel()
         await asyncio.wait({call})
-        (row,) = json.loads(await text_of(client, "moot://debates"))
-        paused = await asked(client, "result", debate=row["id"], wait_s=20)
+        (row,) = json.loads(await resource_text(client, "moot://debates"))
+        paused = await call_tool(client, "result", debate=row["id"], wait_s=20)
         assert (paused["status"], paused["turns"]) == ("paused", 3)
 
-    async def come_back(client: Client) -> None:
-        (row,) = json.loads(await text_of(client, "moot://debates"))
+    async def reconnect(client: Client) -> None:
+        (row,) = json.loads(await resource_text(client, "moot://debates"))
         debate = row["id"]
-        assert (await asked(client, "start", debate=debate))["status"] == "running"
-        done = await asked(client, "result", debate=debate, wait_s=20)
+        assert (await call_tool(client, "start", debate=debate))["status"] == "running"
+        done = await call_tool(client, "result", debate=debate, wait_s=20)
         assert (done["status"], done["turns"]) == ("done", 4)
         assert done["verdict"]
 
     async def talk(connected: Callable[[], AbstractAsyncContextManager[Client]]) -> None:
         async with connected() as client:
-            await cancelled(client)
-            if serving is stdio_process:  # whose server goes with its client
-                return await come_back(client)
+            await cancel_call(client)
+            if serving is stdio_process:  # its server ends with its client
+                return await reconnect(client)
         async with connected() as client:
-            await come_back(client)
+            await reconnect(client)
 
     with OpenAIServer(plan) as models, serving(tmp_path / "moot.sqlite", models) as connected:
         asyncio.run(talk(connected))
-    asked_for = [json.dumps(chat["messages"]) for chat in models.chats]
-    assert len(asked_for) == len(set(asked_for))  # what had been answered is not paid again
+    prompts = [json.dumps(chat["messages"]) for chat in models.chats]
+    assert len(prompts) == len(set(prompts))  # no answered call is repeated
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("token", [pytest.param("", marks=pytest.mark.slow), "set-by-the-operator"])
-def test_an_agent_with_the_set_token_is_the_operators(token: str, tmp_path: Path) -> None:
+def test_only_an_agent_with_the_token_may_choose_a_model(token: str, tmp_path: Path) -> None:
     async def talk(url: str) -> None:
         http = httpx2.AsyncClient(headers={"x-api-key": token}, trust_env=False, timeout=120)
         async with http, Client(streamable_http_client(url, http_client=http)) as client:
-            said = {"question": "Tabs?", "turns": 1, "model": "another-model"}
+            arguments = {"question": "Tabs?", "turns": 1, "model": "another-model"}
             for tool in ("start", "debate"):
                 if token:
-                    assert (await asked(client, tool, **said))["debate"]
+                    assert (await call_tool(client, tool, **arguments))["debate"]
                 else:
-                    assert "needs the operator's permission" in await refused(client, tool, **said)
+                    assert "needs the operator's permission" in await tool_error(client, tool, **arguments)
 
     variables = {"MOOT_TOKEN": token} if token else {}
-    with OpenAIServer() as models, over_http(tmp_path / "d.sqlite", models, **variables) as url:
+    with OpenAIServer() as models, serve_over_http(tmp_path / "d.sqlite", models, **variables) as url:
         asyncio.run(talk(url))
 
 
-def test_an_outcome_spares_an_agents_context(tmp_path: Path) -> None:
-    said = {"reasoning": "龘靐齉齾" * 900, "winner": "tie", "confidence": 60, "scores": []}
+def test_a_long_result_is_truncated_to_the_token_limit(tmp_path: Path) -> None:
+    verdict = {"reasoning": "龘靐齉齾" * 900, "winner": "tie", "confidence": 60, "scores": []}
     with open_debates(
-        str(tmp_path / "moot.sqlite"), models={"mine": ScriptedModel(lambda _: said)}
+        str(tmp_path / "moot.sqlite"), models={"mine": ScriptedModel(lambda _: verdict)}
     ) as debates:
-        offered = McpDebates(DebateHost(debates, DebateConfig(model="mine", turns=1)))
+        mcp_debates = McpDebates(DebateHost(debates, DebateConfig(model="mine", turns=1)))
         debate = debates.start("Tabs?", DebateConfig(model="mine", turns=1))
         debate.run()
-        outcome = asyncio.run(offered.status(debate.id))
-    assert 300 < counter()(outcome.model_dump_json()) <= MAX_TOKENS
+        result = asyncio.run(mcp_debates.status(debate.id))
+    assert 300 < counter()(result.model_dump_json()) <= MAX_TOKENS

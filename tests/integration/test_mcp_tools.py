@@ -1,4 +1,4 @@
-"""Tools of MCP servers in the hands of debaters: over stdio and HTTP, with permissions and limits."""
+"""Debaters call tools of MCP servers: over stdio and HTTP, with permissions and limits."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.prompts.templates import unfenced
 from moot.tools.tool import MAX_RESULT_CHARS
 from tests.support import mcp_tool_server
-from tests.support.fakes import FakeModel, answer
-from tests.support.patience import until
+from tests.support.fakes import FakeModel, fake_reply
+from tests.support.waiting import wait_until
 
 SERVER = str(Path(mcp_tool_server.__file__))
 KEY = "sk-docs-0123456789abcdef"
@@ -39,11 +39,11 @@ def _config(server: Any, *tools: str, **more: Any) -> DebateConfig:
 
 
 def _calls(*calls: tuple[str, Any]) -> FakeModel:
-    """Return a model that calls the tools once, and then speaks."""
+    """Return a model that calls the tools once and then replies with a message."""
 
     def reply(call: ModelCall) -> Reply:
         if not call.tools or call.schema or any(each["role"] == "tool" for each in call.messages):
-            return answer(call)
+            return fake_reply(call)
         asked = tuple({"id": "c", "name": name, "args": arguments} for name, arguments in calls)
         return Reply(tool_calls=asked, model="m")
 
@@ -61,7 +61,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_debater_calls_the_tools_of_a_server_that_is_a_command(tmp_path: Path) -> None:
+def test_debater_calls_tools_of_a_stdio_server(tmp_path: Path) -> None:
     model = _calls(("docs__search", {"query": "Trams"}))
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         debate = debates.start("Trams?", _config(STDIO, "docs__search", "docs__slow"))
@@ -82,8 +82,8 @@ def test_a_debater_calls_the_tools_of_a_server_that_is_a_command(tmp_path: Path)
     assert prompt
 
 
-class _Guarded:
-    """The server over HTTP, for whoever has the key."""
+class _ServerWithKey:
+    """The MCP server over HTTP. It refuses requests without the key."""
 
     def __init__(self) -> None:
         self.app, self.refused = mcp_tool_server.server.streamable_http_app(), 0
@@ -99,21 +99,21 @@ class _Guarded:
 
 
 @contextmanager
-def _over_http() -> Iterator[tuple[str, _Guarded]]:
-    app = _Guarded()
+def _http_server() -> Iterator[tuple[str, _ServerWithKey]]:
+    app = _ServerWithKey()
     http = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", 0, log_level="error"))
     thread = threading.Thread(target=lambda: asyncio.run(http.serve()))
     thread.start()
     try:
-        until(lambda: http.started)
+        wait_until(lambda: http.started)
         yield f"http://127.0.0.1:{http.servers[0].sockets[0].getsockname()[1]}/mcp", app
     finally:
         http.should_exit = True
         thread.join()
 
 
-def test_a_debater_calls_the_tools_of_a_server_over_http_within_the_limits() -> None:
-    with _over_http() as (url, app):
+def test_debater_calls_tools_of_an_http_server_within_the_limits() -> None:
+    with _http_server() as (url, app):
         server = {"url": url, "api_key_env": "DOCS_KEY"}
         model = _calls(
             ("docs__large", {}), ("docs__search", {"query": "T"}), ("docs__admin_fail", {"what": ""})
@@ -136,7 +136,7 @@ def test_a_debater_calls_the_tools_of_a_server_over_http_within_the_limits() -> 
 
 
 @pytest.mark.slow
-def test_unknown_tools_and_servers_that_fail_are_refused_at_the_start() -> None:
+def test_start_refuses_unknown_tools_and_failing_servers() -> None:
     graph: Any = build_graph(environment=FakeModel().environment())
 
     def refused(config: DebateConfig) -> str:
@@ -144,8 +144,8 @@ def test_unknown_tools_and_servers_that_fail_are_refused_at_the_start() -> None:
             graph.invoke({"topic": "T?"}, context=config)
         return str(error.value)
 
-    said = refused(_config(STDIO, "docs__find"))
-    assert "the MCP server 'docs' does not offer it: choose from docs__admin_fail, docs__large" in said
+    message = refused(_config(STDIO, "docs__find"))
+    assert "the MCP server 'docs' does not offer it: choose from docs__admin_fail, docs__large" in message
     assert "unknown tool 'other__find'" in refused(_config(STDIO, "other__find"))
     assert "program 'no-such' not found" in refused(_config({"command": ["no-such"]}, "docs__search"))
     broken = {"command": [sys.executable, "-c", "raise SystemExit('no database')"]}
@@ -155,7 +155,7 @@ def test_unknown_tools_and_servers_that_fail_are_refused_at_the_start() -> None:
     assert "NO_SUCH is not set" in refused(_config({**STDIO, "env": ["NO_SUCH"]}, "docs__search"))
 
 
-def test_a_server_never_comes_from_a_request_nor_does_a_plan_start_it(tmp_path: Path) -> None:
+def test_requests_cannot_add_servers_and_a_dry_run_starts_none(tmp_path: Path) -> None:
     mark = tmp_path / "started"
     evil = {"command": [sys.executable, "-c", f"open({str(mark)!r}, 'w')"]}
     asked = {"mcp_servers": {"docs": evil}, "debaters": [{"name": "Ada", "tools": ["docs__search"]}]}
@@ -172,7 +172,7 @@ def test_a_server_never_comes_from_a_request_nor_does_a_plan_start_it(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("server", "said"),
+    ("server", "message"),
     [
         ({}, "give either `command` or `url`"),
         ({"url": "http://user:secret@127.0.0.1/mcp"}, "contains a password or key"),
@@ -180,14 +180,14 @@ def test_a_server_never_comes_from_a_request_nor_does_a_plan_start_it(tmp_path: 
         ({"command": ["x"], "env": ["KEY=1"]}, "is not the name of an environment variable"),
         ({"command": ["x"], "api_key_env": "KEY"}, "name the variable in `env`"),
     ],
-    ids=["empty", "password", "scheme", "value", "key"],
+    ids=["neither command nor URL", "password in the URL", "URL scheme", "value in env", "key of a command"],
 )
-def test_wrong_settings_of_a_server_say_what_to_do(server: Any, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_invalid_server_settings_are_refused_with_advice(server: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         _config(server)
 
 
-def test_a_new_configuration_of_a_stored_debate_gets_the_definitions(tmp_path: Path) -> None:
+def test_reconfigure_loads_the_tool_definitions_of_its_servers(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel().environment()) as debates:
         plain, config = _config(STDIO), _config(STDIO, "docs__search")
         debate = debates.start("Trams?", plain)

@@ -17,12 +17,12 @@ from moot.calls.effects import Reply, WireMessage
 from moot.models.model_call import complete
 from moot.state.entries import EntryUsage
 from tests.support.model_bench import CALL, PROMPT, TURN_CALL, ModelBench
-from tests.support.openai_server import Act, OpenAIServer
-from tests.support.patience import LONG_TIMEOUT_S
+from tests.support.openai_server import OpenAIServer, ServerReply
+from tests.support.waiting import LONG_TIMEOUT_S
 
 
 class Score(BaseModel):
-    """A structured answer."""
+    """Structured reply."""
 
     reasoning: str
     winner: Literal["ada", "ben", "tie"]
@@ -30,7 +30,7 @@ class Score(BaseModel):
 
 
 class Free(BaseModel):
-    """A structured answer that strict mode cannot say."""
+    """Structured reply that strict mode cannot express."""
 
     notes: dict[str, str]
 
@@ -38,8 +38,8 @@ class Free(BaseModel):
 # --- streaming
 
 
-def test_only_the_message_is_streamed_once_under_its_id_and_name() -> None:
-    with OpenAIServer([Act(text="Trams win the day."), Act(text="A summary.")]) as server:
+def test_stream_sends_only_the_turn_once_with_its_id_and_name() -> None:
+    with OpenAIServer([ServerReply(text="Trams win the day."), ServerReply(text="A summary.")]) as server:
         reply, chunks = ModelBench(server).stream(TURN_CALL, replace(CALL, purpose="summary"))
     assert {(chunk.id, chunk.name) for chunk in chunks} == {("m000007", "ada")}
     assert "".join(chunk.text for chunk in chunks) == reply.text == "Trams win the day."
@@ -48,37 +48,37 @@ def test_only_the_message_is_streamed_once_under_its_id_and_name() -> None:
     assert not server.chats[1].get("stream")
 
 
-def test_an_endpoint_without_streaming_gives_the_message_in_one_chunk() -> None:
-    with OpenAIServer([Act(text="Trams win.")]) as server:
+def test_endpoint_without_streaming_gives_the_message_in_one_chunk() -> None:
+    with OpenAIServer([ServerReply(text="Trams win.")]) as server:
         _, chunks = ModelBench(server, stream=False).stream(TURN_CALL)
     assert [(chunk.text, chunk.id, chunk.name) for chunk in chunks] == [("Trams win.", "m000007", "ada")]
     assert not server.chats[0].get("stream")
 
 
 @pytest.mark.parametrize(
-    "act",
+    "broken_reply",
     [
-        Act(text="Trams win the day again.", reset_after=3),
-        Act(text="Trams win the day again.", error_event={"message": "overloaded", "code": 502}),
+        ServerReply(text="Trams win the day again.", reset_after=3),
+        ServerReply(text="Trams win the day again.", error_event={"message": "overloaded", "code": 502}),
     ],
     ids=["reset", "error event"],
 )
-def test_the_retry_after_a_broken_stream_is_not_streamed(act: Act) -> None:
-    with OpenAIServer([act, Act(text="Buses win.")]) as server:
+def test_the_retry_after_a_broken_stream_is_not_streamed(broken_reply: ServerReply) -> None:
+    with OpenAIServer([broken_reply, ServerReply(text="Buses win.")]) as server:
         reply, chunks = ModelBench(server).stream(TURN_CALL)
     assert (reply.text, reply.attempts) == ("Buses win.", 2)
     assert "Trams win the day again.".startswith("".join(chunk.text for chunk in chunks))
     assert not server.chats[1].get("stream")
 
 
-def test_a_stream_that_failed_before_its_first_word_is_streamed_by_the_retry() -> None:
-    with OpenAIServer([Act(status=503), Act(text="Buses win.")]) as server:
+def test_retry_is_streamed_if_the_first_attempt_sent_no_text() -> None:
+    with OpenAIServer([ServerReply(status=503), ServerReply(text="Buses win.")]) as server:
         _, chunks = ModelBench(server).stream(TURN_CALL)
     assert "".join(chunk.text for chunk in chunks) == "Buses win."
 
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
-def test_the_event_protocol_streams_a_message_once_under_its_id() -> None:
+def test_astream_events_v3_streams_a_message_once_with_its_id() -> None:
     async def node(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
         reply = await complete(TURN_CALL, context.models, config=config)
         silent = await complete(CALL, context.models, config=config)
@@ -94,7 +94,9 @@ def test_the_event_protocol_streams_a_message_once_under_its_id() -> None:
         return [event["params"]["data"][0] async for event in stream if event["method"] == "messages"]
 
     usages: list[EntryUsage] = []
-    with OpenAIServer([Act(text="<think>Hm.</think>Trams win."), Act(text="Quiet.")]) as server:
+    with OpenAIServer(
+        [ServerReply(text="<think>Hm.</think>Trams win."), ServerReply(text="Quiet.")]
+    ) as server:
         context = ModelBench(server)
         events = asyncio.run(run())
     assert [event["id"] for event in events if event["event"] == "message-start"] == ["m000007"]
@@ -103,7 +105,7 @@ def test_the_event_protocol_streams_a_message_once_under_its_id() -> None:
     assert all(usage["completion_tokens"] > 0 for usage in usages)
 
 
-# --- structured answers
+# --- structured output
 
 VERDICT = replace(CALL, purpose="judge", schema=Score)
 GOOD = '{"reasoning": "r", "winner": "ada", "score": 7}'
@@ -135,30 +137,30 @@ def test_every_method_of_structured_output_works(method: str) -> None:
 
 def test_json_is_found_in_prose_and_fences() -> None:
     text = f"Sure! Here {{it}} is:\n```json\n{GOOD}\n```\nAnything else?"
-    with OpenAIServer([Act(text=text)]) as server:
+    with OpenAIServer([ServerReply(text=text)]) as server:
         (reply,) = ModelBench(server, structured_output="prompt").ask(VERDICT)
     assert reply.data == {"reasoning": "r", "winner": "ada", "score": 7}
 
 
 def test_an_invalid_reply_is_requested_again_with_its_error() -> None:
-    with OpenAIServer([Act(text=GOOD.replace("7", "77")), Act(text=GOOD)]) as server:
+    with OpenAIServer([ServerReply(text=GOOD.replace("7", "77")), ServerReply(text=GOOD)]) as server:
         (reply,) = ModelBench(server).ask(VERDICT)
     assert reply.data is not None
     assert "score: Input should be less than or equal to 10" in server.chats[1]["messages"][-1]["content"]
 
 
 def test_a_reply_that_stays_invalid_is_a_permanent_error() -> None:
-    with OpenAIServer([Act(text="no"), Act(text="still no")]) as server:
+    with OpenAIServer([ServerReply(text="no"), ServerReply(text="still no")]) as server:
         (reply,) = ModelBench(server).ask(VERDICT)
     assert len(server.chats) == 2
     assert (reply.ok, reply.retryable) == (False, False)
     assert "does not match the schema" in reply.error
 
 
-def test_a_refused_method_is_replaced_by_a_weaker_one_for_later_calls() -> None:
-    def refuse(request: dict[str, Any], number: int) -> Act | None:
+def test_rejected_output_method_is_replaced_for_later_calls() -> None:
+    def refuse(request: dict[str, Any], number: int) -> ServerReply | None:
         kind = (request.get("response_format") or {}).get("type")
-        return Act(status=400, message="unknown response_format") if kind else None
+        return ServerReply(status=400, message="unknown response_format") if kind else None
 
     with OpenAIServer(refuse) as server:
         first, second = ModelBench(server).ask(VERDICT, VERDICT)
@@ -167,16 +169,16 @@ def test_a_refused_method_is_replaced_by_a_weaker_one_for_later_calls() -> None:
     assert first.data == second.data is not None
 
 
-def test_a_prompt_that_is_too_long_does_not_weaken_the_method() -> None:
-    with OpenAIServer([Act(status=400, code="context_length_exceeded")]) as server:
+def test_too_long_prompt_does_not_change_the_output_method() -> None:
+    with OpenAIServer([ServerReply(status=400, code="context_length_exceeded")]) as server:
         failed, later = ModelBench(server).ask(VERDICT, VERDICT)
     assert failed.status == 400
     assert later.ok
     assert server.chats[1]["response_format"]["type"] == "json_schema"
 
 
-def test_a_refusal_goes_to_the_fallback() -> None:
-    with OpenAIServer({"test-model": [Act(text="", refusal="I will not.")]}) as server:
+def test_refusal_is_retried_with_the_fallback_model() -> None:
+    with OpenAIServer({"test-model": [ServerReply(text="", refusal="I will not.")]}) as server:
         (reply,) = ModelBench(server).ask(replace(VERDICT, fallbacks=("spare-model",)))
     assert (reply.model, reply.attempts) == ("spare-model", 2)
 
@@ -189,7 +191,7 @@ def test_tools_are_offered_and_their_calls_returned() -> None:
         "type": "function",
         "function": {"name": "add", "parameters": {"type": "object", "properties": {}}},
     }
-    with OpenAIServer([Act(tool_calls=[("add", {"a": 1})], finish_reason="tool_calls")]) as server:
+    with OpenAIServer([ServerReply(tool_calls=[("add", {"a": 1})], finish_reason="tool_calls")]) as server:
         (reply,) = ModelBench(server).ask(replace(CALL, tools=(tool,)))
     assert server.chats[0]["tools"] == [tool]
     assert reply.tool_calls == ({"id": "call_0", "name": "add", "args": {"a": 1}},)
@@ -197,14 +199,14 @@ def test_tools_are_offered_and_their_calls_returned() -> None:
 
 
 def test_a_tool_result_is_sent_in_openais_format() -> None:
-    asked = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
-    talk: tuple[WireMessage, ...] = (
+    tool_call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    messages: tuple[WireMessage, ...] = (
         *PROMPT,
-        {"role": "assistant", "content": "", "tool_calls": [asked]},
+        {"role": "assistant", "content": "", "tool_calls": [tool_call]},
         {"role": "tool", "content": "2", "tool_call_id": "c1"},
     )
     with OpenAIServer() as server:
-        ModelBench(server, merge_roles=True).ask(replace(CALL, messages=talk))
+        ModelBench(server, merge_roles=True).ask(replace(CALL, messages=messages))
     sent = server.chats[0]["messages"]
     assert sent[-2]["tool_calls"][0]["function"] == {"name": "add", "arguments": '{"a": 1}'}
     assert (sent[-1]["role"], sent[-1]["tool_call_id"], sent[-1]["content"]) == ("tool", "c1", "2")
@@ -220,7 +222,7 @@ def test_usage_and_cost_are_those_of_the_provider(live: bool) -> None:
         "completion_tokens_details": {"reasoning_tokens": 30},
     }
     prices = {"input_usd_per_million": 2.0, "cached_usd_per_million": 1.0, "output_usd_per_million": 10.0}
-    with OpenAIServer([Act(usage=usage)]) as server:
+    with OpenAIServer([ServerReply(usage=usage)]) as server:
         context = ModelBench(server, **prices)
         reply = context.stream(TURN_CALL)[0] if live else context.ask(CALL)[0]
     assert reply.usage == {
@@ -232,20 +234,22 @@ def test_usage_and_cost_are_those_of_the_provider(live: bool) -> None:
     }
 
 
-def test_usage_is_counted_if_the_provider_reports_none() -> None:
-    with OpenAIServer([Act(text="Trams win.", report_usage=False)]) as server:
+def test_usage_is_estimated_if_the_provider_reports_none() -> None:
+    with OpenAIServer([ServerReply(text="Trams win.", report_usage=False)]) as server:
         (reply,) = ModelBench(server).ask(replace(CALL, prompt_tokens=321))
     assert reply.usage == {"prompt_tokens": 321, "completion_tokens": 4}
 
 
-def test_every_billed_attempt_is_in_the_usage() -> None:
+def test_usage_includes_every_billed_attempt() -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    with OpenAIServer([Act(text="", usage=usage), Act(status=500), Act(text="Yes.", usage=usage)]) as server:
+    with OpenAIServer(
+        [ServerReply(text="", usage=usage), ServerReply(status=500), ServerReply(text="Yes.", usage=usage)]
+    ) as server:
         (reply,) = ModelBench(server).ask(CALL)
     assert reply.usage == {"prompt_tokens": 20, "completion_tokens": 10}
 
 
-def test_roles_are_merged_and_the_system_message_is_moved_for_templates_that_need_it() -> None:
+def test_messages_merge_into_one_for_templates_without_a_system_role() -> None:
     with OpenAIServer() as server:
         ModelBench(server, merge_roles=True, system_role=False).ask(CALL)
     (message,) = server.chats[0]["messages"]
@@ -253,7 +257,7 @@ def test_roles_are_merged_and_the_system_message_is_moved_for_templates_that_nee
     assert message["content"] == "Rules.\n\nAda Lovelace: Trams are cheap.\n\nben: They are slow."
 
 
-def test_calls_of_a_batch_run_at_the_same_time_and_keep_their_replies() -> None:
+def test_calls_run_concurrently_and_get_their_own_replies() -> None:
     async def batch(context: ModelBench) -> list[Reply]:
         calls = [replace(CALL, messages=(*PROMPT, {"role": "user", "content": str(n)})) for n in range(8)]
         try:
@@ -263,13 +267,13 @@ def test_calls_of_a_batch_run_at_the_same_time_and_keep_their_replies() -> None:
 
     all_there = threading.Barrier(8, timeout=LONG_TIMEOUT_S)
 
-    def plan(asked: Any, number: int) -> None:
+    def plan(request: Any, number: int) -> None:
         if number < 8:
             all_there.wait()
 
     with OpenAIServer(plan) as server:
-        together = asyncio.run(batch(ModelBench(server)))
-        apart = asyncio.run(batch(ModelBench(server)))
+        concurrent_replies = asyncio.run(batch(ModelBench(server)))
+        second_replies = asyncio.run(batch(ModelBench(server)))
     assert server.peak == 8
-    assert [reply.text for reply in together] == [reply.text for reply in apart]
-    assert len({reply.text for reply in together}) == 8
+    assert [reply.text for reply in concurrent_replies] == [reply.text for reply in second_replies]
+    assert len({reply.text for reply in concurrent_replies}) == 8

@@ -17,14 +17,14 @@ import httpx
 import pytest
 
 from tests.support.moot_command import Moot
-from tests.support.patience import LONG_TIMEOUT_S, until
+from tests.support.waiting import LONG_TIMEOUT_S, wait_until
 
 pytestmark = pytest.mark.heavy
 
 DOCS = Path(__file__).parents[2] / "docs" / "deploy.md"
-TOKEN = "token-of-the-operator"  # noqa: S105  # nobody's
+TOKEN = "token-of-the-operator"  # noqa: S105  # used only in this test
 ANN = ("ann", "pass-of-ann")
-HTTP = """
+NGINX_CONF = """
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
 user root;
@@ -45,7 +45,7 @@ def _nginx() -> str:
     if os.geteuid() != 0:
         pytest.skip("nginx is started as root here")
     if not shutil.which("nginx") and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "install", "-y", "-qq", "nginx-light"], capture_output=True, check=False)  # noqa: S607  # Debian's
+        subprocess.run(["apt-get", "install", "-y", "-qq", "nginx-light"], capture_output=True, check=False)  # noqa: S607  # Debian's command
     return shutil.which("nginx") or pytest.skip("nginx cannot be installed here")
 
 
@@ -53,7 +53,7 @@ def _nginx() -> str:
 def addresses(tmp_path: Path) -> Iterator[tuple[str, str]]:
     """Serve Moot behind nginx with the token, and yield the address of nginx and that of Moot."""
     with behind_nginx(tmp_path, MOOT_TOKEN=TOKEN) as (proxy, moot):
-        assert until(lambda: _answers(f"{moot}/moot") == 403)
+        assert wait_until(lambda: _status_code(f"{moot}/moot") == 403)
         yield proxy, moot
 
 
@@ -64,23 +64,23 @@ def behind_nginx(tmp_path: Path, **variables: Any) -> Iterator[tuple[str, str]]:
     folder.mkdir()
     inner, outer = _free_port(), _free_port()
     words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    made = ["-keyout", str(folder / "debates.key"), "-out", str(folder / "debates.pem")]
-    subprocess.run(["openssl", *words, *made], check=True, capture_output=True)  # noqa: S607  # the system's
+    outputs = ["-keyout", str(folder / "debates.key"), "-out", str(folder / "debates.pem")]
+    subprocess.run(["openssl", *words, *outputs], check=True, capture_output=True)  # noqa: S607  # the system's command
     (folder / "debates.users").write_text(f"{ANN[0]}:{{PLAIN}}{ANN[1]}\n")
-    found = re.search(r"```nginx\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    assert found
+    block = re.search(r"```nginx\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    assert block
     server = (
-        found[1].replace("listen 443 ssl", f"listen 127.0.0.1:{outer} ssl").replace("/etc/nginx", str(folder))
+        block[1].replace("listen 443 ssl", f"listen 127.0.0.1:{outer} ssl").replace("/etc/nginx", str(folder))
     )
     server = server.replace(":2025", f":{inner}").replace('"TOKEN"', f'"{variables.get("MOOT_TOKEN", "")}"')
-    (folder / "nginx.conf").write_text(HTTP.format(folder=folder, server=server))
+    (folder / "nginx.conf").write_text(NGINX_CONF.format(folder=folder, server=server))
     with (
         Moot(tmp_path).start("serve", "--port", inner, **variables) as moot,
         subprocess.Popen([nginx, "-c", folder / "nginx.conf", "-p", folder, "-g", "daemon off;"]) as proxy,
     ):
         try:
-            assert until(lambda: _answers(f"https://127.0.0.1:{outer}/") == 401), moot.errors()
-            assert until(lambda: _answers(f"http://127.0.0.1:{inner}/moot")), moot.errors()
+            assert wait_until(lambda: _status_code(f"https://127.0.0.1:{outer}/") == 401), moot.errors()
+            assert wait_until(lambda: _status_code(f"http://127.0.0.1:{inner}/moot")), moot.errors()
             yield f"https://127.0.0.1:{outer}", f"http://127.0.0.1:{inner}"
         finally:
             proxy.send_signal(signal.SIGTERM)
@@ -88,13 +88,13 @@ def behind_nginx(tmp_path: Path, **variables: Any) -> Iterator[tuple[str, str]]:
             moot.wait(LONG_TIMEOUT_S)
 
 
-def _answers(url: str) -> int:
+def _status_code(url: str) -> int:
     with suppress(httpx.TransportError):
-        return httpx.get(url, verify=False, trust_env=False).status_code  # noqa: S501  # made for the test
+        return httpx.get(url, verify=False, trust_env=False).status_code  # noqa: S501  # a certificate of the test
     return 0
 
 
-def test_only_users_of_the_proxy_get_in_and_they_run_and_watch_a_debate(addresses: tuple[str, str]) -> None:
+def test_only_authenticated_proxy_users_run_and_watch_debates(addresses: tuple[str, str]) -> None:
     proxy, moot = addresses
     spoofed = {"X-Forwarded-For": "127.0.0.1", "Host": "localhost", "X-Real-IP": "127.0.0.1"}
     for path in ("/moot", "/moot/api/debates"):
@@ -114,7 +114,7 @@ def test_only_users_of_the_proxy_get_in_and_they_run_and_watch_a_debate(addresse
         assert ann.post("/moot/api/debates", content=b"x" * 2_000_000).status_code == 413
 
 
-def test_users_of_a_proxy_without_the_token_are_visitors(tmp_path: Path) -> None:
+def test_a_proxy_without_the_token_grants_no_operator_permissions(tmp_path: Path) -> None:
     own = {"question": "Tabs?", "model": "mine", "models": {"mine": {"base_url": "http://127.0.0.1:9/v1"}}}
     with (
         behind_nginx(tmp_path, MOOT_ALLOW_HOSTS="127.0.0.1") as (proxy, _),

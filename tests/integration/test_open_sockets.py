@@ -15,7 +15,7 @@ CONFIG = DebateConfig(turns=2, model="test-model", judge={"enabled": False})
 
 
 def clients(graph: Any) -> list[Any]:
-    """Return the model clients that the graph keeps, of all event loops."""
+    """Return the model clients of a graph, for all event loops."""
     models = graph.environment._models.values()
     return [chat for each in models for loop in each._loops.values() for chat in loop.clients.values()]
 
@@ -43,7 +43,7 @@ def test_several_event_loops_leave_no_connection_open(monkeypatch: pytest.Monkey
         gc.collect()
 
 
-def test_a_graph_closes_what_it_opened_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_a_graph_closes_its_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     with OpenAIServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         graph = build_graph()

@@ -1,4 +1,4 @@
-"""The OpenAI-compatible loopback server that other tests use, also as a process of its own."""
+"""The OpenAI-compatible loopback server of the tests, in this process and as its own process."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.openai_server import Act, OpenAIServer
-from tests.support.patience import until
+from tests.support.openai_server import OpenAIServer, ServerReply
+from tests.support.waiting import wait_until
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 
 
-def test_as_a_process_it_prints_its_address_and_records_every_request(tmp_path: Path) -> None:
+def test_the_process_prints_its_address_and_records_requests(tmp_path: Path) -> None:
     record, plan = tmp_path / "calls.jsonl", tmp_path / "plan.json"
     plan.write_text(json.dumps({"m": [{"status": 503, "headers": {"retry-after": "1"}}]}))
     command = [
@@ -31,10 +31,10 @@ def test_as_a_process_it_prints_its_address_and_records_every_request(tmp_path: 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         base_url = process.stdout.readline().strip()
-        answers = [httpx.post(f"{base_url}/chat/completions", json=CHAT) for _ in range(2)]
-        until(lambda: record.read_text().count("\n") == 2)  # written once the answer is out
+        responses = [httpx.post(f"{base_url}/chat/completions", json=CHAT) for _ in range(2)]
+        wait_until(lambda: record.read_text().count("\n") == 2)  # written after the reply is sent
         process.kill()
-    assert [answer.status_code for answer in answers] == [503, 200]
+    assert [response.status_code for response in responses] == [503, 200]
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     assert [line["status"] for line in lines] == [503, 200]
     assert all(line["body"] == CHAT and line["delivered"] for line in lines)
@@ -42,18 +42,18 @@ def test_as_a_process_it_prints_its_address_and_records_every_request(tmp_path: 
     assert lines[0]["started"] <= lines[0]["ended"]
 
 
-def test_answers_depend_on_the_request_alone() -> None:
+def test_replies_depend_only_on_the_request() -> None:
     with OpenAIServer() as one, OpenAIServer(latency=0.01) as two:
-        said = [
+        messages = [
             httpx.post(f"{server.base_url}/chat/completions", json=CHAT).json()["choices"][0]["message"]
             for server in (one, two)
         ]
         other = httpx.post(f"{one.base_url}/chat/completions", json={**CHAT, "model": "n"}).json()
-    assert said[0] == said[1] != other["choices"][0]["message"]
+    assert messages[0] == messages[1] != other["choices"][0]["message"]
 
 
 @pytest.mark.parametrize("form", ["float", "base64"])
-def test_it_embeds(form: str) -> None:
+def test_embeddings_depend_only_on_the_text(form: str) -> None:
     with OpenAIServer() as server:
         body = {"model": "e", "input": ["a", "b", "a"], "dimensions": 8, "encoding_format": form}
         data = httpx.post(f"{server.base_url}/embeddings", json=body).json()["data"]
@@ -61,7 +61,7 @@ def test_it_embeds(form: str) -> None:
 
 
 def test_a_plan_can_be_a_function_of_the_request() -> None:
-    with OpenAIServer(lambda request, number: Act(text=f"{number}: {request['model']}")) as server:
-        said = [httpx.post(f"{server.base_url}/chat/completions", json=CHAT).json() for _ in range(2)]
-    assert [body["choices"][0]["message"]["content"] for body in said] == ["0: m", "1: m"]
+    with OpenAIServer(lambda request, number: ServerReply(text=f"{number}: {request['model']}")) as server:
+        bodies = [httpx.post(f"{server.base_url}/chat/completions", json=CHAT).json() for _ in range(2)]
+    assert [body["choices"][0]["message"]["content"] for body in bodies] == ["0: m", "1: m"]
     assert server.peak == 1

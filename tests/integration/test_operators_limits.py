@@ -1,4 +1,4 @@
-"""The operator's ceilings and prices hold for every run, whatever a request or a stored state says."""
+"""The operator's limits and prices apply to every run and override requests and stored states."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from moot.state.entries import tokens_of
 from moot.state.errors import ConfigError, InputError
 from moot.web.debate_host import MAX_ASKED_AT_ONCE, DebateHost
 from moot.web.page_routes import page_app
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.openai_server import OpenAIServer
-from tests.support.patience import until
+from tests.support.waiting import wait_until
 
 OFF = {"enabled": False}
-CEILING = 3000
-ABOVE = 4000
-"""Tokens: the step that reaches a limit is finished."""
+TOKEN_LIMIT = 3000
+TOKENS_AFTER_LAST_STEP = 4000
+"""Upper bound of tokens at the limit. A step that reaches the limit is finished."""
 
 
 @pytest.fixture
@@ -57,20 +57,20 @@ def thread(name: str = "11111111-1111-1111-1111-111111111111") -> dict[str, Any]
 
 
 @pytest.mark.parametrize("asked", ["999999999", 999999999, 999999999.0, None], ids=repr)
-def test_no_request_passes_the_operators_limit_whatever_its_type(
+def test_request_cannot_exceed_the_operators_limit(
     asked: object, operators_file: Callable[..., None]
 ) -> None:
-    operators_file(limits={"total_tokens": CEILING}, judge=OFF)
+    operators_file(limits={"total_tokens": TOKEN_LIMIT}, judge=OFF)
     graph = served_graph()
     graph.invoke({"topic": "T?"}, thread(), context={"turns": 60, "limits": {"total_tokens": asked}})
     values = graph.get_state(thread()).values
     assert values["status"] == "limit"
-    assert values["config"]["limits"]["total_tokens"] == CEILING
-    assert tokens_of(values["usage"]) < ABOVE
+    assert values["config"]["limits"]["total_tokens"] == TOKEN_LIMIT
+    assert tokens_of(values["usage"]) < TOKENS_AFTER_LAST_STEP
 
 
-def test_no_stored_state_passes_the_operators_limit(operators_file: Callable[..., None]) -> None:
-    operators_file(limits={"total_tokens": CEILING}, judge=OFF)
+def test_stored_state_cannot_exceed_the_operators_limit(operators_file: Callable[..., None]) -> None:
+    operators_file(limits={"total_tokens": TOKEN_LIMIT}, judge=OFF)
     graph = served_graph()
     graph.invoke({"topic": "T?"}, thread(), context={"turns": 60}, interrupt_after=["open"])
     config = graph.get_state(thread()).values["config"]
@@ -79,13 +79,13 @@ def test_no_stored_state_passes_the_operators_limit(operators_file: Callable[...
     graph.invoke(None, thread())
     values = graph.get_state(thread()).values
     assert values["status"] == "limit"
-    assert tokens_of(values["usage"]) < ABOVE
+    assert tokens_of(values["usage"]) < TOKENS_AFTER_LAST_STEP
 
 
-def test_a_step_that_a_client_writes_takes_no_turn_past_the_operators_limit(
+def test_client_written_step_takes_no_turn_after_the_operators_limit(
     operators_file: Callable[..., None],
 ) -> None:
-    operators_file(limits={"total_tokens": CEILING}, judge=OFF)
+    operators_file(limits={"total_tokens": TOKEN_LIMIT}, judge=OFF)
     graph = served_graph()
     graph.invoke({"topic": "T?"}, thread(), context={"turns": 60})
     before = graph.get_state(thread()).values
@@ -97,10 +97,10 @@ def test_a_step_that_a_client_writes_takes_no_turn_past_the_operators_limit(
     assert (after["status"], after["usage"]["calls"]) == ("limit", before["usage"]["calls"])
 
 
-def test_a_question_in_the_chat_costs_nothing_past_the_operators_limit(
+def test_chat_question_makes_no_call_after_the_operators_limit(
     operators_file: Callable[..., None],
 ) -> None:
-    operators_file(limits={"total_tokens": CEILING}, judge=OFF)
+    operators_file(limits={"total_tokens": TOKEN_LIMIT}, judge=OFF)
     graph = served_graph()
     graph.invoke({"topic": "T?"}, thread(), context={"turns": 60})
     before = graph.get_state(thread()).values
@@ -110,8 +110,8 @@ def test_a_question_in_the_chat_costs_nothing_past_the_operators_limit(
     assert "only the operator can raise the limit" in str(after["messages"][-1].content)
 
 
-def ended_at_the_ceiling(model: FakeModel, **context: Any) -> Any:
-    """Return a graph whose debate has ended at the operator's limit, with a verdict if a judge gave one."""
+def graph_at_its_limit(model: FakeModel, **context: Any) -> Any:
+    """Return a graph whose debate has ended at a limit."""
     environment = replace(model.environment(), default_config=operators_config)
     graph: Any = build_graph(InMemorySaver(), environment=environment)
     graph.invoke({"topic": "T?"}, thread(), context={"turns": 60, **context})
@@ -119,17 +119,19 @@ def ended_at_the_ceiling(model: FakeModel, **context: Any) -> Any:
     return graph
 
 
-@pytest.mark.parametrize("limit", [{"total_tokens": CEILING}, {"wall_clock_s": 1e-6}], ids=str)
-@pytest.mark.parametrize("said", [("user", "Go on"), ("user", "@advocate Why?"), ("system", "More")], ids=str)
-def test_a_message_that_continues_a_debate_buys_no_verdict_past_the_operators_limit(
-    said: tuple[str, str], limit: dict[str, float], operators_file: Callable[..., None]
+@pytest.mark.parametrize("limit", [{"total_tokens": TOKEN_LIMIT}, {"wall_clock_s": 1e-6}], ids=str)
+@pytest.mark.parametrize(
+    "message", [("user", "Go on"), ("user", "@advocate Why?"), ("system", "More")], ids=str
+)
+def test_message_causes_no_new_verdict_after_the_operators_limit(
+    message: tuple[str, str], limit: dict[str, float], operators_file: Callable[..., None]
 ) -> None:
     operators_file(limits=limit)
     model = FakeModel()
-    graph = ended_at_the_ceiling(model)
+    graph = graph_at_its_limit(model)
     before, calls = graph.get_state(thread()).values, len(model.calls)
     for _ in range(2):
-        graph.invoke({"messages": [said]}, thread())
+        graph.invoke({"messages": [message]}, thread())
         after = graph.get_state(thread()).values
         assert "No answer" in str(after["messages"][-1].content)
         assert "is reached" in str(after["messages"][-1].content)
@@ -138,34 +140,39 @@ def test_a_message_that_continues_a_debate_buys_no_verdict_past_the_operators_li
     assert after["config"] == before["config"]
 
 
-def test_a_debate_that_ended_at_its_own_limit_says_that_it_takes_no_more_turns() -> None:
+def test_debate_at_its_own_limit_reports_that_it_takes_no_more_turns() -> None:
     model = FakeModel()
-    graph = ended_at_the_ceiling(model, limits={"total_tokens": CEILING})
+    graph = graph_at_its_limit(model, limits={"total_tokens": TOKEN_LIMIT})
     calls = len(model.calls)
     graph.invoke({"messages": [("user", "Go on")]}, thread())
-    told = str(graph.get_state(thread()).values["messages"][-1].content)
-    assert told == "**No answer.** limits.total_tokens of 3000 is reached, so the debate takes no more turns"
+    response = str(graph.get_state(thread()).values["messages"][-1].content)
+    assert (
+        response == "**No answer.** limits.total_tokens of 3000 is reached, so the debate takes no more turns"
+    )
     assert len(model.calls) == calls
 
 
-LAST: dict[str, Any] = {"kind": "judge", "phase": "closing", "round": 3, "aspect": "", "turns": []}
-ENDED = {"cause": "limit", "setting": "limits.total_tokens", "reason": "x"}
-ASKING = {"speaker": "advocate", "targets": [], "instruction": "", "room": ""}
-REPEATED: dict[str, tuple[dict[str, Any], str]] = {
-    "a verdict": ({"step": {**LAST, "end_reason": ENDED}}, "plan"),
-    "a verdict in place of a failed one": (
-        {"step": {**LAST, "end_reason": ENDED}, "verdict": failed_verdict("judge", "x")},
+LAST_STEP: dict[str, Any] = {"kind": "judge", "phase": "closing", "round": 3, "aspect": "", "turns": []}
+END_REASON = {"cause": "limit", "setting": "limits.total_tokens", "reason": "x"}
+CLARIFYING_TURN = {"speaker": "advocate", "targets": [], "instruction": "", "room": ""}
+REPEATING_UPDATES: dict[str, tuple[dict[str, Any], str]] = {
+    "verdict": ({"step": {**LAST_STEP, "end_reason": END_REASON}}, "plan"),
+    "verdict after a failed one": (
+        {"step": {**LAST_STEP, "end_reason": END_REASON}, "verdict": failed_verdict("judge", "x")},
         "plan",
     ),
-    "the end": ({"turn_count": 7}, "trim"),
+    "end of the debate": ({"turn_count": 7}, "trim"),
     "final answers": (
-        {"step": {**LAST, "phase": "decide"}, "config": {"decide": "vote"}, "turn_count": 7},
+        {"step": {**LAST_STEP, "phase": "decide"}, "config": {"decide": "vote"}, "turn_count": 7},
         "plan",
     ),
-    "agreement": ({"step": {**LAST, "phase": "convergence"}, "config": {"protocol": "council"}}, "plan"),
+    "convergence check": (
+        {"step": {**LAST_STEP, "phase": "convergence"}, "config": {"protocol": "council"}},
+        "plan",
+    ),
     "clarifying questions": (
         {
-            "step": {**LAST, "kind": "clarify", "phase": "clarify", "turns": [ASKING]},
+            "step": {**LAST_STEP, "kind": "clarify", "phase": "clarify", "turns": [CLARIFYING_TURN]},
             "config": {"clarifications": {"enabled": True}},
             "turn_count": 0,
         },
@@ -181,14 +188,14 @@ REPEATED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("limit", [{"total_tokens": CEILING}, {"wall_clock_s": 1e-6}], ids=str)
-@pytest.mark.parametrize(("update", "node"), REPEATED.values(), ids=REPEATED)
-def test_a_state_update_buys_no_second_verdict_past_the_operators_limit(
+@pytest.mark.parametrize("limit", [{"total_tokens": TOKEN_LIMIT}, {"wall_clock_s": 1e-6}], ids=str)
+@pytest.mark.parametrize(("update", "node"), REPEATING_UPDATES.values(), ids=REPEATING_UPDATES)
+def test_state_update_causes_no_second_verdict_after_the_operators_limit(
     update: dict[str, Any], node: str, limit: dict[str, float], operators_file: Callable[..., None]
 ) -> None:
     operators_file(limits=limit, model="house")
     model = FakeModel()
-    graph = ended_at_the_ceiling(model)
+    graph = graph_at_its_limit(model)
     verdict, spent = graph.get_state(thread()).values["verdict"], []
     assert verdict["status"] == "ok"
     for number in range(4):
@@ -203,27 +210,27 @@ def test_a_state_update_buys_no_second_verdict_past_the_operators_limit(
         assert values["verdict"] == verdict
 
 
-def test_a_failed_verdict_is_asked_for_again_past_the_operators_limit(
+def test_failed_verdict_is_requested_again_after_the_operators_limit(
     operators_file: Callable[..., None],
 ) -> None:
-    operators_file(limits={"total_tokens": CEILING})
-    model = FakeModel(lambda call: Reply(error="HTTP 500") if call.purpose == "judge" else answer(call))
-    graph = ended_at_the_ceiling(model)
+    operators_file(limits={"total_tokens": TOKEN_LIMIT})
+    model = FakeModel(lambda call: Reply(error="HTTP 500") if call.purpose == "judge" else fake_reply(call))
+    graph = graph_at_its_limit(model)
     assert graph.get_state(thread()).values["verdict"]["status"] == "failed"
-    model.reply = answer
+    model.reply = fake_reply
     for _ in range(2):
-        graph.update_state(thread(), {"step": {**LAST, "number": 60, "end_reason": ENDED}}, "plan")
+        graph.update_state(thread(), {"step": {**LAST_STEP, "number": 60, "end_reason": END_REASON}}, "plan")
         graph.invoke(None, thread())
     judged = [call for call in model.calls if call.purpose == "judge"]
     assert len(judged) == 2 * len({call.digest for call in judged})
 
 
-def test_turns_past_a_raised_limit_are_judged_again(operators_file: Callable[..., None]) -> None:
-    operators_file(limits={"total_tokens": CEILING})
+def test_turns_after_a_raised_limit_are_judged_again(operators_file: Callable[..., None]) -> None:
+    operators_file(limits={"total_tokens": TOKEN_LIMIT})
     model = FakeModel()
-    graph = ended_at_the_ceiling(model)
-    operators_file(limits={"total_tokens": 2 * CEILING})
-    graph.update_state(thread(), {"config": {"limits": {"total_tokens": 2 * CEILING}}})
+    graph = graph_at_its_limit(model)
+    operators_file(limits={"total_tokens": 2 * TOKEN_LIMIT})
+    graph.update_state(thread(), {"config": {"limits": {"total_tokens": 2 * TOKEN_LIMIT}}})
     turns = graph.get_state(thread()).values["turn_count"]
     for _ in range(9):
         graph.invoke({"messages": [("user", "Go on")]}, thread())
@@ -232,19 +239,19 @@ def test_turns_past_a_raised_limit_are_judged_again(operators_file: Callable[...
     assert values["turn_count"] > turns
 
 
-def test_a_debate_that_ended_at_its_own_limit_still_answers_questions(
+def test_debate_at_its_own_limit_still_answers_questions(
     operators_file: Callable[..., None],
 ) -> None:
     operators_file(judge=OFF)
     graph = served_graph()
-    graph.invoke({"topic": "T?"}, thread(), context={"turns": 60, "limits": {"total_tokens": CEILING}})
+    graph.invoke({"topic": "T?"}, thread(), context={"turns": 60, "limits": {"total_tokens": TOKEN_LIMIT}})
     assert graph.get_state(thread()).values["status"] == "limit"
     graph.invoke({"messages": [("user", "What was said?")]}, thread())
     assert "No answer" not in str(graph.get_state(thread()).values["messages"][-1].content)
 
 
-def test_a_served_debate_keeps_to_the_limit_of_the_servers_own_file(tmp_path: Path) -> None:
-    operator = make_config({"limits": {"total_tokens": CEILING}})
+def test_served_debate_respects_the_operators_limit(tmp_path: Path) -> None:
+    operator = make_config({"limits": {"total_tokens": TOKEN_LIMIT}})
     path = str(tmp_path / "d.sqlite")
     with open_debates(path) as debates:
         debates.start("T?", make_config({"turns": 2, "judge": OFF}), name="mine").run()
@@ -253,20 +260,20 @@ def test_a_served_debate_keeps_to_the_limit_of_the_servers_own_file(tmp_path: Pa
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
         debate = "/moot/api/debates/mine"
         assert page.post(f"{debate}/run", json={"turns": 60}).is_success
-        assert until(lambda: page.get(debate).json()["over"] and not page.get(debate).json()["running"])
+        assert wait_until(lambda: page.get(debate).json()["over"] and not page.get(debate).json()["running"])
         row = page.get(debate).json()
-        assert (row["status"], row["tokens"] < ABOVE) == ("limit", True)
-        told = page.post(f"{debate}/ask", json={"question": "What was said?"})
-        assert (told.status_code, "only the operator" in told.text) == (400, True)
+        assert (row["status"], row["tokens"] < TOKENS_AFTER_LAST_STEP) == ("limit", True)
+        response = page.post(f"{debate}/ask", json={"question": "What was said?"})
+        assert (response.status_code, "only the operator" in response.text) == (400, True)
         assert page.post(f"{debate}/judge", json={}).is_success  # it had no verdict
-        told = page.post(f"{debate}/judge", json={})
-        assert (told.status_code, "only the operator" in told.text) == (400, True)
+        response = page.post(f"{debate}/judge", json={})
+        assert (response.status_code, "only the operator" in response.text) == (400, True)
 
 
-def test_a_sample_and_its_fork_keep_to_the_operators_limit(
+def test_sample_and_its_fork_respect_the_operators_limit(
     tmp_path: Path, operators_file: Callable[..., None]
 ) -> None:
-    operators_file(limits={"total_tokens": CEILING})
+    operators_file(limits={"total_tokens": TOKEN_LIMIT})
     path = str(tmp_path / "d.sqlite")
     served = Environment(default_config=operators_config)
     app = page_app(lambda: open_debates(path, environment=served), operators_config())
@@ -274,7 +281,7 @@ def test_a_sample_and_its_fork_keep_to_the_operators_limit(
 
         def ended(debate: str) -> Any:
             address = f"/moot/api/debates/{debate}"
-            assert until(lambda: not page.get(address).json()["running"])
+            assert wait_until(lambda: not page.get(address).json()["running"])
             return page.get(address).json()
 
         sample = page.post("/moot/api/samples/rate-limiter", json={}).json()["id"]
@@ -289,10 +296,10 @@ def test_a_sample_and_its_fork_keep_to_the_operators_limit(
 
 
 @pytest.mark.parametrize("by_operator", [False, True], ids=["visitor", "operator"])
-def test_a_fork_keeps_a_raised_limit_only_if_the_operator_makes_it(
+def test_fork_keeps_a_raised_limit_only_if_the_operator_creates_it(
     tmp_path: Path, operators_file: Callable[..., None], by_operator: bool
 ) -> None:
-    operators_file(limits={"total_tokens": CEILING})
+    operators_file(limits={"total_tokens": TOKEN_LIMIT})
     path = str(tmp_path / "d.sqlite")
     raised = make_config({"turns": 60, "judge": OFF, "limits": {"total_tokens": 10**6}})
     with open_debates(path) as debates:
@@ -304,20 +311,20 @@ def test_a_fork_keeps_a_raised_limit_only_if_the_operator_makes_it(
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5), headers=headers) as page:
         fork = page.post("/moot/api/debates/raised/fork", json={}).json()["id"]
         page.post(f"/moot/api/debates/{fork}/run", json={})
-        assert until(lambda: page.get(f"/moot/api/debates/{fork}").json()["over"])
+        assert wait_until(lambda: page.get(f"/moot/api/debates/{fork}").json()["over"])
         row = page.get(f"/moot/api/debates/{fork}").json()
     if by_operator:
-        assert (row["status"], row["tokens"] > ABOVE) == ("done", True)
+        assert (row["status"], row["tokens"] > TOKENS_AFTER_LAST_STEP) == ("done", True)
     else:
-        assert (row["status"], row["tokens"] < ABOVE) == ("limit", True)
+        assert (row["status"], row["tokens"] < TOKENS_AFTER_LAST_STEP) == ("limit", True)
     with open_debates(path) as debates:
         assert debates.records.grants.of(source.id) == {Capability("limit", "total_tokens 1e+06")}
 
 
-def test_a_thread_that_a_client_copies_does_not_get_a_raised_limit(
+def test_thread_copied_by_a_client_does_not_inherit_a_raised_limit(
     tmp_path: Path, operators_file: Callable[..., None]
 ) -> None:
-    operators_file(limits={"total_tokens": CEILING}, model="named")
+    operators_file(limits={"total_tokens": TOKEN_LIMIT}, model="named")
     raised = make_config({"model": "offline", "judge": OFF, "limits": {"total_tokens": 10**6}})
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         source = debates.start("T?", raised)
@@ -326,7 +333,7 @@ def test_a_thread_that_a_client_copies_does_not_get_a_raised_limit(
         assert debates.records.grants.of("copy") == {Capability("model", "other")}
 
 
-def test_what_a_client_configures_is_granted_only_if_the_operator_named_it(
+def test_grants_include_only_capabilities_of_the_operators_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "mine")
@@ -338,10 +345,10 @@ def test_what_a_client_configures_is_granted_only_if_the_operator_named_it(
         assert debates.records.grants.of(debate.id) == {Capability("model", "named")}
 
 
-def test_a_configuration_without_a_limit_keeps_to_the_operators_limit(
+def test_config_without_a_limit_gets_the_operators_limit(
     tmp_path: Path, operators_file: Callable[..., None]
 ) -> None:
-    operators_file(limits={"total_tokens": CEILING, "concurrency": 2})
+    operators_file(limits={"total_tokens": TOKEN_LIMIT, "concurrency": 2})
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start("T?", make_config({"turns": 60, "judge": OFF}))
         assert debates.records.grants.of(debate.id) == set()
@@ -356,19 +363,18 @@ def debates(tmp_path: Path) -> Iterator[Debates]:
 
 
 @pytest.fixture
-def decided(debates: Debates) -> Debate:
-    """A debate that is over."""
+def finished_debate(debates: Debates) -> Debate:
     debate = debates.start("T?", make_config({"turns": 2, "judge": OFF}))
     debate.run()
     return debate
 
 
-def test_questions_of_a_server_count_until_the_operators_limit(tmp_path: Path, decided: Debate) -> None:
-    before = decided.row.tokens
+def test_questions_count_toward_the_operators_limit(tmp_path: Path, finished_debate: Debate) -> None:
+    before = finished_debate.row.tokens
     operator = make_config({"limits": {"total_tokens": before + 1}})
     served = Environment(default_config=lambda: operator)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=served) as debates:
-        host, debate = DebateHost(debates, operator), debates.get(decided.id)
+        host, debate = DebateHost(debates, operator), debates.get(finished_debate.id)
         host.ask(debate, "What was said?")
         assert debate.row.tokens > before
         assert tokens_of(debate.document()["usage"]) == debate.row.tokens
@@ -376,75 +382,77 @@ def test_questions_of_a_server_count_until_the_operators_limit(tmp_path: Path, d
             host.ask(debate, "What was said?")
 
 
-def test_a_question_counts_once_in_the_turns_that_follow(debates: Debates, decided: Debate) -> None:
-    other = debates.start("T?", decided.config())
-    for debate in (decided, other):
+def test_question_is_counted_once_when_turns_follow(debates: Debates, finished_debate: Debate) -> None:
+    other = debates.start("T?", finished_debate.config())
+    for debate in (finished_debate, other):
         debate.run()
-        if debate is decided:
+        if debate is finished_debate:
             debate.ask("What was said?")
         for _ in range(2):
             debate.run(turns=1)
-    calls = [debate.document()["usage"]["calls"] for debate in (decided, other)]
+    calls = [debate.document()["usage"]["calls"] for debate in (finished_debate, other)]
     assert calls[0] == calls[1] + 1
-    assert calls[0] == decided.state().values["usage"]["calls"]
-    assert decided.row.tokens == tokens_of(decided.document()["usage"])
+    assert calls[0] == finished_debate.state().values["usage"]["calls"]
+    assert finished_debate.row.tokens == tokens_of(finished_debate.document()["usage"])
 
 
-def test_questions_end_a_debate_at_its_own_limit(decided: Debate) -> None:
-    config = decided.config()
-    limits = config.limits.model_copy(update={"total_tokens": decided.row.tokens + 1})
-    decided.reconfigure(config.model_copy(update={"limits": limits}))
-    assert decided.can_go_on()
-    decided.ask("What was said?")
-    assert not decided.can_go_on()
+def test_questions_count_toward_the_debates_own_limit(finished_debate: Debate) -> None:
+    config = finished_debate.config()
+    limits = config.limits.model_copy(update={"total_tokens": finished_debate.row.tokens + 1})
+    finished_debate.reconfigure(config.model_copy(update={"limits": limits}))
+    assert finished_debate.can_go_on()
+    finished_debate.ask("What was said?")
+    assert not finished_debate.can_go_on()
     with pytest.raises(InputError, match=r"limits\.total_tokens of .* is reached"):
-        decided.run(turns=1)
+        finished_debate.run(turns=1)
 
 
-def test_a_chat_message_costs_nothing_after_questions_reached_the_limit(
-    operators_file: Callable[..., None], debates: Debates, decided: Debate
+def test_chat_makes_no_call_after_questions_reached_the_limit(
+    operators_file: Callable[..., None], debates: Debates, finished_debate: Debate
 ) -> None:
-    operators_file(limits={"total_tokens": decided.row.tokens + 1})
-    decided.ask("What was said?")
-    calls = decided.document()["usage"]["calls"]
-    config: Any = thread(decided.id)
+    operators_file(limits={"total_tokens": finished_debate.row.tokens + 1})
+    finished_debate.ask("What was said?")
+    calls = finished_debate.document()["usage"]["calls"]
+    config: Any = thread(finished_debate.id)
     debates.graph.invoke({"messages": [("user", "What was said?")]}, config)
-    assert decided.document()["usage"]["calls"] == calls
-    assert "only the operator can raise the limit" in str(decided.state().values["messages"][-1].content)
+    assert finished_debate.document()["usage"]["calls"] == calls
+    assert "only the operator can raise the limit" in str(
+        finished_debate.state().values["messages"][-1].content
+    )
 
 
-def test_few_questions_about_a_debate_are_answered_at_the_same_time(
-    debates: Debates, decided: Debate, monkeypatch: pytest.MonkeyPatch
+def test_concurrent_questions_about_a_debate_are_limited(
+    debates: Debates, finished_debate: Debate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host, go = DebateHost(debates, make_config({})), threading.Event()
     monkeypatch.setattr(Debate, "ask", lambda *_: go.wait(20))
     with ThreadPoolExecutor(2 * MAX_ASKED_AT_ONCE) as threads:
-        answers = [threads.submit(host.ask, decided, "What?") for _ in range(2 * MAX_ASKED_AT_ONCE)]
-        assert until(lambda: sum(each.done() for each in answers) == MAX_ASKED_AT_ONCE)
+        answers = [threads.submit(host.ask, finished_debate, "What?") for _ in range(2 * MAX_ASKED_AT_ONCE)]
+        assert wait_until(lambda: sum(each.done() for each in answers) == MAX_ASKED_AT_ONCE)
         go.set()
     refused = [each for each in answers if isinstance(each.exception(), InputError)]
     assert len(refused) == MAX_ASKED_AT_ONCE
-    host.ask(decided, "What?")
+    host.ask(finished_debate, "What?")
 
 
-def test_a_worker_keeps_to_the_operators_limit_on_an_imported_debate_and_its_fork(
+def test_imported_debate_and_its_fork_respect_the_operators_limit(
     tmp_path: Path, operators_file: Callable[..., None]
 ) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         config = make_config({"turns": 60, "judge": OFF, "limits": {"total_tokens": 10**9}})
         document = debates.start("T?", config).document()
-        operators_file(limits={"total_tokens": CEILING})
+        operators_file(limits={"total_tokens": TOKEN_LIMIT})
         imported = debates.import_document(document, name="imported")
         for debate in (imported.fork(), imported):
             debate.run()
             assert debate.row.status == "limit"
-            assert debate.row.tokens < ABOVE
+            assert debate.row.tokens < TOKENS_AFTER_LAST_STEP
 
 
-def test_an_operators_own_configuration_may_pass_the_file(
+def test_operators_own_config_may_exceed_the_limit_in_the_file(
     tmp_path: Path, operators_file: Callable[..., None]
 ) -> None:
-    operators_file(limits={"total_tokens": CEILING})
+    operators_file(limits={"total_tokens": TOKEN_LIMIT})
     config = make_config({"turns": 30, "judge": OFF, "limits": {"total_tokens": 10**6}})
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         document = debates.start("T?", config).run()
@@ -464,21 +472,21 @@ PRICES = {"input_usd_per_million": 1e6, "output_usd_per_million": 1e6}
 FREE = dict.fromkeys(PRICES, 0)
 
 
-def test_a_request_sets_no_price() -> None:
+def test_request_cannot_set_prices() -> None:
     graph = build_graph()
     for name in PRICES:
         with pytest.raises(ConfigError, match=rf"models\.offline\.{name}.*needs the operator"):
             graph.invoke({"topic": "T?"}, context={"turns": 1, "models": {"offline": {name: 0}}})
 
 
-def test_the_operators_prices_count_whatever_a_request_says() -> None:
+def test_operators_prices_override_a_request() -> None:
     operator = make_config({"model": "m", "models": {"m": PRICES}})
     made = requested_config(operator, {"models": {"m": FREE}})
     assert made.models["m"] == operator.models["m"]
 
 
-@pytest.mark.parametrize("models", [FREE, None], ids=["free", "left out"])
-def test_the_operators_prices_count_whatever_a_stored_state_says(
+@pytest.mark.parametrize("models", [FREE, None], ids=["free", "missing"])
+def test_operators_prices_override_a_stored_state(
     models: dict[str, Any] | None, operators_file: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with OpenAIServer() as house:
@@ -489,8 +497,8 @@ def test_the_operators_prices_count_whatever_a_stored_state_says(
         asked = {"turns": 60, "openings": "sequential"}
         graph.invoke({"topic": "T?"}, thread(), context=asked, interrupt_after=["open"])
         config = graph.get_state(thread()).values["config"]
-        said = {**config, "models": {"m": models} if models else {}}
-        graph.update_state(thread(), {"config": said}, "trim")
+        stored = {**config, "models": {"m": models} if models else {}}
+        graph.update_state(thread(), {"config": stored}, "trim")
         graph.invoke(None, thread())
         call_from_sync(graph.environment.aclose)
     values = graph.get_state(thread()).values

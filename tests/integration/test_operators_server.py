@@ -1,4 +1,4 @@
-"""A LangGraph server that follows the operator's file, with a page that shows other runs' messages."""
+"""A LangGraph server with an operator's configuration file, and the live page of its runs."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ import pytest
 from langgraph_sdk import get_sync_client
 
 from tests.support.langgraph_server import LangGraphServer, langgraph_server
-from tests.support.openai_answers import events
-from tests.support.openai_server import Act, OpenAIServer
-from tests.support.patience import LONG_TIMEOUT_S, until
+from tests.support.openai_answers import stream_events
+from tests.support.openai_server import OpenAIServer, ServerReply
+from tests.support.waiting import LONG_TIMEOUT_S, wait_until
 
 pytestmark = pytest.mark.slow
 
 WORDS = [f"word{number} " for number in range(12)]
-FIRST = 5
+EVENTS_BEFORE_PAUSE = 5
 go = threading.Event()
-"""Set where models may speak to their ends."""
+"""Set when the models may finish their messages."""
 
 
-class Held:
-    """A stream that stands after its first words until it may go on."""
+class PausedStream:
+    """Stream of a message that pauses after its first events until `go` is set."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
-        self._events = [*map(json.dumps, events(asked, Act(pieces=WORDS))), "[DONE]"]
+        self._events = [*map(json.dumps, stream_events(asked, ServerReply(pieces=WORDS))), "[DONE]"]
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._events[:FIRST]
+        yield from self._events[:EVENTS_BEFORE_PAUSE]
         go.wait(LONG_TIMEOUT_S)
-        yield from self._events[FIRST:]
+        yield from self._events[EVENTS_BEFORE_PAUSE:]
 
 
-def plan(asked: dict[str, Any], number: int) -> Act:
-    return Act(sent=Held(asked) if asked.get("stream") else None)
+def plan(asked: dict[str, Any], number: int) -> ServerReply:
+    return ServerReply(raw_events=PausedStream(asked) if asked.get("stream") else None)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def client(server: LangGraphServer) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("context", [None, {"model": "house", "limits": {"wall_clock_s": 10**6}}])
-def test_a_run_is_laid_over_the_operators_file(
+def test_run_merges_its_context_with_the_operators_file(
     client: Any, house: OpenAIServer, context: dict[str, Any] | None
 ) -> None:
     thread, asked = client.threads.create()["thread_id"], len(house.requests)
@@ -77,14 +77,14 @@ def test_a_run_is_laid_over_the_operators_file(
     assert [each.headers["authorization"] for each in house.requests[asked:]] == ["Bearer a"] * 2
 
 
-def test_the_page_shows_the_words_of_all_who_speak_at_the_same_time_in_another_clients_run(
+def test_page_streams_all_parallel_messages_of_another_clients_run(
     client: Any, server: LangGraphServer
 ) -> None:
     go.clear()
     thread = client.threads.create()["thread_id"]
     run = client.runs.create(thread, "debate", input={"topic": "Trams?"})["run_id"]
     address, words = f"{server.url}/moot/api/debates/{thread}", {"one": "", "two": ""}
-    assert until(lambda: httpx.get(address, trust_env=False).is_success, every_s=0.2)
+    assert wait_until(lambda: httpx.get(address, trust_env=False).is_success, every_s=0.2)
     try:
         with httpx.stream("GET", f"{address}/events", trust_env=False, timeout=LONG_TIMEOUT_S) as events:
             for line in events.iter_lines():
@@ -100,7 +100,7 @@ def test_the_page_shows_the_words_of_all_who_speak_at_the_same_time_in_another_c
 
 
 @pytest.mark.parametrize("sent", [{"checkpoint_ns": "zz"}, {"checkpoint_ns": "zz", "__pregel_task_id": "zz"}])
-def test_a_client_cannot_write_a_debate_as_a_parent_graph_does(
+def test_client_cannot_update_a_debate_through_a_checkpoint_namespace(
     server: LangGraphServer, sent: dict[str, str]
 ) -> None:
     with httpx.Client(base_url=server.url, trust_env=False, timeout=LONG_TIMEOUT_S) as client:
@@ -109,16 +109,16 @@ def test_a_client_cannot_write_a_debate_as_a_parent_graph_does(
         client.post(f"/threads/{thread}/runs/wait", json=asked)
         before = client.get(f"/threads/{thread}/state").json()
         update = {"update": {"topic": "Buses?", "protocol_state": {"x": 1}}}
-        told = client.post(
+        response = client.post(
             f"/threads/{thread}/runs/wait",
             json={"assistant_id": "debate", "command": update, "checkpoint": sent},
         )
         after = client.get(f"/threads/{thread}/state").json()
-    assert "checkpoint_ns" in told.text
+    assert "checkpoint_ns" in response.text
     assert after["values"] == before["values"]
 
 
-def test_a_command_starts_a_debate_on_a_new_thread_of_the_server(client: Any) -> None:
+def test_command_starts_a_debate_on_a_new_thread_of_the_server(client: Any) -> None:
     thread = client.threads.create()["thread_id"]
     update = {"messages": [{"role": "user", "content": "Trams?"}]}
     client.runs.wait(thread, "debate", command={"update": update})

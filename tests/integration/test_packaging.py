@@ -1,4 +1,4 @@
-"""The source distribution, the wheel made from it, and the wheel beside modules of the same names."""
+"""Distributions, pinned packages, workflows and Makefile."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def test_the_wheel_holds_one_package_with_its_data(installed: Path) -> None:
+def test_wheel_contains_one_package_with_its_data(installed: Path) -> None:
     names = {path.name for path in installed.iterdir() if path.name != "bin" and path.suffix != ".dist-info"}
     assert names == {"moot"}
     shipped = {str(path.relative_to(ROOT / "moot")) for path in (ROOT / "moot").rglob("*") if path.is_file()}
-    held = {str(path.relative_to(installed / "moot")) for path in (installed / "moot").rglob("*")}
-    assert {name for name in shipped if "__pycache__" not in name} <= held
+    contents = {str(path.relative_to(installed / "moot")) for path in (installed / "moot").rglob("*")}
+    assert {name for name in shipped if "__pycache__" not in name} <= contents
     assert (installed / "moot" / "py.typed").is_file()
 
 
-OLDEST = "3.11.2"
-"""Python of Debian 12, on which the tests and the docs must be installable."""
+OLDEST_PYTHON = "3.11.2"
+"""Python of Debian 12. The packages of the tests and the docs must be installable on it."""
 
 
-def test_every_pinned_package_runs_on_the_oldest_supported_python() -> None:
+def test_pinned_packages_support_the_oldest_python() -> None:
     pins = (line.partition("==") for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines())
-    refused = []
+    unsupported = []
     for name, _, version in pins:
         with suppress(PackageNotFoundError):
-            found = distribution(name)
-            allowed = SpecifierSet("".join(found.metadata.get_all("Requires-Python") or []))
-            if found.version == version and not allowed.contains(OLDEST):
-                refused.append(f"{name} {version} needs Python {allowed}")
-    assert not refused
+            package = distribution(name)
+            allowed = SpecifierSet("".join(package.metadata.get_all("Requires-Python") or []))
+            if package.version == version and not allowed.contains(OLDEST_PYTHON):
+                unsupported.append(f"{name} {version} needs Python {allowed}")
+    assert not unsupported
 
 
 def _build(target: str, source: Path, folder: Path) -> Path:
@@ -77,7 +77,7 @@ def _package_files(root: Path) -> set[str]:
     return {path.relative_to(root).as_posix() for path in files if "__pycache__" not in path.parts}
 
 
-def test_a_wheel_made_from_the_sdist_holds_the_whole_package_and_the_command(tmp_path: Path) -> None:
+def test_wheel_built_from_sdist_contains_the_package_and_the_command(tmp_path: Path) -> None:
     sdist, unpacked = _build("sdist", ROOT, tmp_path / "sdist"), tmp_path / "source"
     unpacked.mkdir()
     tar = shutil.which("tar") or "tar"
@@ -85,14 +85,14 @@ def test_a_wheel_made_from_the_sdist_holds_the_whole_package_and_the_command(tmp
     (source,) = unpacked.iterdir()
     assert _package_files(source) == _package_files(ROOT)
     with ZipFile(_build("wheel", source, tmp_path / "wheel")) as wheel:
-        held = set(wheel.namelist())
+        contents = set(wheel.namelist())
         info = f"moot-{moot.__version__}.dist-info"
         commands = wheel.read(f"{info}/entry_points.txt").decode()
-    assert _package_files(ROOT) | {"moot/langgraph.json"} <= held
+    assert _package_files(ROOT) | {"moot/langgraph.json"} <= contents
     assert "[console_scripts]\nmoot = moot.cli:main" in commands
 
 
-def test_an_app_keeps_its_own_state_graph_and_nodes(installed: Path, tmp_path: Path) -> None:
+def test_installed_package_does_not_shadow_modules_of_an_app(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "state.py").write_text("MINE = 'my state'\n")
     (tmp_path / "graph.py").write_text("MINE = 'my graph'\n")
     (tmp_path / "nodes").mkdir()
@@ -121,7 +121,7 @@ def test_an_app_keeps_its_own_state_graph_and_nodes(installed: Path, tmp_path: P
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
-def test_the_workflows_need_no_secret_and_test_each_python_that_the_package_names() -> None:
+def test_workflows_use_no_secrets_and_test_every_declared_python() -> None:
     assert [path.stem for path in WORKFLOWS] == ["docs", "release", "supply", "test"]
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -135,7 +135,7 @@ def test_the_workflows_need_no_secret_and_test_each_python_that_the_package_name
             assert pythons == versions
 
 
-def test_the_file_with_hashes_pins_the_same_versions_and_holds_no_address() -> None:
+def test_hashed_constraints_pin_the_same_versions_without_urls() -> None:
     text = (ROOT / "constraints-hashes.txt").read_text(encoding="utf-8")
     assert "://" not in text
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
@@ -144,7 +144,7 @@ def test_the_file_with_hashes_pins_the_same_versions_and_holds_no_address() -> N
     assert {name: version for name, version in hashed if name in pinned}.items() <= pinned.items()
 
 
-def test_no_target_of_the_makefile_uses_an_undefined_variable() -> None:
+def test_makefile_targets_use_no_undefined_variable() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"^([a-z]+):.*## ", text, re.MULTILINE)
     assert "dist" in targets
@@ -155,7 +155,7 @@ def test_no_target_of_the_makefile_uses_an_undefined_variable() -> None:
     assert run.returncode == 0, run.stderr
 
 
-def test_the_release_workflow_reads_the_version_that_the_package_has() -> None:
+def test_release_workflow_reads_the_package_version() -> None:
     (expression,) = re.findall(r"sed -n '(.*)' moot/__init__\.py", WORKFLOWS[1].read_text(encoding="utf-8"))
     sed = shutil.which("sed") or "sed"
     run = subprocess.run(
@@ -167,16 +167,16 @@ def test_the_release_workflow_reads_the_version_that_the_package_has() -> None:
     assert run.stdout.strip() == moot.__version__
 
 
-def test_the_docs_say_what_each_package_of_the_plain_installation_is_for() -> None:
+def test_docs_list_every_required_dependency() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs/deploy.md").read_text(encoding="utf-8")
     section = page.partition("## Packages\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
-    told = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
-    assert told == {needed.partition(">")[0] for needed in project["dependencies"]}
+    documented = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+    assert documented == {needed.partition(">")[0] for needed in project["dependencies"]}
 
 
-def test_the_lowest_versions_are_those_of_the_project() -> None:
+def test_lowest_constraints_satisfy_the_declared_lower_bounds() -> None:
     locked = dict(
         line.split("==")
         for line in (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()

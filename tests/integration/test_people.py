@@ -15,11 +15,11 @@ from moot.calls.effects import ModelCall, Reply
 from moot.state.config import DebateConfig
 from moot.state.errors import ConfigError, DebatePaused, InputError, ModelError, WaitingForPerson
 from moot.storage.records import open_records
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.moot_command import Moot
-from tests.support.openai_answers import asks_first
+from tests.support.openai_answers import ask_question
 from tests.support.openai_server import OpenAIServer
-from tests.support.patience import LONG_TIMEOUT_S, until
+from tests.support.waiting import LONG_TIMEOUT_S, wait_until
 from tests.support.warm_process import WarmProcess
 
 TOPIC = "Should we adopt a monorepo?"
@@ -44,17 +44,17 @@ def test_an_interjection_is_added_once_at_the_next_step(tmp_path: Path) -> None:
                 debate.say("Mind the cost.")
                 debate.say("I disagree.", "skeptic")
         document = debate.document()
-    said = [entry for entry in document["transcript"] if entry["kind"] == "interjection"]
-    assert [(e["speaker"], e["content"]) for e in said] == [
+    interjections = [entry for entry in document["transcript"] if entry["kind"] == "interjection"]
+    assert [(e["speaker"], e["content"]) for e in interjections] == [
         ("moderator", "Mind the cost."),
         ("skeptic", "I disagree."),
     ]
-    assert [entry["seq"] for entry in said] == [2, 3]
+    assert [entry["seq"] for entry in interjections] == [2, 3]
     later = [call for call in model.calls if call.purpose == "turn"][1:]
     assert all(any("Mind the cost." in message["content"] for message in call.messages) for call in later)
 
 
-def test_an_interjection_survives_a_crash_before_its_checkpoint_without_a_duplicate(
+def test_a_crash_before_the_checkpoint_does_not_duplicate_an_interjection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from moot.nodes import plan as planning
@@ -62,11 +62,11 @@ def test_an_interjection_survives_a_crash_before_its_checkpoint_without_a_duplic
     crashed: list[bool] = []
     real = planning.interjection_entries  # type: ignore[attr-defined]  # imported there
 
-    def crashing(state: Any, said: Any, planned: Any, now: str, count: Any) -> Any:
-        entries = real(state, said, planned, now, count)
-        if said and not crashed:
+    def crashing(state: Any, interjections: Any, planned: Any, now: str, count: Any) -> Any:
+        entries = real(state, interjections, planned, now, count)
+        if interjections and not crashed:
             crashed.append(True)
-            raise RuntimeError("killed after reading the floor")
+            raise RuntimeError("killed after reading the inbox")
         return entries
 
     monkeypatch.setattr(planning, "interjection_entries", crashing)
@@ -93,14 +93,16 @@ def test_a_fork_from_before_an_interjection_does_not_contain_it(
 
 
 @pytest.mark.parametrize(("text", "speaker"), [("  ", "moderator"), ("Hear!", "moot"), ("Hear!", "No Slug")])
-def test_an_empty_interjection_or_a_false_name_is_refused(tmp_path: Path, text: str, speaker: str) -> None:
+def test_an_empty_interjection_or_an_invalid_speaker_is_rejected(
+    tmp_path: Path, text: str, speaker: str
+) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         debate = debates.start(TOPIC)
         with pytest.raises(InputError):
             debate.say(text, speaker)
 
 
-def test_a_pause_stops_once_at_the_end_of_a_step(tmp_path: Path) -> None:
+def test_a_pause_stops_the_run_once_at_the_end_of_a_step(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig(turns=4))
@@ -120,7 +122,7 @@ def test_a_pause_stops_once_at_the_end_of_a_step(tmp_path: Path) -> None:
     assert len([call for call in model.calls if call.purpose == "turn"]) == 4
 
 
-def test_an_old_pause_request_does_not_stop_a_resume(tmp_path: Path) -> None:
+def test_a_pause_request_before_a_run_does_not_stop_it(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig(turns=2))
         debate.pause()
@@ -130,20 +132,20 @@ def test_an_old_pause_request_does_not_stop_a_resume(tmp_path: Path) -> None:
 HUMAN: Any = {"turns": 4, "debaters": [{"name": "Ada"}, {"name": "Bo", "model": "human"}]}
 
 
-def _asked(debate: Debate, **going_on: Any) -> list[Any]:
+def _run_until_question(debate: Debate, **going_on: Any) -> list[Any]:
     with pytest.raises(WaitingForPerson):
         debate.run(**going_on)
     return debate.questions()
 
 
-def test_a_person_takes_turns_by_interrupts(tmp_path: Path) -> None:
+def test_a_person_takes_turns_through_interrupts(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig.model_validate(HUMAN))
-        (first,) = _asked(debate)
+        (first,) = _run_until_question(debate)
         assert (first["id"], first["name"]) == ("bo.1", "Bo")
         assert debate.document()["status"] == "waiting"
-        (second,) = _asked(debate, answer={"bo.1": "I say no."})
+        (second,) = _run_until_question(debate, answer={"bo.1": "I say no."})
         assert second["id"] == "bo.2"
         document = debate.run(answer={"bo.2": ""})
     assert _of_kind(document, "speech")[1::2] == [("bo", "I say no."), ("bo", "(passes)")]
@@ -152,44 +154,44 @@ def test_a_person_takes_turns_by_interrupts(tmp_path: Path) -> None:
     assert document["questions"] == []
 
 
-def test_the_model_calls_beside_a_persons_turn_are_made_once(tmp_path: Path) -> None:
+def test_model_calls_in_the_same_step_as_a_person_are_made_once(tmp_path: Path) -> None:
     model = FakeModel()
     debaters = [{"name": "Ada"}, {"name": "Bo", "model": "human"}, {"name": "Cy"}]
     config = DebateConfig.model_validate({"protocol": "council", "rounds": 1, "debaters": debaters})
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, config)
-        asked = [_asked(debate)]
+        question_lists = [_run_until_question(debate)]
         while True:
             try:
                 document = debate.run(
-                    answer={question["id"]: f"Bo on {question['id']}" for question in asked[-1]}
+                    answer={question["id"]: f"Bo on {question['id']}" for question in question_lists[-1]}
                 )
                 break
             except WaitingForPerson:
-                asked.append(debate.questions())
-    assert [len(questions) for questions in asked] == [1, 2, 1]
+                question_lists.append(debate.questions())
+    assert [len(questions) for questions in question_lists] == [1, 2, 1]
     turns = [call.digest for call in model.calls if call.purpose == "turn"]
     assert len(turns) == len(set(turns)) == 2 + 4 + 2
     assert ("bo", "Bo on bo.2") in _of_kind(document, "critique")
 
 
-def test_a_question_stays_open_if_the_debate_is_changed(tmp_path: Path) -> None:
+def test_a_question_stays_open_when_the_debate_is_changed(tmp_path: Path) -> None:
     model = FakeModel()
     debaters = [{"name": "Ada"}, {"name": "Bo", "model": "human"}]
     config = DebateConfig.model_validate({"protocol": "council", "rounds": 1, "debaters": debaters})
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, config)
-        (proposal,) = _asked(debate)
-        (critique,) = _asked(debate, answer={proposal["id"]: "Two ships."})
-        paid = len(model.calls)
+        (proposal,) = _run_until_question(debate)
+        (critique,) = _run_until_question(debate, answer={proposal["id"]: "Two ships."})
+        call_count = len(model.calls)
         for concurrency in (3, 4):
             data = {**config.to_json(), "limits": {"concurrency": concurrency}}
             debate.reconfigure(DebateConfig.model_validate(data))
             assert debate.questions() == [critique]
-        assert len(model.calls) == paid
-        debate.pin("m000001")  # stands in the views of those who speak beside the person, too
+        assert len(model.calls) == call_count
+        debate.pin("m000001")  # also changes the prompts of the debaters in the same step
         assert debate.questions() == [critique]
-        _asked(debate, answer={critique["id"]: "Too few crews."})
+        _run_until_question(debate, answer={critique["id"]: "Too few crews."})
         assert ("bo", "Too few crews.") in _of_kind(debate.document(), "critique")
 
 
@@ -207,31 +209,31 @@ def test_a_question_stays_open_if_the_debate_is_changed(tmp_path: Path) -> None:
             ]
         },
     ],
-    ids=["everybody", "judge", "fallback", "tools", "one name twice"],
+    ids=["default model", "judge", "fallback", "tools", "duplicate name"],
 )
-def test_a_person_in_a_role_for_models_is_refused(data: Any) -> None:
+def test_an_invalid_use_of_the_human_model_is_rejected(data: Any) -> None:
     from moot.state.config.config_files import make_config
 
     with pytest.raises(ConfigError):
         make_config(data)
 
 
-def test_a_reply_without_a_question_is_refused(tmp_path: Path) -> None:
+def test_a_reply_without_a_matching_question_is_rejected(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig.model_validate(HUMAN))
         with pytest.raises(InputError, match="is not waiting for a reply"):
             debate.run(answer="now")
-        _asked(debate)
+        _run_until_question(debate)
         with pytest.raises(InputError, match=r"bo\.1"):
             debate.run(answer={"carl": "me"})
 
 
 @pytest.fixture
-def asking(moot: Moot) -> Iterator[Path]:
-    """A configuration whose debaters ask a person first."""
+def clarification_config(moot: Moot) -> Iterator[Path]:
+    """Configuration file of a debate in which the debaters first ask a person questions."""
     debaters = [{"name": "Advocate"}, {"name": "Skeptic"}]
     clarifications = {"enabled": True, "max_per_debater": 1}
-    with OpenAIServer(asks_first) as server:
+    with OpenAIServer(ask_question) as server:
         model = {"model": "test-model", "models": {"test-model": {"base_url": server.base_url}}}
         config = {"clarifications": clarifications, "turns": 2, "debaters": debaters, **model}
         file = moot.folder / "c.yaml"
@@ -239,8 +241,10 @@ def asking(moot: Moot) -> Iterator[Path]:
         yield file
 
 
-def test_without_a_terminal_or_answers_the_debate_waits_with_exit_6(moot: Moot, asking: Path) -> None:
-    waiting = moot("run", TOPIC, "--config", asking, "--id", "q", "--json")
+def test_a_debate_without_terminal_or_answers_waits_with_exit_code_6(
+    moot: Moot, clarification_config: Path
+) -> None:
+    waiting = moot("run", TOPIC, "--config", clarification_config, "--id", "q", "--json")
     assert waiting.code == 6
     assert (waiting.json["status"], len(waiting.json["questions"])) == ("waiting", 2)
     assert "moot resume q --answers FILE" in waiting.err
@@ -253,27 +257,29 @@ def test_without_a_terminal_or_answers_the_debate_waits_with_exit_6(moot: Moot, 
     assert [content for _, content in _of_kind(done.json, "answer")] == ["in 2031", "(no answer)"]
 
 
-def test_prepared_replies_are_used_for_their_questions(moot: Moot, asking: Path) -> None:
+def test_replies_from_a_file_answer_their_questions(moot: Moot, clarification_config: Path) -> None:
     (moot.folder / "a.json").write_text(json.dumps({"advocate": ["in 2031"], "skeptic.2": "No."}))
-    done = moot("run", TOPIC, "--config", asking, "--answers", "a.json", "--json")
+    done = moot("run", TOPIC, "--config", clarification_config, "--answers", "a.json", "--json")
     assert done.code == 0
     assert done.json["status"] == "done"
 
 
-def test_replies_to_nobody_are_refused_before_any_call(moot: Moot, asking: Path) -> None:
+def test_replies_to_unknown_debaters_are_rejected_before_any_call(
+    moot: Moot, clarification_config: Path
+) -> None:
     (moot.folder / "a.yaml").write_text("advocat: [in 2031]")
-    refused = moot("run", TOPIC, "--config", asking, "--answers", "a.yaml")
+    refused = moot("run", TOPIC, "--config", clarification_config, "--answers", "a.yaml")
     assert refused.code == 2
     assert "'advocat'" in refused.err
     assert "advocate, skeptic" in refused.err
     assert not moot.db.exists()
-    assert moot("run", TOPIC, "--config", asking, "--id", "q").code == 6
+    assert moot("run", TOPIC, "--config", clarification_config, "--id", "q").code == 6
     again = moot("resume", "q", "--answers", "a.yaml")
     assert again.code == 2
     assert "advocate.1" in again.err
 
 
-def test_unreadable_answers_are_refused_before_anything_runs(moot: Moot) -> None:
+def test_an_unreadable_answers_file_is_rejected_before_the_run(moot: Moot) -> None:
     (moot.folder / "a.yaml").write_text("just words")
     for name in ("a.yaml", "none.yaml"):
         refused = moot("run", TOPIC, "--answers", name)
@@ -293,14 +299,14 @@ def _finish(moot: Moot, server: OpenAIServer, *words: str) -> int:
 
 
 @pytest.mark.slow
-def test_another_terminal_speaks_pauses_and_the_debate_goes_on(moot: Moot) -> None:
+def test_another_terminal_interjects_and_pauses_and_the_debate_resumes(moot: Moot) -> None:
     with OpenAIServer(latency=0.3) as server:
         running = _start(
             moot, server, "run", TOPIC, "--model", "m", "--turns", "60", "--id", "x", "--no-judge"
         )
-        assert until(lambda: len(server.chats) >= 2)
+        assert wait_until(lambda: len(server.chats) >= 2)
         assert moot("say", "x", "Mind the cost.", "--as", "Dr. Wu").code == 0
-        assert until(lambda: any("Mind the cost." in json.dumps(chat) for chat in server.chats))
+        assert wait_until(lambda: any("Mind the cost." in json.dumps(chat) for chat in server.chats))
         assert moot("pause", "x").code == 0
         _, errors = running.communicate(timeout=LONG_TIMEOUT_S)
         assert running.returncode == 130
@@ -316,12 +322,12 @@ def test_another_terminal_speaks_pauses_and_the_debate_goes_on(moot: Moot) -> No
 
 
 @pytest.mark.slow
-def test_a_kill_before_or_after_a_reply_repeats_no_call(moot: Moot) -> None:
+def test_a_process_killed_after_a_reply_repeats_no_finished_call(moot: Moot) -> None:
     (moot.folder / "c.yaml").write_text(json.dumps({**HUMAN, "model": "m"}))
     with OpenAIServer(latency=0.2) as server:
         assert _finish(moot, server, "run", TOPIC, "--config", "c.yaml", "--id", "h") == 6
         answered = _start(moot, server, "resume", "h", "--answer", "I say no.")
-        assert until(lambda: len(server.chats) == 2)
+        assert wait_until(lambda: len(server.chats) == 2)
         answered.send_signal(signal.SIGKILL)
         answered.communicate()
         last = _finish(moot, server, "resume", "h", "--answer", "Still no.")
@@ -352,15 +358,15 @@ def test_inbox_rows_are_numbered_in_order_and_deleted_with_their_debate(tmp_path
     records.close()
 
 
-def test_a_failed_call_beside_a_person_is_reported_as_usual(tmp_path: Path) -> None:
+def test_a_failed_call_in_the_same_step_as_a_person_raises_an_error(tmp_path: Path) -> None:
     def failing(call: ModelCall) -> Reply:
-        return Reply(error="down") if call.purpose == "turn" else answer(call)
+        return Reply(error="down") if call.purpose == "turn" else fake_reply(call)
 
     debaters = [{"name": "Ada"}, {"name": "Bo", "model": "human"}]
     config = DebateConfig.model_validate({"protocol": "council", "rounds": 1, "debaters": debaters})
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel(failing).environment()) as debates:
         debate = debates.start(TOPIC, config)
-        asked = _asked(debate)
-        with pytest.raises(ModelError):  # nobody but the failing model has a floor in the next step
-            debate.run(answer={asked[0]["id"]: "My design."})
+        questions = _run_until_question(debate)
+        with pytest.raises(ModelError):  # only the failing model has a turn in the next step
+            debate.run(answer={questions[0]["id"]: "My design."})
         assert _of_kind(debate.document(), "proposal") == [("bo", "My design.")]

@@ -11,8 +11,8 @@ from moot.api import open_debates
 from moot.protocols.registry import turns_planned
 from moot.state.config.config_files import make_config
 
-PLAIN = {"seed": 1, "judge": {"enabled": False}}
-CLOSED: dict[str, Any] = {"aspects": ["cost", "speed"], "minirounds": 2, "crux": {"max_rooms": 0}}
+BASE = {"seed": 1, "judge": {"enabled": False}}
+DIALOGUE: dict[str, Any] = {"aspects": ["cost", "speed"], "minirounds": 2, "crux": {"max_rooms": 0}}
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ CLOSED: dict[str, Any] = {"aspects": ["cost", "speed"], "minirounds": 2, "crux":
         {"protocol": "random", "turns": 3},
         {"protocol": "council", "rounds": 2},
         {"protocol": "council", "rounds": 1, "turns": 20},
-        {"protocol": "dialogue", "dialogue": CLOSED},
+        {"protocol": "dialogue", "dialogue": DIALOGUE},
         {"protocol": "vote", "vote": {"answers": 4}},
         {"protocol": "single"},
     ],
     ids=lambda config: "-".join(map(str, config.values()))[:24],
 )
 def test_a_debate_has_the_planned_number_of_turns(tmp_path: Path, config: dict[str, Any]) -> None:
-    settings = make_config({**PLAIN, **config})
+    settings = make_config({**BASE, **config})
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         debate = debates.start("Is a bridge better than a ferry?", settings)
         debate.run()

@@ -1,4 +1,4 @@
-"""Debates in a real Postgres server that these tests start."""
+"""Debates in a real Postgres server. The tests start the server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from moot.storage.postgres import IDLE_TIMEOUT, PostgresSql
 from moot.storage.rate_limiter import OPEN_AFTER_FAILURES
 from moot.storage.records import open_records
 from tests.support.fakes import FakeModel
-from tests.support.history import past_checkpoints
+from tests.support.history import forks_and_prompts
 from tests.support.postgres_server import new_database, postgres_server, rows
 from tests.support.transcripts import message_texts
 
@@ -66,7 +66,7 @@ def test_a_debate_runs_and_is_listed_shown_and_deleted(url: str) -> None:
         assert rows(url, f"SELECT count(*) FROM {table}") == [(0,)], table  # noqa: S608  # the list above
 
 
-def test_a_debate_is_the_same_as_in_sqlite(url: str, tmp_path: Path) -> None:
+def test_debate_has_the_same_messages_as_in_sqlite(url: str, tmp_path: Path) -> None:
     with open_debates(url) as debates:
         there = debates.start(TOPIC, FOUR_TURNS).run()
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
@@ -74,11 +74,11 @@ def test_a_debate_is_the_same_as_in_sqlite(url: str, tmp_path: Path) -> None:
     assert message_texts(there) == message_texts(here)
 
 
-KILLED = """
+KILLED_SCRIPT = """
 import os, signal, sys
 from moot import DebateConfig, open_debates
 from moot.runtime.environment import Environment
-from tests.support.fakes import answer
+from tests.support.fakes import fake_reply
 from tests.support.transcripts import message_texts
 
 url, last = sys.argv[1], int(sys.argv[2])
@@ -89,7 +89,7 @@ async def complete(call, models, *, config=None):
     calls += 1
     if calls == last:
         os.kill(os.getpid(), signal.SIGKILL)
-    return answer(call)
+    return fake_reply(call)
 
 with open_debates(url, environment=Environment(complete=complete)) as debates:
     debates.start("Should we?", DebateConfig(turns=4), name="killed").run()
@@ -100,7 +100,7 @@ with open_debates(url, environment=Environment(complete=complete)) as debates:
 def test_a_killed_debate_is_resumed_and_no_finished_call_is_repeated(
     url: str, last: int, tmp_path: Path
 ) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, url, str(last)], check=False)
+    done = subprocess.run([sys.executable, "-c", KILLED_SCRIPT, url, str(last)], check=False)
     assert done.returncode == -signal.SIGKILL
     finished = [digest for (digest,) in rows(url, "SELECT digest FROM moot_journal")]
     model = FakeModel()
@@ -110,12 +110,12 @@ def test_a_killed_debate_is_resumed_and_no_finished_call_is_repeated(
     with open_debates(str(tmp_path / "whole.sqlite"), environment=whole.environment()) as debates:
         uninterrupted = debates.start("Should we?", DebateConfig(turns=4)).run()
     assert message_texts(document) == message_texts(uninterrupted)
-    assert len(finished) >= min(last - 1, 4)  # the two calls of judging are made at the same time
-    paid = Counter([*finished, *(call.digest for call in model.calls)])
-    assert paid == Counter(call.digest for call in whole.calls)
+    assert len(finished) >= min(last - 1, 4)  # the two judge calls run at the same time
+    called = Counter([*finished, *(call.digest for call in model.calls)])
+    assert called == Counter(call.digest for call in whole.calls)
 
 
-HOLDING = """
+HOLDER_SCRIPT = """
 import sys
 from moot import open_debates
 with open_debates(sys.argv[1]) as debates, debates.records.leases.hold(debates.get("held").id):
@@ -124,11 +124,11 @@ with open_debates(sys.argv[1]) as debates, debates.records.leases.hold(debates.g
 """
 
 
-def test_a_second_process_is_refused_until_the_first_one_is_dead(url: str) -> None:
+def test_second_process_cannot_run_a_debate_until_the_first_dies(url: str) -> None:
     with open_debates(url) as debates:
         debate = debates.start(TOPIC, FOUR_TURNS, name="held")
         holder = subprocess.Popen(
-            [sys.executable, "-c", HOLDING, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", HOLDER_SCRIPT, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         with holder:
             assert holder.stdout is not None
@@ -141,7 +141,7 @@ def test_a_second_process_is_refused_until_the_first_one_is_dead(url: str) -> No
     assert document["status"] == "done"
 
 
-def test_a_fork_samples_anew_and_leaves_its_source_alone(url: str) -> None:
+def test_fork_makes_new_calls_and_leaves_its_source_unchanged(url: str) -> None:
     with open_debates(url) as debates:
         source = debates.start(TOPIC, FOUR_TURNS)
         original = source.run()
@@ -153,7 +153,7 @@ def test_a_fork_samples_anew_and_leaves_its_source_alone(url: str) -> None:
     assert len(forked["transcript"]) == 5
 
 
-def test_a_copied_thread_is_a_debate_of_its_own(url: str) -> None:
+def test_copied_thread_is_an_independent_debate(url: str) -> None:
     async def copy(source: str, target: str) -> tuple[Any, Any]:
         async with open_saver(url) as saver:
             await saver.acopy_thread(source, target)
@@ -174,7 +174,7 @@ def test_a_copied_thread_is_a_debate_of_its_own(url: str) -> None:
         assert len(source.document()["transcript"]) == 5
 
 
-def test_a_rolled_back_run_is_as_if_it_had_not_been(url: str) -> None:
+def test_rollback_of_a_run_restores_the_state_before_it(url: str) -> None:
     async def roll_back() -> tuple[Any, Any]:
         thread: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
         async with open_saver(url) as saver:
@@ -192,12 +192,12 @@ def test_a_rolled_back_run_is_as_if_it_had_not_been(url: str) -> None:
     assert after.next == ()
 
 
-def test_a_server_that_cannot_be_reached_is_the_users_to_mend(tmp_path: Path) -> None:
+def test_unreachable_server_raises_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot open database"):
         open_debates(f"postgresql://postgres@/none?host={tmp_path}")
 
 
-def test_the_servers_checkpointer_takes_its_url_from_the_environment(
+def test_checkpointer_of_the_server_reads_its_url_from_moot_db(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from moot.storage.checkpoints import make
@@ -210,7 +210,7 @@ def test_the_servers_checkpointer_takes_its_url_from_the_environment(
     assert asyncio.run(name()) == "MootPostgresSaver"
 
 
-def test_identities_are_remembered_in_the_server_too(url: str) -> None:
+def test_cross_debate_memory_works_in_postgres(url: str) -> None:
     config = DebateConfig.model_validate(
         {
             "turns": 2,
@@ -219,18 +219,18 @@ def test_identities_are_remembered_in_the_server_too(url: str) -> None:
             "memory": {"cross_debate": True},
         }
     )
-    found = []
+    memories = []
     for _ in range(2):
         with open_debates(url, environment=FakeModel().environment()) as debates:
             debate = debates.start(TOPIC, config)
             debate.run()
-            found.append(debate.state().values["cross_debate_memory"])
-    assert found[0] == {}
-    assert found[1]["ada"][0]["topic"] == TOPIC
+            memories.append(debate.state().values["cross_debate_memory"])
+    assert memories[0] == {}
+    assert memories[1]["ada"][0]["topic"] == TOPIC
 
 
-class _Unplugged(FakeModel):
-    """Loses every connection to the server at each speech, and has another run tried meanwhile."""
+class _DisconnectingModel(FakeModel):
+    """Closes all connections to the server at each message, and then tries a second run of the debate."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -240,10 +240,10 @@ class _Unplugged(FakeModel):
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
         if call.stream_as:
-            await asyncio.to_thread(self._unplug)
+            await asyncio.to_thread(self._disconnect)
         return await super().complete(call, models, config=config)
 
-    def _unplug(self) -> None:
+    def _disconnect(self) -> None:
         rows(self.url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
         with open_debates(self.url, environment=FakeModel().environment()) as second:
             try:
@@ -252,8 +252,8 @@ class _Unplugged(FakeModel):
                 self.refused += 1
 
 
-def test_lost_connections_cost_no_debate_and_let_no_second_writer_in(url: str) -> None:
-    model = _Unplugged(url)
+def test_debate_survives_lost_connections_and_refuses_a_second_writer(url: str) -> None:
+    model = _DisconnectingModel(url)
     with open_debates(url, environment=model.environment()) as debates:
         document = debates.start(TOPIC, FOUR_TURNS, name="lost").run()
     assert document["status"] == "done"
@@ -262,26 +262,24 @@ def test_lost_connections_cost_no_debate_and_let_no_second_writer_in(url: str) -
     assert max(Counter(call.digest for call in model.calls).values()) == 1
 
 
-STILL = """
+SUSPENDED_SCRIPT = """
 import sys, time
 from moot import DebateConfig, open_debates
-from tests.support.fakes import FakeModel, answer
-from tests.support.patience import until
+from tests.support.fakes import FakeModel, fake_reply
+from tests.support.waiting import wait_until
 
 def reply(call):
     print(call.purpose, flush=True)
     if call.stream_as:
         sys.stdin.readline()
-    return answer(call)
+    return fake_reply(call)
 
 with open_debates(sys.argv[1], environment=FakeModel(reply).environment()) as debates:
     debates.get("still").run()
 """
 
 
-def test_who_stands_still_amid_a_write_holds_its_rows_no_longer_than_it_may(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_transaction_times_out_and_releases_its_rows(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.storage.postgres.IDLE_TIMEOUT", IDLE_TIMEOUT.replace("10s", "200ms"))
     stopped = PostgresSql(url)
     for statement in ("CREATE TABLE held (n integer)", "INSERT INTO held VALUES (1)", "BEGIN"):
@@ -292,11 +290,11 @@ def test_who_stands_still_amid_a_write_holds_its_rows_no_longer_than_it_may(
     stopped.close()
 
 
-def test_a_run_that_stood_still_past_its_lease_writes_nothing_when_it_wakes(url: str) -> None:
+def test_run_suspended_past_its_lease_writes_nothing_when_it_resumes(url: str) -> None:
     with open_debates(url, environment=FakeModel().environment()) as debates:
         debate = debates.start(TOPIC, FOUR_TURNS, name="still")
         stopped = subprocess.Popen(
-            [sys.executable, "-c", STILL, url],
+            [sys.executable, "-c", SUSPENDED_SCRIPT, url],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -321,29 +319,29 @@ def test_a_run_that_stood_still_past_its_lease_writes_nothing_when_it_wakes(url:
     assert rows(url, "SELECT epoch, token FROM moot_leases WHERE debate = %s", debate.id) == [(3, "")]
 
 
-def test_what_is_pruned_is_missed_by_no_fork_replay_or_prompt(url: str) -> None:
+def test_forks_replays_and_prompts_work_after_pruning(url: str) -> None:
     with open_debates(url, environment=FakeModel().environment()) as debates:
         debate = debates.start(TOPIC, FOUR_TURNS, name="d")
         debate.run()
-        before = past_checkpoints(debate)
+        before = forks_and_prompts(debate)
         dropped, stored = prune(debate.session)
         assert 0 < dropped < stored
-        assert past_checkpoints(debate) == before
+        assert forks_and_prompts(debate) == before
         assert shrink(debates.records.sql, pruned=True)
         assert message_texts(debates.replay("d").run()) == message_texts(before["document"])
         assert len(debate.run(turns=1)["transcript"]) == 6
         assert all(each.ok for each in inspect_database(debates))
 
 
-def test_waits_turns_and_slots_of_endpoints_are_kept_alike(url: str) -> None:
-    both = [open_records(url) for _ in range(3)]
-    first, second, third = (each.rate_limiter for each in both)
+def test_endpoint_waits_rates_and_slots_are_shared_by_connections(url: str) -> None:
+    opened = [open_records(url) for _ in range(3)]
+    first, second, third = (each.rate_limiter for each in opened)
     first.record_wait("here", 20.0)
     assert 19 < second.wait_s("here") <= 20
     for _ in range(OPEN_AFTER_FAILURES):
         first.record_failure("there")
     assert second.circuit_is_open("there")
-    both[0].sql.execute("UPDATE moot_endpoints SET until = 1")
+    opened[0].sql.execute("UPDATE moot_endpoints SET until = 1")
     assert [first.wait_s("there"), second.wait_s("there")] == [0.0, pytest.approx(5, abs=0.5)]
     rates = ModelSettings(requests_per_minute=60)
     assert [each.reserve_s("here", rates, 1) for each in (first, second, first)] == [
@@ -352,13 +350,13 @@ def test_waits_turns_and_slots_of_endpoints_are_kept_alike(url: str) -> None:
     second.record_wait("long", 50_000.0)
     assert 3590 < first.wait_s("long") <= 3600
     assert list(second.closed_endpoints(60)) == ["long"]
-    both[0].sql.execute("UPDATE moot_endpoints SET until = 4e9, tokens = 4e9 WHERE endpoint = 'long'")
+    opened[0].sql.execute("UPDATE moot_endpoints SET until = 4e9, tokens = 4e9 WHERE endpoint = 'long'")
     assert not first.circuit_is_open("long")
     assert second.closed_endpoints(60) == {}
     first.record_wait("long", 3000.0)
-    both[0].sql.execute("UPDATE moot_endpoints SET until = 1 WHERE endpoint = 'probe long'")
+    opened[0].sql.execute("UPDATE moot_endpoints SET until = 1 WHERE endpoint = 'probe long'")
     assert [third.wait_s("long"), first.wait_s("long") > 2900] == [0.0, True]
     assert first.acquire_slot("here", 1)
     assert second.acquire_slot("here", 1) is None
-    for each in both:
+    for each in opened:
         each.close()

@@ -1,4 +1,4 @@
-"""A Postgres server that refuses writes: clear advice, and the same end after recovery."""
+"""A Postgres server that refuses writes: clear advice, and the same transcript after recovery."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.transcripts import message_texts
 pytestmark = pytest.mark.slow
 
 CONFIG = DebateConfig(turns=2, openings="sequential")
-REFUSE = """
+REFUSE_WRITES_SQL = """
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$;
     CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON {table} EXECUTE FUNCTION refuse()"""
@@ -30,24 +30,26 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("code", "says"), [("53100", "the disk is full: free some space"), ("25006", "takes no writes")], ids=str
+    ("code", "message"),
+    [("53100", "the disk is full: free some space"), ("25006", "takes no writes")],
+    ids=str,
 )
 @pytest.mark.parametrize(
     "table", ["checkpoints", "checkpoint_writes", "moot_leases", "moot_journal", "moot_debates"]
 )
-def test_a_server_that_takes_no_writes_says_so_and_the_debate_goes_on_after(
-    server: str, table: str, code: str, says: str
+def test_refused_writes_raise_advice_and_the_debate_resumes_later(
+    server: str, table: str, code: str, message: str
 ) -> None:
-    url, whole, model = new_database(server), FakeModel(), FakeModel()
-    with open_debates(new_database(server), environment=whole.environment()) as debates:
+    url, reference_model, model = new_database(server), FakeModel(), FakeModel()
+    with open_debates(new_database(server), environment=reference_model.environment()) as debates:
         expected = message_texts(debates.start("Which queue?", CONFIG).run())
     with open_debates(url, environment=model.environment()) as debates:
         debate = debates.start("Which queue?", CONFIG)
         with psycopg.connect(url, autocommit=True) as other:
-            other.execute(REFUSE.format(code=code, table=table))
-            with pytest.raises(StorageError, match=says):
+            other.execute(REFUSE_WRITES_SQL.format(code=code, table=table))
+            with pytest.raises(StorageError, match=message):
                 debate.run()
             other.execute("DROP FUNCTION refuse CASCADE")
         assert message_texts(debate.run()) == expected
         assert all(each.ok for each in inspect_database(debates))
-    assert len(model.calls) <= len(whole.calls) + 1
+    assert len(model.calls) <= len(reference_model.calls) + 1

@@ -17,7 +17,7 @@ from tests.support.postgres_server import new_database, postgres_server, rows
 
 pytestmark = pytest.mark.slow
 
-REMEMBERING = DebateConfig.model_validate(
+MEMORY_CONFIG = DebateConfig.model_validate(
     {
         "turns": 2,
         "openings": "sequential",
@@ -39,11 +39,11 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def owned(server: str) -> str:
-    """Return the address of a database with one debate, as its owner uses it."""
+def owner_url(server: str) -> str:
+    """Return the owner's address of a database with one debate."""
     url = new_database(server)
     with open_debates(url, environment=FakeModel().environment()) as debates:
-        debates.start("Which queue?", REMEMBERING, name="first").run()
+        debates.start("Which queue?", MEMORY_CONFIG, name="first").run()
     return url
 
 
@@ -54,20 +54,20 @@ def _as_guest(url: str, permissions: str) -> str:
     return url.replace("postgres:@", f"{guest}@", 1)
 
 
-def test_a_role_that_may_not_create_tables_runs_debates_in_ready_ones(owned: str) -> None:
-    url = _as_guest(owned, "SELECT, INSERT, UPDATE, DELETE")
+def test_a_role_without_create_permission_runs_debates_in_existing_tables(owner_url: str) -> None:
+    url = _as_guest(owner_url, "SELECT, INSERT, UPDATE, DELETE")
     with open_debates(url, environment=FakeModel().environment()) as debates:
-        debate = debates.start("Which queue?", REMEMBERING, name="second")
+        debate = debates.start("Which queue?", MEMORY_CONFIG, name="second")
         assert debate.run()["status"] == "done"
         assert debate.state().values["cross_debate_memory"]["ada"][0]["topic"] == "Which queue?"
 
 
-def test_a_role_that_may_only_read_lists_shows_reports_and_finds(owned: str, tmp_path: Path) -> None:
-    with open_debates(owned) as debates:
+def test_a_read_only_role_lists_shows_reports_and_searches(owner_url: str, tmp_path: Path) -> None:
+    with open_debates(owner_url) as debates:
         row = debates.get("first").row
         debates.records.catalogue.add(type(row)(**{**vars(row), "id": "x", "name": "left", "status": "new"}))
-    before = rows(owned, "SELECT * FROM moot_debates ORDER BY id")
-    url = _as_guest(owned, "SELECT")
+    before = rows(owner_url, "SELECT * FROM moot_debates ORDER BY id")
+    url = _as_guest(owner_url, "SELECT")
     for words in (["list"], ["show", "first"], ["show", "latest"], ["report", "first"], ["search", "say"]):
         done = Moot(tmp_path)(*words, "--db", url)
         assert done.code == 0, (words, done.err)
@@ -77,10 +77,10 @@ def test_a_role_that_may_only_read_lists_shows_reports_and_finds(owned: str, tmp
             debates.get("left")
         with pytest.raises(StorageError, match=r"permission denied.*: ask the owner"):
             debates.get("first").run(turns=1)
-    assert rows(owned, "SELECT * FROM moot_debates ORDER BY id") == before
+    assert rows(owner_url, "SELECT * FROM moot_debates ORDER BY id") == before
 
 
-def test_a_role_that_may_not_create_tables_cannot_open_an_empty_database(server: str) -> None:
+def test_a_role_without_create_permission_cannot_open_an_empty_database(server: str) -> None:
     url = _as_guest(new_database(server), "SELECT")
     with pytest.raises(StorageError, match=r"permission denied.*: ask the owner"):
         open_debates(url)

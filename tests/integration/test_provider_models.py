@@ -1,4 +1,4 @@
-"""Models of other providers: their LangChain packages against servers with the providers' protocols."""
+"""Models of other providers: their LangChain packages against servers that speak each protocol."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ TOOL = {
     },
 }
 
-each = pytest.mark.parametrize("name", KINDS, ids=["anthropic", "ollama", "google"])
+each_provider = pytest.mark.parametrize("name", KINDS, ids=["anthropic", "ollama", "google"])
 
 
 class Score(BaseModel):
-    """A structured answer."""
+    """The schema of a structured reply."""
 
     reasoning: str
     winner: str
@@ -70,12 +70,12 @@ def settings_of(name: str, server: ProviderServer, **more: Any) -> ModelSettings
     return ModelSettings(base_url=server.base_url, **key, **more)
 
 
-def words(asked: Json) -> str:
+def prompt_text(asked: Json) -> str:
     return str(asked.get("messages") or asked["contents"])
 
 
 class ProviderBench(ModelBench):
-    """A provider's server, and the models that reach it."""
+    """A bench whose models call a provider's server."""
 
     def __init__(self, server: ProviderServer, name: str, **settings: Any) -> None:
         self.waits = []
@@ -83,13 +83,13 @@ class ProviderBench(ModelBench):
         self.models = replace(self.models, backoff=replace(self.models.backoff, sleep=self._sleep))
 
 
-@each
-def test_a_call_has_the_providers_parameters_and_names_before_the_texts(
+@each_provider
+def test_a_call_sends_the_providers_parameters_and_speaker_names(
     name: str,
 ) -> None:
     with KINDS[name]() as server:
         (reply,) = ProviderBench(server, name).ask(replace(CALL, model=name, temperature=0.3, seed=5))
-    (asked,) = server.asked
+    (asked,) = server.requests
     parameters: dict[str, dict[str, object]] = {
         CLAUDE: {"max_tokens": 200, "temperature": 0.3},
         LLAMA: {"options": {"num_predict": 200, "temperature": 0.3, "seed": 5}},
@@ -97,7 +97,7 @@ def test_a_call_has_the_providers_parameters_and_names_before_the_texts(
     }
     assert parameters[name].items() <= asked.get("generationConfig", asked).items()
     assert name.partition(":")[2] in f"{asked.get('model')} {server.headers[0][':path']}"
-    assert "Ada Lovelace: Trams are cheap." in words(asked)
+    assert "Ada Lovelace: Trams are cheap." in prompt_text(asked)
     assert (reply.ok, reply.model, reply.provider, reply.finish_reason) == (
         *(True, name),
         *(name.partition(":")[0], "stop"),
@@ -105,7 +105,7 @@ def test_a_call_has_the_providers_parameters_and_names_before_the_texts(
     assert reply.usage["prompt_tokens"] > 700  # as the server reports it
 
 
-@each
+@each_provider
 def test_a_message_is_streamed_and_its_usage_counted_once(name: str) -> None:
     with KINDS[name]() as server:
         context = ProviderBench(server, name)
@@ -115,12 +115,12 @@ def test_a_message_is_streamed_and_its_usage_counted_once(name: str) -> None:
     assert {(chunk.id, chunk.name) for chunk in chunks} == {("m000007", "ada")}
     assert "".join(chunk.text for chunk in chunks) == reply.text == whole.text
     assert reply.usage == whole.usage
-    assert len(server.asked) == 2  # on two event loops, neither of which loses an answer
+    assert len(server.requests) == 2  # from two event loops
 
 
-@each
-@pytest.mark.parametrize("refused", [0, 1, 2], ids=["its own way", "a tool", "in words"])
-def test_a_schema_is_sent_by_the_provider_or_as_a_tool_or_in_the_prompt(name: str, refused: int) -> None:
+@each_provider
+@pytest.mark.parametrize("refused", [0, 1, 2], ids=["native", "tool", "prompt"])
+def test_schemas_fall_back_to_a_tool_and_then_to_the_prompt(name: str, refused: int) -> None:
     good = ProviderReply(text='Well: {"reasoning": "r", "winner": "ada", "score": 7}')
     turns = [ProviderReply(400, "not supported")] * refused + (
         [good] if refused == 2 or name == LLAMA else []
@@ -131,18 +131,22 @@ def test_a_schema_is_sent_by_the_provider_or_as_a_tool_or_in_the_prompt(name: st
         context.ask(replace(CALL, model=name, schema=Score))
     assert Score.model_validate(reply.data)
     assert reply.tool_calls == ()
-    last = server.asked[-1]  # the method that it took is remembered
+    last = server.requests[-1]  # the method that worked is used again
     ways = {
         CLAUDE: ["tool_choice", "tool_choice", ""],
         LLAMA: ["format", "tools", ""],
         GEMINI: ["responseJsonSchema", "toolConfig", ""],
     }
     way = ways[name][refused]
-    assert ({**last, **last.get("generationConfig", {})}).get(way) if way else "JSON Schema:" in words(last)
+    assert (
+        ({**last, **last.get("generationConfig", {})}).get(way)
+        if way
+        else "JSON Schema:" in prompt_text(last)
+    )
 
 
-@each
-def test_an_invalid_reply_is_requested_again_with_its_error(name: str) -> None:
+@each_provider
+def test_an_invalid_reply_is_retried_with_its_error(name: str) -> None:
     bad = {"reasoning": "r", "winner": "ada", "score": 70}
     turn = (
         ProviderReply(tools=[("Score", bad)])
@@ -152,10 +156,10 @@ def test_an_invalid_reply_is_requested_again_with_its_error(name: str) -> None:
     with KINDS[name]([turn]) as server:
         (reply,) = ProviderBench(server, name).ask(replace(CALL, model=name, schema=Score))
     assert reply.data is not None
-    assert "less than or equal to 10" in words(server.asked[1])
+    assert "less than or equal to 10" in prompt_text(server.requests[1])
 
 
-@each
+@each_provider
 def test_tools_are_called_and_their_results_returned(name: str) -> None:
     called: WireMessage = {
         "role": "assistant",
@@ -175,7 +179,7 @@ def test_tools_are_called_and_their_results_returned(name: str) -> None:
     assert "".join(chunk.text for chunk in chunks) == ""
 
 
-@each
+@each_provider
 def test_a_busy_server_and_a_broken_stream_are_retried(name: str) -> None:
     turns = [
         ProviderReply(429, headers={"retry-after": "7"}),
@@ -187,10 +191,10 @@ def test_a_busy_server_and_a_broken_stream_are_retried(name: str) -> None:
         reply, chunks = context.stream(replace(TURN_CALL, model=name))
     assert (reply.ok, reply.attempts) == (True, 4)
     assert context.waits[0] >= (7 if name == CLAUDE else 0)
-    assert "".join(chunk.text for chunk in chunks) == "Train"  # what went out is not shown twice
+    assert "".join(chunk.text for chunk in chunks) == "Train"  # streamed text is not sent twice
 
 
-def test_a_permanent_failure_says_what_to_do() -> None:
+def test_permanent_errors_say_what_to_do() -> None:
     turns = [
         ProviderReply(401, "invalid x-api-key"),
         ProviderReply(400, "prompt is too long: 9000 tokens > 8000 maximum"),
@@ -201,8 +205,8 @@ def test_a_permanent_failure_says_what_to_do() -> None:
         refused, long = context.ask(call, call)
     assert "HTTP 401: invalid x-api-key (check the key in CLAUDE_PROXY_KEY" in refused.error
     assert (refused.retryable, long.excess) == (False, 1000 + 125 + 16)
-    said = "The input token count (9000) exceeds the maximum number of tokens allowed (8000)."
-    with GoogleServer([ProviderReply(400, said)]) as google:
+    message = "The input token count (9000) exceeds the maximum number of tokens allowed (8000)."
+    with GoogleServer([ProviderReply(400, message)]) as google:
         (long,) = ProviderBench(google, GEMINI).ask(replace(call, model=GEMINI))
     assert long.excess == 1000 + 125 + 16
 
@@ -220,19 +224,19 @@ def test_reasoning_is_removed_and_a_truncated_reply_gets_more_tokens() -> None:
     ]
     with AnthropicServer(turns) as server:
         reply, chunks = ProviderBench(server, CLAUDE).stream(replace(TURN_CALL, model=CLAUDE))
-    assert [asked["max_tokens"] for asked in server.asked] == [200, 400]
+    assert [asked["max_tokens"] for asked in server.requests] == [200, 400]
     assert (reply.text, reply.reasoning) == ("Trams win.", "First, trams.")
     assert "First" not in "".join(chunk.text for chunk in chunks)
 
 
-def test_a_model_without_temperature_gets_none() -> None:
+def test_temperature_is_omitted_for_models_without_it() -> None:
     name = "anthropic:claude-opus-4-7"
     with AnthropicServer() as server:
         models = Models({name: settings_of(CLAUDE, server)})
         context = ProviderBench(server, CLAUDE)
         context.models = models
         context.ask(replace(CALL, model=name, temperature=0.7))
-    assert "temperature" not in server.asked[0]
+    assert "temperature" not in server.requests[0]
 
 
 def test_a_key_is_sent_only_to_its_own_endpoint_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +264,7 @@ def test_a_key_is_sent_only_to_its_own_endpoint_and_never_shown(monkeypatch: pyt
         ("bedrock_converse:x", "langchain.chat_models.base", r"pip install langchain` \("),
     ],
 )
-def test_a_package_that_is_missing_is_named(
+def test_the_error_names_the_missing_package(
     monkeypatch: pytest.MonkeyPatch, name: str, module: str, command: str
 ) -> None:
     langchain_models._get_chat_model_creator.cache_clear()
@@ -271,11 +275,11 @@ def test_a_package_that_is_missing_is_named(
         Models().check([name])
 
 
-def test_every_provider_of_langchain_is_known() -> None:
+def test_every_langchain_provider_is_known() -> None:
     assert {OPENAI, "langsmith"} | LANGCHAIN_PROVIDERS == langchain_models._BUILTIN_PROVIDERS.keys()
 
 
-def test_the_prefix_openai_uses_the_openai_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_openai_prefix_uses_the_openai_client(monkeypatch: pytest.MonkeyPatch) -> None:
     with OpenAIServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         context = ModelBench(server)
@@ -289,15 +293,15 @@ def test_the_prefix_openai_uses_the_openai_client(monkeypatch: pytest.MonkeyPatc
 
 
 def test_only_the_operator_may_allow_a_provider_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
-    claim = Permissions(DebateConfig(model=CLAUDE))
+    permissions = Permissions(DebateConfig(model=CLAUDE))
     monkeypatch.setenv("MOOT_ALLOW_MODELS", "claude*,ollama:*")
     with pytest.raises(ConfigError, match="model: 'anthropic:claude-test' needs the operator's permission"):
-        claim.authorize()
+        permissions.authorize()
     monkeypatch.setenv("MOOT_ALLOW_MODELS", "anthropic:claude*")
-    assert claim.authorize().model == CLAUDE
+    assert permissions.authorize().model == CLAUDE
 
 
-@each
+@each_provider
 def test_a_council_runs_to_its_verdict(name: str, tmp_path: Path) -> None:
     with KINDS[name]() as server:
         models = {name: settings_of(name, server).model_dump(exclude_unset=True)}
@@ -306,4 +310,4 @@ def test_a_council_runs_to_its_verdict(name: str, tmp_path: Path) -> None:
             document = debates.start("Should we adopt a monorepo?", config).run()
     assert (document["status"], document["errors"]) == ("done", [])
     assert document["verdict"]["winner"] == "tie"
-    assert document["usage"]["prompt_tokens"] > 700 * len(server.asked) - 1
+    assert document["usage"]["prompt_tokens"] > 700 * len(server.requests) - 1

@@ -1,4 +1,4 @@
-"""The graph from Python, with every saver and way of running."""
+"""The Python API of the graph, with every checkpointer and run method."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from moot.runtime.environment import Environment, NodeContext
 from moot.runtime.run_node import Node
 from moot.storage.checkpoints import open_saver
 from moot.storage.records import records_of
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.transcripts import message_texts
 
 TOPIC = "Should cities ban private cars from their centres?"
@@ -55,61 +55,64 @@ async def async_sqlite(folder: Path) -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def moots_own(folder: Path) -> AsyncIterator[Any]:
+async def moot_saver(folder: Path) -> AsyncIterator[Any]:
     async with open_saver(str(folder / "moot.sqlite")) as saver:
         yield saver
 
 
 SYNC = ("invoke", "stream")
 ASYNC = ("ainvoke", "astream")
-PAIRS = [
-    pytest.param(opened, way, id=f"{opened.__name__}-{way}")
-    for opened, ways in (
+SAVERS_AND_METHODS = [
+    pytest.param(opened, method, id=f"{opened.__name__}-{method}")
+    for opened, methods in (
         (in_memory, SYNC + ASYNC),
         (sqlite, SYNC),
         (async_sqlite, SYNC + ASYNC),
-        (moots_own, SYNC + ASYNC),
+        (moot_saver, SYNC + ASYNC),
     )
-    for way in ways
+    for method in methods
 ]  # LangGraph's `SqliteSaver` has no asynchronous methods
 SAVERS = [
-    pytest.param(opened, way, id=f"{opened.__name__}-{way}")
-    for opened, way in (
+    pytest.param(opened, method, id=f"{opened.__name__}-{method}")
+    for opened, method in (
         (in_memory, "invoke"),
         (sqlite, "invoke"),
         (async_sqlite, "ainvoke"),
-        (moots_own, "ainvoke"),
+        (moot_saver, "ainvoke"),
     )
 ]
 
 
-async def run(graph: Any, way: str, given: Any, **options: Any) -> list[tuple[str, Any]]:
-    """Run a graph in one of its four ways; the synchronous ones on a thread, as `AsyncSqliteSaver` wants."""
-    if way in ("stream", "astream"):
+async def run(graph: Any, method: str, graph_input: Any, **options: Any) -> list[tuple[str, Any]]:
+    """Run a graph with one of its four methods.
+
+    Synchronous methods run in a worker thread, as `AsyncSqliteSaver` requires.
+    """
+    if method in ("stream", "astream"):
         options["stream_mode"] = MODES
-    if way == "astream":
-        return [part async for part in graph.astream(given, THREAD, **options)]
-    if way == "ainvoke":
-        return [("values", await graph.ainvoke(given, THREAD, **options))]
-    if way == "stream":
-        return await asyncio.to_thread(lambda: list(graph.stream(given, THREAD, **options)))
-    return [("values", await asyncio.to_thread(lambda: graph.invoke(given, THREAD, **options)))]
+    if method == "astream":
+        return [part async for part in graph.astream(graph_input, THREAD, **options)]
+    if method == "ainvoke":
+        return [("values", await graph.ainvoke(graph_input, THREAD, **options))]
+    if method == "stream":
+        return await asyncio.to_thread(lambda: list(graph.stream(graph_input, THREAD, **options)))
+    return [("values", await asyncio.to_thread(lambda: graph.invoke(graph_input, THREAD, **options)))]
 
 
-async def snapshot(graph: Any, way: str, config: Any = THREAD) -> Any:
-    if way.startswith("a"):
+async def snapshot(graph: Any, method: str, config: Any = THREAD) -> Any:
+    if method.startswith("a"):
         return await graph.aget_state(config)
     return await asyncio.to_thread(graph.get_state, config)
 
 
-async def history(graph: Any, way: str) -> list[Any]:
-    if way.startswith("a"):
+async def history(graph: Any, method: str) -> list[Any]:
+    if method.startswith("a"):
         return [state async for state in graph.aget_state_history(THREAD)]
     return await asyncio.to_thread(lambda: list(graph.get_state_history(THREAD)))
 
 
-async def update(graph: Any, way: str, config: Any, values: Any, node: str) -> Any:
-    if way.startswith("a"):
+async def update(graph: Any, method: str, config: Any, values: Any, node: str) -> Any:
+    if method.startswith("a"):
         return await graph.aupdate_state(config, values, node)
     return await asyncio.to_thread(graph.update_state, config, values, node)
 
@@ -121,38 +124,38 @@ def expected() -> list[tuple[str, str, str]]:
     return message_texts(graph.get_state(THREAD).values)
 
 
-@pytest.mark.parametrize(("opened", "way"), PAIRS)
-def test_every_saver_and_way_of_running_gives_the_same_debate(
-    opened: OpenSaver, way: str, tmp_path: Path, expected: list[tuple[str, str, str]]
+@pytest.mark.parametrize(("opened", "method"), SAVERS_AND_METHODS)
+def test_every_saver_and_run_method_gives_the_same_debate(
+    opened: OpenSaver, method: str, tmp_path: Path, expected: list[tuple[str, str, str]]
 ) -> None:
     async def debate() -> tuple[list[tuple[str, Any]], Any]:
         async with opened(tmp_path) as saver:
             graph = build_graph(saver)
-            parts = await run(graph, way, {"topic": TOPIC}, context=THREE_TURNS)
-            return parts, (await snapshot(graph, way)).values
+            parts = await run(graph, method, {"topic": TOPIC}, context=THREE_TURNS)
+            return parts, (await snapshot(graph, method)).values
 
     parts, state = asyncio.run(debate())
     assert message_texts(state) == expected
     assert parts[-1][1]["status"] == "done"
-    if "stream" not in way:
+    if "stream" not in method:
         return
     assert {mode for mode, _ in parts} == set(MODES)
-    heard: dict[tuple[str, str], str] = {}
+    streamed: dict[tuple[str, str], str] = {}
     for mode, payload in parts:
         if mode == "messages":
             name = (payload[0].id, payload[0].name)
-            heard[name] = heard.get(name, "") + payload[0].text
-    assert heard == {(each.id, each.name): each.text for each in state["messages"]}
+            streamed[name] = streamed.get(name, "") + payload[0].text
+    assert streamed == {(each.id, each.name): each.text for each in state["messages"]}
 
 
-def test_the_topic_is_all_that_a_run_needs() -> None:
+def test_run_needs_only_a_topic() -> None:
     result = build_graph().invoke({"topic": TOPIC})
     assert set(result) == {"topic", "verdict", "solution", "answer", "status", "messages", "ui"}
     assert result["verdict"]["status"] == "ok"
 
 
-class Said(TypedDict, total=False):
-    said: list[str]
+class NodeState(TypedDict, total=False):
+    texts: list[str]
     usage: dict[str, float]
 
 
@@ -161,7 +164,7 @@ def call(text: str) -> ModelCall:
 
 
 def one_node(body: Any, env: Environment, saver: Any) -> Any:
-    builder = StateGraph(Said)
+    builder = StateGraph(NodeState)
     builder.add_node("before", lambda state: {})
     builder.add_node("node", Node("node", body, env))
     builder.add_edge(START, "before")
@@ -170,9 +173,9 @@ def one_node(body: Any, env: Environment, saver: Any) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-@pytest.mark.parametrize(("opened", "way"), SAVERS)
-def test_replies_of_a_batch_that_broke_are_served_and_a_fork_samples_anew(
-    opened: OpenSaver, way: str, tmp_path: Path
+@pytest.mark.parametrize(("opened", "method"), SAVERS)
+def test_resumed_node_reuses_replies_and_a_fork_requests_new_ones(
+    opened: OpenSaver, method: str, tmp_path: Path
 ) -> None:
     broken = True
     asked: Counter[str] = Counter()
@@ -190,25 +193,25 @@ def test_replies_of_a_batch_that_broke_are_served_and_a_fork_samples_anew(
         if broken:
             raise OSError("the process died here")
         (last,) = yield [call("d")]
-        return {"said": [reply.text for reply in (*first, *second, last)]}
+        return {"texts": [reply.text for reply in (*first, *second, last)]}
 
     async def story() -> tuple[Any, Any, Any]:
         nonlocal broken
         async with opened(tmp_path) as saver:
             graph = one_node(fragile, model.environment(), saver)
             with pytest.raises(OSError, match="died"):
-                await run(graph, way, {})
+                await run(graph, method, {})
             broken = False
-            resumed = (await run(graph, way, None))[0][1]["said"]
-            before = next(state for state in await history(graph, way) if state.next == ("node",))
-            forked = await update(graph, way, before.config, {"said": []}, "before")
+            resumed = (await run(graph, method, None))[0][1]["texts"]
+            before = next(state for state in await history(graph, method) if state.next == ("node",))
+            forked = await update(graph, method, before.config, {"texts": []}, "before")
             options = {"config": forked}
             again = await (
                 graph.ainvoke(None, **options)
-                if way == "ainvoke"
+                if method == "ainvoke"
                 else asyncio.to_thread(graph.invoke, None, **options)
             )
-            return resumed, again["said"], len(model.calls)
+            return resumed, again["texts"], len(model.calls)
 
     resumed, again, calls = asyncio.run(story())
     assert resumed == ["a1", "b1", "c1", "d1"]
@@ -216,24 +219,28 @@ def test_replies_of_a_batch_that_broke_are_served_and_a_fork_samples_anew(
     assert calls == 8
 
 
-@pytest.mark.parametrize(("opened", "way"), SAVERS)
-def test_a_debate_forked_in_its_own_thread_samples_anew(opened: OpenSaver, way: str, tmp_path: Path) -> None:
-    model = FakeModel(lambda asked: answer(asked) if asked.schema else Reply(text=f"take {len(model.calls)}"))
+@pytest.mark.parametrize(("opened", "method"), SAVERS)
+def test_debate_forked_in_its_own_thread_requests_new_replies(
+    opened: OpenSaver, method: str, tmp_path: Path
+) -> None:
+    model = FakeModel(
+        lambda asked: fake_reply(asked) if asked.schema else Reply(text=f"take {len(model.calls)}")
+    )
 
     async def story() -> tuple[Any, Any]:
         async with opened(tmp_path) as saver:
             graph = build_graph(saver, environment=model.environment())
             config = DebateConfig(turns=2, openings="sequential")
-            await run(graph, way, {"topic": TOPIC}, context=config)
-            first = message_texts((await snapshot(graph, way)).values)
+            await run(graph, method, {"topic": TOPIC}, context=config)
+            first = message_texts((await snapshot(graph, method)).values)
             at = next(
                 state
-                for state in await history(graph, way)
+                for state in await history(graph, method)
                 if state.next == ("plan",) and state.values["turn_count"] == 1
             )
-            await update(graph, way, at.config, {"round": 1}, "trim")
-            await run(graph, way, None)
-            return first, message_texts((await snapshot(graph, way)).values)
+            await update(graph, method, at.config, {"round": 1}, "trim")
+            await run(graph, method, None)
+            return first, message_texts((await snapshot(graph, method)).values)
 
     first, second = asyncio.run(story())
     assert [text for *_, text in first] == [TOPIC, "take 1", "take 2"]
@@ -242,23 +249,23 @@ def test_a_debate_forked_in_its_own_thread_samples_anew(opened: OpenSaver, way: 
     assert len(second) == 3
 
 
-def test_a_question_to_a_person_outlives_its_process_in_a_sync_graph(tmp_path: Path) -> None:
+def test_question_to_a_person_survives_reopening_the_database(tmp_path: Path) -> None:
     def asking(state: Any, context: NodeContext) -> NodeBody:
         (reply,) = yield [call("before")]
         first = yield Ask({"question": reply.text})
         (more,) = yield [call(first)]
         second = yield Ask({"question": more.text})
-        return {"said": [reply.text, more.text, second]}
+        return {"texts": [reply.text, more.text, second]}
 
     model = FakeModel(lambda asked: Reply(text=asked.messages[0]["content"].upper()))
 
-    def go_on(given: Any) -> Any:
+    def go_on(graph_input: Any) -> Any:
         with SqliteSaver.from_conn_string(str(tmp_path / "stock.sqlite")) as saver:
-            return one_node(asking, model.environment(), saver).invoke(given, THREAD)
+            return one_node(asking, model.environment(), saver).invoke(graph_input, THREAD)
 
     assert go_on({})["__interrupt__"][0].value == {"question": "BEFORE"}
     assert go_on(Command(resume="why"))["__interrupt__"][0].value == {"question": "WHY"}
-    assert go_on(Command(resume="because"))["said"] == ["BEFORE", "WHY", "because"]
+    assert go_on(Command(resume="because"))["texts"] == ["BEFORE", "WHY", "because"]
     assert [asked.messages[0]["content"] for asked in model.calls] == ["before", "why"]
 
 
@@ -285,7 +292,7 @@ assert not isinstance(serializer.loads_typed((tag, blob))["ours"], Ours), "not s
 """
 
 
-def test_strict_msgpack_loads_a_whole_debate_and_nothing_foreign(tmp_path: Path) -> None:
+def test_strict_msgpack_loads_a_debate_and_blocks_other_types(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", STRICT, str(tmp_path / "strict.sqlite")],
         env={**os.environ, "LANGGRAPH_STRICT_MSGPACK": "true"},
@@ -316,7 +323,7 @@ def test_pruning_drops_dead_branches_and_keeps_the_debate(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("opened", [in_memory, sqlite, async_sqlite])
-def test_no_saver_of_langgraph_is_warned_of(
+def test_langgraph_savers_cause_no_warning_about_the_journal(
     opened: OpenSaver, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def look() -> None:

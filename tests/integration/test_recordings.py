@@ -1,4 +1,4 @@
-"""Sample debates, replayed by the real graph to their verdicts."""
+"""Recorded sample debates: the graph replays them up to their verdicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.state.errors import ConfigError, InputError
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
 
-READINGS = Path(__file__).parents[1] / "data" / "hand-readings.json"
+HAND_LABELS = Path(__file__).parents[1] / "data" / "hand-readings.json"
 
 
 @pytest.fixture
@@ -29,38 +29,38 @@ def test_a_recording_is_replayed_to_its_verdict(name: str, tmp_path: Path) -> No
     topic = settings.pop("topic")
     with open_debates(str(tmp_path / "debates.sqlite")) as debates:
         document = debates.start(topic, DebateConfig(**settings)).run()
-    verdict, said = document["verdict"], document["transcript"]
+    verdict, transcript = document["verdict"], document["transcript"]
     assert document["status"] == "done"
     assert (verdict["status"], verdict["error"]) == ("ok", "")
     assert verdict["scores"].keys() == {debater["id"] for debater in document["config"]["debaters"]}
     assert not verdict["dropped_citations"]
     assert verdict["winner"]
     assert not document["errors"]
-    assert all(entry["model"] == f"recorded:{name}" for entry in said if entry["kind"] == "speech")
+    assert all(entry["model"] == f"recorded:{name}" for entry in transcript if entry["kind"] == "speech")
 
 
 @pytest.mark.parametrize("name", ["free-transport", "rate-limiter"])
-def test_claims_and_statuses_match_a_reading_by_hand(name: str, tmp_path: Path) -> None:
-    by_hand = json.loads(READINGS.read_text(encoding="utf-8"))[name]
+def test_claims_and_statuses_match_the_hand_labels(name: str, tmp_path: Path) -> None:
+    labelled_claims = json.loads(HAND_LABELS.read_text(encoding="utf-8"))[name]
     settings = recording_config(name)
     with open_debates(str(tmp_path / "debates.sqlite")) as debates:
         debate = debates.start(settings.pop("topic"), DebateConfig(**settings))
         debate.run()
         ledger = ledger_of(debate.state().values)
-    read = {each["text"]: each for each in by_hand}
-    noted = {key: ledger.claims[key]["text"] for key in ledger.timelines}
-    statuses = [read.get(text, {}).get("status") == ledger.status(key) for key, text in noted.items()]
+    labels = {each["text"]: each for each in labelled_claims}
+    claims = {key: ledger.claims[key]["text"] for key in ledger.timelines}
+    statuses = [labels.get(text, {}).get("status") == ledger.status(key) for key, text in claims.items()]
     sides = [
-        read.get(text, {}).get("sides", {}).get(who, "").partition(" ")[0] == event["kind"]
-        for key, text in noted.items()
-        for who, event in ledger.stances(key).items()
+        labels.get(text, {}).get("sides", {}).get(debater, "").partition(" ")[0] == event["kind"]
+        for key, text in claims.items()
+        for debater, event in ledger.stances(key).items()
     ]
-    assert read.keys() == set(noted.values())
+    assert labels.keys() == set(claims.values())
     assert sum(statuses) >= 0.9 * len(statuses)
     assert sum(sides) >= 0.95 * len(sides)
 
 
-def test_a_call_without_a_recorded_reply_is_refused_and_the_debate_is_unchanged(tmp_path: Path) -> None:
+def test_a_call_without_a_recorded_reply_leaves_the_debate_unchanged(tmp_path: Path) -> None:
     settings = recording_config("monolith")
     with open_debates(str(tmp_path / "debates.sqlite")) as debates:
         debate = debates.start(settings.pop("topic"), DebateConfig(**settings))
@@ -71,18 +71,18 @@ def test_a_call_without_a_recorded_reply_is_refused_and_the_debate_is_unchanged(
         assert debate.document()["transcript"] == ended["transcript"]
 
 
-def test_an_unknown_recording_is_refused_with_the_known_names() -> None:
+def test_the_error_for_an_unknown_recording_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="choose one of free-transport, monolith, rate-limiter"):
         recording_config("tabs")
 
 
-def test_the_demo_is_labelled_and_stored_and_writes_its_report(moot: Moot) -> None:
+def test_the_demo_stores_its_debate_and_writes_a_report(moot: Moot) -> None:
     first = moot("demo", "--fast")
     assert first.code == 0, first.err
     assert "[turn 10/10] Ben Okafor (closing)" in first.err
     assert "recorded with a capable model; facts unchecked" in first.err
     assert "Ben Okafor wins" in first.out
-    assert "extend it" not in first.err  # nobody recorded more turns
+    assert "extend it" not in first.err  # no more turns are recorded
     assert "hiring was frozen" in (moot.folder / "monolith.html").read_text()
     again = moot("demo", "monolith", "--fast", "--json")
     assert again.json["name"] == "monolith-2"
@@ -92,7 +92,7 @@ def test_the_demo_is_labelled_and_stored_and_writes_its_report(moot: Moot) -> No
     assert "choose one of free-transport, monolith, rate-limiter" in nowhere.err
 
 
-def test_the_readme_shows_what_the_demo_prints(moot: Moot) -> None:
+def test_the_readme_matches_the_output_of_the_demo(moot: Moot) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     _, _, after = readme.partition("```console\n$ moot demo\n")
     shown, _, _ = after.partition("```")
@@ -122,7 +122,7 @@ def test_the_demo_fits_two_screens_and_ends_with_four_commands(name: str, moot: 
 
 
 @pytest.mark.slow
-def test_a_fork_without_the_freeze_never_hears_of_it(moot: Moot) -> None:
+def test_a_fork_without_an_interjection_never_mentions_it(moot: Moot) -> None:
     assert moot("demo").code == 0
     with OpenAIServer() as server:
         at = server.base_url
@@ -150,7 +150,7 @@ def test_a_fork_without_the_freeze_never_hears_of_it(moot: Moot) -> None:
     assert (both.code, "remove --after" in both.err) == (2, True)
 
 
-def test_a_recording_never_replies_in_a_fork(moot: Moot) -> None:
+def test_a_recording_cannot_reply_in_a_fork(moot: Moot) -> None:
     assert moot("demo").code == 0
     refused = moot("fork", "monolith", "--without", "m000005", "--run")
     assert (refused.code, "cannot reply in a fork of that debate" in refused.err) == (2, True)
@@ -160,7 +160,7 @@ def test_a_recording_never_replies_in_a_fork(moot: Moot) -> None:
     assert (again.code, "continue with your own model" in again.err) == (2, True)
 
 
-def test_the_configured_model_answers_questions_about_a_sample_and_speaks_in_its_forks(moot: Moot) -> None:
+def test_the_configured_model_answers_about_samples_and_runs_forks(moot: Moot) -> None:
     assert moot("demo").code == 0
     with OpenAIServer() as server:
         at = server.base_url
@@ -174,13 +174,13 @@ def test_the_configured_model_answers_questions_about_a_sample_and_speaks_in_its
     assert "hiring was frozen" not in json.dumps(forked.json["transcript"])
 
 
-def test_a_fork_without_one_interjection_repeats_the_others(tmp_path: Path) -> None:
-    said = [
+def test_a_fork_without_one_interjection_keeps_the_others(tmp_path: Path) -> None:
+    interjections = [
         {"after": 1, "text": "First fact."},
         {"after": 2, "text": "Second fact."},
         {"after": 3, "text": "Third."},
     ]
-    config = DebateConfig(turns=4, judge={"enabled": False}, interjections=said)
+    config = DebateConfig(turns=4, judge={"enabled": False}, interjections=interjections)
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         debate = debates.start("Why?", config)
         debate.run()
@@ -211,4 +211,4 @@ def test_a_model_continues_a_recorded_debate(moot: Moot) -> None:
             ran = moot(*command, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="none")
             assert ran.code == 0, (command, ran.err)
         assert {chat["model"] for chat in server.chats} == {"m"}
-    assert "facts not checked" in ran.out  # its beginning is still the recording's
+    assert "facts not checked" in ran.out  # the first turns are still recorded ones

@@ -1,3 +1,5 @@
+"""Replays of stored debates from their journals."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,7 +10,7 @@ from moot import DebateConfig, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.runtime.environment import Environment
 from moot.state.errors import ModelError
-from tests.support.fakes import NOW, FakeModel, answer
+from tests.support.fakes import NOW, FakeModel, fake_reply
 from tests.support.moot_command import Moot
 
 
@@ -30,23 +32,25 @@ def test_a_debate_is_replayed_from_its_journal_without_a_model(tmp_path: Path) -
     assert replayed_fork["transcript"] == fork["transcript"]
 
 
-def test_a_request_that_is_not_in_the_journal_fails_with_a_message(tmp_path: Path) -> None:
-    with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel(answer).environment()) as debates:
+def test_replay_fails_if_the_journal_has_no_reply(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel(fake_reply).environment()) as debates:
         debates.start("T", DebateConfig(turns=2), name="short").run()
         debates.records.journal.delete(debates.get("short").id)
         with pytest.raises(ModelError, match="the journal has no reply"):
             debates.replay("short").run()
 
 
-def test_the_command_replays(tmp_path: Path) -> None:
+def test_replay_option_repeats_the_messages_of_a_debate(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
     first = moot("run", "T?", "--turns", 2, "--id", "one", "--model", "offline", "--json", "--quiet").json
     again = moot("run", "--replay", "one", "--id", "two", "--json", "--quiet").json
-    said = [[entry["content"] for entry in document["transcript"]] for document in (first, again)]
-    assert said[0] == said[1]
+    contents = [[entry["content"] for entry in document["transcript"]] for document in (first, again)]
+    assert contents[0] == contents[1]
 
 
-def test_an_extended_debate_is_replayed_with_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extended_debate_is_replayed_without_an_api_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = str(tmp_path / "moot.sqlite")
     config = DebateConfig(turns=2, model="gpt-4o-mini", limits={"cost_usd": 1})
     with open_debates(path, environment=FakeModel().environment()) as debates:
@@ -63,7 +67,7 @@ def test_an_extended_debate_is_replayed_with_no_key(tmp_path: Path, monkeypatch:
 
 
 def test_a_fork_of_a_seeded_debate_differs_and_is_reproducible(tmp_path: Path) -> None:
-    said: list[list[str]] = []
+    contents: list[list[str]] = []
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         path = str(tmp_path / folder / "moot.sqlite")
@@ -73,8 +77,8 @@ def test_a_fork_of_a_seeded_debate_differs_and_is_reproducible(tmp_path: Path) -
             for name in ("first", "second"):
                 documents.append(original.fork(after=2, name=name).run())
             documents.append(debates.replay("first").run())
-        said += [[entry["content"] for entry in document["transcript"]] for document in documents]
-    assert said[:4] == said[4:]
-    assert said[0][:3] == said[1][:3] == said[2][:3]
-    assert len({said[number][3] for number in range(3)}) == 3
-    assert said[3] == said[1]
+        contents += [[entry["content"] for entry in document["transcript"]] for document in documents]
+    assert contents[:4] == contents[4:]
+    assert contents[0][:3] == contents[1][:3] == contents[2][:3]
+    assert len({contents[number][3] for number in range(3)}) == 3
+    assert contents[3] == contents[1]

@@ -24,21 +24,21 @@ from moot.evals.results import EvaluationRecord, Outcome
 from moot.models.offline import recording_config, recordings
 from moot.reports import render_brief_html, render_html
 from moot.state.config.config_files import make_config
-from tests.support.browser import chromium, click, log, width
-from tests.support.patience import until
-from tests.support.report_documents import debate, hostile
+from tests.support.browser import chromium, click, set_viewport, take_log
+from tests.support.report_documents import debate_document, hostile_document
+from tests.support.waiting import wait_until
 
 TURNS = 10_000
-SLOWER = 25
-"""Times that ten times as many turns may take to render and to open; with each other's they would be 100."""
-OPENED_IN = """
+MAX_SLOWDOWN = 25
+"""How many times longer ten times as many turns may take to render and to open. Quadratic growth is 100."""
+LOAD_SECONDS_SCRIPT = """
     const [t] = performance.getEntriesByType('navigation');
     return (t.loadEventEnd - t.startTime) / 1000;
 """
 
 
 class Site:
-    """A loopback server of pages that remembers each request."""
+    """Loopback server of pages that records each request."""
 
     def __init__(self) -> None:
         self.pages: dict[str, bytes] = {}
@@ -55,7 +55,7 @@ class Site:
                 self.wfile.write(body or b"")
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Keep the test's output to the test's."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -85,9 +85,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
         yield driver
 
 
-def opened(browser: webdriver.Chrome, site: Site, document: Mapping[str, Any], anchor: str = "") -> None:
-    log(browser, "browser")
-    log(browser, "performance")
+def open_report(browser: webdriver.Chrome, site: Site, document: Mapping[str, Any], anchor: str = "") -> None:
+    take_log(browser, "browser")
+    take_log(browser, "performance")
     browser.get(site.publish(render_html(document)) + anchor)
 
 
@@ -101,8 +101,8 @@ def in_view(browser: webdriver.Chrome, anchor: str) -> bool:
     return bool(browser.execute_script(script, anchor))
 
 
-def asked_for(browser: webdriver.Chrome) -> list[str]:
-    messages = [json.loads(row["message"])["message"] for row in log(browser, "performance")]
+def requested_urls(browser: webdriver.Chrome) -> list[str]:
+    messages = [json.loads(row["message"])["message"] for row in take_log(browser, "performance")]
     sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     # A browser that just started also loads its own pages.
     return [url for url in sent if not url.startswith(("data:", "chrome:"))]
@@ -110,26 +110,28 @@ def asked_for(browser: webdriver.Chrome) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _desktop(browser: webdriver.Chrome) -> None:
-    width(browser, 1280)
+    set_viewport(browser, 1280)
 
 
-@pytest.mark.parametrize("make", [debate, hostile, lambda: debate(400)], ids=["usual", "hostile", "long"])
-def test_the_page_logs_nothing_breaks_no_policy_and_asks_for_nothing(
+@pytest.mark.parametrize(
+    "make",
+    [debate_document, hostile_document, lambda: debate_document(400)],
+    ids=["ordinary", "hostile", "long"],
+)
+def test_report_causes_no_console_error_policy_violation_or_request(
     browser: webdriver.Chrome, site: Site, make: Callable[[], dict[str, Any]]
 ) -> None:
-    opened(browser, site, make())
+    open_report(browser, site, make())
     for details in browser.find_elements(By.CSS_SELECTOR, "details"):
         browser.execute_script("arguments[0].open = true", details)
-    assert log(browser, "browser") == []
+    assert take_log(browser, "browser") == []
     assert browser.execute_script("return violations") == []
-    assert asked_for(browser) == [browser.current_url]
+    assert requested_urls(browser) == [browser.current_url]
     assert site.requests == [browser.current_url.removeprefix(site.url)]
 
 
-def test_no_script_of_a_debate_runs_even_when_every_link_is_clicked(
-    browser: webdriver.Chrome, site: Site
-) -> None:
-    opened(browser, site, hostile())
+def test_debate_text_runs_no_script_even_if_links_are_clicked(browser: webdriver.Chrome, site: Site) -> None:
+    open_report(browser, site, hostile_document())
     start = browser.current_url
     browser.execute_script(
         """
@@ -151,54 +153,56 @@ def test_no_script_of_a_debate_runs_even_when_every_link_is_clicked(
 
 
 def test_a_citation_scrolls_to_its_message(browser: webdriver.Chrome, site: Site) -> None:
-    opened(browser, site, debate(20))
+    open_report(browser, site, debate_document(20))
     click(browser, '#verdict a[href="#m000003"]')
-    assert until(lambda: in_view(browser, "m000003"))
+    assert wait_until(lambda: in_view(browser, "m000003"))
 
 
 def test_a_citation_opens_the_folded_block_of_a_long_debate(browser: webdriver.Chrome, site: Site) -> None:
-    opened(browser, site, debate(900, solution="As m000655 says."))
+    open_report(browser, site, debate_document(900, solution="As m000655 says."))
     assert browser.find_elements(By.ID, "m000655") == []
     click(browser, '#solution a[href="#m000655"]')
-    assert until(lambda: in_view(browser, "m000655"))
+    assert wait_until(lambda: in_view(browser, "m000655"))
     click(browser, '#verdict a[href="#m000003"]')
-    assert until(lambda: in_view(browser, "m000003"))
+    assert wait_until(lambda: in_view(browser, "m000003"))
     browser.back()
-    assert until(lambda: in_view(browser, "m000655"))
+    assert wait_until(lambda: in_view(browser, "m000655"))
 
 
 @pytest.mark.slow
-def test_ten_thousand_turns_render_open_and_jump_quickly(browser: webdriver.Chrome, site: Site) -> None:
-    def shown(turns: int, last: str) -> tuple[float, float]:
-        """Return the seconds that rendering takes the processor, and opening takes the browser at best."""
-        document = debate(turns, words="We should measure the cost of each deployment before we split. " * 12)
+def test_render_and_load_time_scale_to_10_000_turns(browser: webdriver.Chrome, site: Site) -> None:
+    def measure(turns: int, last: str) -> tuple[float, float]:
+        """Return the CPU seconds of rendering, and the shortest of two load times in the browser."""
+        document = debate_document(
+            turns, words="We should measure the cost of each deployment before we split. " * 12
+        )
         began = time.process_time()
         html = render_html(document)
         rendered, openings = time.process_time() - began, []
         for _ in range(2):
             browser.get(site.publish(html) + f"#{last}")
-            assert until(lambda: in_view(browser, last))
-            openings.append(browser.execute_script(OPENED_IN))
+            assert wait_until(lambda: in_view(browser, last))
+            openings.append(browser.execute_script(LOAD_SECONDS_SCRIPT))
         return rendered, min(openings)
 
-    fewer, many = shown(TURNS // 10, "m000912"), shown(TURNS, "m009123")
-    assert 0 < fewer[1] < many[1] < SLOWER * fewer[1]
-    assert many[0] < SLOWER * fewer[0]
+    fewer, many = measure(TURNS // 10, "m000912"), measure(TURNS, "m009123")
+    assert 0 < fewer[1] < many[1] < MAX_SLOWDOWN * fewer[1]
+    assert many[0] < MAX_SLOWDOWN * fewer[0]
     assert browser.execute_script("return document.querySelectorAll('.entry').length") <= 100
 
 
-@pytest.mark.parametrize("make", [debate, hostile], ids=["usual", "hostile"])
-def test_a_phone_needs_no_sideways_scrolling(
+@pytest.mark.parametrize("make", [debate_document, hostile_document], ids=["ordinary", "hostile"])
+def test_report_fits_a_phone_without_horizontal_scrolling(
     browser: webdriver.Chrome, site: Site, make: Callable[[], dict[str, Any]]
 ) -> None:
-    width(browser, 360)
-    opened(browser, site, make())
+    set_viewport(browser, 360)
+    open_report(browser, site, make())
     browser.execute_script("for (const details of document.querySelectorAll('details')) details.open = true")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
 
 
 def _evaluation() -> str:
-    """Return the page of an evaluation of two arms with long names."""
+    """Return the report page of an evaluation of two arms with long names."""
     arms = tuple(Arm(f"{name}-of-the-whole-team.yaml", "debate", make_config({})) for name in ("a", "b"))
     items = [
         QuestionItem(id=str(n), question=f"Question {n}?", choices=("x", "y"), answer="A") for n in range(8)
@@ -215,44 +219,46 @@ def _evaluation() -> str:
 
 
 @pytest.mark.parametrize("pixels", [360, 390, 1280])
-def test_the_plot_of_an_evaluation_fits_the_screen_with_readable_text(
+def test_evaluation_plot_fits_the_screen_with_readable_text(
     browser: webdriver.Chrome, site: Site, pixels: int
 ) -> None:
-    width(browser, pixels)
+    set_viewport(browser, pixels)
     browser.get(site.publish(_evaluation()))
-    beyond = "return Math.max(...[...document.querySelectorAll('html, figure.scatter')]"
-    assert browser.execute_script(f"{beyond}.map((each) => each.scrollWidth - each.clientWidth))") == 0
+    overflow = "return Math.max(...[...document.querySelectorAll('html, figure.scatter')]"
+    assert browser.execute_script(f"{overflow}.map((each) => each.scrollWidth - each.clientWidth))") == 0
     (plot,) = [each for each in browser.find_elements(By.CSS_SELECTOR, ".scatter svg") if each.is_displayed()]
     text, box = "document.querySelectorAll('.scatter text')", "getBoundingClientRect()"
-    shown = browser.execute_script(f"return [...{text}].map((e) => e.{box}).filter((b) => b.width)")
+    text_boxes = browser.execute_script(f"return [...{text}].map((e) => e.{box}).filter((b) => b.width)")
     assert plot.rect["width"] <= pixels
-    assert min(each["height"] for each in shown) > 12
-    assert all(each["left"] >= 0 and each["right"] <= pixels for each in shown)
+    assert min(each["height"] for each in text_boxes) > 12
+    assert all(each["left"] >= 0 and each["right"] <= pixels for each in text_boxes)
 
 
-def test_a_page_in_brief_has_the_width_of_the_desk_to_itself(browser: webdriver.Chrome, site: Site) -> None:
-    width(browser, 1280)
-    browser.get(site.publish(render_brief_html(debate())))
-    shown = browser.execute_script("return document.querySelector('.prose').getBoundingClientRect().width")
-    assert shown > 600
+def test_brief_uses_the_width_of_a_desktop_screen(browser: webdriver.Chrome, site: Site) -> None:
+    set_viewport(browser, 1280)
+    browser.get(site.publish(render_brief_html(debate_document())))
+    prose_width = browser.execute_script(
+        "return document.querySelector('.prose').getBoundingClientRect().width"
+    )
+    assert prose_width > 600
 
 
-def test_colours_follow_the_readers_setting_down_to_the_charts(browser: webdriver.Chrome, site: Site) -> None:
+def test_dark_colour_scheme_changes_the_page_and_its_charts(browser: webdriver.Chrome, site: Site) -> None:
     script = """
         const colour = (selector, property) => getComputedStyle(document.querySelector(selector))[property];
         return [colour("body", "backgroundColor"), colour(".by-section .series rect", "fill")];
     """
-    opened(browser, site, debate())
+    open_report(browser, site, debate_document())
     light = browser.execute_script(script)
-    width(browser, 1280, scheme="dark")
+    set_viewport(browser, 1280, scheme="dark")
     dark = browser.execute_script(script)
     assert all(one != other for one, other in zip(light, dark, strict=True))
 
 
-def test_everything_is_unfolded_in_print_and_folded_again_after(
+def test_printing_unfolds_everything_and_folds_it_again_afterwards(
     browser: webdriver.Chrome, site: Site, tmp_path: Path
 ) -> None:
-    opened(browser, site, debate(400))
+    open_report(browser, site, debate_document(400))
     folded = "return document.querySelectorAll('main details:not([open])').length"
     before = browser.execute_script(folded)
     browser.execute_script(
@@ -268,13 +274,13 @@ def _printed_pages(browser: webdriver.Chrome) -> int:
     return len(re.findall(rb"/Type\s*/Page[^s]", base64.b64decode(printed["data"])))
 
 
-def test_ten_turns_print_on_three_pages_with_the_transcript_last(
+def test_report_of_a_recording_prints_on_three_pages_with_an_appendix(
     browser: webdriver.Chrome, site: Site, tmp_path: Path
 ) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         config = DebateConfig(**recording_config("monolith"))
         document = debates.start(None, config).run()
-    opened(browser, site, document)
+    open_report(browser, site, document)
     assert _printed_pages(browser) <= 3
     assert "facts not checked" in browser.page_source
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
@@ -291,12 +297,12 @@ def test_a_brief_prints_on_one_page(name: str, browser: webdriver.Chrome, site: 
     assert _printed_pages(browser) == 1
 
 
-def test_short_debates_are_whole_without_script(browser: webdriver.Chrome, site: Site) -> None:
+def test_short_report_is_complete_without_javascript(browser: webdriver.Chrome, site: Site) -> None:
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        opened(browser, site, debate(20), "#m000003")
+        open_report(browser, site, debate_document(20), "#m000003")
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
         assert len(browser.find_elements(By.CSS_SELECTOR, ".entry")) == 21
-        assert until(lambda: in_view(browser, "m000003"))
+        assert wait_until(lambda: in_view(browser, "m000003"))
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

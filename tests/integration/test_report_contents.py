@@ -17,7 +17,7 @@ from moot.reports.html import Report
 from moot.reports.markdown import plain
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.personas import STATEMENTS, ScriptedDebaters, scripted_debaters
 from tests.support.schema_answers import criteria_of
 
@@ -25,7 +25,7 @@ TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredgi
 DEBATE = shipped_rubrics()["debate"]
 
 
-def _held(debates: Debates, **config: Any) -> DebateDocument:
+def _run_debate(debates: Debates, **config: Any) -> DebateDocument:
     return debates.start(TOPIC, make_config({"seed": 1, **config})).run()
 
 
@@ -36,34 +36,36 @@ def debates(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., DebateDocument]:
-    """Hold a debate that a model judges, with a winner of choice: the offline one would only stand in."""
+def run_judged_debate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., DebateDocument]:
+    """Return a function that runs a debate whose judge model names the given winner."""
     monkeypatch.setenv("OPENAI_API_KEY", "test")
 
-    def hold(winner: str, **config: Any) -> DebateDocument:
+    def run(winner: str, **config: Any) -> DebateDocument:
         def reply(call: ModelCall) -> Reply:
             if call.purpose != "judge":
-                return answer(call)
-            given = {"reason": "so it was", "citations": ["m000001"]}
+                return fake_reply(call)
+            details = {"reason": "so it was", "citations": ["m000001"]}
             scores = [
-                {"debater": who, "criterion": each, "score": score, **given}
-                for who, score in (("Advocate", 4.5), ("Skeptic", 3.25))
+                {"debater": debater, "criterion": each, "score": score, **details}
+                for debater, score in (("Advocate", 4.5), ("Skeptic", 3.25))
                 for each in criteria_of(call)
             ]
-            said = {"reasoning": "weighed", "scores": scores, "winner": winner, "confidence": 70}
-            said["despite_scores"] = "" if winner == "Advocate" else "Its last point outweighed the rest."
-            return Reply(data=said, model=call.model)
+            response = {"reasoning": "weighed", "scores": scores, "winner": winner, "confidence": 70}
+            response["despite_scores"] = "" if winner == "Advocate" else "Its last point outweighed the rest."
+            return Reply(data=response, model=call.model)
 
         environment = FakeModel(reply).environment()
         with open_debates(str(tmp_path / "judged.sqlite"), environment=environment) as debates:
-            return _held(debates, model="m", **config)
+            return _run_debate(debates, model="m", **config)
 
-    return hold
+    return run
 
 
 @pytest.mark.parametrize("winner", ["Advocate", "Skeptic", "tie", "synthesis"])
-def test_the_decision_is_the_judges(judged: Callable[..., DebateDocument], winner: str) -> None:
-    document = judged(winner, turns=4)
+def test_reports_show_the_judges_decision(
+    run_judged_debate: Callable[..., DebateDocument], winner: str
+) -> None:
+    document = run_judged_debate(winner, turns=4)
     verdict = document["verdict"]
     assert verdict["winner"] == winner.lower()
     names = {"advocate": "Advocate wins", "skeptic": "Skeptic wins", "tie": "A tie"}
@@ -79,26 +81,26 @@ def test_the_decision_is_the_judges(judged: Callable[..., DebateDocument], winne
             assert criterion.name in page
 
 
-def test_every_score_stands_under_its_criterion_on_the_rubrics_scale(
-    judged: Callable[..., DebateDocument],
+def test_scores_are_listed_by_criterion_on_the_rubrics_scale(
+    run_judged_debate: Callable[..., DebateDocument],
 ) -> None:
     ends = {"scale_min": 1, "scale_max": 5}
     rubric = {"name": "own", "criteria": [{"id": "fair_play", "name": "Fairness", **ends}]}
-    document = judged("tie", turns=2, judge={"rubric": rubric})
+    document = run_judged_debate("tie", turns=2, judge={"rubric": rubric})
     view = Report(document).verdict
     assert view is not None
     (row,) = view.criteria
     assert row.name == "Fairness"
     for score in row.scores:
-        given = document["verdict"]["scores"][score.person.id]["fair_play"]
-        assert score.value == given["score"]
-        assert score.citations == tuple(given["citations"])
-        assert score.reasoning == given["reason"] != ""
-        assert score.share == round(100 * (given["score"] - 1) / 4)
+        recorded = document["verdict"]["scores"][score.person.id]["fair_play"]
+        assert score.value == recorded["score"]
+        assert score.citations == tuple(recorded["citations"])
+        assert score.reasoning == recorded["reason"] != ""
+        assert score.share == round(100 * (recorded["score"] - 1) / 4)
 
 
-def test_a_panel_is_those_who_decided_and_earlier_verdicts_stand_apart(debates: Debates) -> None:
-    document = _held(debates, turns=2, judge={"panel": [{"id": "one"}, {"id": "two"}, {"id": "three"}]})
+def test_the_panel_lists_earlier_verdicts_separately(debates: Debates) -> None:
+    document = _run_debate(debates, turns=2, judge={"panel": [{"id": "one"}, {"id": "two"}, {"id": "three"}]})
     panel = Report(document).panel
     assert [one.judge for one in panel.verdicts] == ["one", "two", "three"]
     assert panel.earlier == ()
@@ -112,7 +114,7 @@ def test_a_panel_is_those_who_decided_and_earlier_verdicts_stand_apart(debates: 
     assert "## Earlier verdicts" in render_markdown(debate.document())
 
 
-def test_a_dialogue_shows_its_claims_rooms_and_cards(tmp_path: Path) -> None:
+def test_a_dialogue_report_shows_claims_and_crux_cards(tmp_path: Path) -> None:
     pair = ("Ada Quay", "Bob", STATEMENTS[0])
     model = ScriptedDebaters({"respond": (pair,)}, resolved=frozenset({STATEMENTS[0]}))
     config: DebateConfig = scripted_debaters(3, dialogue={"aspects": ["freight"]})
@@ -124,13 +126,13 @@ def test_a_dialogue_shows_its_claims_rooms_and_cards(tmp_path: Path) -> None:
     assert (card["resolved"], claim["status"], claim["card"]) == (True, "settled", card["id"])
     page = render_markdown(document)
     assert f"### {plain(card['question'])}\n\nResolved, {card['type']} (" in page
-    for who, side in card["sides"].items():
-        assert f"- {names[who]}: **{side['answer']}**." in page
+    for debater_id, side in card["sides"].items():
+        assert f"- {names[debater_id]}: **{side['answer']}**." in page
     assert f"- **{plain(claim['text'])}** settled: yes; Ada Quay yes (" in page
     assert f"  - New dispute: {plain(claim['text'])}" in page
 
 
-def test_what_went_wrong_is_told_with_its_place(debates: Debates) -> None:
-    document = _held(debates, turns=2)
+def test_reports_list_errors_with_step_and_node(debates: Debates) -> None:
+    document = _run_debate(debates, turns=2)
     document["errors"] = [{"step": 3, "node": "extract", "error": "read by rule: no answer"}]
     assert "- Step 3, extract: read by rule: no answer" in render_markdown(document)

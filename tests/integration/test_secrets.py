@@ -1,4 +1,4 @@
-"""Canary secrets appear in no byte that is printed, stored or exported."""
+"""Moot prints, stores and exports no secret. Canary strings stand for keys and passwords."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from moot.state.settings import (
     register_secret,
 )
 from tests.support.moot_command import Moot
-from tests.support.openai_server import Act, OpenAIServer
+from tests.support.openai_server import OpenAIServer, ServerReply
 
 KEY = "sk-canary-7f3a9c21d4"
-PASSWORD = "pw-canary-55aa"  # noqa: S105  # nobody's
+PASSWORD = "pw-canary-55aa"  # noqa: S105  # not a real password
 
 HEADER = "hd-canary-91b2"
 OTHER = "ev-canary-8d1e"
@@ -44,11 +44,11 @@ def _bytes_in(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("failing", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_no_byte_holds_a_secret(tmp_path: Path, failing: bool) -> None:
-    said = f"wrong key: Bearer {KEY} at http://me:{PASSWORD}@host {'x' * 270}{KEY}"
+def test_output_and_files_contain_no_secret(tmp_path: Path, failing: bool) -> None:
+    message = f"wrong key: Bearer {KEY} at http://me:{PASSWORD}@host {'x' * 270}{KEY}"
 
-    def plan(asked: object, number: int) -> Act | None:
-        return Act(status=401, message=said) if failing else None
+    def plan(asked: object, number: int) -> ServerReply | None:
+        return ServerReply(status=401, message=message) if failing else None
 
     moot = Moot(tmp_path / "home")
     moot.folder.mkdir()
@@ -77,11 +77,11 @@ def test_no_byte_holds_a_secret(tmp_path: Path, failing: bool) -> None:
         assert canary.encode() not in written
 
 
-def test_a_secret_that_an_endpoint_repeats_in_its_replies_is_stored_nowhere(tmp_path: Path) -> None:
+def test_a_secret_that_a_model_repeats_in_a_reply_is_redacted(tmp_path: Path) -> None:
     escaped, plain = "pw-canary%40x", "pw-canary@x"
 
-    def plan(asked: object, number: int) -> Act:
-        return Act(text=f"The key is {KEY}, the password is {escaped} or {plain}.")
+    def plan(asked: object, number: int) -> ServerReply:
+        return ServerReply(text=f"The key is {KEY}, the password is {escaped} or {plain}.")
 
     moot = Moot(tmp_path / "home")
     moot.folder.mkdir()
@@ -123,7 +123,7 @@ def test_a_configuration_with_a_secret_is_refused_without_showing_it(tmp_path: P
         assert canary.encode() not in _bytes_in(moot.folder)
 
 
-def test_a_database_s_password_is_in_no_message(tmp_path: Path) -> None:
+def test_no_message_shows_the_database_password(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
     for address in (f"postgresql://me:{PASSWORD}@127.0.0.1:9/d", f"mysql://me:{PASSWORD}@h/d"):
         for words in (("list",), ("run", "T?"), ("show", "d")):
@@ -142,11 +142,11 @@ def test_a_database_s_password_is_in_no_message(tmp_path: Path) -> None:
         ("/data/a@b:c.sqlite", "/data/a@b:c.sqlite"),
     ],
 )
-def test_an_address_is_shown_without_what_is_secret_in_it(url: str, shown: str) -> None:
+def test_redact_url_hides_passwords_and_keys(url: str, shown: str) -> None:
     assert redact_url(url) == shown
 
 
-def test_what_is_too_short_to_be_a_secret_blots_out_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_that_is_too_short_is_not_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.state.settings._secrets", set())
     for secret in ("k", "", None, "long-enough-1"):
         register_secret(secret)
@@ -154,7 +154,7 @@ def test_what_is_too_short_to_be_a_secret_blots_out_no_words(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
-def test_a_secret_that_arrives_in_pieces_is_redacted_in_the_stream(size: int) -> None:
+def test_a_secret_split_over_stream_chunks_is_redacted(size: int) -> None:
     register_secret(KEY)
     text = f"It is {KEY}, or {KEY[:-1]}? No: {KEY}{KEY}."
     redactor = StreamRedactor()
@@ -162,12 +162,12 @@ def test_a_secret_that_arrives_in_pieces_is_redacted_in_the_stream(size: int) ->
     assert "".join([*seen, redactor.close()]) == redact(text)
 
 
-def test_no_token_event_holds_a_part_of_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_events_contain_no_part_of_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     config = DebateConfig.model_validate({"model": "m", "turns": 1, "judge": {"enabled": False}})
-    said = f"The key is {KEY}."
-    pieces = [said[at : at + 5] for at in range(0, len(said), 5)]
-    with OpenAIServer(lambda *_: Act(pieces=pieces)) as server:
+    text = f"The key is {KEY}."
+    pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
+    with OpenAIServer(lambda *_: ServerReply(pieces=pieces)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         with open_debates(str(tmp_path / "d.sqlite")) as debates:
             events = list(debates.start("Which queue?", config).stream(tokens=True))
@@ -176,7 +176,7 @@ def test_no_token_event_holds_a_part_of_a_secret(tmp_path: Path, monkeypatch: py
     assert len(streamed) > 1
 
 
-def test_a_password_is_redacted_as_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_is_redacted_in_a_basic_auth_header(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.state.settings._secrets", set())
     register_password("http://me:pw-canary%40x@h/v1")
     sent = httpx.BasicAuth("me", "pw-canary@x")._auth_header
@@ -189,29 +189,29 @@ def test_a_password_is_redacted_as_it_is_sent(monkeypatch: pytest.MonkeyPatch) -
     ["ro:p@w-SECRET-8", "ro:pw SECRET 7", "ro:a@b@SECRET@c", "ro:pw/SECRET", "ro:pw?SECRET", "ro:%zz SECRET"],
 )
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
-def test_no_error_shows_a_part_of_a_password_that_is_not_escaped(
+def test_no_error_shows_any_part_of_an_unescaped_password(
     scheme: str, userinfo: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.state.settings._secrets", set())
     url = f"{scheme}://{userinfo}@127.0.0.1:1/x"
     if how == "MOOT_DB":
         monkeypatch.setenv("MOOT_DB", url)
-    with pytest.raises(MootError) as told:
+    with pytest.raises(MootError) as caught:
         open_debates(check_database(url if how == "--db" else None))
-    assert "SECRET" not in redact(str(told.value))
-    assert "SECRET" not in str(told.value)
+    assert "SECRET" not in redact(str(caught.value))
+    assert "SECRET" not in str(caught.value)
 
 
-def test_a_program_that_opens_a_database_sees_no_part_of_its_password(
+def test_an_open_debates_error_shows_no_part_of_the_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("moot.state.settings._secrets", set())
-    with pytest.raises(MootError) as told:
+    with pytest.raises(MootError) as caught:
         open_debates("postgresql://ro:p@w-SECRET-8@127.0.0.1:1/x")
-    assert "SECRET" not in str(told.value)
+    assert "SECRET" not in str(caught.value)
 
 
-def test_a_well_formed_address_hides_no_ordinary_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_well_formed_database_address_redacts_no_ordinary_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.state.settings._secrets", set())
     register_database_password("postgresql://ro:data@127.0.0.1:5432/moot")
     assert redact("the database moot") == "the database moot"

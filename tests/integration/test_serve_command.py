@@ -1,4 +1,4 @@
-"""`moot serve` as a process: its token, its access checks and its end."""
+"""`moot serve` as a process: token, access checks and shutdown."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ import pytest
 from moot.cli.commands.servers import serve
 from moot.state.errors import ConfigError
 from tests.support.moot_command import Moot
-from tests.support.patience import LONG_TIMEOUT_S, until
+from tests.support.waiting import LONG_TIMEOUT_S, wait_until
 
 
-def test_on_every_address_it_prints_a_token_and_ends_at_ctrl_c_with_a_page_open(tmp_path: Path) -> None:
+def test_serve_on_all_addresses_requires_a_token_and_stops_on_ctrl_c(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     moot = Moot(tmp_path)
-    with moot.start("serve", "--host", "0.0.0.0", "--port", port) as process:  # noqa: S104  # what is tried
+    with moot.start("serve", "--host", "0.0.0.0", "--port", port) as process:  # noqa: S104  # under test
         try:
-            assert until(lambda: "?token=" in process.errors(), 20)
+            assert wait_until(lambda: "?token=" in process.errors(), 20)
             page = httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, follow_redirects=True)
             elsewhere = {"Host": "box.lan"}
-            assert until(lambda: answers(page), 20)
+            assert wait_until(lambda: answers(page), 20)
             assert page.get("/moot").status_code == 403  # a proxy on this machine looks like this machine
             assert page.get("/moot", headers=elsewhere).status_code == 403
             launch_token, token = re.findall(r"token=(\S+)", process.errors())
-            told = {
-                who: page.get("/moot/api/setup", headers={"x-api-key": who}).json()
-                for who in (launch_token, token)
+            setups = {
+                key: page.get("/moot/api/setup", headers={"x-api-key": key}).json()
+                for key in (launch_token, token)
             }
-            assert [each["operator"] for each in told.values()] == [True, False]
+            assert [each["operator"] for each in setups.values()] == [True, False]
             assert page.get("/moot/api/debates", headers={**elsewhere, "x-api-key": token}).json()["all"] == 0
             page.headers["x-api-key"] = token
             assert page.get("/moot").status_code == 200
-            begun = page.post(
+            started = page.post(
                 "/moot/api/debates", json={"question": "Tabs?", "turns": 1}, timeout=LONG_TIMEOUT_S
             ).json()
-            with page.stream("GET", f"/moot/api/debates/{begun['id']}/events") as events:
+            with page.stream("GET", f"/moot/api/debates/{started['id']}/events") as events:
                 assert next(events.iter_lines()).startswith("data: ")
                 process.send_signal(signal.SIGINT)
                 process.wait(LONG_TIMEOUT_S)
@@ -59,7 +59,7 @@ def answers(page: httpx.Client) -> bool:
         return False
 
 
-def test_without_its_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_reported_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.cli.commands.servers.find_spec", lambda name: util.find_spec(f"no_{name}"))
     with pytest.raises(ConfigError, match=re.escape(f"{sys.executable} -m pip install 'moot[serve]'")):
         serve()

@@ -1,4 +1,4 @@
-"""LangGraph's server with Moot's graph: pages, hosts, and the fields that a request may set."""
+"""LangGraph's server with Moot's graph: origins, hosts, tokens, and the settings that a request may set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mcp import Client as McpClient
 from moot.state.entries import JsonObject
 from tests.support.langgraph_server import LangGraphServer, langgraph_server
 from tests.support.openai_server import OpenAIServer
-from tests.support.patience import LONG_TIMEOUT_S
+from tests.support.waiting import LONG_TIMEOUT_S
 
 pytestmark = pytest.mark.slow
 
@@ -38,56 +38,56 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LangGraphServer
         yield running
 
 
-def asked(server: LangGraphServer, **headers: str) -> httpx.Response:
+def search_threads(server: LangGraphServer, **headers: str) -> httpx.Response:
     return httpx.post(f"{server.url}/threads/search", json={}, headers=headers, trust_env=False)
 
 
-def test_studio_and_this_machine_are_let_in(server: LangGraphServer) -> None:
-    assert asked(server).status_code == 200
-    assert asked(server, Origin=server.url).status_code == 200
+def test_local_and_allowed_origins_are_accepted(server: LangGraphServer) -> None:
+    assert search_threads(server).status_code == 200
+    assert search_threads(server, Origin=server.url).status_code == 200
     for page in (STUDIO, FRONT_END):
-        answer = asked(server, Origin=page)
+        answer = search_threads(server, Origin=page)
         assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, page)
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1:1", "null"])
-def test_other_pages_are_not_even_where_they_ask_without_cors(server: LangGraphServer, origin: str) -> None:
-    answer = asked(server, Origin=origin)
+def test_other_origins_are_refused_without_cors_headers(server: LangGraphServer, origin: str) -> None:
+    answer = search_threads(server, Origin=origin)
     assert answer.status_code == 403
     assert "MOOT_ALLOW_ORIGINS" in answer.text
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_a_name_that_leads_here_is_refused_without_the_token(server: LangGraphServer) -> None:
-    assert asked(server, Host="rebound.example").status_code == 403
-    assert asked(server, Host="rebound.example", **{"x-api-key": "wrong"}).status_code == 403
+def test_other_host_names_are_refused_without_a_token(server: LangGraphServer) -> None:
+    assert search_threads(server, Host="rebound.example").status_code == 403
+    assert search_threads(server, Host="rebound.example", **{"x-api-key": "wrong"}).status_code == 403
 
 
-def test_a_malformed_address_is_refused_with_400(server: LangGraphServer) -> None:
-    assert asked(server, Host="[::1").status_code == 400
-    assert asked(server, Origin="http://[::1").status_code == 400
+def test_malformed_host_and_origin_headers_return_400(server: LangGraphServer) -> None:
+    assert search_threads(server, Host="[::1").status_code == 400
+    assert search_threads(server, Origin="http://[::1").status_code == 400
 
 
-def test_with_a_token_every_request_needs_it_also_from_this_machine(tmp_path: Path) -> None:
-    with langgraph_server(tmp_path, MOOT_TOKEN="let-me-in") as guarded:  # noqa: S106  # a test's
+def test_every_request_needs_the_configured_token(tmp_path: Path) -> None:
+    with langgraph_server(tmp_path, MOOT_TOKEN="let-me-in") as guarded:  # noqa: S106  # used only in this test
         for host in ({}, {"Host": "rebound.example"}):
-            assert asked(guarded, **host).status_code == 403
-            assert asked(guarded, **host, **{"x-api-key": "wrong"}).status_code == 403
-            assert asked(guarded, **host, **{"x-api-key": "let-me-in"}).status_code == 200
+            assert search_threads(guarded, **host).status_code == 403
+            assert search_threads(guarded, **host, **{"x-api-key": "wrong"}).status_code == 403
+            assert search_threads(guarded, **host, **{"x-api-key": "let-me-in"}).status_code == 200
         setup = httpx.get(
             f"{guarded.url}/moot/api/setup", headers={"x-api-key": "let-me-in"}, trust_env=False
         )
         assert setup.json()["operator"] is True
 
 
-def _over(address: str) -> bool:
-    """Follow a debate until the server hangs up, and return whether it was over by then."""
+def _is_over(address: str) -> bool:
+    """Follow a debate until the server closes the stream; return whether the debate is over."""
     with httpx.stream("GET", f"{address}/events", trust_env=False, timeout=LONG_TIMEOUT_S) as events:
-        told = (json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: "))
-        return any(each["debate"]["over"] for each in told if "debate" in each)
+        parts = (json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: "))
+        return any(each["debate"]["over"] for each in parts if "debate" in each)
 
 
-def test_the_live_page_and_its_data_are_served_to_this_machine_alone(server: LangGraphServer) -> None:
+def test_the_live_page_and_its_api_accept_only_local_requests(server: LangGraphServer) -> None:
     page = httpx.get(f"{server.url}/moot", trust_env=False)
     assert "script-src 'self'" in page.headers["content-security-policy"]
     begun = httpx.post(
@@ -97,7 +97,7 @@ def test_the_live_page_and_its_data_are_served_to_this_machine_alone(server: Lan
         timeout=LONG_TIMEOUT_S,
     )
     address = f"{server.url}/moot/api/debates/{begun.json()['id']}"
-    assert any(_over(address) for _ in range(20))  # its reader looks again where nothing runs
+    assert any(_is_over(address) for _ in range(20))  # the stream may close earlier, so reconnect
     foreign = httpx.post(f"{server.url}/moot/api/debates", json={}, headers={"Origin": STUDIO})
     assert (foreign.status_code, "another origin" in foreign.text) == (403, True)
     assert httpx.get(f"{server.url}/moot", headers={"Host": "rebound.example"}).status_code == 403
@@ -107,9 +107,9 @@ def test_the_live_page_and_its_data_are_served_to_this_machine_alone(server: Lan
 def refusal(server: LangGraphServer, **context: Any) -> str:
     with get_sync_client(url=server.url) as client:
         thread = client.threads.create(graph_id="debate")["thread_id"]
-        given: Any = {"turns": 1, **context}
+        settings: Any = {"turns": 1, **context}
         result: Any = client.runs.wait(
-            thread, "debate", input={"topic": "T?"}, context=given, raise_error=False
+            thread, "debate", input={"topic": "T?"}, context=settings, raise_error=False
         )
         return str(result["__error__"]["message"])
 
@@ -126,14 +126,14 @@ def refusal(server: LangGraphServer, **context: Any) -> str:
         pytest.param({"judge": {"rubric": "/etc/hostname"}}, "judge.rubric", id="rubric"),
     ],
 )
-def test_a_request_that_reaches_outside_is_refused_by_name(
+def test_the_error_names_a_setting_that_a_request_may_not_set(
     server: LangGraphServer, context: dict[str, Any], setting: str
 ) -> None:
     assert re.search(re.escape(setting), refusal(server, **context))
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "AWS_SECRET", None])
-def test_no_variable_of_the_server_is_sent_where_a_request_says(
+def test_no_server_variable_is_sent_to_a_requested_endpoint(
     server: LangGraphServer, variable: str | None
 ) -> None:
     with OpenAIServer() as elsewhere:
@@ -142,11 +142,11 @@ def test_no_variable_of_the_server_is_sent_where_a_request_says(
         assert elsewhere.requests == []
 
 
-def test_a_state_that_a_client_writes_reaches_no_further(server: LangGraphServer) -> None:
+def test_a_state_written_by_a_client_gains_no_permissions(server: LangGraphServer) -> None:
     with OpenAIServer() as elsewhere, get_sync_client(url=server.url) as client:
         thread = client.threads.create(graph_id="debate")["thread_id"]
-        given: Any = {"turns": 1, "judge": {"enabled": False}}
-        client.runs.wait(thread, "debate", input={"topic": "T?"}, context=given)
+        context: Any = {"turns": 1, "judge": {"enabled": False}}
+        client.runs.wait(thread, "debate", input={"topic": "T?"}, context=context)
         state: Any = client.threads.get_state(thread)["values"]
         models = {"m": {"base_url": elsewhere.base_url, "api_key_env": "AWS_SECRET"}}
         config = {**state["config"], "model": "m", "models": models, "turns": 3}
@@ -162,18 +162,18 @@ def test_a_state_that_a_client_writes_reaches_no_further(server: LangGraphServer
     assert CANARY not in server.log()
 
 
-def test_an_agent_has_the_tools_of_moot_mcp_at_the_servers_own_address(server: LangGraphServer) -> None:
+def test_the_server_offers_the_tools_of_moot_mcp(server: LangGraphServer) -> None:
     async def talk() -> None:
         async with McpClient(f"{server.url}/mcp") as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert {"debate", "start", "result", "ask"} <= set(tools)
             assert {"question", "turns", "model"} <= set(tools["debate"].input_schema["properties"])
-            made = await client.call_tool("debate", {"question": "Trams?", "turns": 2})
-            outcome = made.structured_content or {}
+            result = await client.call_tool("debate", {"question": "Trams?", "turns": 2})
+            outcome = result.structured_content or {}
             assert (outcome["status"], outcome["turns"]) == ("done", 2)
             assert "no model judged this" in outcome["verdict"]
-            told = await client.call_tool("debate", {"question": "Trams?", "model": "gpt-4o"})
-            assert "model: 'gpt-4o' needs the operator's permission" in str(told.content[0])
+            refused = await client.call_tool("debate", {"question": "Trams?", "model": "gpt-4o"})
+            assert "model: 'gpt-4o' needs the operator's permission" in str(refused.content[0])
 
     asyncio.run(talk())
     rebound = {"Host": "rebound.example"}
@@ -181,7 +181,7 @@ def test_an_agent_has_the_tools_of_moot_mcp_at_the_servers_own_address(server: L
 
 
 class A2AAgent:
-    """The server's agent, spoken to by the official client in either version of the protocol."""
+    """The server's agent, called by the official client with either version of the protocol."""
 
     def __init__(self, server: LangGraphServer, client: httpx.AsyncClient, version: str) -> None:
         self._server, self._client, self._version = server, client, version
@@ -195,39 +195,39 @@ class A2AAgent:
         config = ClientConfig(streaming=self._version == "0.3", httpx_client=self._client)
         self._agent = ClientFactory(config).create(self.card)
 
-    async def say(self, *parts: JsonObject, context: str = "", task: str = "") -> JsonObject:
-        """Say something, and return the task's id, its context, its last state, and all words of answers."""
-        said = {"message_id": str(uuid.uuid4()), "context_id": context, "task_id": task}
-        message = Message(role=Role.ROLE_USER, parts=[ParseDict(part, Part()) for part in parts], **said)
-        heard: JsonObject = {"artifacts": []}
+    async def send(self, *parts: JsonObject, context: str = "", task: str = "") -> JsonObject:
+        """Send a message; return the task's id, its context, its last state, and the text of all events."""
+        fields = {"message_id": str(uuid.uuid4()), "context_id": context, "task_id": task}
+        message = Message(role=Role.ROLE_USER, parts=[ParseDict(part, Part()) for part in parts], **fields)
+        result: JsonObject = {"artifacts": []}
         async for each in self._agent.send_message(SendMessageRequest(message=message)):
-            for told in MessageToDict(each).values():
-                heard |= {"task": told.get("taskId") or told.get("id"), "context": told["contextId"]}
-                heard |= (
-                    {"state": told["status"]["state"], "status": told["status"]} if "status" in told else {}
+            for event in MessageToDict(each).values():
+                result |= {"task": event.get("taskId") or event.get("id"), "context": event["contextId"]}
+                result |= (
+                    {"state": event["status"]["state"], "status": event["status"]}
+                    if "status" in event
+                    else {}
                 )
-                heard["artifacts"] += [*told.get("artifacts", ()), *filter(None, [told.get("artifact")])]
-        return {**heard, "state": heard["status"]["state"], "text": json.dumps(heard)}
+                result["artifacts"] += [*event.get("artifacts", ()), *filter(None, [event.get("artifact")])]
+        return {**result, "state": result["status"]["state"], "text": json.dumps(result)}
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
-def test_over_a2a_a_debate_is_argued_asked_about_answered_and_refused(
-    server: LangGraphServer, version: str
-) -> None:
+def test_a2a_runs_debates_and_answers_questions(server: LangGraphServer, version: str) -> None:
     async def talk() -> None:
         async with httpx.AsyncClient(trust_env=False, timeout=LONG_TIMEOUT_S) as client:
             agent = A2AAgent(server, client, version)
             await agent.open()
             assert "a judge decide it" in agent.card.description
-            told = await agent.say({"text": "Trams?"}, {"data": {"settings": {"turns": 2}}})
-            assert told["state"] == "TASK_STATE_COMPLETED"
-            assert "no model judged this" in told["text"]
-            asked = await agent.say(
-                {"text": "What is the placeholder for the opening?"}, context=told["context"]
+            done = await agent.send({"text": "Trams?"}, {"data": {"settings": {"turns": 2}}})
+            assert done["state"] == "TASK_STATE_COMPLETED"
+            assert "no model judged this" in done["text"]
+            asked = await agent.send(
+                {"text": "What is the placeholder for the opening?"}, context=done["context"]
             )
             assert asked["state"] == "TASK_STATE_COMPLETED"
             assert "- [m00000" in asked["text"]
-            refused = await agent.say({"text": "Trams?"}, {"data": {"settings": {"model": "gpt-4o"}}})
+            refused = await agent.send({"text": "Trams?"}, {"data": {"settings": {"model": "gpt-4o"}}})
             assert refused["state"] == "TASK_STATE_FAILED"
             named = "model: 'gpt-4o' needs the operator's permission" if version == "0.3" else "ConfigError"
             assert named in refused["text"]
@@ -235,10 +235,10 @@ def test_over_a2a_a_debate_is_argued_asked_about_answered_and_refused(
                 return
             line = [{"name": "Ada", "model": "human"}, {"name": "Ben"}]
             settings = {"settings": {"turns": 2, "debaters": line}}
-            waiting = await agent.say({"text": "Trams?"}, {"data": settings})
+            waiting = await agent.send({"text": "Trams?"}, {"data": settings})
             assert waiting["state"] == "TASK_STATE_INPUT_REQUIRED"
             words = {"context": waiting["context"], "task": waiting["task"]}
-            done = await agent.say({"text": "Trams, I say."}, **words)
-            assert done["state"] == "TASK_STATE_COMPLETED"
+            answered = await agent.send({"text": "Trams, I say."}, **words)
+            assert answered["state"] == "TASK_STATE_COMPLETED"
 
     asyncio.run(talk())

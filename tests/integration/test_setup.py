@@ -1,4 +1,4 @@
-"""`moot setup`, and a bare question after it, against a loopback server."""
+"""`moot setup` against a loopback server, and commands that use its settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.moot_command import Moot
-from tests.support.openai_server import Act, OpenAIServer
+from tests.support.openai_server import OpenAIServer, ServerReply
 
 QUESTION = "Should we split the monolith?"
 PROPOSED = {
@@ -19,11 +19,11 @@ PROPOSED = {
 }
 
 
-def _acts(request: dict[str, object], number: int) -> Act | None:
+def _act(request: dict[str, object], number: int) -> ServerReply | None:
     asked = json.dumps(request)
     if "Propose two debaters" in asked:
-        return Act(text=json.dumps(PROPOSED))
-    return Act(text='{"word": "ready"}') if "ready" in asked else None
+        return ServerReply(text=json.dumps(PROPOSED))
+    return ServerReply(text='{"word": "ready"}') if "ready" in asked else None
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def moot(tmp_path: Path) -> Moot:
     return Moot(tmp_path)
 
 
-def test_after_setup_a_question_alone_is_debated_by_two_proposed_debaters(moot: Moot) -> None:
-    with OpenAIServer(_acts) as server:
+def test_bare_question_after_setup_runs_with_two_proposed_debaters(moot: Moot) -> None:
+    with OpenAIServer(_act) as server:
         done = moot("setup", "--base-url", server.base_url, "--key-stdin", "--json", stdin=b"sk-mine\n")
         assert done.code == 0, done.err
         assert done.json["model"] == "test-model"
@@ -58,13 +58,13 @@ def test_after_setup_a_question_alone_is_debated_by_two_proposed_debaters(moot: 
         assert moot("-c", "--turns", "1", "--json").json["name"] == again.json["name"]
         asked = moot("-c", "What does Eve say?", "--json")
         assert asked.code == 0, asked.err
-        told = moot("doctor")
-        assert f"endpoint: {server.base_url}, from {file}" in told.out.replace("\n", " ")
-        assert "sk-mine" not in told.out + ran.err + done.out
+        doctor = moot("doctor")
+        assert f"endpoint: {server.base_url}, from {file}" in doctor.out.replace("\n", " ")
+        assert "sk-mine" not in doctor.out + ran.err + done.out
 
 
-def test_a_key_can_stay_in_a_variable_of_the_users_choice(moot: Moot) -> None:
-    with OpenAIServer(_acts) as server:
+def test_key_env_reads_the_key_from_a_variable_and_stores_no_key(moot: Moot) -> None:
+    with OpenAIServer(_act) as server:
         done = moot("setup", "--base-url", server.base_url, "--key-env", "MY_KEY", MY_KEY="sk-else")
         assert done.code == 0, done.err
         assert "sk-else" not in (moot.folder / "config" / "moot" / "settings.env").read_text()
@@ -91,8 +91,8 @@ def test_the_shell_completes_models_and_samples(moot: Moot) -> None:
     assert completed("moot demo mono") == ["monolith"]
 
 
-def test_nothing_is_stored_if_the_call_fails(moot: Moot) -> None:
-    with OpenAIServer(lambda request, number: Act(status=401, message="wrong key")) as server:
+def test_setup_stores_nothing_if_the_test_call_fails(moot: Moot) -> None:
+    with OpenAIServer(lambda request, number: ServerReply(status=401, message="wrong key")) as server:
         done = moot("setup", "--base-url", server.base_url, "--key-stdin", stdin=b"sk-wrong\n")
         assert done.code == 3
         assert "The settings were not stored" in done.err
@@ -104,8 +104,8 @@ def test_nothing_is_stored_if_the_call_fails(moot: Moot) -> None:
         )
 
 
-def test_the_environment_has_priority_and_its_key_goes_to_no_stored_endpoint(moot: Moot) -> None:
-    with OpenAIServer(_acts) as server, OpenAIServer(_acts) as other:
+def test_environment_variables_override_the_stored_endpoint(moot: Moot) -> None:
+    with OpenAIServer(_act) as server, OpenAIServer(_act) as other:
         assert moot("setup", "--base-url", server.base_url, "--no-key").code == 0
         before = len(server.requests)
         ran = moot("run", "Why?", "--turns", "1", "--no-judge", OPENAI_BASE_URL=other.base_url)
@@ -115,7 +115,7 @@ def test_the_environment_has_priority_and_its_key_goes_to_no_stored_endpoint(moo
     assert "cannot list the models that the endpoint http://127.0.0.1:9/v1 offers" in keyed.err
 
 
-def test_without_a_key_the_commands_name_setup(moot: Moot) -> None:
+def test_commands_without_a_key_suggest_moot_setup(moot: Moot) -> None:
     assert "no API key: run `moot setup`" in moot("models").err
     assert "none: run `moot setup`" in moot("doctor").out
     refused = moot("setup")

@@ -16,7 +16,7 @@ from moot.calls.effects import ModelCall, Reply
 from moot.models.registry import Models
 from moot.state.errors import DebateBusy
 from moot.storage.checkpoints import open_saver
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 
 class _SlowModel(FakeModel):
@@ -25,14 +25,14 @@ class _SlowModel(FakeModel):
     ) -> Reply:
         self.calls.append(call)
         await asyncio.sleep(0.05)
-        return answer(call)
+        return fake_reply(call)
 
 
-def _paid_once(model: FakeModel) -> bool:
+def _called_once(model: FakeModel) -> bool:
     return set(Counter(call.digest for call in model.calls if call.stream_as).values()) == {1}
 
 
-def test_of_two_threads_one_runs_a_debate(tmp_path: Path) -> None:
+def test_only_one_of_two_threads_runs_a_debate(tmp_path: Path) -> None:
     model = _SlowModel()
     with open_debates(str(tmp_path / "m.sqlite"), environment=model.environment()) as debates:
         debate = debates.start("Which queue?", DebateConfig(turns=4), name="d")
@@ -51,10 +51,10 @@ def test_of_two_threads_one_runs_a_debate(tmp_path: Path) -> None:
             each.join()
         assert sorted(outcomes) == ["busy", "done"]
         assert len(debate.document()["transcript"]) == 5
-    assert _paid_once(model)
+    assert _called_once(model)
 
 
-def test_of_two_graph_runs_on_one_thread_one_is_refused(tmp_path: Path) -> None:
+def test_one_of_two_graph_runs_on_the_same_thread_id_is_refused(tmp_path: Path) -> None:
     model = _SlowModel()
 
     async def scenario() -> list[Any]:
@@ -68,4 +68,4 @@ def test_of_two_graph_runs_on_one_thread_one_is_refused(tmp_path: Path) -> None:
 
     outcomes = asyncio.run(scenario())
     assert any(isinstance(outcome, DebateBusy) for outcome in outcomes)
-    assert _paid_once(model)
+    assert _called_once(model)

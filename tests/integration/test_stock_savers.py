@@ -1,4 +1,4 @@
-"""The journal beside LangGraph's own checkpointers: a step that stopped midway repeats no completed call."""
+"""The journal with LangGraph's own checkpointers: an interrupted step repeats no completed call."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from psycopg_pool import AsyncConnectionPool
 from moot import DebateConfig, ModelError, build_graph
 from moot.calls.effects import ModelCall, Reply
 from moot.storage.records import open_records, records_of
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.openai_answers import Json
-from tests.support.openai_server import Act, OpenAIServer
-from tests.support.patience import until
+from tests.support.openai_server import OpenAIServer, ServerReply
 from tests.support.postgres_server import new_database, postgres_server, rows
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -66,16 +66,14 @@ async def async_postgres_pool(database: str) -> AsyncIterator[Any]:
 
 
 @pytest.mark.parametrize("opened", [async_sqlite, async_postgres, async_postgres_pool])
-def test_a_completed_call_of_a_stopped_step_is_not_repeated(
-    opened: Saver, server: str, tmp_path: Path
-) -> None:
+def test_failed_step_does_not_repeat_completed_calls(opened: Saver, server: str, tmp_path: Path) -> None:
     database = str(tmp_path / "own.sqlite") if opened is async_sqlite else new_database(server)
     down = [True]
 
     def second_is_down(call: ModelCall) -> Reply:
         if down[0] and call.call_index == 1:
             return Reply(error="down", status=500)
-        return answer(call)
+        return fake_reply(call)
 
     model = FakeModel(second_is_down)
 
@@ -101,12 +99,12 @@ async def _address(database: str) -> str:
 @pytest.mark.parametrize(
     "settings",
     [
-        pytest.param(lambda database: {"kwargs": conninfo_to_dict(database)}, id="parts"),
+        pytest.param(lambda database: {"kwargs": conninfo_to_dict(database)}, id="keywords"),
         pytest.param(lambda database: {"conninfo": lambda: database}, id="function"),
         pytest.param(lambda database: {"conninfo": partial(_address, database)}, id="coroutine"),
     ],
 )
-def test_the_journal_is_beside_a_pool_however_its_address_is_given(
+def test_journal_uses_the_pools_database_for_every_kind_of_address(
     settings: Callable[[str], Any], server: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = new_database(server)
@@ -134,9 +132,9 @@ config = DebateConfig(turns=2, model="m", judge={"enabled": False})
 place = {"configurable": {"thread_id": thread}}
 
 
-def given(found):
+def run_options(snapshot):
     # A resumed debate has its configuration and its grants from the database.
-    start, options = (None, {}) if found.next else ({"topic": "Trams?"}, {"context": config})
+    start, options = (None, {}) if snapshot.next else ({"topic": "Trams?"}, {"context": config})
     return {"input": start, "config": place, **options}
 
 
@@ -145,14 +143,14 @@ def run():
         if kind == "PostgresSaver":
             saver.setup()
         graph = build_graph(saver)
-        print(graph.invoke(**given(graph.get_state(place)))["status"])
+        print(graph.invoke(**run_options(graph.get_state(place)))["status"])
 
 
 async def arun():
     async with opened as saver:
         await saver.setup()
         graph = build_graph(saver)
-        print((await graph.ainvoke(**given(await graph.aget_state(place))))["status"])
+        print((await graph.ainvoke(**run_options(await graph.aget_state(place))))["status"])
 
 
 asyncio.run(arun()) if kind.startswith("Async") else run()
@@ -165,7 +163,7 @@ def test_no_completed_call_is_repeated_after_a_kill(kind: str, server: str, tmp_
     thread = THREAD["configurable"]["thread_id"]
     killed = threading.Event()
 
-    def plan(request: Json, number: int) -> Act | None:
+    def plan(request: Json, number: int) -> ServerReply | None:
         if number == 1:  # the second of two openings, which are written at the same time
             killed.wait(120)
         return None
@@ -185,7 +183,7 @@ def test_no_completed_call_is_repeated_after_a_kill(kind: str, server: str, tmp_
                 records.close()
 
         with subprocess.Popen(words, env={**kept, **own}, stdout=subprocess.DEVNULL) as process:
-            assert until(lambda: len(models.chats) == 2 and replies() == 1)
+            assert wait_until(lambda: len(models.chats) == 2 and replies() == 1)
             process.kill()
         killed.set()
         resumed = subprocess.run(words, env={**kept, **own}, capture_output=True, text=True, check=False)

@@ -30,27 +30,27 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.state.errors import ModelError
 from tests.support import mcp_tool_server
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.loopback import LoopbackServer
 from tests.support.moot_command import Moot
-from tests.support.openai_server import Act, OpenAIServer
+from tests.support.openai_server import OpenAIServer, ServerReply
 
 CANARY = "sk-canary-0123456789abcdef"
 TOOL_SERVER = str(Path(mcp_tool_server.__file__))
 THREAD: Any = {"configurable": {"thread_id": "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"}}
 
 
-class LangSmithStandIn(LoopbackServer):
-    """Takes what a tracer uploads."""
+class LangSmithServer(LoopbackServer):
+    """A server that stores what a tracer uploads."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
-        http = ThreadingHTTPServer(("127.0.0.1", 0), _Uploads)
-        http.owner = self  # type: ignore[attr-defined]  # for its handler
+        http = ThreadingHTTPServer(("127.0.0.1", 0), _UploadHandler)
+        http.owner = self  # type: ignore[attr-defined]  # read by its handler
         super().__init__(http)
 
 
-class _Uploads(BaseHTTPRequestHandler):
+class _UploadHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer({})
 
@@ -62,15 +62,15 @@ class _Uploads(BaseHTTPRequestHandler):
 
     do_PATCH = do_POST
 
-    def _answer(self, said: dict[str, Any]) -> None:
-        body = json.dumps(said).encode()
+    def _answer(self, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, format: str, *_: object) -> None:
-        """Say nothing."""
+        """Do not log requests."""
 
 
 def _runs(bodies: list[bytes]) -> dict[str, dict[str, Any]]:
@@ -81,8 +81,8 @@ def _runs(bodies: list[bytes]) -> dict[str, dict[str, Any]]:
     return runs
 
 
-def test_the_start_and_the_run_of_a_debate_are_one_trace(tmp_path: Path) -> None:
-    with LangSmithStandIn() as langsmith, open_debates(str(tmp_path / "moot.sqlite")) as debates:
+def test_starting_and_running_a_debate_is_one_trace(tmp_path: Path) -> None:
+    with LangSmithServer() as langsmith, open_debates(str(tmp_path / "moot.sqlite")) as debates:
         client = Client(api_url=langsmith.base_url, api_key="ls-key", auto_batch_tracing=False)
         with tracing_context(enabled=True, client=client):
             debate = debates.start("Tabs or spaces?", DebateConfig(turns=2))
@@ -96,7 +96,7 @@ def test_the_start_and_the_run_of_a_debate_are_one_trace(tmp_path: Path) -> None
     assert {run["name"] for run in runs} >= {"open", "turn", "judge", "close"}
 
 
-def _argued(run: Any, config: DebateConfig) -> Any:
+def _run_debate(run: Any, config: DebateConfig) -> Any:
     environment = Environment()
     graph = build_graph(InMemorySaver(), environment=environment)
     graph.invoke({"topic": "Tabs or spaces?"}, run, context=config)
@@ -104,36 +104,36 @@ def _argued(run: Any, config: DebateConfig) -> Any:
     return graph.get_state(THREAD).values
 
 
-def test_langsmith_gets_each_node_once_without_states_and_calls_by_speaker(
+def test_langsmith_gets_nodes_without_states_and_calls_by_speaker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    with LangSmithStandIn() as langsmith, OpenAIServer() as models:
+    with LangSmithServer() as langsmith, OpenAIServer() as models:
         monkeypatch.setenv("OPENAI_BASE_URL", models.base_url)
         client = Client(api_url=langsmith.base_url, api_key="ls-key", auto_batch_tracing=False)
         prices: Any = {"gpt-4o-mini": {"input_usd_per_million": 1, "output_usd_per_million": 2}}
         config = DebateConfig(turns=4, model="gpt-4o-mini", models=prices)
         run = {**THREAD, "callbacks": [LangChainTracer(client=client)]}
-        spent = _argued(run, config)
+        state = _run_debate(run, config)
     runs = _runs(langsmith.bodies).values()
     nodes = [each for each in runs if each["name"] in NODES and each["run_type"] == "chain"]
-    speeches = [each for each in runs if each["run_type"] == "llm" and " m0" in each["name"]]
-    assert len(speeches) == 4
+    turn_calls = [each for each in runs if each["run_type"] == "llm" and " m0" in each["name"]]
+    assert len(turn_calls) == 4
     assert len([each for each in nodes if each["name"] == "turn"]) == 3  # both openings are one step
     inner = [each for each in runs if each["run_type"] == "chain" and each.get("parent_run_id")]
     assert [each["name"] for each in inner if each not in nodes] == []
     assert max(len(json.dumps([each.get("inputs"), each.get("outputs")])) for each in nodes) < 500
     parents = {each["id"]: each["name"] for each in nodes}
-    assert {parents.get(each["parent_run_id"]) for each in speeches} == {"turn"}
-    told = speeches[0]["extra"]["metadata"]
-    assert (told["ls_provider"], told["ls_model_name"]) == ("openai", "gpt-4o-mini")
+    assert {parents.get(each["parent_run_id"]) for each in turn_calls} == {"turn"}
+    metadata = turn_calls[0]["extra"]["metadata"]
+    assert (metadata["ls_provider"], metadata["ls_model_name"]) == ("openai", "gpt-4o-mini")
     priced = [each["extra"]["metadata"]["usage_metadata"] for each in runs if each["run_type"] == "llm"]
-    assert sum(each["total_cost"] for each in priced) == pytest.approx(spent["usage"]["cost_usd"])
+    assert sum(each["total_cost"] for each in priced) == pytest.approx(state["usage"]["cost_usd"])
     assert CANARY.encode() not in b"".join(langsmith.bodies)
 
 
 @contextmanager
-def _collected() -> Iterator[InMemorySpanExporter]:
+def _span_exporter() -> Iterator[InMemorySpanExporter]:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     with pytest.MonkeyPatch.context() as patch:
@@ -144,10 +144,10 @@ def _collected() -> Iterator[InMemorySpanExporter]:
 
 def test_spans_describe_debate_steps_and_calls_without_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    with _collected() as exporter, OpenAIServer() as models:
+    with _span_exporter() as exporter, OpenAIServer() as models:
         monkeypatch.setenv("OPENAI_BASE_URL", models.base_url)
         config = DebateConfig(turns=2, model="gpt-4o-mini", temperature=0.5)
-        made = _argued(THREAD, config)
+        state = _run_debate(THREAD, config)
     spans = exporter.get_finished_spans()
     (debate,) = [span for span in spans if span.name == "invoke_workflow debate"]
     by_id = {span.context.span_id: span for span in spans if span.context}
@@ -163,15 +163,15 @@ def test_spans_describe_debate_steps_and_calls_without_text(monkeypatch: pytest.
         assert step.name.startswith("step ")
         assert step.parent
         assert step.parent.span_id == debate.context.span_id
-    told = "".join(span.to_json() for span in spans)
-    assert CANARY not in told
-    assert made["messages"][1].text[:30] not in told
+    exported = "".join(span.to_json() for span in spans)
+    assert CANARY not in exported
+    assert state["messages"][1].text[:30] not in exported
 
 
-def test_a_model_from_python_is_not_said_to_be_openais() -> None:
+def test_spans_of_a_python_model_do_not_name_openai() -> None:
     model = ScriptedModel(["I say yes.", "I say no."])
     config = DebateConfig(turns=2, model="mine", judge=JudgeConfig(enabled=False))
-    with _collected() as exporter:
+    with _span_exporter() as exporter:
         build_graph(InMemorySaver(), models={"mine": model}).invoke({"topic": "T?"}, THREAD, context=config)
     calls = [span for span in exporter.get_finished_spans() if span.name == "chat mine"]
     assert {str((span.attributes or {})["gen_ai.provider.name"]) for span in calls} == {"scripted"}
@@ -182,7 +182,7 @@ def test_the_span_of_a_failed_call_has_no_text(monkeypatch: pytest.MonkeyPatch) 
         return Reply(error=f"the provider echoed {CANARY}", status=401)
 
     graph = build_graph(InMemorySaver(), environment=FakeModel(fails).environment())
-    with _collected() as exporter, pytest.raises(ModelError):
+    with _span_exporter() as exporter, pytest.raises(ModelError):
         graph.invoke({"topic": "T?"}, THREAD, context=DebateConfig(turns=2))
     spans = exporter.get_finished_spans()
     assert {str((span.attributes or {}).get("error.type")) for span in spans} >= {"401", "ModelError"}
@@ -193,7 +193,7 @@ def test_the_span_of_a_failed_call_has_no_text(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_traces_are_sent_by_default(tmp_path: Path) -> None:
-    with LangSmithStandIn() as elsewhere:
+    with LangSmithServer() as elsewhere:
         asked: Any = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": elsewhere.base_url,
             "LANGSMITH_ENDPOINT": elsewhere.base_url,
@@ -201,43 +201,43 @@ def test_no_traces_are_sent_by_default(tmp_path: Path) -> None:
         words = ("run", "Tabs or spaces?", "--turns", 2, "-q")
         quiet = Moot(tmp_path)(*words, "--id", "one", LANGSMITH_API_KEY="k", **asked)
         assert (quiet.code, elsewhere.bodies) == (0, [])
-        told = Moot(tmp_path)(*words, "--id", "two", MOOT_OTEL="1", **asked)
-        assert told.code == 0, told.err
+        traced = Moot(tmp_path)(*words, "--id", "two", MOOT_OTEL="1", **asked)
+        assert traced.code == 0, traced.err
     assert b"invoke_workflow debate" in b"".join(elsewhere.bodies)
 
 
-def test_metrics_count_the_tokens_and_the_duration_of_calls() -> None:
+def test_metrics_record_the_tokens_and_duration_of_calls() -> None:
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metrics._internal, "_METER_PROVIDER", provider)
         graph = build_graph(environment=FakeModel().environment())
         graph.invoke({"topic": "T?"}, context=DebateConfig(turns=2, model="m"))
-    found: dict[str, list[Any]] = {}
+    points: dict[str, list[Any]] = {}
     data = reader.get_metrics_data()
     assert data is not None
     for metric in data.resource_metrics[0].scope_metrics[0].metrics:
-        found[metric.name] = list(metric.data.data_points)
-    durations = found["gen_ai.client.operation.duration"]
+        points[metric.name] = list(metric.data.data_points)
+    durations = points["gen_ai.client.operation.duration"]
     assert {point.attributes["moot.purpose"] for point in durations} >= {"turn", "judge"}
-    tokens = found["gen_ai.client.token.usage"]
+    tokens = points["gen_ai.client.token.usage"]
     assert {point.attributes["gen_ai.token.type"] for point in tokens} == {"input", "output"}
     turns = [point for point in tokens if point.attributes["moot.purpose"] == "turn"]
-    said = [point for point in turns if point.attributes["gen_ai.token.type"] == "output"]
-    assert [(point.count, point.sum) for point in said] == [(2, 40)]
+    outputs = [point for point in turns if point.attributes["gen_ai.token.type"] == "output"]
+    assert [(point.count, point.sum) for point in outputs] == [(2, 40)]
     provider.shutdown()
 
 
 def test_a_failed_tool_call_is_an_event_of_its_step() -> None:
     def divides(call: ModelCall) -> Reply:
         if not call.tools or call.schema or any(each["role"] == "tool" for each in call.messages):
-            return answer(call)
+            return fake_reply(call)
         wrong = {"id": "c", "name": "calculator", "args": {"expression": "1 / 0"}}
         return Reply(tool_calls=(wrong,), model="m")
 
     ada: Any = {"name": "Ada", "tools": ["calculator"]}
     config = DebateConfig.model_validate({"turns": 1, "debaters": [ada, {"name": "Bo"}]})
-    with _collected() as exporter:
+    with _span_exporter() as exporter:
         build_graph(InMemorySaver(), environment=FakeModel(divides).environment()).invoke(
             {"topic": "T?"}, THREAD, context=config
         )
@@ -247,25 +247,25 @@ def test_a_failed_tool_call_is_an_event_of_its_step() -> None:
     ]
 
 
-def test_texts_are_captured_only_if_the_operator_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_texts_are_captured_if_the_operator_enables_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
     environment = FakeModel().environment()
-    with _collected() as exporter:
+    with _span_exporter() as exporter:
         build_graph(environment=environment).invoke({"topic": "T?"}, context=DebateConfig(turns=1, model="m"))
     calls = [span.attributes or {} for span in exporter.get_finished_spans() if span.name == "chat m"]
     turn = next(each for each in calls if each["moot.purpose"] == "turn")
-    asked = json.loads(str(turn["gen_ai.input.messages"]))
-    assert asked[0]["role"] == "system"
-    assert any("T?" in part["content"] for message in asked for part in message["parts"])
-    (said,) = json.loads(str(turn["gen_ai.output.messages"]))
-    assert said["parts"][0]["content"].startswith("I say ")
-    assert said["finish_reason"] == "stop"
+    inputs = json.loads(str(turn["gen_ai.input.messages"]))
+    assert inputs[0]["role"] == "system"
+    assert any("T?" in part["content"] for message in inputs for part in message["parts"])
+    (output,) = json.loads(str(turn["gen_ai.output.messages"]))
+    assert output["parts"][0]["content"].startswith("I say ")
+    assert output["finish_reason"] == "stop"
 
 
-def test_streamed_replies_have_the_time_to_their_first_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streamed_calls_record_the_time_to_the_first_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     reader = InMemoryMetricReader()
-    with _collected() as exporter, OpenAIServer() as models, pytest.MonkeyPatch.context() as patch:
+    with _span_exporter() as exporter, OpenAIServer() as models, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", models.base_url)
         patch.setattr(metrics._internal, "_METER_PROVIDER", MeterProvider([reader]))
         environment = Environment()
@@ -278,8 +278,8 @@ def test_streamed_replies_have_the_time_to_their_first_chunk(monkeypatch: pytest
     assert all(float(str(each["gen_ai.response.time_to_first_chunk"])) > 0 for each in streamed)
     data = reader.get_metrics_data()
     assert data is not None
-    told = {metric.name: metric for metric in data.resource_metrics[0].scope_metrics[0].metrics}
-    first = told["gen_ai.client.operation.time_to_first_chunk"]
+    recorded = {metric.name: metric for metric in data.resource_metrics[0].scope_metrics[0].metrics}
+    first = recorded["gen_ai.client.operation.time_to_first_chunk"]
     assert first.unit == "s"
     points: list[Any] = list(first.data.data_points)
     assert sum(point.count for point in points) == len(streamed)
@@ -288,7 +288,7 @@ def test_streamed_replies_have_the_time_to_their_first_chunk(monkeypatch: pytest
 def test_failed_summaries_and_extractions_are_events_of_their_steps() -> None:
     def fails(call: ModelCall) -> Reply:
         failing = call.purpose in ("summary", "extract")
-        return Reply(error=f"no {CANARY}", status=500, model="m") if failing else answer(call)
+        return Reply(error=f"no {CANARY}", status=500, model="m") if failing else fake_reply(call)
 
     config = DebateConfig.model_validate(
         {
@@ -298,7 +298,7 @@ def test_failed_summaries_and_extractions_are_events_of_their_steps() -> None:
             "blackboard": {"extraction": "llm"},
         }
     )
-    with _collected() as exporter:
+    with _span_exporter() as exporter:
         build_graph(environment=FakeModel(fails).environment()).invoke({"topic": "T?"}, context=config)
     events = [event for span in exporter.get_finished_spans() for event in span.events]
     nodes = {
@@ -315,23 +315,23 @@ SECRETS = {
     "MOOT_TOKEN": "server-canary-1122334455",
     "OTHER": "ev-canary-8d1e9f0a1b",
 }
-PASSWORD = "pw-canary-55aa66bb"  # noqa: S105  # nobody's
+PASSWORD = "pw-canary-55aa66bb"  # noqa: S105  # used only in this test
 HEADER = "hd-canary-91b2c3d4e5"
 
 
 @pytest.mark.slow  # starts the tool's server
 @pytest.mark.parametrize("failing", [False, True])
-def test_no_byte_of_a_traced_run_with_a_tool_holds_a_secret(tmp_path: Path, failing: bool) -> None:
+def test_a_traced_run_with_a_tool_leaks_no_secret(tmp_path: Path, failing: bool) -> None:
     every = [*SECRETS.values(), PASSWORD, HEADER]
 
-    def plan(asked: dict[str, Any], number: int) -> Act | None:
+    def plan(asked: dict[str, Any], number: int) -> ServerReply | None:
         if asked.get("tools") and not any(each["role"] == "tool" for each in asked["messages"]):
-            return Act(tool_calls=[("docs__search", {"query": "trams"})])
-        said = f"The secrets are {SECRETS['OPENAI_API_KEY']}, {SECRETS['DOCS_KEY']} and {PASSWORD}."
+            return ServerReply(tool_calls=[("docs__search", {"query": "trams"})])
+        text = f"The secrets are {SECRETS['OPENAI_API_KEY']}, {SECRETS['DOCS_KEY']} and {PASSWORD}."
         return (
-            Act(status=401, message=said)
+            ServerReply(status=401, message=text)
             if failing
-            else Act(text=said)
+            else ServerReply(text=text)
             if not asked.get("response_format")
             else None
         )
@@ -346,7 +346,7 @@ def test_no_byte_of_a_traced_run_with_a_tool_holds_a_secret(tmp_path: Path, fail
         "models": {"m": {"max_attempts": 1}},
     }
     (tmp_path / "debate.json").write_text(json.dumps(config))
-    with LangSmithStandIn() as collector, OpenAIServer(plan) as models:
+    with LangSmithServer() as collector, OpenAIServer(plan) as models:
         variables: Any = SECRETS
         ran = moot(
             *("run", "Trams?", "-c", tmp_path / "debate.json", "--id", "d", "-o", "d.html", "--log-json"),

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
-CONFIGURED = """\
+CONFIG_PROGRAM = """\
 from moot import Budget, DebateConfig, DebaterConfig, Event, JudgeConfig, MemoryConfig, StepEvent
 
 config = DebateConfig(
@@ -34,7 +34,7 @@ def speakers(step: StepEvent) -> list[str]:
     return step["speakers"]
 """
 
-EMBEDDED = """\
+EMBEDDING_PROGRAM = """\
 from langchain_core.tools import tool
 
 from moot import DebateConfig, LimitsConfig, ModelSettings, aopen_debates, build_graph
@@ -72,7 +72,7 @@ def programs(tmp_path: Path) -> list[str]:
     """Write one program for the Python blocks of each page, and two longer ones. Return their names."""
     blocks = {page.stem.replace("-", "_"): _BLOCK.findall(page.read_text(encoding="utf-8")) for page in PAGES}
     programs = {f"page_{page}.py": "\n".join(parts) for page, parts in blocks.items() if parts}
-    programs |= {"configured.py": CONFIGURED, "embedded.py": EMBEDDED}
+    programs |= {"configured.py": CONFIG_PROGRAM, "embedded.py": EMBEDDING_PROGRAM}
     for name, program in programs.items():
         (tmp_path / name).write_text(program, encoding="utf-8")
     return list(programs)
@@ -113,9 +113,7 @@ def _pyright(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_all_python_blocks_and_the_longer_programs_pass_mypy_strict(
-    tmp_path: Path, programs: list[str]
-) -> None:
+def test_documented_and_longer_programs_pass_mypy_strict(tmp_path: Path, programs: list[str]) -> None:
     assert {"page_README.py", "page_embedding.py", "page_models.py"} <= {*programs}
     run = _mypy(tmp_path, *programs)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -123,14 +121,14 @@ def test_all_python_blocks_and_the_longer_programs_pass_mypy_strict(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("programs")
-def test_all_python_blocks_and_the_longer_programs_pass_pyright_strict(tmp_path: Path) -> None:
+def test_documented_and_longer_programs_pass_pyright_strict(tmp_path: Path) -> None:
     run = _pyright(tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "0 errors" in run.stdout
 
 
 @pytest.mark.slow
-def test_a_key_that_no_document_has_is_a_type_error(tmp_path: Path) -> None:
+def test_an_unknown_document_key_is_a_type_error(tmp_path: Path) -> None:
     wrong = """\
 from moot import open_debates
 

@@ -1,4 +1,4 @@
-"""Debates that workers take from a Postgres queue, killed, suspended or not: the same as a serial run."""
+"""Debates that workers run from a Postgres queue. Killed or suspended workers do not change the result."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from moot.storage.leases import LEASE_S
 from moot.work_queue import WorkQueue
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
-from tests.support.patience import LONG_TIMEOUT_S, until
 from tests.support.postgres_server import new_database, postgres_server, rows
 from tests.support.transcripts import message_texts
-from tests.support.worker_fleet import CONFIG, Fleet, enqueue_debates, plan_debate, run_alone
-from tests.support.writer_log import epochs_do_not_overlap, keep_log
+from tests.support.waiting import LONG_TIMEOUT_S, wait_until
+from tests.support.worker_fleet import CONFIG, Fleet, enqueue_debates, planned_debates, run_without_workers
+from tests.support.writer_log import epochs_do_not_overlap, install_writer_log
 
 pytestmark = pytest.mark.slow
 TOPICS = [f"Should city {number} ban cars?" for number in range(4)]
@@ -41,43 +41,45 @@ def moot(tmp_path: Path) -> Moot:
     return Moot(tmp_path)
 
 
-def test_what_killed_and_stopped_workers_had_others_bring_to_the_same_end(
+def test_other_workers_finish_debates_of_killed_and_suspended_workers(
     moot: Moot, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, debates = new_database(server), plan_debate(4)
+    url, debates = new_database(server), planned_debates(4)
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with OpenAIServer() as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        serially = run_alone(debates, str(moot.db))
+        serially = run_without_workers(debates, str(moot.db))
         serial = {request.body for request in model.requests}
     queue = enqueue_debates(debates, url)
     with OpenAIServer(latency=0.15) as model:
         fleet = Fleet(moot.folder, url, model)
         killed, stopped = fleet.start(), fleet.start()
-        assert until(lambda: fleet.writing(killed) and fleet.writing(stopped))
+        assert wait_until(lambda: fleet.last_written_debates(killed) and fleet.last_written_debates(stopped))
         fleet.signal(killed, signal.SIGKILL)
         fleet.signal(stopped, signal.SIGSTOP)
-        had = fleet.writing(stopped)
-        # As long ago as it takes to count: 20 s without a sign of life, 30 s since the lease was renewed.
+        assigned = fleet.last_written_debates(stopped)
+        # Age the heartbeats and the leases beyond their timeouts of 20 s and 30 s.
         rows(url, "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '21 s'")
         rows(url, "UPDATE moot_leases SET expires = expires - %s", LEASE_S + 1)
         last = fleet.start("--drain", "--quiet")
-        assert until(lambda: set(had) <= set(fleet.writing(last)))
+        assert wait_until(lambda: set(assigned) <= set(fleet.last_written_debates(last)))
         fleet.signal(stopped, signal.SIGCONT)
         assert fleet.running[last].wait(LONG_TIMEOUT_S) == 0, fleet.running[last].errors()
         fleet.signal(stopped, signal.SIGTERM)
         assert fleet.running[stopped].wait(LONG_TIMEOUT_S) == 130
-        paid = Counter(request.body for request in model.requests)
+        request_counts = Counter(request.body for request in model.requests)
         fleet.stop_all()
     assert epochs_do_not_overlap(url)
     assert queue.entries() == []
     with open_debates(url) as there:
         assert {row.name: message_texts(there.get(row.id).document()) for row in there.rows()} == serially
-    assert paid.keys() == serial
-    assert sum(paid.values()) <= len(serial) + 4, "what was under way in a killed or stopped worker, no more"
+    assert request_counts.keys() == serial
+    assert sum(request_counts.values()) <= len(serial) + 4, (
+        "only calls in progress in a killed or stopped worker are repeated"
+    )
 
 
-def test_the_highest_priority_comes_first_and_what_is_cancelled_is_paused(moot: Moot, server: str) -> None:
+def test_highest_priority_runs_first_and_cancelled_debates_are_paused(moot: Moot, server: str) -> None:
     url = new_database(server)
     key: Any = {"OPENAI_API_KEY": "k", "MOOT_DB": url}
     assert moot("batch", "topics.jsonl", "--queue", "--config", "c.json", **key).code == 0
@@ -89,11 +91,11 @@ def test_the_highest_priority_comes_first_and_what_is_cancelled_is_paused(moot: 
         ("d1", "todo", 0),
         ("d2", "todo", 0),
     ]
-    keep_log(url)
+    install_writer_log(url)
     with OpenAIServer(latency=0.2) as model:
         fleet = Fleet(moot.folder, url, model)
         one = fleet.running[fleet.start("--drain")]
-        assert until(lambda: len(model.requests) >= 2)
+        assert wait_until(lambda: len(model.requests) >= 2)
         assert TOPICS[3] in json.dumps(model.chats[:2])
         assert moot("jobs", "cancel", "d3", **key).code == 0
         assert one.wait(LONG_TIMEOUT_S) == 0
@@ -104,14 +106,14 @@ def test_the_highest_priority_comes_first_and_what_is_cancelled_is_paused(moot: 
         }  # fmt: skip
 
 
-def test_a_file_here_is_no_queue(moot: Moot) -> None:
+def test_queue_commands_require_a_postgres_database(moot: Moot) -> None:
     for words in (["worker"], ["batch", "topics.jsonl", "--queue"], ["jobs", "list"]):
         refused = moot(*words)
         assert refused.code == 2
         assert "postgresql://" in refused.err
 
 
-def test_the_server_ends_an_idle_transaction_of_the_queue_so_that_it_locks_no_rows(server: str) -> None:
+def test_queue_connections_have_an_idle_transaction_timeout(server: str) -> None:
     async def timeout() -> object:
         async with WorkQueue(new_database(server))._open() as app:
             row = await app.connector.execute_query_one_async("SHOW idle_in_transaction_session_timeout")

@@ -41,7 +41,7 @@ def _moot(*words: object, cwd: Path) -> str:
     return run.stdout
 
 
-def test_a_debate_is_run_stored_exported_and_asked(tmp_path: Path) -> None:
+def test_debate_is_run_asked_forked_and_stored(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start(QUESTION, SHORT)
         document = debate.run()
@@ -51,43 +51,43 @@ def test_a_debate_is_run_stored_exported_and_asked(tmp_path: Path) -> None:
         assert len(debates.rows()) == 2
 
 
-def test_async_programs_and_models_of_a_program_work(tmp_path: Path) -> None:
+def test_async_api_runs_with_a_custom_langchain_model(tmp_path: Path) -> None:
     model: Any = RunnableLambda(lambda _: AIMessage("One repository is simpler."))
 
-    async def story() -> Any:
+    async def main() -> Any:
         database = str(tmp_path / "moot.sqlite")
         async with aopen_debates(database, models={"mine": model}) as debates:
             config = DebateConfig(turns=2, model="mine", judge={"enabled": False})
             return await debates.start(QUESTION, config).arun()
 
-    assert asyncio.run(story())["transcript"][1]["content"] == "One repository is simpler."
+    assert asyncio.run(main())["transcript"][1]["content"] == "One repository is simpler."
 
 
-def test_the_graph_runs_with_a_stock_checkpointer() -> None:
+def test_graph_runs_with_a_langgraph_checkpointer() -> None:
     config: Any = {"configurable": {"thread_id": "t"}}
     assert build_graph(InMemorySaver()).invoke({"topic": QUESTION}, config, context=SHORT)["verdict"]
 
 
-def test_a_debater_has_the_tools_of_an_mcp_server() -> None:
+def test_debater_uses_a_tool_of_an_mcp_server() -> None:
     server = {"command": [sys.executable, str(Path(__file__).parents[1] / "support/mcp_tool_server.py")]}
     ada: Any = {"name": "Ada", "tools": ["docs__search"]}
     settings: Any = {"turns": 1, "debaters": [ada, {"name": "Bo"}], "mcp_servers": {"docs": server}}
-    asked = AIMessage("", tool_calls=[{"id": "1", "name": "docs__search", "args": {"query": "trams"}}])
-    model = fake_model([asked, "One repository is simpler."])
+    tool_call = AIMessage("", tool_calls=[{"id": "1", "name": "docs__search", "args": {"query": "trams"}}])
+    model = fake_model([tool_call, "One repository is simpler."])
     config = DebateConfig.model_validate({**settings, "model": "mine", "judge": {"enabled": False}})
     thread: Any = {"configurable": {"thread_id": "t"}}
     graph: Any = build_graph(InMemorySaver(), models={"mine": model})
     graph.invoke({"topic": QUESTION}, thread, context=config)
     entries = graph.get_state(thread).values["full_transcript"]
-    (found,) = [entry["content"] for entry in entries if entry["kind"] == "tool_result"]
-    assert found.startswith("docs__search: trams: 12 incidents in 2026.")
+    (result,) = [entry["content"] for entry in entries if entry["kind"] == "tool_result"]
+    assert result.startswith("docs__search: trams: 12 incidents in 2026.")
 
 
-def test_an_agents_tool_answers(tmp_path: Path) -> None:
+def test_debate_tool_returns_a_result(tmp_path: Path) -> None:
     assert "Debate " in debate_tool(SHORT, database=str(tmp_path / "moot.sqlite")).invoke(QUESTION)
 
 
-def test_the_commands_run_and_report(tmp_path: Path) -> None:
+def test_cli_runs_a_debate_and_writes_reports(tmp_path: Path) -> None:
     config = tmp_path / "debate.yaml"
     config.write_text("turns: 2\n", encoding="utf-8")
     db = tmp_path / "moot.sqlite"
@@ -98,13 +98,13 @@ def test_the_commands_run_and_report(tmp_path: Path) -> None:
         assert "monorepo" in (tmp_path / name).read_text(encoding="utf-8")
 
 
-def test_a_client_of_the_installed_mcp_version_gets_a_verdict_over_stdio(tmp_path: Path) -> None:
+def test_mcp_client_gets_a_verdict_over_stdio(tmp_path: Path) -> None:
     mcp = pytest.importorskip("mcp")
     stdio = pytest.importorskip("mcp.client.stdio")
     words = ["-m", "moot", "mcp", "--db", str(tmp_path / "moot.sqlite")]
     server = mcp.StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))
 
-    async def story() -> tuple[Any, Any, Any, Any]:
+    async def main() -> tuple[Any, Any, Any, Any]:
         async with stdio.stdio_client(server) as streams, mcp.ClientSession(*streams) as session:
             begun = await session.initialize()
             tools = (await session.list_tools()).tools
@@ -112,29 +112,29 @@ def test_a_client_of_the_installed_mcp_version_gets_a_verdict_over_stdio(tmp_pat
             wrong = await session.call_tool("debate", {"question": QUESTION, "turnz": 2})
             return begun, tools, done, wrong
 
-    begun, tools, done, wrong = asyncio.run(story())
+    begun, tools, done, wrong = asyncio.run(main())
     info = begun.model_dump(by_alias=True)["serverInfo"]
     assert (info["name"], bool(info["version"])) == ("moot", True)
     assert {"debate", "start", "status", "result"} <= {tool.name for tool in tools}
-    told = done.model_dump(by_alias=True)
-    assert told["structuredContent"]["status"] == "done"
-    assert told["content"][0]["text"].partition("\n")[0] == told["structuredContent"]["decision"]
+    result = done.model_dump(by_alias=True)
+    assert result["structuredContent"]["status"] == "done"
+    assert result["content"][0]["text"].partition("\n")[0] == result["structuredContent"]["decision"]
     assert wrong.model_dump(by_alias=True)["isError"]
     assert "unknown argument 'turnz': use only question" in wrong.content[0].text
 
 
-def test_langchains_mcp_adapters_offer_the_tools_to_an_agent(tmp_path: Path) -> None:
+def test_langchain_mcp_adapters_can_call_the_debate_tool(tmp_path: Path) -> None:
     adapters = pytest.importorskip("langchain_mcp_adapters.client")
     words = ["-m", "moot", "mcp", "--db", str(tmp_path / "moot.sqlite")]
     client = adapters.MultiServerMCPClient(
         {"moot": {"transport": "stdio", "command": sys.executable, "args": words, "env": dict(os.environ)}}
     )
 
-    async def story() -> Any:
+    async def main() -> Any:
         tools = {tool.name: tool for tool in await client.get_tools()}
         return await tools["debate"].ainvoke({"question": QUESTION, "turns": 2})
 
-    assert "2 turns" in str(asyncio.run(story()))
+    assert "2 turns" in str(asyncio.run(main()))
 
 
 def test_the_live_page_and_the_servers_can_be_imported() -> None:

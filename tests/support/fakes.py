@@ -1,4 +1,4 @@
-"""An environment whose model calls are answered by a plain function."""
+"""Environment in which a function answers the model calls."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from moot.runtime.environment import Environment
 
 NOW = "2026-01-01T00:00:00.000+00:00"
 
-OPINION = {"reasoning": "weighed", "winner": "tie", "confidence": 50, "scores": []}
+JUDGE_REPLY = {"reasoning": "weighed", "winner": "tie", "confidence": 50, "scores": []}
 
 
-def answer(call: ModelCall) -> Reply:
-    """Answer a call deterministically: words of a digest, or the schema's plainest instance."""
+def fake_reply(call: ModelCall) -> Reply:
+    """Return a reply that depends only on the call: a sentence, or a judge's reply if there is a schema."""
     usage: Any = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 20}
     if call.schema is not None:
-        return Reply(data=dict(OPINION), model=call.model, usage=usage)
+        return Reply(data=dict(JUDGE_REPLY), model=call.model, usage=usage)
     return Reply(text=f"I say {call.digest[:8]}, because 40 % of cases fail.", model=call.model, usage=usage)
 
 
 @dataclass
 class FakeModel:
-    """Answers by a function and keeps the calls it was asked."""
+    """Model that replies with a function and records its calls."""
 
-    reply: Callable[[ModelCall], Reply] = answer
+    reply: Callable[[ModelCall], Reply] = fake_reply
     calls: list[ModelCall] = field(default_factory=list)
 
     async def complete(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
-        """Record the call and answer it."""
+        """Record the call and return its reply."""
         self.calls.append(call)
         return self.reply(call)
 
     def environment(self) -> Environment:
-        """Return an environment with this model and a clock that stands still."""
+        """Return an environment with this model and a fixed time."""
         return Environment(complete=self.complete, clock=lambda: NOW)

@@ -1,4 +1,4 @@
-"""Arbitrary JSON values, and their insertion at any place of a valid value."""
+"""Arbitrary JSON values, and their insertion at any path of a valid value."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-Place = tuple[Any, ...]
-"""Keys and indices, from the outside in."""
+JsonPath = tuple[Any, ...]
+"""Keys and indices from the root to a value."""
 
 
-def places(value: Any, path: Place = ()) -> list[Place]:
-    """Return every place in a value, its own first."""
+def json_paths(value: Any, path: JsonPath = ()) -> list[JsonPath]:
+    """Return the paths of all values in a value, beginning with the root."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, item in items for place in places(item, (*path, key)))]
+    return [path, *(inner for key, item in items for inner in json_paths(item, (*path, key)))]
 
 
-def with_value_at(value: Any, bad_value: Iterable[tuple[Place, Any]]) -> Any:
-    """Put each value at its place and return the whole; what was there may be bad_value already."""
-    for place, new in bad_value:
+def replace_values(value: Any, replacements: Iterable[tuple[JsonPath, Any]]) -> Any:
+    """Put each value at its path and return the whole. Skip paths that a replacement has removed."""
+    for path, new in replacements:
         target = value
         try:
-            for step in place[:-1]:
+            for step in path[:-1]:
                 target = target[step]
-            target[place[-1]] = new
+            target[path[-1]] = new
         except (KeyError, IndexError, TypeError):
             continue
     return value

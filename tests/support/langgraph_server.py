@@ -18,9 +18,9 @@ import httpx
 
 PROJECT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 300.0
-"""A start takes five seconds on an idle machine; loaded ones are given time."""
+"""Limit for a busy machine. On an idle one a start takes five seconds."""
 
-_OURS = ("MOOT_", "LANGSMITH_", "LANGCHAIN_", "OPENAI_", "LANGGRAPH_")
+_HIDDEN_PREFIXES = ("MOOT_", "LANGSMITH_", "LANGCHAIN_", "OPENAI_", "LANGGRAPH_")
 
 
 @dataclass(frozen=True)
@@ -29,31 +29,31 @@ class LangGraphServer:
 
     url: str
     database: Path
-    """The SQLite file that it shares with whoever opens it."""
+    """SQLite file of the server, which tests may open as well."""
     log_file: Path
 
     def log(self) -> str:
-        """Return what the server has written so far."""
+        """Return the server's log so far."""
         return self.log_file.read_text(errors="replace")
 
 
 Client = Any
-"""The SDK's client: its own types are unions over all modes and name no graph's state."""
+"""Client of the SDK. Its own types are unions over all modes and do not describe the state of a graph."""
 
 
 def assistant_id(client: Client) -> str:
-    """Return the id of the assistant that is the graph itself."""
-    found: str = client.assistants.search(graph_id="debate", name="debate")[0]["assistant_id"]
-    return found
+    """Return the id of the default assistant of the graph."""
+    key: str = client.assistants.search(graph_id="debate", name="debate")[0]["assistant_id"]
+    return key
 
 
 @contextmanager
 def langgraph_server(folder: Path, **variables: str) -> Iterator[LangGraphServer]:
-    """Serve the project's `langgraph.json` from a folder, which receives the server's own files.
+    """Serve the project's `langgraph.json`, and keep the server's own files in a folder.
 
     Args:
         folder: an empty folder.
-        variables: environment variables of the server, besides the database's.
+        variables: additional environment variables of the server.
     """
     port = _free_port()
     server = LangGraphServer(f"http://127.0.0.1:{port}", folder / "moot.sqlite", folder / "server.log")
@@ -86,8 +86,8 @@ def _free_port() -> int:
 
 
 def _environment(database: Path) -> dict[str, str]:
-    """Return an environment without a key, a tracer or a model: nothing leaves the machine."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    """Return an environment without keys, tracing and models, so that nothing leaves the machine."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_HIDDEN_PREFIXES)}
     return kept | {
         "MOOT_DB": str(database),
         "LANGGRAPH_STRICT_MSGPACK": "true",
@@ -98,10 +98,10 @@ def _environment(database: Path) -> dict[str, str]:
 
 
 def _wait_until_ready(server: LangGraphServer, process: subprocess.Popen[bytes]) -> None:
-    """Wait for `/ok`.
+    """Wait until `/ok` answers.
 
     Raises:
-        RuntimeError: the server has ended or does not answer in time; its log is in the message.
+        RuntimeError: the server has ended or does not answer in time. The message contains its log.
     """
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
@@ -114,7 +114,7 @@ def _wait_until_ready(server: LangGraphServer, process: subprocess.Popen[bytes])
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the server with all its children."""
+    """Stop the server with all its child processes."""
     for request in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, request)

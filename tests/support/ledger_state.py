@@ -1,4 +1,4 @@
-"""A state whose ledger grows as its channels would."""
+"""State with a ledger, for tests of claim events and of the blackboard."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from moot.text.tokens import counter
 
 NAMES = {"ada": "Ada", "bob": "Bob", "cyd": "Cyd"}
 TOPIC = "Should the ferries be closed?"
-COUNT = counter()
+COUNT_TOKENS = counter()
 FERRIES = "Ferries cut traffic in winter storms"
 LEVY = "The levy falls on the poorest households"
 TOPIC_ENTRY = make_entry(0, "user", "topic", TOPIC)
 
 
 class Board:
-    """A state whose ledger grows as its channels would."""
+    """State that applies entries and claim events as its channels would."""
 
     def __init__(self) -> None:
         self.state: dict[str, Any] = {"topic": TOPIC, "full_transcript": [TOPIC_ENTRY], "claim_events": []}
@@ -32,14 +32,14 @@ class Board:
     def ledger(self) -> Ledger:
         return ledger_of(self.state)
 
-    def entry(self, speaker: str, text: str, *, round_no: int = 1, targets: Sequence[str] = ()) -> Entry:
+    def add_entry(self, speaker: str, text: str, *, round_no: int = 1, targets: Sequence[str] = ()) -> Entry:
         seq = len(self.state["full_transcript"])
         entry = make_entry(seq, speaker, "speech", text, round=round_no, targets=list(targets))
         self.state["full_transcript"] = [*self.state["full_transcript"], entry]
         self.state["round"] = round_no
         return entry
 
-    def take(self, entries: Sequence[Entry], by: Extractor, operations: Any) -> ClaimExtraction:
+    def apply_operations(self, entries: Sequence[Entry], by: Extractor, operations: Any) -> ClaimExtraction:
         extraction = ClaimExtraction(
             known=self.state["claim_events"],
             topic=TOPIC,
@@ -53,31 +53,35 @@ class Board:
         )
         return extraction
 
-    def note(
+    def add_stance(
         self, speaker: str, kind: StanceKind, text: str, *, by: Extractor = "model", round_no: int = 1
     ) -> Entry:
-        """Say something that does this to the claim `text`; on the motion where that is empty."""
-        entry = self.entry(speaker, f"I say of this: {kind}. {text}.", round_no=round_no)
-        self.take(
-            [entry], by, {"claims": [{"ref": "n1", "text": text}], "events": [event(entry, kind, text)]}
+        """Add a message with a stance on the claim `text`, or on the main question if it is empty."""
+        entry = self.add_entry(speaker, f"I say of this: {kind}. {text}.", round_no=round_no)
+        self.apply_operations(
+            [entry],
+            by,
+            {"claims": [{"ref": "n1", "text": text}], "events": [stance_operation(entry, kind, text)]},
         )
         return entry
 
     def prompt_section(self, speaker: str, max_tokens: int = 400, answering: Sequence[str] = ()) -> str:
         return render_blackboard(
-            self.state, speaker, max_tokens=max_tokens, count=COUNT, names=NAMES, answering=answering
+            self.state, speaker, max_tokens=max_tokens, count=COUNT_TOKENS, names=NAMES, answering=answering
         )
 
 
-def event(entry: Entry, kind: StanceKind, text: str, **fields: Any) -> dict[str, Any]:
+def stance_operation(entry: Entry, kind: StanceKind, text: str, **fields: Any) -> dict[str, Any]:
     base = {"condition": "", "ground": False, "confidence": 0.9, "quote": f"I say of this: {kind}."}
     about = "n1" if text else MAIN_QUESTION
     return {"message_id": entry["id"], "claim": about, "kind": kind, **base, **fields}
 
 
-def plain_event(number: int, debater: str, kind: StanceKind, key: str = "p001", **fields: Any) -> StanceEvent:
-    """Return an event that stands in message `number`."""
-    noted: StanceEvent = {
+def stance_event(
+    number: int, debater: str, kind: StanceKind, key: str = "p001", **fields: Any
+) -> StanceEvent:
+    """Return the stance of a debater in message `number`."""
+    event: StanceEvent = {
         "type": "event",
         "id": f"e{number:03d}",
         "kind": kind,
@@ -90,10 +94,10 @@ def plain_event(number: int, debater: str, kind: StanceKind, key: str = "p001", 
         "by": "model",
         "confidence": 0.9,
     }
-    return {**noted, **fields}  # type: ignore[typeddict-item]  # fields of an event
+    return {**event, **fields}  # type: ignore[typeddict-item]  # fields of an event
 
 
-def topic_event(*keys: str) -> list[ClaimEvent]:
+def new_claim_events(*keys: str) -> list[ClaimEvent]:
     return [
         {"type": "claim", "id": key, "text": f"Statement {key}", "aspect": "overall", "seq": 1}
         for key in keys

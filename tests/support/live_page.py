@@ -18,8 +18,8 @@ from moot.api import DebateConfig, Debates, open_debates
 from moot.models.offline import ScriptedModel
 from moot.web.page_routes import page_app
 
-WORDS_FIRST = 6
-"""Words of a speech that come before it is held."""
+WORDS_BEFORE_PAUSE = 6
+"""Number of streamed words before the model pauses."""
 
 
 class PausedModel(ScriptedModel):
@@ -34,20 +34,20 @@ class PausedModel(ScriptedModel):
     async def _astream(self, *arguments: Any, **options: Any) -> AsyncIterator[ChatGenerationChunk]:
         number = 0
         async for chunk in super()._astream(*arguments, **options):
-            if number >= WORDS_FIRST:
+            if number >= WORDS_BEFORE_PAUSE:
                 await asyncio.to_thread(self._go.wait)
             number += 1
             yield chunk
 
 
-def open_page(database: Path, **models: Any) -> Debates:
+def open_with_models(database: Path, **models: Any) -> Debates:
     return open_debates(str(database), models=models)
 
 
 @contextmanager
 def serve_in_thread(database: Path, default_config: DebateConfig, **models: Any) -> Iterator[str]:
     """Serve the page in a thread and yield its address."""
-    app = page_app(lambda: open_page(database, **models), default_config)
+    app = page_app(lambda: open_with_models(database, **models), default_config)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()

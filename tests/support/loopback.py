@@ -1,4 +1,4 @@
-"""Base of the HTTP servers of tests, which serve on loopback from threads."""
+"""Base class of the HTTP servers of tests. They run in a thread and listen on loopback."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Self
 
 
 class LoopbackServer:
-    """A server that is up within a `with` block."""
+    """HTTP server that runs within a `with` block."""
 
     def __init__(self, http: ThreadingHTTPServer) -> None:
-        """Give it what serves."""
+        """Wrap an HTTP server."""
         self._http = http
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def base_url(self) -> str:
-        """Address, as a client is given it."""
+        """Base URL for clients."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def __enter__(self) -> Self:

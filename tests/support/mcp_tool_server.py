@@ -1,4 +1,4 @@
-"""An MCP server with a few tools, over stdio. It works with versions 1 and 2 of the package `mcp`."""
+"""MCP server with a few tools, over stdio. It works with versions 1 and 2 of the package `mcp`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One model call to a real server on loopback, with recorded waits."""
+"""Model calls to a local server, with recorded waits between retries."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TURN_CALL = replace(CALL, stream_as=StreamAs("m000007", "ada"))
 
 
 class ModelBench:
-    """A server, the models that reach it, and the waits that were asked for."""
+    """Models that call a local server, and the waits that they requested."""
 
     def __init__(self, server: OpenAIServer, **settings: Any) -> None:
         self.server = server
         self.waits: list[float] = []
-        given = ModelSettings(base_url=server.base_url, **settings)
+        model_settings = ModelSettings(base_url=server.base_url, **settings)
         self.models = Models(
-            settings={name: given for name in ("test-model", "spare-model", "o3-mini")},
+            settings={name: model_settings for name in ("test-model", "spare-model", "o3-mini")},
             backoff=Backoff(sleep=self._sleep, random_value=lambda: 1.0),
         )
 
@@ -43,7 +43,7 @@ class ModelBench:
         self.waits.append(seconds)
 
     def ask(self, *calls: ModelCall) -> list[Reply]:
-        """Make calls one after the other."""
+        """Make the calls in order and return their replies."""
         return asyncio.run(self._ask(calls))
 
     async def _ask(self, calls: Sequence[ModelCall]) -> list[Reply]:
@@ -53,7 +53,7 @@ class ModelBench:
             await self.models.aclose()
 
     def stream(self, call: ModelCall, *silent: ModelCall) -> tuple[Reply, list[AIMessageChunk]]:
-        """Make a call in a LangGraph node, others after it, and collect what the graph streams."""
+        """Make calls in a LangGraph node; return the first reply and the chunks that the graph streams."""
         replies: list[Reply] = []
 
         async def node(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:

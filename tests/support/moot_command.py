@@ -1,4 +1,4 @@
-"""Runs the real command `moot` as a process, without the user's settings and data."""
+"""Runs the command `moot` in a process, without the user's settings and data."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.patience import LONG_TIMEOUT_S
+from tests.support.waiting import LONG_TIMEOUT_S
 from tests.support.warm_process import WarmProcess
 
-OURS = ("MOOT_", "OPENAI_")
+HIDDEN_PREFIXES = ("MOOT_", "OPENAI_")
 
 
 @dataclass(frozen=True)
-class Result:
-    """What a command came to."""
+class CommandResult:
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -25,24 +25,24 @@ class Result:
 
     @property
     def json(self) -> Any:
-        """The one JSON document on stdout."""
+        """JSON document on stdout."""
         return json.loads(self.out)
 
 
 @dataclass(frozen=True)
 class Moot:
-    """The command, with a folder of its own for everything."""
+    """The command `moot` with its own folder for settings, data and the database."""
 
     folder: Path
 
     @property
     def db(self) -> Path:
-        """The database that it uses unless told otherwise."""
+        """Default database of the command."""
         return self.folder / "debates.sqlite"
 
     def environment(self, **variables: str) -> dict[str, str]:
-        """Return the environment of the process."""
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
+        """Return the environment variables of the process."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(HIDDEN_PREFIXES)}
         return {
             **kept,
             "HOME": str(self.folder),
@@ -55,20 +55,20 @@ class Moot:
 
     def __call__(
         self, *words: object, stdin: bytes = b"", timeout_s: float = LONG_TIMEOUT_S, **variables: str
-    ) -> Result:
-        """Run to the end."""
+    ) -> CommandResult:
+        """Run the command and wait for its end."""
         with self.start(*words, stdin=stdin, disk_bytes=0, **variables) as process:
             out, err = process.communicate(timeout=timeout_s)
-        return Result(process.returncode, out, err)
+        return CommandResult(process.returncode, out, err)
 
     def start(self, *words: object, stdin: bytes = b"", disk_bytes: int = 0, **variables: str) -> WarmProcess:
-        """Start it and let it run."""
+        """Start the command and return its process."""
         environment = self.environment(**variables)
         return WarmProcess(
             words, folder=self.folder, environment=environment, stdin=stdin, disk_bytes=disk_bytes
         )
 
 
-def command(*words: object) -> list[str]:
-    """Return the words of a `moot` command in this interpreter."""
+def moot_argv(*words: object) -> list[str]:
+    """Return the arguments of a `moot` process in this interpreter."""
     return [sys.executable, "-c", "from moot.cli import main; main()", *map(str, words)]

@@ -1,4 +1,4 @@
-"""The loopback server as a process of its own."""
+"""Runs the local OpenAI server in its own process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @contextmanager
 def serve_openai(*options: object) -> Iterator[str]:
-    """Serve with the options of `tests.support.openai_server` and yield the base URL."""
+    """Start the server with command-line options of `tests.support.openai_server`; yield its base URL."""
     command = [sys.executable, "-m", "tests.support.openai_server", *map(str, options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None

@@ -1,12 +1,13 @@
-"""A real HTTP server on loopback that speaks OpenAI's chat completions, and fails to order.
+"""Local HTTP server with OpenAI's chat completions and embeddings. It can fail on request.
 
-In a test: `with OpenAIServer([Act(status=429)]) as server: … server.base_url … server.requests`. As a
-process of its own, for tests that kill the client:
-`python -m tests.support.openai_server --latency 0.2 --record FILE`,
-which prints its base URL and serves until it is terminated.
+In a test: `with OpenAIServer([ServerReply(status=429)]) as server: … server.base_url … server.requests`.
 
-Answers depend on the request's model, messages, schema and tools alone, so a debate that was resumed gets the
-same words as one that was not.
+Tests that kill the client run it in its own process:
+`python -m tests.support.openai_server --latency 0.2 --record FILE`
+This prints the base URL and serves until it is terminated.
+
+A reply depends only on the request's model, messages, schema and tools. So a resumed debate gets the same
+replies as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -26,58 +27,65 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.loopback import LoopbackServer
-from tests.support.openai_answers import Act, Json, completion, embeddings, events, reply_text
+from tests.support.openai_answers import (
+    Json,
+    ServerReply,
+    completion_body,
+    embeddings_body,
+    reply_text,
+    stream_events,
+)
 
-__all__ = ["Act", "OpenAIServer", "Recorded"]
+__all__ = ["OpenAIServer", "RecordedRequest", "ServerReply"]
 
-Plan = Sequence[Act] | Mapping[str, Sequence[Act]] | Callable[[Json, int], Act | None]
-"""Acts in the order of requests, the same for each model, or a function of the request and its number."""
+Plan = Sequence[ServerReply] | Mapping[str, Sequence[ServerReply]] | Callable[[Json, int], ServerReply | None]
+"""Replies in the order of the requests; such replies by model; or a function of a request and its number."""
 
 
 @dataclass
-class Recorded:
-    """One request, as it came in."""
+class RecordedRequest:
+    """One received request."""
 
     number: int
-    """From 0, in order of arrival."""
+    """Number in order of arrival, from 0."""
     path: str
     body: bytes
     headers: dict[str, str]
     started: float
-    """Seconds of the wall clock."""
+    """Time of arrival, in seconds of the wall clock."""
     ended: float = 0.0
     status: int = 200
     concurrent: int = 1
-    """Requests in work when this one came in, itself included."""
-    said: str = ""
-    """The answer's text, or the arguments of the tools that it calls; without such an answer, nothing."""
+    """Number of requests in progress at arrival, including this one."""
+    reply_text: str = ""
+    """Text of the reply, or the arguments of its tool calls. Empty if the reply is an error."""
     delivered: bool = True
-    """Whether the answer could be written to the end."""
+    """True if the reply was written completely."""
 
     @property
     def json(self) -> Json:
-        """The request's body."""
+        """Body of the request."""
         return json.loads(self.body) if self.body else {}
 
     def line(self) -> str:
-        """The request as one line of the record file."""
+        """Return the request as one line of the record file."""
         fields = {**self.__dict__, "body": self.json, "digest": hashlib.sha256(self.body).hexdigest()}
         del fields["headers"]
         return json.dumps(fields) + "\n"
 
 
 class OpenAIServer(LoopbackServer):
-    """The server; a context manager that serves from threads of its own."""
+    """The server, as a context manager. It serves from its own threads."""
 
     def __init__(
         self, plan: Plan = (), *, latency: float = 0.0, port: int = 0, record: Path | None = None
     ) -> None:
         self.latency, self.record = latency, record
-        self.requests: list[Recorded] = []
+        self.requests: list[RecordedRequest] = []
         self.peak = 0
-        """Most requests in work at the same time."""
+        """Highest number of concurrent requests."""
         self.arrived = threading.Event()
-        """Set once a request has come in."""
+        """Set when the first request has arrived."""
         self._plan = plan
         self._asked: dict[str, int] = {}
         self._running = 0
@@ -87,7 +95,7 @@ class OpenAIServer(LoopbackServer):
 
     @property
     def base_url(self) -> str:
-        """What goes into `OPENAI_BASE_URL`."""
+        """Value for `OPENAI_BASE_URL`."""
         return f"{super().base_url}/v1"
 
     @property
@@ -96,32 +104,34 @@ class OpenAIServer(LoopbackServer):
         return [item.json for item in self.requests if item.path.endswith("/chat/completions")]
 
     def serve_forever(self) -> None:
-        """Serve in this thread until the process ends."""
+        """Serve from this thread until the process ends."""
         self._http.serve_forever()
 
-    def act(self, request: Json) -> Act:
-        """Take the next act of the plan."""
+    def next_reply(self, request: Json) -> ServerReply:
+        """Return the next reply of the plan."""
         with self._lock:
             key = str(request.get("model")) if isinstance(self._plan, Mapping) else ""
             number = self._asked.get(key, 0)
             self._asked[key] = number + 1
         if callable(self._plan):
-            return self._plan(request, number) or Act()
-        acts = self._plan.get(key, ()) if isinstance(self._plan, Mapping) else self._plan
-        return acts[number] if number < len(acts) else Act()
+            return self._plan(request, number) or ServerReply()
+        replies = self._plan.get(key, ()) if isinstance(self._plan, Mapping) else self._plan
+        return replies[number] if number < len(replies) else ServerReply()
 
-    def begin(self, path: str, body: bytes, headers: dict[str, str]) -> Recorded:
-        """Record that a request has come in."""
+    def begin(self, path: str, body: bytes, headers: dict[str, str]) -> RecordedRequest:
+        """Record the arrival of a request."""
         with self._lock:
             self._running += 1
             self.peak = max(self.peak, self._running)
-            request = Recorded(len(self.requests), path, body, headers, time.time(), concurrent=self._running)
+            request = RecordedRequest(
+                len(self.requests), path, body, headers, time.time(), concurrent=self._running
+            )
             self.requests.append(request)
         self.arrived.set()
         return request
 
-    def end(self, request: Recorded) -> None:
-        """Record that a request is done."""
+    def end(self, request: RecordedRequest) -> None:
+        """Record the end of a request."""
         with self._lock:
             self._running -= 1
             request.ended = time.time()
@@ -138,7 +148,7 @@ class _Http(ThreadingHTTPServer):
 
 
 class _Reset(Exception):
-    """The plan says to drop the connection."""
+    """The plan resets the connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -156,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         owner = self.server.owner
         length = int(self.headers.get("content-length", 0))
         body = self.rfile.read(length)
-        if len(body) < length:  # whoever asked was killed before it had asked
+        if len(body) < length:  # the client was killed while it sent the request
             self.close_connection = True
             return
         request = owner.begin(self.path, body, {key.lower(): value for key, value in self.headers.items()})
@@ -173,28 +183,28 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             owner.end(request)
 
-    def _answer(self, request: Recorded, owner: OpenAIServer) -> None:
+    def _answer(self, request: RecordedRequest, owner: OpenAIServer) -> None:
         asked = request.json
-        act = owner.act(asked)
-        request.status = act.status
-        latency = owner.latency if act.latency is None else act.latency
+        reply = owner.next_reply(asked)
+        request.status = reply.status
+        latency = owner.latency if reply.latency is None else reply.latency
         if latency:
             time.sleep(latency)
-        if act.reset_after == 0:
+        if reply.reset_after == 0:
             raise _Reset
-        if act.status != 200:
-            error = {"message": act.message, "type": "error", "code": act.code}
-            self._json(act.status, {"error": error}, act.headers)
-        elif act.body is not None:
-            self._json(200, act.body, act.headers)
+        if reply.status != 200:
+            error = {"message": reply.message, "type": "error", "code": reply.code}
+            self._json(reply.status, {"error": error}, reply.headers)
+        elif reply.body is not None:
+            self._json(200, reply.body, reply.headers)
         elif self.path.endswith("/embeddings"):
-            self._json(200, embeddings(asked))
+            self._json(200, embeddings_body(asked))
         else:
-            request.said = reply_text(completion(asked, act))
-            if asked.get("stream") and not act.whole:
-                self._stream(asked, act)
+            request.reply_text = reply_text(completion_body(asked, reply))
+            if asked.get("stream") and not reply.whole:
+                self._stream(asked, reply)
             else:
-                self._json(200, completion(asked, act), act.headers)
+                self._json(200, completion_body(asked, reply), reply.headers)
 
     def _json(self, status: int, body: Json | str, headers: Mapping[str, str] | None = None) -> None:
         data = (body if isinstance(body, str) else json.dumps(body)).encode()
@@ -205,20 +215,22 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream(self, asked: Json, act: Act) -> None:
+    def _stream(self, asked: Json, reply: ServerReply) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for number, event in enumerate(map(json.dumps, events(asked, act)) if act.sent is None else act.sent):
-            if act.reset_after is not None and number >= act.reset_after:
+        for number, event in enumerate(
+            map(json.dumps, stream_events(asked, reply)) if reply.raw_events is None else reply.raw_events
+        ):
+            if reply.reset_after is not None and number >= reply.reset_after:
                 raise _Reset
-            time.sleep(act.gap)
+            time.sleep(reply.gap)
             self._chunk(f"data: {event}\n\n")
-        if act.sent is None:
+        if reply.raw_events is None:
             self._chunk("data: [DONE]\n\n")
-        if act.unfinished:
-            self._chunk(f"data: {act.unfinished}")
+        if reply.unfinished:
+            self._chunk(f"data: {reply.unfinished}")
         self.wfile.write(b"0\r\n\r\n")
 
     def _chunk(self, text: str) -> None:
@@ -228,13 +240,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    """Serve as a process of its own."""
+    """Serve until the process ends."""
     parser = argparse.ArgumentParser(description="An OpenAI-compatible server for tests, on loopback.")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds a call")
-    parser.add_argument("--record", type=Path, help="file that gets one JSON line a request")
-    parser.add_argument("--plan", type=Path, help="JSON file: a list of acts, or one a model")
-    parser.add_argument("--plan-function", metavar="MODULE:NAME", help="the plan, as a function")
+    parser.add_argument("--port", type=int, default=0, help="port; 0 means any free port")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds for each call")
+    parser.add_argument("--record", type=Path, help="file to which each request is written as a JSON line")
+    parser.add_argument("--plan", type=Path, help="JSON file: a list of replies, or such lists by model")
+    parser.add_argument(
+        "--plan-function", metavar="MODULE:NAME", help="function that returns the reply to a request"
+    )
     options = parser.parse_args()
     plan = _read_plan(options.plan) if options.plan else ()
     if options.plan_function:
@@ -247,8 +261,8 @@ def main() -> None:
 def _read_plan(path: Path) -> Plan:
     data = json.loads(path.read_text(encoding="utf-8"))
     if isinstance(data, list):
-        return [Act(**act) for act in data]
-    return {model: [Act(**act) for act in acts] for model, acts in data.items()}
+        return [ServerReply(**fields) for fields in data]
+    return {model: [ServerReply(**fields) for fields in replies] for model, replies in data.items()}
 
 
 if __name__ == "__main__":

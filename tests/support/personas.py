@@ -1,4 +1,4 @@
-"""A model for dialogues: personas with a seeded disagreement, and an extractor that detects it."""
+"""Model for dialogues: scripted debaters who disagree, and an extractor that detects it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from moot.graph.debate import build_graph
 from moot.models.registry import Models
 from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig
-from tests.support.fakes import NOW, OPINION
+from tests.support.fakes import JUDGE_REPLY, NOW
 
 STATEMENTS = (
     "Night trains carry more freight than barges",
     "The harbour levy falls on poor households",
     "Dredging poisons the oyster beds",
 )
-KNOWN = re.compile(r"^- (p\d+): ([^|\n]+?)(?: \||$)", re.M)
-SHOWN = re.compile(r"^(?P<name>.+) \[(?P<id>m\d{6})\]:.* <<[a-z]{6}\n", re.M)
+CLAIM_LINE = re.compile(r"^- (p\d+): ([^|\n]+?)(?: \||$)", re.M)
+MESSAGE_HEADING = re.compile(r"^(?P<name>.+) \[(?P<id>m\d{6})\]:.* <<[a-z]{6}\n", re.M)
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
 TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."
 
 
 def scripted_debaters(number: int, **data: Any) -> DebateConfig:
-    """Return a dialogue of two to four personas on two aspects; `flips`: whether one can be turned."""
+    """Return a dialogue of two to four personas on two aspects. With `flips` one has a flip condition."""
     people = [
         {
             "name": "Ada Quay",
@@ -69,33 +69,33 @@ def scripted_debaters(number: int, **data: Any) -> DebateConfig:
 
 
 def _last_words(call: ModelCall, name: str) -> dict[str, str]:
-    """Return the id and the first words of a debater's last message among those that a call shows."""
-    said = [message["content"] for message in call.messages if message["content"].startswith(f"{name} [")]
-    heading, _, text = said[-1].partition("\n")
+    """Return the id and the first words of a debater's last message in a prompt."""
+    texts = [message["content"] for message in call.messages if message["content"].startswith(f"{name} [")]
+    heading, _, text = texts[-1].partition("\n")
     return {"message_id": heading.partition("[")[2].partition("]")[0], "quote": text.partition(" (")[0]}
 
 
 @dataclass
 class ScriptedDebaters:
-    """Answers every call of a dialogue; the extractor finds that given pairs contradict each other."""
+    """Model that answers every call of a dialogue, with claims on which chosen debaters disagree."""
 
     disputes: Mapping[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
-    """By phase: who contradicts whom on what."""
+    """By phase: speaker, opponent and statement of each dispute."""
     resolved: frozenset[str] = frozenset()
-    """Statements on which a room comes to agree."""
+    """Statements on which a crux room reaches agreement."""
     fail_at: int = 0
-    """Number of the call in which the process dies, 0 for none."""
+    """Number of the call that fails as if the process had died, 0 for none."""
     broken: frozenset[str] = frozenset()
-    """Purposes whose calls fail for good."""
+    """Purposes whose calls always fail."""
     calls: list[ModelCall] = field(default_factory=list)
     peak: int = 0
-    """Most calls that were under way at the same time."""
+    """Highest number of concurrent calls."""
     _running: int = 0
 
     async def complete(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
-        """Answer a call after the others of its batch have begun."""
+        """Answer a call after the other calls of its batch have begun."""
         self.calls.append(call)
         if self.fail_at and len(self.calls) == self.fail_at:
             raise ConnectionAbortedError("the process dies here")
@@ -106,12 +106,12 @@ class ScriptedDebaters:
         return self.reply(call)
 
     def reply(self, call: ModelCall) -> Reply:
-        """Return the answer to a call, a function of the call alone."""
+        """Return the reply to a call. It depends only on the call."""
         usage: Any = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 10}
         if call.purpose in self.broken:
             return Reply(error="out of order", model=call.model)
         if call.schema is None:
-            return Reply(text=self._speech(call), model=call.model, usage=usage)
+            return Reply(text=self._message(call), model=call.model, usage=usage)
         makers: dict[str, Any] = {
             "ExtractedClaims": self._extracted_claims,
             "QuotationChecks": lambda _: {"checks": []},
@@ -120,43 +120,43 @@ class ScriptedDebaters:
             "Aspects": lambda _: {"reasoning": "", "aspects": ["freight", "who pays", "freight"]},
             "Nomination": lambda _: {"reasoning": "", "next_speaker": "Bob", "instruction": "Answer."},
         }
-        data = makers.get(call.schema.__name__, lambda _: dict(OPINION))(call)
+        data = makers.get(call.schema.__name__, lambda _: dict(JUDGE_REPLY))(call)
         return Reply(data=data, model=call.model, usage=usage)
 
     def environment(self) -> Environment:
-        """Return an environment with this model and a clock that stands still."""
+        """Return an environment with this model and a fixed time."""
         return Environment(complete=self.complete, clock=lambda: NOW)
 
-    def in_phase(self, phase: str) -> list[ModelCall]:
-        """Return the speeches of a phase."""
+    def turns_in_phase(self, phase: str) -> list[ModelCall]:
+        """Return the calls of the turns in a phase."""
         return [call for call in self.calls if call.purpose == "turn" and call.hints["phase"] == phase]
 
-    def _speech(self, call: ModelCall) -> str:
+    def _message(self, call: ModelCall) -> str:
         return f"{call.hints['speaker']} speaks in the phase {call.hints['phase']} ({call.digest[:6]})."
 
     def _extracted_claims(self, call: ModelCall) -> dict[str, Any]:
-        shown = [SHOWN.match(message["content"]) for message in call.messages[1:]]
-        said = [(match["name"], match["id"], match.string) for match in shown if match]
-        known = dict(KNOWN.findall(call.messages[0]["content"]))
-        events = [event for item in said for event in self._events(*item, said, known)]
-        opened = [{"ref": f"n{n}", "text": text} for n, text in enumerate(STATEMENTS, 1)]
+        headings = [MESSAGE_HEADING.match(message["content"]) for message in call.messages[1:]]
+        messages = [(match["name"], match["id"], match.string) for match in headings if match]
+        known = dict(CLAIM_LINE.findall(call.messages[0]["content"]))
+        events = [event for item in messages for event in self._events(*item, messages, known)]
+        claims = [{"ref": f"n{n}", "text": text} for n, text in enumerate(STATEMENTS, 1)]
         proof = [
             {"message_id": key, "kind": "figure", "quote": f"{name} speaks", "claim": ""}
-            for name, key, _ in said
+            for name, key, _ in messages
         ]
         empty = ("challenges", "questions", "answers", "gaps", "same", "retractions")
         lists: dict[str, Any] = {name: [] for name in empty}
-        return {"reasoning": "read", "claims": opened, "events": events, "evidence": proof, **lists}
+        return {"reasoning": "read", "claims": claims, "events": events, "evidence": proof, **lists}
 
     def _events(
         self,
         name: str,
         message_id: str,
         text: str,
-        said: Sequence[tuple[str, str, str]],
+        messages: Sequence[tuple[str, str, str]],
         known: Mapping[str, str],
     ) -> list[dict[str, Any]]:
-        """Where the speaker stands, and whom it contradicts: that one's own message holds the other end."""
+        """Return the stances of a speaker: on the main question, and in the disputes of the phase."""
         phase = text.split(" speaks in the phase ")[-1].split(" ")[0]
         base = {"condition": "", "ground": False, "confidence": 0.9}
         stance = "denies" if phase == "closing" else "asserts"
@@ -169,10 +169,13 @@ class ScriptedDebaters:
                 **base,
             }
         ]
-        for who, to, on in self.disputes.get(phase, ()):
-            about = next((key for key, words in known.items() if words == on), f"n{STATEMENTS.index(on) + 1}")
-            for one, kind in ((who, "asserts"), (to, "denies")):
-                if one == name:
+        for speaker, opponent, statement in self.disputes.get(phase, ()):
+            about = next(
+                (key for key, words in known.items() if words == statement),
+                f"n{STATEMENTS.index(statement) + 1}",
+            )
+            for debater, kind in ((speaker, "asserts"), (opponent, "denies")):
+                if debater == name:
                     quote = f"{name} speaks in the phase {phase}"
                     events.append(
                         {"message_id": message_id, "claim": about, "kind": kind, "quote": quote, **base}
@@ -221,7 +224,7 @@ class ScriptedDebaters:
 
 
 def room_messages(transcript: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return, by crux room, the phases of what was said in it, in order."""
+    """Return the phases of the messages of each crux room, in order."""
     rooms: dict[str, list[str]] = {}
     for entry in transcript:
         if entry["room"]:
@@ -230,7 +233,7 @@ def room_messages(transcript: Sequence[Mapping[str, Any]]) -> dict[str, list[str
 
 
 def run_scripted_debate(config: DebateConfig, model: ScriptedDebaters) -> dict[str, Any]:
-    """Return the state in which a debate on `TOPIC` ends."""
+    """Run a debate on `TOPIC`, and return its last state."""
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
     graph.invoke({"topic": TOPIC}, THREAD, context=config)
     values: dict[str, Any] = graph.get_state(THREAD).values

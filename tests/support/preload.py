@@ -1,4 +1,4 @@
-"""Imported by the server from which warm processes are forked: all that commands import or load once."""
+"""Imports everything that commands need, in the server from which warm processes are forked."""
 
 import importlib
 import pkgutil
@@ -9,7 +9,7 @@ from moot.text.tokens import DEFAULT_ENCODING, counter
 
 for _module in pkgutil.walk_packages(moot.__path__, "moot."):
     if not _module.name.startswith(("moot.web", "moot.testing", "moot.__main__")):
-        with suppress(ImportError):  # a module of an extra that is not installed
+        with suppress(ImportError):  # the module's extra is not installed
             importlib.import_module(_module.name)
 for _name in (
     "choix",

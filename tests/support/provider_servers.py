@@ -1,7 +1,7 @@
-"""Real HTTP servers on loopback that speak Anthropic's, Ollama's and Google's protocols, and fail to order.
+"""Local HTTP servers with the protocols of Anthropic, Ollama and Google. They can fail on request.
 
-They refuse what the real ones refuse: unknown fields, names beside messages, an assistant that begins, tool
-results without calls. Answers depend on the request alone.
+Like the real servers they refuse unknown fields, names of messages, conversations that begin with an
+assistant, and tool results without calls. A reply depends only on the request.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 from tests.support.loopback import LoopbackServer
-from tests.support.openai_answers import NAMED, Json
-from tests.support.schema_answers import filled
+from tests.support.openai_answers import JUDGE_FIELDS, Json
+from tests.support.schema_answers import fill_schema
 
 
 @dataclass(frozen=True)
 class ProviderReply:
-    """What a server does with one request; the default is a good answer."""
+    """Reply to one request. The default is a successful reply."""
 
     status: int = 200
     message: str = "out of order"
@@ -30,71 +30,71 @@ class ProviderReply:
     text: str | None = None
     thinking: str = ""
     tools: Sequence[tuple[str, Json]] = ()
-    """Name and input of each tool that is called."""
+    """Name and input of each tool call."""
     stop: str = ""
     gap: float = 0.0
     """Seconds before each piece of a stream."""
     breaks: bool = False
-    """Whether a stream ends in an error event after its first word."""
+    """True if the stream ends with an error event after its first word."""
 
 
 class ProviderServer(LoopbackServer):
-    """A server; a context manager that serves from threads of its own."""
+    """A server, as a context manager. It serves from its own threads."""
 
     path: ClassVar[str]
     stream_type: ClassVar[str]
 
-    def __init__(self, turns: Sequence[ProviderReply] = ()) -> None:
-        self.turns, self.asked = list(turns), list[Json]()
+    def __init__(self, replies: Sequence[ProviderReply] = ()) -> None:
+        self.replies, self.requests = list(replies), list[Json]()
         self.headers: list[dict[str, str]] = []
         http = _Http(("127.0.0.1", 0), _Handler)
         http.owner = self
         super().__init__(http)
 
     def serves(self, path: str) -> bool:
-        """Return whether this is the protocol's address."""
+        """Return True if the path belongs to the protocol."""
         return path == self.path
 
-    def turn(self, asked: Json, headers: dict[str, str]) -> ProviderReply:
-        """Record a request and say what is done with it."""
+    def next_reply(self, asked: Json, headers: dict[str, str]) -> ProviderReply:
+        """Record a request and return its reply."""
         with self._lock:
-            self.asked.append(asked)
+            self.requests.append(asked)
             self.headers.append(headers)
-            number = len(self.asked) - 1
+            number = len(self.requests) - 1
         if problem := self.problem(asked):
             return ProviderReply(400, problem)
-        return self.turns[number] if number < len(self.turns) else ProviderReply()
+        return self.replies[number] if number < len(self.replies) else ProviderReply()
 
     def problem(self, asked: Json) -> str:
-        """Return what the real server would refuse, `""` for nothing."""
+        """Return the error of the real server for a request, `""` if it is valid."""
         raise NotImplementedError
 
-    def error(self, turn: ProviderReply) -> Json:
-        """Return an error's body."""
+    def error(self, reply: ProviderReply) -> Json:
+        """Return the body of an error."""
         raise NotImplementedError
 
     def streams(self, asked: Json, path: str) -> bool:
-        """Return whether the answer is asked for in pieces."""
+        """Return True if the request asks for a stream."""
         raise NotImplementedError
 
-    def whole(self, asked: Json, turn: ProviderReply) -> Json:
-        """Return the whole answer."""
+    def full_body(self, asked: Json, reply: ProviderReply) -> Json:
+        """Return the body of a reply without streaming."""
         raise NotImplementedError
 
-    def pieces(self, asked: Json, turn: ProviderReply) -> Iterator[str]:
-        """Yield the answer as it is streamed."""
+    def pieces(self, asked: Json, reply: ProviderReply) -> Iterator[str]:
+        """Yield the pieces of a streamed reply."""
         raise NotImplementedError
 
 
-def last_user_text(asked: Json) -> str:
-    """Return a few words with a hash of the request."""
+def default_text(asked: Json) -> str:
+    """Return a sentence with a hash of the request's messages."""
     messages = asked.get("messages") or asked["contents"]
-    seen = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:8]
-    return f"Point {seen}: I hold that 40 % of cases fail."
+    hashed = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:8]
+    return f"Point {hashed}: I hold that 40 % of cases fail."
 
 
 class AnthropicServer(ProviderServer):
-    """Anthropic's Messages."""
+    """Anthropic's Messages API."""
 
     path = "/v1/messages"
     stream_type = "text/event-stream"
@@ -123,32 +123,32 @@ class AnthropicServer(ProviderServer):
             called = {block["id"] for block in blocks if block["type"] == "tool_use"}
         return ""
 
-    def error(self, turn: ProviderReply) -> Json:
+    def error(self, reply: ProviderReply) -> Json:
         kinds = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
-        kind = kinds.get(turn.status, "invalid_request_error" if turn.status < 500 else "api_error")
-        return {"type": "error", "error": {"type": kind, "message": turn.message}}
+        kind = kinds.get(reply.status, "invalid_request_error" if reply.status < 500 else "api_error")
+        return {"type": "error", "error": {"type": kind, "message": reply.message}}
 
     def streams(self, asked: Json, path: str) -> bool:
         return bool(asked.get("stream"))
 
-    def _blocks(self, asked: Json, turn: ProviderReply) -> list[Json]:
+    def _blocks(self, asked: Json, reply: ProviderReply) -> list[Json]:
         blocks: list[Json] = []
-        if turn.thinking:
-            blocks.append({"type": "thinking", "thinking": turn.thinking, "signature": "sig"})
-        calls, text, forced = list(turn.tools), turn.text, asked.get("tool_choice") or {}
+        if reply.thinking:
+            blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": "sig"})
+        calls, text, forced = list(reply.tools), reply.text, asked.get("tool_choice") or {}
         if text is None and not calls and forced.get("type") == "tool":
             schema = next(tool["input_schema"] for tool in asked["tools"] if tool["name"] == forced["name"])
-            calls = [(forced["name"], filled(schema, NAMED))]
+            calls = [(forced["name"], fill_schema(schema, JUDGE_FIELDS))]
         if text is None and "format" in (asked.get("output_config") or {}):
-            text = json.dumps(filled(asked["output_config"]["format"]["schema"], NAMED))
+            text = json.dumps(fill_schema(asked["output_config"]["format"]["schema"], JUDGE_FIELDS))
         if text is not None or not calls:
-            blocks.append({"type": "text", "text": last_user_text(asked) if text is None else text})
-        for number, (name, given) in enumerate(calls):
-            blocks.append({"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": given})
+            blocks.append({"type": "text", "text": default_text(asked) if text is None else text})
+        for number, (name, arguments) in enumerate(calls):
+            blocks.append({"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments})
         return blocks
 
-    def _stop(self, turn: ProviderReply, blocks: Sequence[Json]) -> str:
-        return turn.stop or ("tool_use" if blocks[-1]["type"] == "tool_use" else "end_turn")
+    def _stop(self, reply: ProviderReply, blocks: Sequence[Json]) -> str:
+        return reply.stop or ("tool_use" if blocks[-1]["type"] == "tool_use" else "end_turn")
 
     def _usage(self, asked: Json) -> Json:
         return {
@@ -157,43 +157,43 @@ class AnthropicServer(ProviderServer):
             "cache_read_input_tokens": 100,
         }
 
-    def whole(self, asked: Json, turn: ProviderReply) -> Json:
-        blocks = self._blocks(asked, turn)
+    def full_body(self, asked: Json, reply: ProviderReply) -> Json:
+        blocks = self._blocks(asked, reply)
         return {
             "id": "msg_1",
             "type": "message",
             "role": "assistant",
             "model": asked["model"],
             "content": blocks,
-            "stop_reason": self._stop(turn, blocks),
+            "stop_reason": self._stop(reply, blocks),
             "stop_sequence": None,
             "usage": self._usage(asked),
         }
 
-    def pieces(self, asked: Json, turn: ProviderReply) -> Iterator[str]:
-        for event in self._events(asked, turn):
+    def pieces(self, asked: Json, reply: ProviderReply) -> Iterator[str]:
+        for event in self._events(asked, reply):
             yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
 
-    def _events(self, asked: Json, turn: ProviderReply) -> Iterator[Json]:
-        blocks, usage = self._blocks(asked, turn), self._usage(asked)
-        begun = {**self.whole(asked, turn), "content": [], "stop_reason": None}
-        yield {"type": "message_start", "message": {**begun, "usage": {**usage, "output_tokens": 1}}}
+    def _events(self, asked: Json, reply: ProviderReply) -> Iterator[Json]:
+        blocks, usage = self._blocks(asked, reply), self._usage(asked)
+        start = {**self.full_body(asked, reply), "content": [], "stop_reason": None}
+        yield {"type": "message_start", "message": {**start, "usage": {**usage, "output_tokens": 1}}}
         yield {"type": "ping"}
         for index, block in enumerate(blocks):
-            yield {"type": "content_block_start", "index": index, "content_block": _empty(block)}
+            yield {"type": "content_block_start", "index": index, "content_block": _empty_block(block)}
             for delta in _deltas(block):
                 yield {"type": "content_block_delta", "index": index, "delta": delta}
-                if turn.breaks:
+                if reply.breaks:
                     error = {"type": "overloaded_error", "message": "Overloaded"}
                     yield {"type": "error", "error": error}
                     return
             yield {"type": "content_block_stop", "index": index}
-        ended = {"stop_reason": self._stop(turn, blocks), "stop_sequence": None}
-        yield {"type": "message_delta", "delta": ended, "usage": usage}
+        end = {"stop_reason": self._stop(reply, blocks), "stop_sequence": None}
+        yield {"type": "message_delta", "delta": end, "usage": usage}
         yield {"type": "message_stop"}
 
 
-def _empty(block: Json) -> Json:
+def _empty_block(block: Json) -> Json:
     blank: Json = {"text": "", "thinking": "", "signature": "", "input": {}}
     return {key: blank.get(key, value) for key, value in block.items()}
 
@@ -224,34 +224,38 @@ class OllamaServer(ProviderServer):
         roles = {message["role"] for message in asked["messages"]}
         return "" if roles <= {"system", "user", "assistant", "tool"} else f"unknown roles {roles}"
 
-    def error(self, turn: ProviderReply) -> Json:
-        return {"error": turn.message}
+    def error(self, reply: ProviderReply) -> Json:
+        return {"error": reply.message}
 
     def streams(self, asked: Json, path: str) -> bool:
         return asked.get("stream") is not False
 
-    def whole(self, asked: Json, turn: ProviderReply) -> Json:
-        text = turn.text
+    def full_body(self, asked: Json, reply: ProviderReply) -> Json:
+        text = reply.text
         if text is None:
             schema = asked.get("format")
-            text = json.dumps(filled(schema, NAMED)) if isinstance(schema, dict) else last_user_text(asked)
-        calls = [{"function": {"name": name, "arguments": given}} for name, given in turn.tools]
+            text = (
+                json.dumps(fill_schema(schema, JUDGE_FIELDS))
+                if isinstance(schema, dict)
+                else default_text(asked)
+            )
+        calls = [{"function": {"name": name, "arguments": arguments}} for name, arguments in reply.tools]
         message: Json = {"role": "assistant", "content": "" if calls else text}
         return self._frame(asked, {**message, "tool_calls": calls} if calls else message) | {
             "done": True,
-            "done_reason": turn.stop or "stop",
+            "done_reason": reply.stop or "stop",
             "total_duration": 1,
             "prompt_eval_count": 700 + len(asked["messages"]),
             "eval_count": 9,
         }
 
-    def pieces(self, asked: Json, turn: ProviderReply) -> Iterator[str]:
-        whole = self.whole(asked, turn)
+    def pieces(self, asked: Json, reply: ProviderReply) -> Iterator[str]:
+        whole = self.full_body(asked, reply)
         message = whole.pop("message")
         for number, word in enumerate(message["content"].split(" ")):
             part = {"role": "assistant", "content": word if not number else f" {word}"}
             yield json.dumps({**self._frame(asked, part), "done": False}) + "\n"
-            if turn.breaks:
+            if reply.breaks:
                 yield json.dumps({"error": "llama runner process has terminated"}) + "\n"
                 return
         yield json.dumps({**whole, "message": {**message, "content": ""}}) + "\n"
@@ -290,26 +294,26 @@ class GoogleServer(ProviderServer):
             called = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
         return ""
 
-    def error(self, turn: ProviderReply) -> Json:
-        return {"error": {"code": turn.status, "message": turn.message, "status": "RESOURCE_EXHAUSTED"}}
+    def error(self, reply: ProviderReply) -> Json:
+        return {"error": {"code": reply.status, "message": reply.message, "status": "RESOURCE_EXHAUSTED"}}
 
     def streams(self, asked: Json, path: str) -> bool:
         return "stream" in path
 
-    def whole(self, asked: Json, turn: ProviderReply) -> Json:
-        config, calls, text = asked.get("generationConfig", {}), list(turn.tools), turn.text
+    def full_body(self, asked: Json, reply: ProviderReply) -> Json:
+        config, calls, text = asked.get("generationConfig", {}), list(reply.tools), reply.text
         calling = asked.get("toolConfig", {}).get("functionCallingConfig", {})
         schema = config.get("responseJsonSchema") or config.get("responseSchema")
         if text is None and not calls and calling.get("mode") == "ANY":
             (offered,) = asked["tools"][0]["functionDeclarations"]
             wanted = offered.get("parametersJsonSchema") or _json_schema(offered["parameters"])
-            calls = [(offered["name"], filled(wanted, NAMED))]
+            calls = [(offered["name"], fill_schema(wanted, JUDGE_FIELDS))]
         if text is None and schema:
-            text = json.dumps(filled(_json_schema(schema), NAMED))
-        parts: list[Json] = [{"text": turn.thinking, "thought": True}] if turn.thinking else []
-        parts += [] if calls else [{"text": last_user_text(asked) if text is None else text}]
-        parts += [{"functionCall": {"name": name, "args": given}} for name, given in calls]
-        return self._frame(parts, turn.stop or "STOP") | {
+            text = json.dumps(fill_schema(_json_schema(schema), JUDGE_FIELDS))
+        parts: list[Json] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
+        parts += [] if calls else [{"text": default_text(asked) if text is None else text}]
+        parts += [{"functionCall": {"name": name, "args": arguments}} for name, arguments in calls]
+        return self._frame(parts, reply.stop or "STOP") | {
             "usageMetadata": {
                 "promptTokenCount": 700 + len(asked["contents"]),
                 "candidatesTokenCount": 9,
@@ -317,13 +321,13 @@ class GoogleServer(ProviderServer):
             }
         }
 
-    def pieces(self, asked: Json, turn: ProviderReply) -> Iterator[str]:
-        whole = self.whole(asked, turn)
+    def pieces(self, asked: Json, reply: ProviderReply) -> Iterator[str]:
+        whole = self.full_body(asked, reply)
         *first, last = whole["candidates"][0]["content"]["parts"]
         words = [{"text": word} for word in re.findall(r"\s*\S+", last.get("text", ""))] or [last]
         for number, part in enumerate([*first, *words]):
             yield f"data: {json.dumps(self._frame([part]))}\r\n\r\n"
-            if turn.breaks and number >= len(first):
+            if reply.breaks and number >= len(first):
                 error = {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}
                 yield f"data: {json.dumps({'error': error})}\r\n\r\n"
                 return
@@ -331,14 +335,14 @@ class GoogleServer(ProviderServer):
         yield f"data: {json.dumps(whole)}\r\n\r\n"
 
     def _frame(self, parts: Sequence[Json], stop: str = "") -> Json:
-        ended = {"finishReason": stop} if stop else {}
-        candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0, **ended}
+        finish = {"finishReason": stop} if stop else {}
+        candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0, **finish}
         return {"candidates": [candidate], "modelVersion": "gemini-test"}
 
 
 def _json_schema(schema: Json) -> Json:
-    """Return Google's schema, whose types are in capitals, as a JSON Schema."""
-    words = re.sub(r'"type": "[A-Z]+"', lambda found: found[0].lower(), json.dumps(schema))
+    """Convert a schema of Google, with types in capital letters, to a JSON Schema."""
+    words = re.sub(r'"type": "[A-Z]+"', lambda match: match[0].lower(), json.dumps(schema))
     return dict(json.loads(words))
 
 
@@ -360,20 +364,20 @@ class _Handler(BaseHTTPRequestHandler):
         owner = self.server.owner
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         headers = {key.lower(): value for key, value in self.headers.items()}
-        turn = owner.turn(asked, {**headers, ":path": self.path})
+        reply = owner.next_reply(asked, {**headers, ":path": self.path})
         if not owner.serves(self.path):
-            turn = ProviderReply(404, f"no {self.path}")
-        if turn.status != 200:
-            self._begin(turn.status, "application/json", turn.headers)
-            self._send(json.dumps(owner.error(turn)))
+            reply = ProviderReply(404, f"no {self.path}")
+        if reply.status != 200:
+            self._begin(reply.status, "application/json", reply.headers)
+            self._send(json.dumps(owner.error(reply)))
         elif owner.streams(asked, self.path):
-            self._begin(200, owner.stream_type, turn.headers)
-            for piece in owner.pieces(asked, turn):
-                time.sleep(turn.gap)
+            self._begin(200, owner.stream_type, reply.headers)
+            for piece in owner.pieces(asked, reply):
+                time.sleep(reply.gap)
                 self._send(piece)
         else:
-            self._begin(200, "application/json", turn.headers)
-            self._send(json.dumps(owner.whole(asked, turn)))
+            self._begin(200, "application/json", reply.headers)
+            self._send(json.dumps(owner.full_body(asked, reply)))
         self.wfile.write(b"0\r\n\r\n")
 
     def _begin(self, status: int, kind: str, headers: Mapping[str, str]) -> None:

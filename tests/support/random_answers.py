@@ -1,4 +1,4 @@
-"""Random instances of a JSON Schema: what a model could say that keeps to its schema and to nothing else."""
+"""Random instances of a JSON Schema, as a model might return them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from random import Random
 from typing import Any
 
-from tests.support.openai_answers import Act, Json, schema_of
+from tests.support.openai_answers import Json, ServerReply, requested_schema
 
 WORDS = (
     "yes",
@@ -29,15 +29,19 @@ WORDS = (
 
 
 class RandomAnswers:
-    """A plan of the loopback server: every structured call gets a random instance of the schema it sent."""
+    """Plan of the local server that answers each structured call with a random instance of its schema."""
 
     def __init__(self, seed: int) -> None:
         self.random_value = Random(seed)
 
-    def __call__(self, asked: Json, number: int) -> Act | None:
-        """Answer a structured call; any other is answered as the server does."""
-        schema = schema_of(asked)
-        return None if schema is None else Act(text=json.dumps(random_instance(schema, self.random_value)))
+    def __call__(self, asked: Json, number: int) -> ServerReply | None:
+        """Return the reply to a structured call. Other calls get the default reply."""
+        schema = requested_schema(asked)
+        return (
+            None
+            if schema is None
+            else ServerReply(text=json.dumps(random_instance(schema, self.random_value)))
+        )
 
 
 def random_instance(schema: Json, dice: Random, root: Json | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Documents of format `moot.debate/1` for the tests of reports."""
+"""Documents in the format `moot.debate/1` for tests of reports."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ VERDICT: Verdict = {
     "lengths": {"ada": 18, "grace": 18},
     "usage": {},
 }
-FAILED = failed_verdict("Judge 2", "no JSON, twice")
-PLACE: dict[str, Any] = {"debater": "ada", "by": "model"}
-EVENT: dict[str, Any] = {**PLACE, "type": "event", "condition": "", "ground": False, "confidence": 0.9}
-MINUTES: list[Any] = [
+FAILED_VERDICT = failed_verdict("Judge 2", "no JSON, twice")
+ATTRIBUTION: dict[str, Any] = {"debater": "ada", "by": "model"}
+EVENT: dict[str, Any] = {**ATTRIBUTION, "type": "event", "condition": "", "ground": False, "confidence": 0.9}
+CLAIM_EVENTS: list[Any] = [
     {
         "type": "claim",
         "id": "p001",
@@ -123,7 +123,7 @@ MINUTES: list[Any] = [
         "quote": "Modules first, ledger now",
     },
     {
-        **PLACE,
+        **ATTRIBUTION,
         "type": "evidence",
         "id": "x001",
         "kind": "source",
@@ -132,7 +132,7 @@ MINUTES: list[Any] = [
         "claim": "p001",
     },
     {
-        **PLACE,
+        **ATTRIBUTION,
         "type": "challenge",
         "id": "c001",
         "debater": "grace",
@@ -152,7 +152,7 @@ REFLECTION: Reflection = {
     "round": 1,
     "importance": 5,
 }
-CARD: CruxCard = {
+CRUX_CARD: CruxCard = {
     "id": "k1",
     "question": "Does a split double incidents?",
     "claim": "p001",
@@ -165,23 +165,25 @@ CARD: CruxCard = {
     "round": 1,
 }
 TRANSCRIPT: list[Any] = [make_entry(seq, "ada", "speech", "…", round=(seq + 1) // 2) for seq in range(5)]
-ROOM = {"id": "room-01", "claim": "p001", "closed": False}
+CRUX_ROOM = {"id": "room-01", "claim": "p001", "closed": False}
 BLACKBOARD: Document = {
     **board_document(
         {
             "topic": "Should we split?",
-            "claim_events": MINUTES,
+            "claim_events": CLAIM_EVENTS,
             "full_transcript": TRANSCRIPT,
-            "crux_cards": {"k1": CARD},
+            "crux_cards": {"k1": CRUX_CARD},
             "reflections": [REFLECTION],
-            "crux_rooms": {"room-01": ROOM},
+            "crux_rooms": {"room-01": CRUX_ROOM},
         }
     )
 }
 
 
-def debate(turns: int = 4, *, words: str = "We should measure before we split.", **keys: Any) -> Document:
-    """Return a whole document of `turns` turns; `keys` replace its own."""
+def debate_document(
+    turns: int = 4, *, words: str = "We should measure before we split.", **keys: Any
+) -> Document:
+    """Return a complete document with a number of turns. `keys` replace its fields."""
     speakers = [str(debater["id"]) for debater in DEBATERS]
     entries: list[Any] = [make_entry(0, "user", "topic", "Should we split?")]
     entries += [
@@ -203,7 +205,7 @@ def debate(turns: int = 4, *, words: str = "We should measure before we split.",
         "transcript": entries,
         "summaries": [_summary(entries[-1]["seq"])],
         "receipts": [_receipt(seq) for seq in range(1, turns + 1)],
-        "verdicts": [VERDICT, FAILED],
+        "verdicts": [VERDICT, FAILED_VERDICT],
         "verdict": VERDICT,
         "solution": "# Keep one deployable\n\nCut the **ledger** out.\n\n### Steps\n\n1. Freeze the schema.",
         "blackboard": BLACKBOARD,
@@ -290,8 +292,8 @@ ATTACKS = (
 )
 
 
-def hostile() -> Document:
-    """Return a document whose every text, name, key and id is an attack."""
+def hostile_document() -> Document:
+    """Return a document in which every text, name, key and id is an attack."""
     bad = "\n\n".join(ATTACKS)
     name = '"><script>window.ran=1</script><svg onload=window.ran=1>'
     entries = [
@@ -306,7 +308,7 @@ def hostile() -> Document:
     verdict |= {"totals": {name: 3}, "unresolved": [bad], "tradeoffs": [bad], "first_step": bad}
     stance = {"kind": name, "quote": bad, "message_id": name, "condition": bad, "history": [name, "e001"]}
     admission = {"event": "e001", "debater": name, "claim": name, "quote": bad, "message_id": name}
-    standing = {
+    claim_statuses = {
         "claims": [
             {
                 "id": key,
@@ -323,7 +325,7 @@ def hostile() -> Document:
         "rounds": [{"round": 1, "positions": {name: bad}, "new_disputes": [name], "moved": ["e001"]}],
     }
     kinds = ("event", "evidence", "challenge")
-    minutes = [
+    events = [
         {
             "type": kind,
             "id": "e001",
@@ -335,9 +337,9 @@ def hostile() -> Document:
         }
         for kind in kinds
     ]
-    board: Document = {"claim_events": minutes, "standing": standing}
+    board: Document = {"claim_events": events, "standing": claim_statuses}
     board["cards"] = [{"question": bad, "sides": {name: {"answer": name, "reasoning": bad}}, "type": name}]
-    return debate(
+    return debate_document(
         id=name,
         name=name,
         topic=bad,

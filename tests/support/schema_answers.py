@@ -1,4 +1,4 @@
-"""Structured replies for fake models: the smallest valid instance, with chosen fields."""
+"""Structured replies for fake models: the smallest valid instance with chosen fields."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from moot.calls.effects import ModelCall
 from moot.models.offline import smallest_instance
 
 
-def filled(schema: dict[str, Any], fields: Mapping[str, object]) -> dict[str, Any]:
-    """Return the smallest instance of an object's schema, with those of the fields that the schema has."""
+def fill_schema(schema: dict[str, Any], fields: Mapping[str, object]) -> dict[str, Any]:
+    """Return the smallest instance of an object's schema, with the given fields that the schema has."""
     smallest: Any = smallest_instance(schema)
     return {**smallest, **{name: fields[name] for name in schema.get("properties", {}) if name in fields}}
 
 
 def criteria_of(call: ModelCall) -> list[str]:
-    """Return the ids of the criteria that a judge's schema asks for."""
+    """Return the ids of the criteria in a judge's schema."""
     assert call.schema is not None
     return list(dict.fromkeys(_criteria(call.schema.model_json_schema())))
 

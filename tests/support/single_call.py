@@ -1,4 +1,4 @@
-"""One call to a model, which leaves no connection open."""
+"""Single model call that leaves no open connection."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from moot.models.registry import Models
 
 
 def call_once(call: ModelCall, models: Models) -> Reply:
-    """Return what a call comes to, in an event loop of its own."""
+    """Make a call in its own event loop and return the reply."""
 
     async def ask() -> Reply:
         try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-WRITING = os.environ.get("MOOT_SNAPSHOTS") == "write"  # read before a fixture clears the environment
+WRITE_SNAPSHOTS = os.environ.get("MOOT_SNAPSHOTS") == "write"  # read before a fixture clears the environment
 FOLDER = Path(__file__).parent.parent / "snapshots"
 
 
@@ -26,7 +26,7 @@ def prompt_markdown(messages: Iterable[Mapping[str, Any]]) -> str:
 def check_snapshot(name: str, text: str) -> None:
     """Compare a text with its snapshot, or write the snapshot if `MOOT_SNAPSHOTS=write`."""
     path = FOLDER / f"{name}.md"
-    if WRITING:
+    if WRITE_SNAPSHOTS:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert path.exists(), f"no snapshot {path.name}: create it with MOOT_SNAPSHOTS=write"

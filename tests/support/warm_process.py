@@ -1,8 +1,8 @@
-"""Processes of the command that begin with everything imported: forked from a server that never runs it.
+"""Processes of the command `moot` that start with all modules imported.
 
-Each is a real process with an id of its own, which takes signals and can be killed; only the import, most of
-what a short command costs, is paid once for all tests of a worker. What depends on how a process starts (the
-time of `--help`, what is imported when) is tried with a cold one.
+They are forked from a server that has imported the modules. Each has its own id, receives signals and can be
+killed. Import takes most of the time of a short command, and here it happens once for all tests of a pytest
+worker. Tests of the start of a process (the time of `--help`, the imported modules) need an ordinary process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _lock = threading.Lock()
 def _run(
     words: Sequence[str], folder: str, environment: Mapping[str, str], files: Sequence[str], disk_bytes: int
 ) -> None:
-    """Run the command in a forked child, its streams in files."""
+    """Run the command in a forked child process with files for its streams."""
     if disk_bytes:
         resource.setrlimit(resource.RLIMIT_FSIZE, (disk_bytes, resource.RLIM_INFINITY))
     os.environ.clear()
@@ -57,7 +57,7 @@ def _run(
 
 
 class WarmProcess:
-    """What `subprocess.Popen` is, as far as tests need it; its streams are read when it has ended."""
+    """Process with the parts of `subprocess.Popen` that tests need. Its output is read after its end."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class WarmProcess:
         stdin: bytes = b"",
         disk_bytes: int = 0,
     ) -> None:
-        """Start it; where `room` is given, no file of its grows beyond so many bytes, as on a full disk."""
+        """Start the process. With `disk_bytes` no file may grow beyond this size, as on a full disk."""
         self._files = Path(tempfile.mkdtemp(prefix="moot-warm-"))
-        self._said = ("", "")
+        self._output = ("", "")
         paths = [self._files / name for name in ("in", "out", "err")]
         for path, content in zip(paths, (stdin, b"", b""), strict=True):
             path.write_bytes(content)
@@ -89,50 +89,51 @@ class WarmProcess:
 
     @property
     def returncode(self) -> int:
-        """Exit code, negative for a signal's number."""
+        """Exit code, or the negative number of the signal that ended the process."""
         return int(self._process.exitcode or 0)
 
     def poll(self) -> int | None:
-        """Return the exit code, `None` while it runs."""
+        """Return the exit code, `None` while the process runs."""
         code: int | None = self._process.exitcode
         return code
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end."""
+        """Wait for the end of the process and return its exit code."""
         self._process.join(timeout)
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired("moot", timeout or 0.0)
         if self._files.exists():
-            self._said = self._out.read_text(encoding="utf-8", errors="replace"), self.errors()
+            self._output = self._out.read_text(encoding="utf-8", errors="replace"), self.errors()
             shutil.rmtree(self._files)
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Wait for its end and return what it wrote to stdout and stderr."""
+        """Wait for the end of the process and return its stdout and stderr."""
         self.wait(timeout)
-        return self._said
+        return self._output
 
     def errors(self) -> str:
-        """Return what it has written to stderr so far."""
+        """Return the content of stderr so far."""
         return (
-            self._err.read_text(encoding="utf-8", errors="replace") if self._files.exists() else self._said[1]
+            self._err.read_text(encoding="utf-8", errors="replace")
+            if self._files.exists()
+            else self._output[1]
         )
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send a signal to the process if it is still running."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         self.send_signal(signal.SIGKILL)
 
     def __enter__(self) -> WarmProcess:
-        """Give it to a `with`."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for it as `Popen` does."""
+        """Wait for the end of the process, as `Popen` does."""
         self.wait()

@@ -1,4 +1,4 @@
-"""Workers on one Postgres database, each a process that can be killed or suspended."""
+"""Workers on one Postgres database. Each is a process that a test can kill or suspend."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
 from tests.support.transcripts import message_texts
 from tests.support.warm_process import WarmProcess
-from tests.support.writer_log import keep_log, writers
+from tests.support.writer_log import install_writer_log, writers_by_debate
 
 CONFIG = DebateConfig.model_validate(
     {"model": "m", "turns": 3, "openings": "sequential", "seed": 1, "judge": {"enabled": False}}
 )
 
 
-def plan_debate(number: int) -> list[PlannedDebate]:
-    """Return so many debates."""
+def planned_debates(number: int) -> list[PlannedDebate]:
+    """Return a number of planned debates."""
     return [PlannedDebate(f"d{n}", f"Should city {n} ban cars?", CONFIG) for n in range(number)]
 
 
-def run_alone(debates: Sequence[PlannedDebate], db: str) -> dict[str, Any]:
-    """Return what debates say that are run in this process, by name."""
-    with open_debates(db) as there:
-        errors = [error for _, error in run_many(there, debates, 4) if error]
+def run_without_workers(debates: Sequence[PlannedDebate], db: str) -> dict[str, Any]:
+    """Run debates in this process, and return the messages of each by its name."""
+    with open_debates(db) as store:
+        errors = [error for _, error in run_many(store, debates, 4) if error]
         assert not errors, errors
-        return {row.name: message_texts(there.get(row.id).document()) for row in there.rows()}
+        return {row.name: message_texts(store.get(row.id).document()) for row in store.rows()}
 
 
 def enqueue_debates(debates: Sequence[PlannedDebate], url: str) -> WorkQueue:
-    """Put debates into the queue of a database that keeps a log of its writers."""
-    with open_debates(url) as there:
+    """Put debates into the queue of a database, and install the writer log."""
+    with open_debates(url) as store:
         queue = WorkQueue(url)
-        assert queue.add([create_planned_debate(there, each).id for each in debates]) == len(debates)
-        assert queue.add([row.id for row in there.rows()]) == 0
-    keep_log(url)
+        assert queue.add([create_planned_debate(store, each).id for each in debates]) == len(debates)
+        assert queue.add([row.id for row in store.rows()]) == 0
+    install_writer_log(url)
     return queue
 
 
@@ -55,7 +55,7 @@ class Fleet:
     running: dict[str, WarmProcess] = field(default_factory=dict)
 
     def start(self, *words: str) -> str:
-        """Start a worker and return its name, which the log of writers has."""
+        """Start a worker and return its name in the writer log."""
         name = f"w{len(self.running)}"
         model: Any = {"OPENAI_BASE_URL": self.server.base_url, "OPENAI_API_KEY": "k"}
         self.running[name] = Moot(self.folder).start(
@@ -63,16 +63,16 @@ class Fleet:
         )
         return name
 
-    def writing(self, name: str) -> list[str]:
-        """Return the debates that a worker was the last to write."""
-        return [debate for debate, log in writers(self.url).items() if log[-1][1] == {name}]
+    def last_written_debates(self, name: str) -> list[str]:
+        """Return the debates whose last writer is a worker."""
+        return [debate for debate, log in writers_by_debate(self.url).items() if log[-1][1] == {name}]
 
     def signal(self, name: str, number: int) -> None:
-        """Send a worker a signal."""
+        """Send a signal to a worker."""
         self.running[name].send_signal(number)
 
     def stop_all(self) -> None:
-        """End all that still run."""
+        """Kill all workers."""
         for process in self.running.values():
             process.send_signal(signal.SIGCONT)
             process.kill()

@@ -1,4 +1,4 @@
-"""Log of every writer of a debate and its lease, kept by Postgres itself."""
+"""Log of all writes to debates with their leases, kept by triggers in Postgres."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import psycopg
 
 from tests.support.postgres_server import rows
 
-_LOG = """
+_LOG_SQL = """
 CREATE TABLE fencing (no BIGSERIAL, debate TEXT, epoch BIGINT, writer TEXT);
 CREATE FUNCTION fence() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE thread TEXT := to_jsonb(NEW) ->> TG_ARGV[0];
@@ -23,28 +23,28 @@ CREATE TRIGGER fence AFTER INSERT ON moot_journal FOR EACH ROW EXECUTE FUNCTION 
 """
 
 
-def keep_log(url: str) -> None:
-    """Have a database with Moot's tables log its writers; each is called what `PGAPPNAME` says."""
+def install_writer_log(url: str) -> None:
+    """Install the log in a database with Moot's tables. The name of a writer is its `PGAPPNAME`."""
     with psycopg.connect(url) as connection:
-        connection.execute(_LOG)
+        connection.execute(_LOG_SQL)
 
 
-def writers(url: str) -> dict[str, list[tuple[int, set[str]]]]:
-    """Return, of each debate, the epochs in the order in which they wrote, each with its writers.
+def writers_by_debate(url: str) -> dict[str, list[tuple[int, set[str]]]]:
+    """Return the lease epochs of each debate in the order of their writes, with the writers of each.
 
-    One writer at a time means: each epoch has one, and none writes again once a later one has.
+    If a debate has one writer at a time, each epoch has one writer and appears once, in ascending order.
     """
     log = rows(url, "SELECT debate, epoch, writer FROM fencing ORDER BY debate, no")
-    found: dict[str, list[tuple[int, set[str]]]] = {}
+    epochs: dict[str, list[tuple[int, set[str]]]] = {}
     for (debate, epoch), written in groupby(log, key=lambda row: row[:2]):
-        found.setdefault(debate, []).append((epoch, {row[2] for row in written}))
-    return found
+        epochs.setdefault(debate, []).append((epoch, {row[2] for row in written}))
+    return epochs
 
 
 def epochs_do_not_overlap(url: str) -> bool:
-    """Return whether no debate ever had two writers."""
+    """Return True if no debate ever had two writers at once."""
     return all(
         [epoch for epoch, _ in each] == sorted({epoch for epoch, _ in each})
-        and all(len(who) == 1 for _, who in each)
-        for each in writers(url).values()
+        and all(len(names) == 1 for _, names in each)
+        for each in writers_by_debate(url).values()
     )

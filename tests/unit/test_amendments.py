@@ -20,7 +20,7 @@ from moot.state.reducers import entry_id_of
 from tests.support.fakes import FakeModel
 
 THREAD: Any = {"configurable": {"thread_id": "amended"}}
-OTHER_WORDS = "I meant 14 % of cases."
+CORRECTION = "I meant 14 % of cases."
 
 
 def text_of(call: ModelCall) -> str:
@@ -33,8 +33,8 @@ def model() -> FakeModel:
 
 
 @pytest.fixture
-def halted(model: FakeModel) -> DebateGraph:
-    """A debate of four turns that stands after its second."""
+def paused_debate(model: FakeModel) -> DebateGraph:
+    """Graph of a debate of four turns, interrupted after the second turn."""
     run = build_graph(MemorySaver(), environment=model.environment())
     config = make_config({"turns": 4, "openings": "sequential", "judge": {"enabled": False}})
     run.invoke({"topic": "Trams?"}, THREAD, context=config, interrupt_after=["turn"])
@@ -43,28 +43,28 @@ def halted(model: FakeModel) -> DebateGraph:
 
 
 def entry(run: DebateGraph, seq: int) -> dict[str, Any]:
-    found: dict[str, Any] = run.get_state(THREAD).values["full_transcript"][seq]
-    return found
+    result: dict[str, Any] = run.get_state(THREAD).values["full_transcript"][seq]
+    return result
 
 
 @pytest.mark.parametrize("form", ["message", "entry", "input"])
-def test_other_words_for_what_was_said_reach_the_next_prompt_as_an_amendment(
-    form: str, halted: DebateGraph, model: FakeModel
+def test_an_edited_message_reaches_the_next_prompt_as_an_amendment(
+    form: str, paused_debate: DebateGraph, model: FakeModel
 ) -> None:
-    before, given = entry(halted, 1), None
+    before, graph_input = entry(paused_debate, 1), None
     if form == "entry":
-        halted.update_state(THREAD, {"full_transcript": [{**before, "content": OTHER_WORDS}]})
+        paused_debate.update_state(THREAD, {"full_transcript": [{**before, "content": CORRECTION}]})
     elif form == "message":
-        halted.update_state(THREAD, {"messages": [AIMessage(OTHER_WORDS, id="m000001")]})
+        paused_debate.update_state(THREAD, {"messages": [AIMessage(CORRECTION, id="m000001")]})
     else:
-        given = {"messages": [AIMessage(OTHER_WORDS, id="m000001")]}
-    halted.invoke(given, THREAD)
-    values = halted.get_state(THREAD).values
-    (amendment,) = [each for each in values["full_transcript"] if OTHER_WORDS in each["content"]]
+        graph_input = {"messages": [AIMessage(CORRECTION, id="m000001")]}
+    paused_debate.invoke(graph_input, THREAD)
+    values = paused_debate.get_state(THREAD).values
+    (amendment,) = [each for each in values["full_transcript"] if CORRECTION in each["content"]]
     assert (amendment["speaker"], amendment["targets"]) == ("user", ["m000001"])
     assert values["full_transcript"][1] == before
     assert all(
-        OTHER_WORDS in text_of(call) and "Amendment of [m000001]" in text_of(call) for call in model.calls[2:]
+        CORRECTION in text_of(call) and "Amendment of [m000001]" in text_of(call) for call in model.calls[2:]
     )
     ids = [each["id"] for each in values["full_transcript"]]
     assert len(ids) == len(set(ids))
@@ -72,9 +72,7 @@ def test_other_words_for_what_was_said_reach_the_next_prompt_as_an_amendment(
 
 
 @pytest.mark.parametrize("following", ["turn", "judge", "extract"])
-def test_an_amendment_is_in_the_very_next_prompt_whichever_node_comes_next(
-    following: str, model: FakeModel
-) -> None:
+def test_an_amendment_is_in_the_next_prompt_before_any_node(following: str, model: FakeModel) -> None:
     run = build_graph(MemorySaver(), environment=model.environment())
     config = make_config(
         {"turns": 2, "openings": "sequential", "blackboard": {"extraction": "llm", "model": "m"}}
@@ -82,29 +80,29 @@ def test_an_amendment_is_in_the_very_next_prompt_whichever_node_comes_next(
     run.invoke({"topic": "Trams?"}, THREAD, context=config, interrupt_after=["turn"])
     run.invoke(None, THREAD, context=config, interrupt_before=[following])
     assert run.get_state(THREAD).next == (following,)
-    asked = len(model.calls)
-    run.update_state(THREAD, {"messages": [AIMessage(OTHER_WORDS, id="m000001")]})
+    call_count = len(model.calls)
+    run.update_state(THREAD, {"messages": [AIMessage(CORRECTION, id="m000001")]})
     run.update_state(THREAD, {"messages": [HumanMessage("And buses?")]})
     assert run.get_state(THREAD).next == (following,)
     run.invoke(None, THREAD, context=config)
     values = run.get_state(THREAD).values
-    # Claims are extracted from what debaters said, not from amendments of a person.
-    calls = [call for call in model.calls[asked:] if call.purpose != "extract"]
+    # Claims are extracted from messages of debaters, not from amendments.
+    calls = [call for call in model.calls[call_count:] if call.purpose != "extract"]
     assert calls
-    assert all(OTHER_WORDS in text_of(call) and "And buses?" in text_of(call) for call in calls)
+    assert all(CORRECTION in text_of(call) and "And buses?" in text_of(call) for call in calls)
     ids = [each["id"] for each in values["full_transcript"]]
     assert len(ids) == len(set(ids))
     assert [entry_id_of(message) for message in values["messages"][:-1]] == ids
-    assert sum(OTHER_WORDS in each["content"] for each in values["full_transcript"]) == 1
+    assert sum(CORRECTION in each["content"] for each in values["full_transcript"]) == 1
 
 
-def test_the_same_words_again_change_nothing_and_an_id_of_nobody_is_a_remark(halted: DebateGraph) -> None:
-    window = halted.get_state(THREAD).values["messages"]
-    halted.update_state(THREAD, {"messages": [*window, HumanMessage("And buses?", id="m000099")]})
-    halted.invoke(None, THREAD)
-    said = halted.get_state(THREAD).values["full_transcript"]
-    assert [each["content"] for each in said if each["kind"] == "interjection"] == ["And buses?"]
-    assert [each["seq"] for each in said] == list(range(len(said)))
+def test_unchanged_messages_are_ignored_and_new_ones_are_interjections(paused_debate: DebateGraph) -> None:
+    window = paused_debate.get_state(THREAD).values["messages"]
+    paused_debate.update_state(THREAD, {"messages": [*window, HumanMessage("And buses?", id="m000099")]})
+    paused_debate.invoke(None, THREAD)
+    transcript = paused_debate.get_state(THREAD).values["full_transcript"]
+    assert [each["content"] for each in transcript if each["kind"] == "interjection"] == ["And buses?"]
+    assert [each["seq"] for each in transcript] == list(range(len(transcript)))
 
 
 @pytest.mark.parametrize(
@@ -115,16 +113,16 @@ def test_the_same_words_again_change_nothing_and_an_id_of_nobody_is_a_remark(hal
         {"messages": [AIMessage("Buses?", id="m000000")]},
         {"pinned": ["m000077"]},
     ],
-    ids=["removed", "added", "topic", "pin of nothing"],
+    ids=["removed message", "added entry", "edited topic", "unknown pin"],
 )
-def test_what_would_be_stored_and_ignored_is_refused(update: dict[str, Any], halted: DebateGraph) -> None:
-    before = halted.get_state(THREAD).config
+def test_unsupported_state_updates_are_rejected(update: dict[str, Any], paused_debate: DebateGraph) -> None:
+    before = paused_debate.get_state(THREAD).config
     with pytest.raises(InputError):
-        halted.update_state(THREAD, update)
-    assert halted.get_state(THREAD).config == before
+        paused_debate.update_state(THREAD, update)
+    assert paused_debate.get_state(THREAD).config == before
 
 
-def test_a_pin_stands_in_every_view_and_its_receipt_also_once_it_has_left_the_window(tmp_path: Path) -> None:
+def test_a_pinned_message_stays_in_every_prompt_after_leaving_the_window(tmp_path: Path) -> None:
     model = FakeModel()
     config = make_config(
         {"turns": 3, "memory": {"keep_recent": 2, "summarize_every": 2, "retrieval": {"enabled": False}}}
@@ -149,13 +147,13 @@ def test_a_pin_stands_in_every_view_and_its_receipt_also_once_it_has_left_the_wi
 
 
 @pytest.mark.parametrize("protocol", ["council", "dialogue", "moderated"])
-def test_a_pin_is_within_the_budget_of_every_protocol(protocol: str, tmp_path: Path) -> None:
+def test_a_pinned_message_stays_within_the_budget_of_every_protocol(protocol: str, tmp_path: Path) -> None:
     model = FakeModel()
     config = make_config({"protocol": protocol, "turns": 4, "memory": {"budget": {"total": 1200}}})
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
-        given = [{"speaker": "user", "content": "A rule that counts. " * 400, "kind": "interjection"}]
-        given.append({"speaker": "user", "content": "And another.", "kind": "interjection"})
-        debate = debates.start("Trams?", config, transcript=given)
+        remarks = [{"speaker": "user", "content": "A rule that counts. " * 400, "kind": "interjection"}]
+        remarks.append({"speaker": "user", "content": "And another.", "kind": "interjection"})
+        debate = debates.start("Trams?", config, transcript=remarks)
         debate.pin("m000001")
         document = debate.run()
     assert document["receipts"]
@@ -165,12 +163,14 @@ def test_a_pin_is_within_the_budget_of_every_protocol(protocol: str, tmp_path: P
         place = "pinned" if "pinned" in receipt["sections"] else "messages"
         assert receipt["sections"][place] > 100
         named = f"{place.removesuffix('s')} m000001"
-        assert [note["tokens"] > 0 for note in receipt["omitted"] if note["what"] == named] == [True]
+        assert [omission["tokens"] > 0 for omission in receipt["omitted"] if omission["what"] == named] == [
+            True
+        ]
 
 
-def test_messages_without_an_id_get_one_before_they_are_stored(halted: DebateGraph) -> None:
-    halted.invoke(Command(update={"messages": [("user", "And buses?")]}), THREAD)
-    window = halted.get_state(THREAD).values["messages"]
+def test_messages_without_an_id_get_one_before_they_are_stored(paused_debate: DebateGraph) -> None:
+    paused_debate.invoke(Command(update={"messages": [("user", "And buses?")]}), THREAD)
+    window = paused_debate.get_state(THREAD).values["messages"]
     assert all(message.id for message in window)
     with pytest.raises(InputError, match="turn_count"):
-        halted.invoke(Command(update={"turn_count": "many"}), THREAD)
+        paused_debate.invoke(Command(update={"turn_count": "many"}), THREAD)

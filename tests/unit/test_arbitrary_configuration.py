@@ -1,4 +1,4 @@
-"""Arbitrary values anywhere in a configuration: they are accepted or refused with a clear error."""
+"""Arbitrary values anywhere in a configuration are accepted or refused with a clear error."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from moot.debates.dry_run import estimate
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import load_config, make_config
 from moot.state.errors import ConfigError, MootError
-from tests.support.json_values import json_values, places, with_value_at
+from tests.support.json_values import json_paths, json_values, replace_values
 
-WHOLE = DebateConfig.model_validate(
+FULL_CONFIG = DebateConfig.model_validate(
     {
         "protocol": "council",
         "topic": "Which queue?",
@@ -30,11 +30,11 @@ WHOLE = DebateConfig.model_validate(
         "limits": {"concurrency": 3},
     }
 ).to_json()
-PLACES = places(WHOLE)[1:]
+PATHS = json_paths(FULL_CONFIG)[1:]
 
 
 @contextmanager
-def refused_with_words(error: type[MootError]) -> Iterator[None]:
+def success_or_message(error: type[MootError]) -> Iterator[None]:
     try:
         yield
     except error as refused:
@@ -44,34 +44,34 @@ def refused_with_words(error: type[MootError]) -> Iterator[None]:
 
 @settings(max_examples=250, deadline=None)
 @example([(("judge", "panel", 1, "rubric"), {"": math.inf})])
-@given(bad_value=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=3))
-def test_whatever_stands_anywhere_a_configuration_is_one_or_refused_with_words(
+@given(bad_value=st.lists(st.tuples(st.sampled_from(PATHS), json_values), min_size=1, max_size=3))
+def test_arbitrary_values_are_accepted_or_refused_with_a_message(
     bad_value: list[tuple[tuple[Any, ...], Any]],
 ) -> None:
-    given_data = with_value_at(copy.deepcopy(WHOLE), bad_value)
-    with refused_with_words(ConfigError):
-        config = make_config(given_data)
+    data = replace_values(copy.deepcopy(FULL_CONFIG), bad_value)
+    with success_or_message(ConfigError):
+        config = make_config(data)
         assert make_config(json.loads(json.dumps(config.to_json()))) == config
 
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
-@given(bad_value=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=2))
-def test_what_is_a_configuration_can_be_planned_or_is_refused_with_words(
+@given(bad_value=st.lists(st.tuples(st.sampled_from(PATHS), json_values), min_size=1, max_size=2))
+def test_arbitrary_configuration_is_estimated_or_refused_with_a_message(
     bad_value: list[tuple[tuple[Any, ...], Any]],
 ) -> None:
-    given_data = with_value_at(copy.deepcopy(WHOLE), bad_value)
-    with refused_with_words(MootError):  # a protocol or a tokeniser that is not there
-        estimate(make_config(given_data))
+    data = replace_values(copy.deepcopy(FULL_CONFIG), bad_value)
+    with success_or_message(MootError):  # for example: an unknown protocol or tokeniser
+        estimate(make_config(data))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("suffix", ["yaml", "json", "toml"])
 @given(text=st.text(max_size=40) | json_values.map(json.dumps))
-def test_whatever_a_file_holds_it_is_a_mapping_or_refused_with_words(
+def test_arbitrary_file_is_read_as_a_mapping_or_refused_with_a_message(
     tmp_path: Path, suffix: str, text: str
 ) -> None:
     path = tmp_path / f"c.{suffix}"
     path.write_text(text, encoding="utf-8")
-    with refused_with_words(ConfigError):
+    with success_or_message(ConfigError):
         assert isinstance(load_config(path), dict)

@@ -1,4 +1,4 @@
-"""Background of a debate: whole while it fits, else in passages, in the prompts of everybody who needs it."""
+"""The background of a debate in prompts: whole if it fits, otherwise as passages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.judging.judge_prompt import TranscriptSelector
 from moot.state.config import DebateConfig
 from moot.state.entries import make_entry
 from moot.state.errors import ConfigError
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
 SUBJECTS = ("harbour", "ferry", "school", "bridge", "tram", "museum", "library", "market")
@@ -29,13 +29,13 @@ LONG = "\n".join(
 
 def _run(config: DebateConfig, content: str, says: str = "I stay with it.") -> FakeModel:
     def reply(call: ModelCall) -> Reply:
-        return answer(call) if call.schema else Reply(text=says, model="m")
+        return fake_reply(call) if call.schema else Reply(text=says, model="m")
 
     model = FakeModel(reply)
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
     documents = [{"name": "figures.md", "content": content}]
-    given = {"topic": "Should the city repair the museum first?", "context_documents": documents}
-    graph.invoke(given, THREAD, context=config)
+    inputs = {"topic": "Should the city repair the museum first?", "context_documents": documents}
+    graph.invoke(inputs, THREAD, context=config)
     return model
 
 
@@ -44,7 +44,7 @@ def _text(call: ModelCall) -> str:
 
 
 @pytest.mark.parametrize("protocol", ["round-robin", "council", "dialogue", "vote"])
-def test_a_background_that_is_too_long_is_shown_in_passages_in_every_prompt(protocol: str) -> None:
+def test_long_background_is_shown_as_passages_in_every_prompt(protocol: str) -> None:
     config = DebateConfig.model_validate({"protocol": protocol, "debaters": [{"name": "A"}, {"name": "B"}]})
     model = _run(config, LONG, "What does the ferry of district 41 cost?")
     for call in model.calls:
@@ -58,7 +58,7 @@ def test_a_background_that_is_too_long_is_shown_in_passages_in_every_prompt(prot
             }
 
 
-def test_the_passages_that_all_long_form_prompts_share_are_the_same_and_others_follow_the_question() -> None:
+def test_prompts_share_some_passages_and_choose_others_by_the_last_message() -> None:
     model = _run(DebateConfig(turns=6, judge={"enabled": False}), LONG, "And the ferry of district 41?")
     turns = [call for call in model.calls if call.hints["phase"] == "argument"]
     shared = {
@@ -68,7 +68,7 @@ def test_the_passages_that_all_long_form_prompts_share_are_the_same_and_others_f
     assert "The ferry of district 41 costs 700" in _text(turns[-1])
 
 
-def test_claims_and_reflections_are_written_with_the_background_in_view() -> None:
+def test_claim_extraction_prompts_contain_the_background() -> None:
     config = DebateConfig.model_validate({"turns": 2, "blackboard": {"extraction": "llm"}, "model": "m"})
     model = _run(config, "The museum costs 4,711 crowns.")
     extractions = [call for call in model.calls if call.purpose == "extract"]
@@ -81,22 +81,22 @@ def test_a_phase_has_its_own_budget_and_an_unknown_phase_is_refused() -> None:
     model = _run(DebateConfig.model_validate(dialogue), "Nothing.", "Boats need a harbour. " * 150)
     for call in model.calls:
         if call.stream_as and call.prompt:
-            ground = call.prompt.sections["topic"] + call.prompt.sections["background"]
+            background = call.prompt.sections["topic"] + call.prompt.sections["background"]
             limit = {"respond": 1500, "opening": 8000, "closing": 8000}.get(call.hints["phase"], 4000)
-            assert call.prompt.total_tokens <= limit + ground
+            assert call.prompt.total_tokens <= limit + background
     unknown = DebateConfig.model_validate({**dialogue, "memory": {"budget": {"phases": {"respnd": 1500}}}})
     with pytest.raises(ConfigError, match="no phase 'respnd'"):
         _run(unknown, "Nothing.")
 
 
-def test_an_unknown_summarizer_and_a_placeholder_are_told_before_the_first_call() -> None:
+def test_unknown_summarizer_is_refused_and_unknown_placeholder_warned_of() -> None:
     with pytest.raises(ConfigError, match="the summarizer 'nonsense' is unknown"):
         _run(DebateConfig.model_validate({"memory": {"summarizer": "nonsense"}}), "Nothing.")
     prompted = DebateConfig.model_validate({"memory": {"summary_prompt": "Sum up {transcript}."}})
     assert any("{transcript} is no placeholder" in each for each in warnings_about(prompted))
 
 
-def test_another_context_on_a_resume_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_resume_with_a_different_context_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     model = FakeModel()
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
     graph.invoke({"topic": "Should we?"}, THREAD, context=DebateConfig(turns=3), interrupt_after=["plan"])
@@ -107,10 +107,10 @@ def test_another_context_on_a_resume_is_told(caplog: pytest.LogCaptureFixture) -
     assert "differs in language, turns" in caplog.text
 
 
-def test_another_context_given_as_a_mapping_is_told_by_its_keys(caplog: pytest.LogCaptureFixture) -> None:
-    model, given = FakeModel(), {"turns": 3, "openings": "sequential"}
+def test_resume_with_a_different_mapping_logs_the_changed_keys(caplog: pytest.LogCaptureFixture) -> None:
+    model, first_context = FakeModel(), {"turns": 3, "openings": "sequential"}
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
-    graph.invoke({"topic": "Should we?"}, THREAD, context=given, interrupt_after=["plan"])
+    graph.invoke({"topic": "Should we?"}, THREAD, context=first_context, interrupt_after=["plan"])
     with caplog.at_level(logging.WARNING):
         graph.invoke(None, THREAD, context={"turns": 3})
         assert not caplog.records
@@ -118,9 +118,9 @@ def test_another_context_given_as_a_mapping_is_told_by_its_keys(caplog: pytest.L
     assert "differs in turns" in caplog.text
 
 
-def test_earlier_arguments_follow_the_judged_ones_even_beside_a_giant_remark() -> None:
-    said = [make_entry(seq, "ada", "critique", "No.", tokens=50) for seq in range(1, 4)]
+def test_judge_sees_earlier_arguments_despite_a_huge_interjection() -> None:
+    earlier = [make_entry(seq, "ada", "critique", "No.", tokens=50) for seq in range(1, 4)]
     final = make_entry(4, "ada", "refinement", "Yes.", tokens=50)
-    giant = make_entry(5, "moderator", "interjection", "News.", tokens=9_000)
-    shown = TranscriptSelector([*said, final, giant], ["ada"], {}, [final]).select("tax", 2_000).messages
+    huge = make_entry(5, "moderator", "interjection", "News.", tokens=9_000)
+    shown = TranscriptSelector([*earlier, final, huge], ["ada"], {}, [final]).select("tax", 2_000).messages
     assert {one.entry["seq"] for one in shown} >= {1, 2, 3, 4}

@@ -1,3 +1,5 @@
+"""Calls and iterations that run async code on the background loop."""
+
 from __future__ import annotations
 
 import asyncio
@@ -14,19 +16,19 @@ from moot.runtime.background_loop import call_from_sync, iterate_from_async, ite
 mark: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")
 
 
-async def _marked() -> str:
+async def _read_mark() -> str:
     return mark.get()
 
 
 def test_a_coroutine_runs_in_the_callers_context() -> None:
     token = mark.set("mine")
-    assert call_from_sync(_marked) == "mine"
+    assert call_from_sync(_read_mark) == "mine"
     mark.reset(token)
 
 
-def test_it_works_inside_a_running_loop() -> None:
+def test_call_from_sync_works_inside_a_running_loop() -> None:
     async def outer() -> str:
-        return call_from_sync(_marked)
+        return call_from_sync(_read_mark)
 
     assert asyncio.run(outer()) == "unset"
 
@@ -39,7 +41,7 @@ def test_errors_reach_the_caller() -> None:
         call_from_sync(fail)
 
 
-def test_a_function_that_raises_stop_iteration_on_a_thread_ends_with_an_error() -> None:
+def test_stop_iteration_in_a_thread_becomes_a_runtime_error() -> None:
     async def run() -> None:
         await asyncio.wait_for(run_in_thread(next, iter(())), 5)
 
@@ -64,7 +66,7 @@ def test_closing_an_iteration_early_waits_for_its_cleanup() -> None:
     assert log == ["wound up"]
 
 
-def test_an_iteration_waits_at_held_items_and_can_be_closed_there() -> None:
+def test_iteration_pauses_at_held_items_and_can_be_closed_there() -> None:
     log: list[str] = []
 
     async def numbers() -> AsyncIterator[int]:
@@ -102,42 +104,42 @@ def test_an_error_in_an_iteration_reaches_the_caller_after_its_items() -> None:
 
 
 def test_a_running_write_is_cancelled_once_and_completes() -> None:
-    told = 0
-    begun, written = threading.Event(), threading.Event()
+    cancellations = 0
+    started, written = threading.Event(), threading.Event()
 
     async def write() -> None:
-        begun.set()
+        started.set()
         await asyncio.sleep(0.05)
         written.set()
 
     async def writing() -> AsyncIterator[int]:
-        nonlocal told
+        nonlocal cancellations
         yield 0
         work = asyncio.ensure_future(write())
         while not work.done():
             try:
                 await asyncio.wait([work])
             except asyncio.CancelledError:
-                told += 1
+                cancellations += 1
 
     iterator = iterate_from_sync(writing)
     next(iterator)
-    begun.wait()
+    started.wait()
     iterator.close()
     assert written.is_set()
-    assert told == 1
+    assert cancellations == 1
 
 
 def test_a_base_exception_ends_only_its_own_call() -> None:
     class Died(BaseException):
-        """Stands for a kill."""
+        """Stands for a signal that kills the process."""
 
     async def die() -> None:
         raise Died
 
     with pytest.raises(Died):
         call_from_sync(die)
-    assert call_from_sync(_marked) == "unset"
+    assert call_from_sync(_read_mark) == "unset"
 
 
 def test_all_callers_share_one_background_loop() -> None:
@@ -150,5 +152,5 @@ def test_all_callers_share_one_background_loop() -> None:
     async def elsewhere() -> list[asyncio.AbstractEventLoop]:
         return [each async for each in iterate_from_async(loops)]
 
-    found = {call_from_sync(loop), *iterate_from_sync(loops), *asyncio.run(elsewhere())}
-    assert len(found) == 1
+    used_loops = {call_from_sync(loop), *iterate_from_sync(loops), *asyncio.run(elsewhere())}
+    assert len(used_loops) == 1

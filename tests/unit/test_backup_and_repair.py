@@ -1,4 +1,4 @@
-"""Backups that can be continued, and checks that find damage."""
+"""Backups that can be resumed, checks that find damage, and repairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.fakes import FakeModel
 from tests.support.transcripts import message_texts
 
 
-def test_a_backup_of_a_running_debate_is_whole_and_goes_on(tmp_path: Path) -> None:
+def test_backup_of_a_running_debate_is_complete_and_can_be_resumed(tmp_path: Path) -> None:
     whole, environment = FakeModel(), FakeModel().environment()
     with open_debates(str(tmp_path / "w.sqlite"), environment=whole.environment()) as debates:
         expected = debates.start("Why?", DebateConfig(turns=4)).run()
@@ -41,15 +41,15 @@ def test_a_backup_of_a_running_debate_is_whole_and_goes_on(tmp_path: Path) -> No
     assert 0 < len(model.calls) < len(whole.calls)
 
 
-def test_a_check_up_names_what_is_broken_and_nothing_else(tmp_path: Path) -> None:
-    assert all(found.ok for found in inspect_installation())
+def test_doctor_reports_exactly_the_damaged_debates(tmp_path: Path) -> None:
+    assert all(check.ok for check in inspect_installation())
     path = tmp_path / "m.sqlite"
     with open_debates(str(path), environment=FakeModel().environment()) as debates:
         for name in ("whole", "broken", "doubled"):
             debates.start("Why?", DebateConfig(turns=2), name=name).run()
-        found = list(inspect_database(debates))
-        assert all(each.ok for each in found), found
-        assert {each.what: each.message for each in found}["debates"] == "3"
+        checks = list(inspect_database(debates))
+        assert all(each.ok for each in checks), checks
+        assert {each.what: each.message for each in checks}["debates"] == "3"
         with debates.get("doubled").session.writing() as held:
             entry = held.state().values["full_transcript"][1]
             gap = StateUpdate({"full_transcript": [{**entry, "id": "m000009", "seq": 9}]}, "close")
@@ -62,7 +62,7 @@ def test_a_check_up_names_what_is_broken_and_nothing_else(tmp_path: Path) -> Non
         assert wrong["broken"] == "the configuration is missing"
 
 
-def test_a_repair_puts_right_what_is_listed_wrong_or_left_over_and_loses_nothing(tmp_path: Path) -> None:
+def test_repair_fixes_wrong_list_rows_and_leftovers_and_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite"
     with open_debates(str(path), environment=FakeModel().environment()) as debates:
         small = DebateConfig.model_validate({"turns": 6, "memory": {"budget": {"messages": 160}}})
@@ -70,8 +70,8 @@ def test_a_repair_puts_right_what_is_listed_wrong_or_left_over_and_loses_nothing
         document = debate.run()
         debates.import_document(document, name="copy")
         debate.fork(after=2, name="fork")
-        unread = {**small.to_json(), "protocol": "vote", "turns": None}  # which nobody sums up
-        debates.start("Why?", DebateConfig.model_validate(unread), name="vote").run()
+        unsummarized = {**small.to_json(), "protocol": "vote", "turns": None}  # a vote needs no summary
+        debates.start("Why?", DebateConfig.model_validate(unsummarized), name="vote").run()
         sql = debates.records.sql
         assert all(each.ok for each in inspect_database(debates))
         sql.execute("UPDATE moot_debates SET status = 'running', turns = 3 WHERE name = 'd'")
@@ -82,7 +82,7 @@ def test_a_repair_puts_right_what_is_listed_wrong_or_left_over_and_loses_nothing
         assert {what: each.ok for what, each in wrong.items()} == {
             "d": False,
             "moot_grants": False,
-            "unbegun": True,  # a command that is killed leaves it
+            "unbegun": True,  # a killed command leaves such a row
         }
         assert wrong["d"].message == "the list shows turns 3 instead of 6, status paused instead of done"
         for each in wrong.values():

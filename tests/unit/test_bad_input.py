@@ -1,4 +1,4 @@
-"""Bad input from Python: the same errors as on the command line, and nothing is written."""
+"""Bad input from Python: the same errors as on the command line, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -19,13 +19,10 @@ from moot.state.errors import ConfigError, InputError
 from tests.support.fakes import FakeModel
 
 PRICES = {"input_usd_per_million": 1, "output_usd_per_million": 0}
-THREAD: Any = {"configurable": {"thread_id": "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"}}
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a" * 500, "a\nb", "a\x1b[2J", 5], ids=repr)
-def test_a_name_that_could_not_be_typed_again_is_refused_and_nothing_is_written(
-    tmp_path: Path, name: Any
-) -> None:
+def test_unusable_debate_name_is_rejected_and_nothing_is_stored(tmp_path: Path, name: Any) -> None:
     with open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel().environment()) as debates:
         with pytest.raises(InputError, match="--id"):
             debates.start("Why?", name=name)
@@ -35,7 +32,7 @@ def test_a_name_that_could_not_be_typed_again_is_refused_and_nothing_is_written(
             debate.fork(name=name)
 
 
-def test_a_topic_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_topic_that_is_not_text_is_rejected(tmp_path: Path) -> None:
     topic: Any = 5
     with (
         open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel().environment()) as debates,
@@ -46,18 +43,18 @@ def test_a_topic_that_is_no_text_is_refused(tmp_path: Path) -> None:
         build_graph(environment=FakeModel().environment()).invoke({"topic": topic})
 
 
-def test_a_mistaken_key_is_explained_wherever_a_configuration_is_made() -> None:
+def test_misspelt_setting_is_explained_by_every_entry_point() -> None:
     mistaken: Any = {"trns": 1}
-    said = "unknown key 'trns': did you mean 'turns'"
-    with pytest.raises(ConfigError, match=said):
+    message = "unknown key 'trns': did you mean 'turns'"
+    with pytest.raises(ConfigError, match=message):
         DebateConfig(**mistaken)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         make_config(mistaken)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         build_graph(environment=FakeModel().environment()).invoke({"topic": "Why?"}, context=mistaken)
 
 
-def test_a_cost_limit_needs_every_price(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cost_limit_requires_the_price_of_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     data: dict[str, Any] = {"model": "dear", "judge": {"model": "judge"}, "limits": {"cost_usd": 1}}
     with pytest.raises(ConfigError, match="for 'judge'"):
@@ -69,30 +66,30 @@ def test_a_cost_limit_needs_every_price(monkeypatch: pytest.MonkeyPatch) -> None
         check_config(Permissions.of_operator(make_config(usable)), Environment())
 
 
-def test_settings_of_a_model_that_nobody_uses_are_warned_of() -> None:
+def test_settings_of_an_unused_model_cause_a_warning() -> None:
     (warning,) = warnings_about(make_config({"models": {"oflline": {}, "offline": {}}}))
     assert "models.oflline" in warning
     assert "'offline'" in warning
 
 
 @pytest.mark.parametrize(
-    ("memory", "said"),
+    ("memory", "expected"),
     [
         ({}, []),
         ({"keep_recent": 10, "summarize_every": 10}, []),
         ({"keep_recent": 10, "summarize_every": 50}, ["memory.summarize_every: 60 messages"]),
         ({"keep_recent": 50}, ["memory.keep_recent: 50 messages of 150 words exceed the"]),
     ],
-    ids=["defaults", "both fit", "every", "keep"],
+    ids=["defaults", "settings that fit", "summarize_every", "keep_recent"],
 )
-def test_a_window_of_more_messages_than_fit_its_tokens_is_warned_of(
-    memory: dict[str, Any], said: list[str]
+def test_window_larger_than_its_token_budget_causes_a_warning(
+    memory: dict[str, Any], expected: list[str]
 ) -> None:
     warnings = warnings_about(make_config({"memory": memory}))
-    assert [warning[: len(start)] for warning, start in zip(warnings, said, strict=True)] == said
+    assert [warning[: len(start)] for warning, start in zip(warnings, expected, strict=True)] == expected
 
 
-def test_a_model_s_summary_that_no_view_shows_is_warned_of() -> None:
+def test_summary_that_no_prompt_shows_causes_a_warning() -> None:
     memory = {"summarizer": "llm"}
     (warning,) = warnings_about(make_config({"protocol": "dialogue", "memory": memory}))
     assert "no prompt of 'dialogue' shows a summary" in warning
@@ -100,7 +97,7 @@ def test_a_model_s_summary_that_no_view_shows_is_warned_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "said"),
+    ("models", "expected"),
     [
         ({}, "cost unknown: no prices are configured"),
         ({"dear": PRICES}, "US$ 0.5000, without judge: no prices are configured"),
@@ -108,26 +105,24 @@ def test_a_model_s_summary_that_no_view_shows_is_warned_of() -> None:
     ],
     ids=["none", "some", "all"],
 )
-def test_what_is_not_counted_in_a_cost_is_said(models: dict[str, Any], said: str) -> None:
+def test_cost_text_names_models_without_prices(models: dict[str, Any], expected: str) -> None:
     config = make_config({"model": "dear", "judge": {"model": "judge"}, "models": models})
-    assert cost_text({"config": config.to_json(), "usage": {"cost_usd": 0.5}}) == said
+    assert cost_text({"config": config.to_json(), "usage": {"cost_usd": 0.5}}) == expected
 
 
-def test_a_topic_that_a_full_prompt_cannot_hold_is_announced_before_the_run(
+def test_topic_too_long_for_a_prompt_causes_a_warning_before_the_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run_config(None, {}, topic="word " * 3000)
     assert not capsys.readouterr().err
     run_config(None, {}, topic="word " * 6000)
-    (said,) = capsys.readouterr().err.splitlines()
-    assert "6,001 tokens" in said
-    assert "4,000" in said
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert "6,001 tokens" in warning
+    assert "4,000" in warning
 
 
 @pytest.mark.parametrize("value", ["json:Missing", "nowhere.at_all:Thing", "json:JSONDecodeError"])
-def test_a_plugged_in_protocol_that_cannot_be_made_is_refused_by_name(
-    value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_protocol_plugin_is_rejected_by_name(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     points = [EntryPoint("broken", value, "moot.protocols")]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
     with pytest.raises(ConfigError, match=f"protocol: cannot create the plug-in 'broken' \\({value}\\)"):

@@ -1,3 +1,5 @@
+"""The baselines `single` and `vote`."""
+
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,33 +12,35 @@ from moot.calls.effects import ModelCall, Reply
 from moot.documents import DebateDocument
 from moot.protocols.vote import parse_final_answer
 from moot.state.config.config_files import make_config
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
 TOPIC = "What is the capital of Australia?"
 
 
 def run(
-    tmp_path: Path, reply: Callable[[ModelCall], Reply] = answer, **config: Any
+    tmp_path: Path, reply: Callable[[ModelCall], Reply] = fake_reply, **config: Any
 ) -> tuple[DebateDocument, FakeModel]:
     model = FakeModel(reply)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         return debates.start(TOPIC, make_config(config)).run(), model
 
 
-def voting(answers: list[str]) -> Callable[[ModelCall], Reply]:
-    """Answer by the seed that tells equal requests apart."""
+def answer_by_seed(answers: list[str]) -> Callable[[ModelCall], Reply]:
+    """Return a model function that chooses its answer by the seed of the call."""
 
     def reply(call: ModelCall) -> Reply:
-        said = answers[call.seed or 0]
+        choice = answers[call.seed or 0]
         return (
-            Reply(error=said) if said.startswith("!") else Reply(text=f"Because.\nAnswer: {said}", model="m")
+            Reply(error=choice)
+            if choice.startswith("!")
+            else Reply(text=f"Because.\nAnswer: {choice}", model="m")
         )
 
     return reply
 
 
-def test_single_is_one_call_whose_answer_is_the_solution_and_no_verdict(tmp_path: Path) -> None:
+def test_single_makes_one_call_and_has_a_solution_but_no_verdict(tmp_path: Path) -> None:
     document, model = run(tmp_path, protocol="single")
     assert len(model.calls) == 1
     assert document["solution"] == document["transcript"][-1]["content"]
@@ -44,7 +48,7 @@ def test_single_is_one_call_whose_answer_is_the_solution_and_no_verdict(tmp_path
     assert document["status"] == "done"
 
 
-def test_equal_answers_of_a_vote_are_independent_samples_at_the_same_time(tmp_path: Path) -> None:
+def test_vote_samples_independent_answers_to_the_same_prompt(tmp_path: Path) -> None:
     document, model = run(tmp_path, protocol="vote", vote={"answers": 4})
     answers = [call for call in model.calls if call.purpose == "turn"]
     assert len({call.digest for call in answers}) == 4
@@ -52,9 +56,9 @@ def test_equal_answers_of_a_vote_are_independent_samples_at_the_same_time(tmp_pa
     assert len([e for e in document["transcript"] if e["phase"] == "answer"]) == 4
 
 
-def test_most_votes_win_and_their_share_is_the_confidence(tmp_path: Path) -> None:
-    said = ["Sydney", "Canberra", "**canberra.**", "Perth", "Canberra"]
-    document, model = run(tmp_path, voting(said), protocol="vote")
+def test_vote_winner_has_the_most_votes_and_their_share_as_confidence(tmp_path: Path) -> None:
+    answers = ["Sydney", "Canberra", "**canberra.**", "Perth", "Canberra"]
+    document, model = run(tmp_path, answer_by_seed(answers), protocol="vote")
     verdict = document["verdict"]
     assert len(model.calls) == 5
     assert verdict["confidence"] == 60
@@ -62,10 +66,12 @@ def test_most_votes_win_and_their_share_is_the_confidence(tmp_path: Path) -> Non
     assert document["solution"].endswith("Answer: Canberra")
 
 
-def test_the_judge_decides_a_vote_that_is_tied(tmp_path: Path) -> None:
+def test_judge_decides_a_tied_vote(tmp_path: Path) -> None:
     def reply(call: ModelCall) -> Reply:
-        ruling = {"reasoning": "b is right", "decision": "b", "winner": "synthesis", "confidence": 70}
-        return Reply(data=ruling, model="m") if call.schema else voting(["a", "b", "b", "a"])(call)
+        judge_reply = {"reasoning": "b is right", "decision": "b", "winner": "synthesis", "confidence": 70}
+        return (
+            Reply(data=judge_reply, model="m") if call.schema else answer_by_seed(["a", "b", "b", "a"])(call)
+        )
 
     document, model = run(tmp_path, reply, protocol="vote", vote={"answers": 4})
     verdict = document["verdict"]
@@ -74,7 +80,7 @@ def test_the_judge_decides_a_vote_that_is_tied(tmp_path: Path) -> None:
     assert "The vote is a tie between “a”, “b”, with 2 of 4 each: the judge decided." in verdict["notes"]
 
 
-def test_equal_placeholders_of_the_offline_model_are_no_agreement(tmp_path: Path) -> None:
+def test_placeholder_answers_of_the_offline_model_elect_no_winner(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         document = debates.start(TOPIC, make_config({"protocol": "vote"})).run()
     verdict = document["verdict"]
@@ -83,7 +89,7 @@ def test_equal_placeholders_of_the_offline_model_are_no_agreement(tmp_path: Path
     assert all(entry["placeholder"] for entry in document["transcript"] if entry["phase"] == "answer")
 
 
-def test_a_placeholder_does_not_count_beside_real_answers(tmp_path: Path) -> None:
+def test_vote_ignores_placeholders_beside_real_answers(tmp_path: Path) -> None:
     def reply(call: ModelCall) -> Reply:
         provider = "offline" if (call.seed or 0) < 2 else ""
         return Reply(text=f"Answer: {'x' if provider else 'y'}", model="m", provider=provider)
@@ -93,38 +99,38 @@ def test_a_placeholder_does_not_count_beside_real_answers(tmp_path: Path) -> Non
     assert document["verdict"]["outcome"]["tally"] == {"y": 1}
 
 
-def test_a_weighted_vote_counts_confidences_as_they_were_measured(tmp_path: Path) -> None:
-    said = ["a\nConfidence: 90", "a\nConfidence: 90", "b\nConfidence: 95"]
+def test_weighted_vote_uses_calibrated_confidences(tmp_path: Path) -> None:
+    answers = ["a\nConfidence: 90", "a\nConfidence: 90", "b\nConfidence: 95"]
     measured = {"m": [[50, 10], [90, 20], [100, 100]]}
     settings = {"protocol": "vote", "vote": {"answers": 3}, "decide": "weighted-vote"}
-    stated, model = run(tmp_path / "stated", voting(said), **settings)
+    stated, model = run(tmp_path / "stated", answer_by_seed(answers), **settings)
     assert "Confidence: " in model.calls[0].messages[-1]["content"]
     assert stated["verdict"]["outcome"]["tally"] == {"a": 1.8, "b": 0.95}
-    calibrated, _ = run(tmp_path / "calibrated", voting(said), **settings, calibration=measured)
+    calibrated, _ = run(tmp_path / "calibrated", answer_by_seed(answers), **settings, calibration=measured)
     assert calibrated["verdict"]["outcome"]["tally"] == {"a": 0.4, "b": 0.6}
     assert calibrated["verdict"]["decision"] == "b"
 
 
 def test_a_vote_with_options_counts_only_the_options(tmp_path: Path) -> None:
-    said = ["merge", "**Hold**.", "hold", "wait and see", "wait and see"]
-    document, model = run(tmp_path, voting(said), protocol="vote", options=["Merge", "Hold"])
+    answers = ["merge", "**Hold**.", "hold", "wait and see", "wait and see"]
+    document, model = run(tmp_path, answer_by_seed(answers), protocol="vote", options=["Merge", "Hold"])
     assert "“Merge”, “Hold”" in model.calls[0].messages[-1]["content"]
     assert document["verdict"]["decision"] == "Hold"
     assert document["verdict"]["options"] == ["Merge", "Hold"]
     assert document["verdict"]["outcome"]["tally"] == {"merge": 1, "hold": 2}
 
 
-def test_a_vote_goes_on_without_an_answer_that_failed(tmp_path: Path) -> None:
-    document, _ = run(tmp_path, voting(["a", "!down", "a"]), protocol="vote", vote={"answers": 3})
+def test_vote_continues_without_a_failed_answer(tmp_path: Path) -> None:
+    document, _ = run(tmp_path, answer_by_seed(["a", "!down", "a"]), protocol="vote", vote={"answers": 3})
     assert document["verdict"]["outcome"]["judges"] == 2
     assert [e["kind"] for e in document["transcript"]] == ["topic", "speech", "notice", "speech"]
 
 
-def test_a_judge_may_count_instead(tmp_path: Path) -> None:
+def test_judge_can_decide_a_vote_instead_of_a_count(tmp_path: Path) -> None:
     document, model = run(tmp_path, protocol="vote", vote={"answers": 3}, decide="judge")
     assert [call.purpose for call in model.calls].count("judge") == 1
     assert document["verdict"]["judge"] == "judge"
-    # None of them heard another: nothing is asked about answers to each other, or about a debate.
+    # The answers are independent: the judge's prompt asks nothing about rebuttals or a debate.
     (asked,) = [call for call in model.calls if call.purpose == "judge"]
     words = " ".join(message["content"] for message in asked.messages).lower()
     assert "independent answers" in words
@@ -144,11 +150,11 @@ def test_a_judge_may_count_instead(tmp_path: Path) -> None:
         ("Answer: 100", "100"),
     ],
 )
-def test_answers_are_compared_by_what_they_say(text: str, normalised: str) -> None:
+def test_answers_are_normalised_before_they_are_compared(text: str, normalised: str) -> None:
     assert parse_final_answer(text) == normalised
 
 
 @pytest.mark.parametrize("protocol", ["single", "vote"])
-def test_the_prompts_of_the_baselines_are_as_reviewed(protocol: str, tmp_path: Path) -> None:
+def test_baseline_prompts_match_their_snapshots(protocol: str, tmp_path: Path) -> None:
     _, model = run(tmp_path, protocol=protocol)
     check_snapshot(f"{protocol}-answer", prompt_markdown(model.calls[0].messages))

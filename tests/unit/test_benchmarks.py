@@ -1,4 +1,4 @@
-"""The benchmarks themselves, and those of their targets that are quick to check."""
+"""Tests of the benchmarks, and of those of their targets that are quick to check."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _body(*texts: str) -> bytes:
     return json.dumps({"messages": [{"role": "user", "content": text} for text in texts]}).encode()
 
 
-def test_what_an_earlier_request_began_with_is_cached_and_nothing_else() -> None:
+def test_only_the_prefix_of_an_earlier_request_counts_as_cached() -> None:
     one, two, three = cached_shares([_body("rules", "a"), _body("rules", "b"), _body("other", "a")])
     message = counter()('{"role": "user", "content": "rules"}')
     frame = counter()('{"role": "user", "content": "')
@@ -31,35 +31,35 @@ def test_what_an_earlier_request_began_with_is_cached_and_nothing_else() -> None
     assert three.cached == frame
 
 
-def test_a_cached_token_costs_a_tenth_and_any_other_a_quarter_more() -> None:
-    found = list(cached_shares([_body("rules")] * 4))
-    share, price = share_and_price(found)
+def test_a_cached_token_costs_a_tenth_and_an_uncached_one_a_quarter_more() -> None:
+    shares = list(cached_shares([_body("rules")] * 4))
+    share, price = share_and_price(shares)
     assert share == 0.75
     assert price == pytest.approx(0.75 * 0.1 + 0.25 * 1.25)
 
 
 @pytest.mark.slow
-def test_most_of_every_prompt_lies_in_a_cached_prefix() -> None:
+def test_the_prefix_benchmark_meets_its_targets() -> None:
     run = [
         sys.executable,
         "-m",
         "benchmarks.prefix",
         "--quick",
-    ]  # a process of its own: its clients stay open
+    ]  # a separate process, because its clients stay open
     shown = subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    found = re.search(r"shared +([\d.]+)% of tokens in a cached prefix, price × ([\d.]+)", shown)
-    assert found
-    assert float(found[1]) / 100 >= SHARE_TARGET
-    assert float(found[2]) <= PRICE_TARGET
+    figures = re.search(r"shared +([\d.]+)% of tokens in a cached prefix, price × ([\d.]+)", shown)
+    assert figures
+    assert float(figures[1]) / 100 >= SHARE_TARGET
+    assert float(figures[2]) <= PRICE_TARGET
 
 
-def test_a_benchmark_that_does_not_exist_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_benchmark_name_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["speed"])
     assert "no benchmark is called speed" in capsys.readouterr().err
 
 
-def test_a_benchmark_that_fails_does_not_stop_the_others(
+def test_a_failing_benchmark_does_not_stop_the_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: object
 ) -> None:
     monkeypatch.setattr("benchmarks.drift.main", lambda arguments: 1 / 0)
@@ -70,17 +70,17 @@ def test_a_benchmark_that_fails_does_not_stop_the_others(
     assert "no QMSum files" in shown.out
 
 
-def test_the_summary_by_rule_tells_more_of_what_is_asked_than_any_trivial_one(
+def test_the_rule_based_summary_scores_above_every_baseline(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plans = [f"Plan {n} moves the {'tram' if n % 2 else 'bus'} depot to quay {n * 7}." for n in range(60)]
-    said = [plan for plan in plans for _ in range(4)]
+    statements = [plan for plan in plans for _ in range(4)]
     turns = [
         {"speaker": f"S{n % 3}", "content": f"{text} Well, you know, I mean, we should all really do that."}
-        for n, text in enumerate(said)
+        for n, text in enumerate(statements)
     ]
-    asked = [{"query": "?", "answer": " ".join(plans[::4]), "relevant_text_span": []}]
-    meeting = {"meeting_transcripts": turns, "specific_query_list": asked}
+    queries = [{"query": "?", "answer": " ".join(plans[::4]), "relevant_text_span": []}]
+    meeting = {"meeting_transcripts": turns, "specific_query_list": queries}
     (tmp_path / "a.json").write_text(json.dumps(meeting))
     summaries.main(["--data", str(tmp_path), "--json"])
     shares = json.loads(capsys.readouterr().out)
@@ -98,7 +98,7 @@ def test_escalate_saves_calls_where_agreement_is_informative() -> None:
     assert result.informative
 
 
-def test_escalate_falls_back_to_the_vote_where_agreement_says_nothing() -> None:
+def test_escalate_falls_back_to_the_vote_where_agreement_is_uninformative() -> None:
     result = escalate.measure("copied", 1_000, seed=1)
     assert 82 <= result.agreed <= 88
     assert not result.informative
@@ -107,24 +107,22 @@ def test_escalate_falls_back_to_the_vote_where_agreement_says_nothing() -> None:
     assert result.false_converged <= escalate.FALSE_TARGET
 
 
-def test_a_higher_agreement_intensity_ends_debates_sooner_and_more_often_in_agreement() -> None:
+def test_a_higher_agreement_intensity_gives_more_agreement_in_fewer_turns() -> None:
     low, high = agreement.measure(0.1, 200), agreement.measure(0.9, 200)
     assert low.agreed < 60 < 90 < high.agreed
     assert high.turns < low.turns
 
 
-@pytest.mark.skipif(
-    not overhead.SAMPLES.is_dir(), reason="the recorded debates do not lie beside the checkout"
-)
-def test_the_replay_of_a_recorded_dialogue_extracts_its_claims_and_opens_its_crux_room() -> None:
-    found = overhead.measure(overhead.RECORDINGS["dialogue"], overhead.SAMPLES)
-    assert found.messages > 24  # those outside crux rooms
-    assert found.calls["reflect"] >= 2
-    assert found.calls["judge"] == 1
-    assert found.each < overhead.RECORDINGS["dialogue"].before
+@pytest.mark.skipif(not overhead.SAMPLES.is_dir(), reason="the recorded debates are not beside the checkout")
+def test_the_replay_of_a_recorded_dialogue_uses_fewer_tokens_than_it() -> None:
+    measured = overhead.measure(overhead.RECORDINGS["dialogue"], overhead.SAMPLES)
+    assert measured.messages > 24  # those outside crux rooms
+    assert measured.calls["reflect"] >= 2
+    assert measured.calls["judge"] == 1
+    assert measured.tokens_per_message < overhead.RECORDINGS["dialogue"].before
 
 
-def test_a_replayed_prompt_names_the_partner_in_a_crux_room() -> None:
+def test_the_partner_is_read_from_a_crux_room_prompt() -> None:
     assert overhead._partner("You are in a room with Ishani alone. The two of you disagree") == "Ishani"
     assert overhead._partner("You are in a private room with Ada Quay, about this claim: x") == "Ada Quay"
     assert overhead._partner("This is round 2 of 4.") == ""

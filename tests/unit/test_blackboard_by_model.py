@@ -1,4 +1,4 @@
-"""Claims, crux cards and reflections from a model are checked before they are stored."""
+"""Claims, crux cards and reflections that a model writes are checked before they are stored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from moot.state.config.memory_config import BlackboardConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
 from moot.text.tokens import counter
-from tests.support.ledger_state import plain_event
+from tests.support.ledger_state import stance_event
 
 NAMES = {"ada": "Ada", "bob": "Bob"}
 CONFIG = DebateConfig.model_validate(
@@ -58,33 +58,33 @@ def _event(message_id: str, kind: str, quote: str, claim: str = "n1", **fields: 
     return {**base, "kind": kind, "claim": claim, **fields}
 
 
-def _minutes(**lists: Any) -> Reply:
+def _extraction(**lists: Any) -> Reply:
     return Reply(data={"reasoning": "read", **{name: [] for name in LISTS}, **lists})
 
 
-def _looks(*kinds: str) -> Reply:
-    looks = [{"number": n, "reasoning": "", "kind": kind} for n, kind in enumerate(kinds, 1)]
-    return Reply(data={"checks": looks})
+def _verification(*kinds: str) -> Reply:
+    checks = [{"number": n, "reasoning": "", "kind": kind} for n, kind in enumerate(kinds, 1)]
+    return Reply(data={"checks": checks})
 
 
-SAID = (
+MESSAGES = (
     make_entry(1, "ada", "speech", "Barges are slow, Bob.", tokens=6),
     make_entry(2, "bob", "speech", "I do not think that barges are slow.", tokens=9),
 )
-OPENED = [{"ref": "n1", "text": "Barges are slow"}]
+NEW_CLAIMS = [{"ref": "n1", "text": "Barges are slow"}]
 DISPUTE = [
     _event("m000001", "asserts", "Barges are slow"),
     _event("m000002", "denies", "I do not think that"),
 ]
-NOTED: list[Any] = [
+EVENTS: list[Any] = [
     {"type": "claim", "id": "p001", "text": "Barges are slow", "aspect": "overall", "seq": 1},
     {**_event("m000001", "asserts", "Barges are slow", "p001"), "id": "e001", "debater": "ada"},
     {**_event("m000002", "denies", "I do not", "p001"), "id": "e002", "debater": "bob"},
 ]
-NOTED[1:] = [{**note, "type": "event", "by": "model"} for note in NOTED[1:]]
+EVENTS[1:] = [{**event, "type": "event", "by": "model"} for event in EVENTS[1:]]
 
 
-def test_debaters_are_known_by_id_or_name_and_nobody_else_is() -> None:
+def test_debaters_are_matched_by_id_or_name() -> None:
     assert [match_debater(name, NAMES) for name in ("ada", " BOB ", "Zoe", "")] == ["ada", "bob", "", ""]
 
 
@@ -98,7 +98,9 @@ def test_debaters_are_known_by_id_or_name_and_nobody_else_is() -> None:
         ("dialogue", "none", False),
     ],
 )
-def test_who_reads_is_configured(protocol: str, extraction: str, by_model: bool) -> None:
+def test_extraction_by_model_depends_on_protocol_and_configuration(
+    protocol: str, extraction: str, by_model: bool
+) -> None:
     config = DebateConfig.model_validate(
         {"protocol": protocol, "model": "m", "blackboard": {"extraction": extraction}}
     )
@@ -115,13 +117,13 @@ def _state(config: DebateConfig = CONFIG, entries: Sequence[Entry] = (), **field
         "messages": [window_message(entry) for entry in entries],
         "step": {"number": 1, "phase": "argument", "round": 1},
         "round": 1,
-        "claim_events": NOTED,
+        "claim_events": EVENTS,
     }
     return cast(ConversationState, {**base, **fields})
 
 
 def _drive(body: Any, *replies: Reply) -> tuple[dict[str, Any], list[ModelCall]]:
-    """Answer each batch with the next reply, the last one for all that follow."""
+    """Run a node body. Each batch of calls gets the next reply; the last reply is repeated."""
     calls: list[ModelCall] = []
     left = list(replies)
 
@@ -135,58 +137,58 @@ def _drive(body: Any, *replies: Reply) -> tuple[dict[str, Any], list[ModelCall]]
     return run_body_with(body, outcomes), calls
 
 
-def _llm(**fields: Any) -> DebateConfig:
+def _extraction_config(**fields: Any) -> DebateConfig:
     board = CONFIG.blackboard.model_copy(update={"extraction": "llm", **fields})
     return CONFIG.model_copy(update={"blackboard": board})
 
 
-def _read(*replies: Reply, **fields: Any) -> tuple[dict[str, Any], list[ModelCall]]:
-    state = _state(_llm(**fields), SAID, claim_events=[], turn_count=6)
+def _extract(*replies: Reply, **fields: Any) -> tuple[dict[str, Any], list[ModelCall]]:
+    state = _state(_extraction_config(**fields), MESSAGES, claim_events=[], turn_count=6)
     update, calls = _drive(extract(state, NodeContext(Environment())), *replies)
     return {**state, **update}, calls
 
 
-def test_where_a_reading_fails_nothing_is_noted_and_the_error_says_of_what() -> None:
-    state, calls = _read(Reply(error="down"))
+def test_failed_extraction_stores_no_claims_and_names_its_messages() -> None:
+    state, calls = _extract(Reply(error="down"))
     assert len(calls) == 1
-    assert [note["type"] for note in state["claim_events"]] == ["extraction_pass"]
+    assert [event["type"] for event in state["claim_events"]] == ["extraction_pass"]
     assert state["errors"][0]["error"] == "no claims of m000001 to m000002: down"
     assert due_through(cast(ConversationState, state), 2) == ledger_of(state).read_through
 
 
-ON_TOPIC: list[Any] = [{**event, "claim": "p000"} for event in DISPUTE]
+TOPIC_EVENTS: list[Any] = [{**event, "claim": "p000"} for event in DISPUTE]
 
 
-def test_a_position_on_the_topic_is_verified_in_one_call_and_others_are_not() -> None:
-    found = _minutes(claims=OPENED, events=[*DISPUTE, *ON_TOPIC])
-    state, calls = _read(found, _looks("asserts", "denies"))
+def test_only_positions_on_the_topic_are_verified() -> None:
+    extraction = _extraction(claims=NEW_CLAIMS, events=[*DISPUTE, *TOPIC_EVENTS])
+    state, calls = _extract(extraction, _verification("asserts", "denies"))
     assert [call.schema.__name__ for call in calls if call.schema] == ["ExtractedClaims", "QuotationChecks"]
     assert calls[1].messages[1]["content"].count("Quotation:") == 1
     assert {ledger_of(state).status(key) for key in ("p000", "p001")} == {"disputed"}
-    assert len(_read(_minutes(claims=OPENED, events=DISPUTE))[1]) == 1
+    assert len(_extract(_extraction(claims=NEW_CLAIMS, events=DISPUTE))[1]) == 1
 
 
-def test_the_second_look_names_the_option_that_a_debater_gives_up() -> None:
-    chosen = {**ON_TOPIC[0], "kind": "asserts", "option": "barges"}
-    left = {**ON_TOPIC[0], "kind": "withdraws", "option": ""}
-    kept = {
+def test_verification_names_the_option_that_a_debater_withdraws() -> None:
+    chosen = {**TOPIC_EVENTS[0], "kind": "asserts", "option": "barges"}
+    left = {**TOPIC_EVENTS[0], "kind": "withdraws", "option": ""}
+    fields = {
         "claim_events": [],
         "turn_count": 6,
         "question": {"question": "Which?", "options": ["barges", "rail"]},
     }
-    state = _state(_llm(), SAID, **kept)
-    replies = (_minutes(events=[chosen, left]), _looks("asserts", "withdraws"))
+    state = _state(_extraction_config(), MESSAGES, **fields)
+    replies = (_extraction(events=[chosen, left]), _verification("asserts", "withdraws"))
     _, calls = _drive(extract(state, NodeContext(Environment())), *replies)
-    said = calls[1].messages[1]["content"]
-    assert said.count("Claim: the right answer to the topic is: barges") == 2
-    assert "answered with yes" not in said
+    prompt = calls[1].messages[1]["content"]
+    assert prompt.count("Claim: the right answer to the topic is: barges") == 2
+    assert "answered with yes" not in prompt
 
 
-def test_extraction_reads_what_people_say_between_the_new_messages() -> None:
+def test_extraction_prompt_includes_interjections_as_context() -> None:
     news = make_entry(3, "user", "interjection", "The barge broke down.")
-    said = [*SAID, news, make_entry(4, "bob", "speech", "So rail it is, as [m000003] shows.")]
-    state = _state(_llm(), said, claim_events=[], turn_count=6)
-    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
+    entries = [*MESSAGES, news, make_entry(4, "bob", "speech", "So rail it is, as [m000003] shows.")]
+    state = _state(_extraction_config(), entries, claim_events=[], turn_count=6)
+    _, calls = _drive(extract(state, NodeContext(Environment())), _extraction())
     texts = [each["content"] for each in calls[0].messages]
     (place,) = (n for n, text in enumerate(texts) if "The barge broke down." in text)
     assert texts[place].startswith("(for context)")
@@ -194,41 +196,41 @@ def test_extraction_reads_what_people_say_between_the_new_messages() -> None:
     assert not texts[place - 1].startswith("(for context)")
 
 
-def test_where_the_second_look_differs_nothing_is_noted() -> None:
-    state, _ = _read(_minutes(events=ON_TOPIC), _looks("asserts", "open"))
+def test_event_is_dropped_if_the_verification_disagrees() -> None:
+    state, _ = _extract(_extraction(events=TOPIC_EVENTS), _verification("asserts", "open"))
     ledger = ledger_of(state)
     assert ledger.status("p000") == "open"
     assert ledger.dropped == {"verification": 1}
 
 
-def test_a_second_look_that_is_not_wanted_or_fails_changes_nothing() -> None:
-    found = _minutes(events=ON_TOPIC)
-    state, calls = _read(found, verify_changes=False)
+def test_disabled_or_failed_verification_keeps_the_events() -> None:
+    extraction = _extraction(events=TOPIC_EVENTS)
+    state, calls = _extract(extraction, verify_changes=False)
     assert len(calls) == 1
     assert ledger_of(state).status("p000") == "disputed"
-    assert ledger_of(_read(found, Reply(error="down"))[0]).status("p000") == "disputed"
+    assert ledger_of(_extract(extraction, Reply(error="down"))[0]).status("p000") == "disputed"
 
 
-def test_an_answer_with_an_invented_or_inverted_quotation_is_caught() -> None:
+def test_invented_and_inverted_quotations_are_dropped() -> None:
     invented = [DISPUTE[0], _event("m000002", "denies", "barges are fast, Ada")]
-    state, _ = _read(_minutes(claims=OPENED, events=invented))
+    state, _ = _extract(_extraction(claims=NEW_CLAIMS, events=invented))
     assert (ledger_of(state).status("p001"), dict(ledger_of(state).dropped)) == (
         "open",
         {"quotation not found": 1},
     )
-    inverted = [ON_TOPIC[0], {**ON_TOPIC[1], "kind": "asserts"}]
-    state, _ = _read(_minutes(events=inverted), _looks("denies", "denies"))
+    inverted = [TOPIC_EVENTS[0], {**TOPIC_EVENTS[1], "kind": "asserts"}]
+    state, _ = _extract(_extraction(events=inverted), _verification("denies", "denies"))
     assert ledger_of(state).status("p000") == "open"
 
 
-def test_the_configured_confidence_decides_what_is_noted() -> None:
+def test_events_below_the_configured_confidence_are_dropped() -> None:
     unsure = [DISPUTE[0], _event("m000002", "denies", "I do not think that", confidence=0.45)]
-    found = _minutes(claims=OPENED, events=unsure)
-    assert ledger_of(_read(found)[0]).status("p001") == "open"
-    assert ledger_of(_read(found, confidence=0.4)[0]).status("p001") == "disputed"
+    extraction = _extraction(claims=NEW_CLAIMS, events=unsure)
+    assert ledger_of(_extract(extraction)[0]).status("p001") == "open"
+    assert ledger_of(_extract(extraction, confidence=0.4)[0]).status("p001") == "disputed"
 
 
-ASKED: list[Any] = [
+QUESTION_EVENTS: list[Any] = [
     {
         "type": "question",
         "id": "q001",
@@ -242,25 +244,23 @@ ASKED: list[Any] = [
 
 @pytest.mark.parametrize(
     ("known", "asked_for"),
-    [([], set()), (NOTED, {"retractions"}), (ASKED, {"answers"})],
+    [([], set()), (EVENTS, {"retractions"}), (QUESTION_EVENTS, {"answers"})],
     ids=["nothing", "stances", "a question"],
 )
-def test_an_extraction_is_asked_for_no_list_that_must_stay_empty(
-    known: list[Any], asked_for: set[str]
-) -> None:
-    state = _state(_llm(), SAID, claim_events=known, turn_count=6)
-    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
-    told, optional = calls[0].messages[0]["content"], {"answers", "retractions"}
+def test_extraction_does_not_ask_for_lists_that_must_be_empty(known: list[Any], asked_for: set[str]) -> None:
+    state = _state(_extraction_config(), MESSAGES, claim_events=known, turn_count=6)
+    _, calls = _drive(extract(state, NodeContext(Environment())), _extraction())
+    prompt, optional = calls[0].messages[0]["content"], {"answers", "retractions"}
     assert calls[0].schema is not None
     assert calls[0].schema.model_fields.keys() & optional == asked_for
-    assert {name for name in optional if f"`{name}`" in told} == asked_for
+    assert {name for name in optional if f"`{name}`" in prompt} == asked_for
 
 
-def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_ids() -> None:
-    state = _state(_llm(), [*SAID, make_entry(3, "ada", "speech", "Slow.")], turn_count=6)
+def test_extraction_schema_lists_valid_ids_and_prompt_shows_the_ledger() -> None:
+    state = _state(_extraction_config(), [*MESSAGES, make_entry(3, "ada", "speech", "Slow.")], turn_count=6)
     read_to: Any = {"type": "extraction_pass", "through": 2, "by": "model", "dropped": {}}
-    state["claim_events"] = [*NOTED, read_to]
-    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
+    state["claim_events"] = [*EVENTS, read_to]
+    _, calls = _drive(extract(state, NodeContext(Environment())), _extraction())
     schema = str(calls[0].schema.model_json_schema()) if calls[0].schema else ""
     assert "'m000003'" in schema
     assert "'m000001'" not in schema
@@ -269,11 +269,15 @@ def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_id
     assert "- p001: Barges are slow | ada asserts (e001); bob denies (e002)" in shown
 
 
-def test_a_ledger_names_the_message_of_a_position_if_the_prompt_shows_it() -> None:
-    state = _state(_llm(), [*SAID, make_entry(3, "ada", "speech", "Slow, see [m000001].")], turn_count=6)
+def test_ledger_cites_the_message_of_a_position_if_the_prompt_shows_it() -> None:
+    state = _state(
+        _extraction_config(),
+        [*MESSAGES, make_entry(3, "ada", "speech", "Slow, see [m000001].")],
+        turn_count=6,
+    )
     read_to: Any = {"type": "extraction_pass", "through": 2, "by": "model", "dropped": {}}
-    state["claim_events"] = [*NOTED, read_to]
-    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
+    state["claim_events"] = [*EVENTS, read_to]
+    _, calls = _drive(extract(state, NodeContext(Environment())), _extraction())
     shown = calls[0].messages[0]["content"]
     assert "| ada asserts (e001 in m000001); bob denies (e002)" in shown
     assert "Under discussion" not in shown
@@ -296,16 +300,16 @@ def test_a_ledger_names_the_message_of_a_position_if_the_prompt_shows_it() -> No
         ("council", {"step": {"number": 1, "phase": "refine", "round": 1}}, "auto", False),
     ],
 )
-def test_minutes_are_taken_where_somebody_reads_them(
+def test_extraction_runs_only_where_its_claims_are_used(
     protocol: str, fields: dict[str, Any], extraction: str, reads: bool
 ) -> None:
     name, _, size = protocol.partition(" of ")
-    config = _llm(extraction=extraction).model_copy(update={"protocol": name, "turns": 6})
+    config = _extraction_config(extraction=extraction).model_copy(update={"protocol": name, "turns": 6})
     if size:
         third = config.debaters[0].model_copy(update={"id": "cyd", "name": "Cyd"})
         config = config.model_copy(update={"debaters": (*config.debaters, third)})
-    state = _state(config, SAID, claim_events=[], **fields)
-    update, _ = _drive(extract(state, NodeContext(Environment())), _minutes())
+    state = _state(config, MESSAGES, claim_events=[], **fields)
+    update, _ = _drive(extract(state, NodeContext(Environment())), _extraction())
     assert ("claim_events" in update) is reads
 
 
@@ -313,13 +317,13 @@ def test_minutes_are_taken_where_somebody_reads_them(
 
 
 def _room(cycle: int = 1, last: str = "I concede that, Ada: barges are slow.") -> Any:
-    said = [
+    messages = [
         make_entry(3, "ada", "speech", "Barges took 9 hours.", room="room-01"),
         make_entry(4, "bob", "speech", last, room="room-01"),
     ]
     room = make_room("room-01", "p001", ("ada", "bob"), ("m000001",), 1)
-    room = with_entries({"room-01": room}, said)["room-01"]
-    return {**room, "stage": "steelman", "cycle": cycle}, [*SAID, *said]
+    room = with_entries({"room-01": room}, messages)["room-01"]
+    return {**room, "stage": "steelman", "cycle": cycle}, [*MESSAGES, *messages]
 
 
 SIDE = {
@@ -347,40 +351,44 @@ def _card(**fields: Any) -> Any:
     return card_by_model(_state(entries=entries), CONFIG, room, {**data, **fields})
 
 
-def test_opposite_answers_are_no_resolution_whatever_the_model_says() -> None:
+def test_card_with_opposite_answers_is_not_resolved() -> None:
     assert not _card()["resolved"]
 
 
-def test_a_card_has_the_two_who_were_in_the_room_and_no_one_else() -> None:
+def test_card_has_exactly_the_two_debaters_of_its_room() -> None:
     assert list(_card()["sides"]) == ["ada", "bob"]
     assert list(_card(sides=[])["sides"]) == ["ada", "bob"]
     assert _card()["message_ids"] == ["m000001", "m000003", "m000004"]
 
 
-def test_a_card_becomes_what_each_now_holds_in_its_own_words_from_the_room() -> None:
+def test_card_events_quote_each_debaters_own_messages_in_the_room() -> None:
     room, entries = _room()
     bob = {**SIDE, "debater": "Bob", "now": "concedes", "message_id": "m000004", "quote": "barges are slow"}
     foreign = {**SIDE, "debater": "Bob", "now": "denies", "message_id": "m000003"}
     state = _state(entries=entries)
-    notes = card_events(state, CONFIG, room, {"sides": [SIDE, bob, foreign]})
-    assert [note["kind"] for note in notes if note["type"] == "event"] == ["asserts", "concedes"]
-    assert ledger_of({**state, "claim_events": [*NOTED, *notes]}).status("p001") == "settled"
+    events = card_events(state, CONFIG, room, {"sides": [SIDE, bob, foreign]})
+    assert [event["kind"] for event in events if event["type"] == "event"] == ["asserts", "concedes"]
+    assert ledger_of({**state, "claim_events": [*EVENTS, *events]}).status("p001") == "settled"
 
 
-def test_a_card_keeps_the_condition_of_a_no() -> None:
+def test_card_event_keeps_the_condition_of_a_denial() -> None:
     room, entries = _room(last="No, unless barges are slow.")
     bob = {**SIDE, "debater": "Bob", "now": "denies", "condition": "unless barges are slow"}
     bob |= {"message_id": "m000004", "quote": "No, unless barges are slow"}
-    notes = card_events(_state(entries=entries), CONFIG, room, {"sides": [bob]})
-    (note,) = [note for note in notes if note["type"] == "event"]
-    assert (note["kind"], note["leans"], note["condition"]) == ("conditional", "no", "unless barges are slow")
+    events = card_events(_state(entries=entries), CONFIG, room, {"sides": [bob]})
+    (event,) = [event for event in events if event["type"] == "event"]
+    assert (event["kind"], event["leans"], event["condition"]) == (
+        "conditional",
+        "no",
+        "unless barges are slow",
+    )
 
 
 @pytest.mark.parametrize(("kind", "resolved"), [("concedes", True), ("denies", False)])
-def test_a_card_without_a_model_is_what_the_ledger_says(kind: StanceKind, resolved: bool) -> None:
+def test_rule_based_card_follows_the_ledger(kind: StanceKind, resolved: bool) -> None:
     room, entries = _room()
-    notes = [*NOTED, plain_event(4, "bob", kind, quote="barges are slow")]
-    card = card_by_rule(_state(entries=entries, claim_events=notes), CONFIG, room)
+    events = [*EVENTS, stance_event(4, "bob", kind, quote="barges are slow")]
+    card = card_by_rule(_state(entries=entries, claim_events=events), CONFIG, room)
     answers = {"ada": "yes", "bob": "nuanced" if resolved else "no"}
     assert {who: side["answer"] for who, side in card["sides"].items()} == answers
     assert card["sides"]["bob"]["reasoning"] == "barges are slow"
@@ -388,14 +396,14 @@ def test_a_card_without_a_model_is_what_the_ledger_says(kind: StanceKind, resolv
     assert card["resolved"] is resolved
 
 
-def test_who_assesses_a_room_reads_the_news_that_came_meanwhile() -> None:
+def test_card_prompt_includes_interjections() -> None:
     news = make_entry(3, "user", "interjection", "Barges took 5 hours in May.")
     said = [
         make_entry(number, who, "speech", "Hm.", room="room-01") for number, who in ((4, "ada"), (5, "bob"))
     ]
     room = make_room("room-01", "p001", ("ada", "bob"), ("m000001",), 1)
     room = with_entries({"room-01": room}, said)["room-01"]
-    state = _state(entries=[*SAID, news, *said])
+    state = _state(entries=[*MESSAGES, news, *said])
     call = card_call(state, CONFIG, room, counter(), call_index=0)
     shown = [m["content"] for m in call.messages if "5 hours in May" in m["content"] or "Hm." in m["content"]]
     assert ["May" in text for text in shown] == [True, False, False]
@@ -403,36 +411,34 @@ def test_who_assesses_a_room_reads_the_news_that_came_meanwhile() -> None:
     assert "m000003" not in str(call.schema.model_json_schema())
 
 
-def test_a_later_assessment_shows_the_earlier_one_in_place_of_what_it_read() -> None:
+def test_later_card_prompt_has_the_earlier_card_instead_of_its_messages() -> None:
     room, entries = _room()
     later = [make_entry(5, "ada", "speech", "So 9 hours it is.", room="room-01")]
     room["card"] = _card()
     room = with_entries({"room-01": room}, later)["room-01"]
     state = _state(entries=[*entries, *later])
     call = card_call(state, CONFIG, room, counter(), call_index=0)
-    said = "\n".join(message["content"] for message in call.messages[1:])
+    prompt = "\n".join(message["content"] for message in call.messages[1:])
     assert "Are barges slow?" in call.messages[0]["content"]
-    assert ("So 9 hours it is." in said, "Barges took 9 hours." in said) == (True, False)
+    assert ("So 9 hours it is." in prompt, "Barges took 9 hours." in prompt) == (True, False)
     moved_on = {**room, "claim": "p002"}
     other = card_call(state, CONFIG, cast(Any, moved_on), counter(), call_index=0)
     assert "Barges took 9 hours." in str(other.messages)
 
 
 @pytest.mark.parametrize(("phase", "asked"), [("closing", False), ("reply", True)])
-def test_the_last_words_of_a_dialogue_are_not_asked_for_what_nobody_can_answer(
-    phase: str, asked: bool
-) -> None:
-    config = _llm().model_copy(update={"protocol": "dialogue"})
-    said = [{**entry, "phase": phase} for entry in SAID]
+def test_extraction_of_closings_asks_for_no_questions_or_challenges(phase: str, asked: bool) -> None:
+    config = _extraction_config().model_copy(update={"protocol": "dialogue"})
+    said = [{**entry, "phase": phase} for entry in MESSAGES]
     step: Any = {"number": 1, "phase": phase, "round": 1, "is_final": phase == "closing"}
     state = _state(config, cast(Any, said), claim_events=[], step=step)
-    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
+    _, calls = _drive(extract(state, NodeContext(Environment())), _extraction())
     assert calls[0].schema is not None
     assert ("challenges" in calls[0].schema.model_fields) == asked
     assert ("`questions`" in calls[0].messages[0]["content"]) == asked
 
 
-def test_a_room_closes_at_its_cap_and_not_before() -> None:
+def test_room_closes_only_at_its_cycle_limit() -> None:
     open_card = _card()
     room, entries = _room()
     assert not is_room_over(_state(entries=entries), room, open_card)
@@ -440,10 +446,10 @@ def test_a_room_closes_at_its_cap_and_not_before() -> None:
     assert ledger_of(_state()).claim_status("p001", is_over=True).status == "unresolved"
 
 
-def test_a_room_is_looked_at_once_a_cycle() -> None:
+def test_room_is_assessed_once_per_cycle() -> None:
     room, entries = _room()
-    conceded = plain_event(4, "bob", "concedes", quote="barges are slow")
-    state = _state(entries=entries, crux_rooms={"room-01": room}, claim_events=[*NOTED, conceded])
+    conceded = stance_event(4, "bob", "concedes", quote="barges are slow")
+    state = _state(entries=entries, crux_rooms={"room-01": room}, claim_events=[*EVENTS, conceded])
     assert [each["id"] for each in rooms_to_assess(state)] == ["room-01"]
     update, _ = _drive(reflect(state, NodeContext(Environment())), Reply())
     seen = update["crux_rooms"]["room-01"]
@@ -454,19 +460,19 @@ def test_a_room_is_looked_at_once_a_cycle() -> None:
 # Reflections
 
 
-def _happened(disagreements: int, concessions: int, shifts: int) -> list[Any]:
-    """Return notes of so many disputes, concessions and changes of mind."""
-    notes: list[Any] = []
+def _ledger_events(disagreements: int, concessions: int, shifts: int) -> list[Any]:
+    """Return events with the given numbers of disputes, concessions and withdrawals."""
+    events: list[Any] = []
 
     def add(key: str, who: str, kind: str) -> None:
-        number = len(notes)
+        number = len(events)
         event = _event("m000001", kind, "No.", key)
-        notes.append({**event, "type": "event", "id": f"e{number:03d}", "debater": who, "by": "model"})
+        events.append({**event, "type": "event", "id": f"e{number:03d}", "debater": who, "by": "model"})
 
     for number in range(disagreements + concessions + shifts):
         key = f"p{number:03d}" if number else "p000"
         if number:
-            notes.append(
+            events.append(
                 {
                     "type": "claim",
                     "id": key,
@@ -480,7 +486,7 @@ def _happened(disagreements: int, concessions: int, shifts: int) -> list[Any]:
             add(key, "bob", "denies")
         else:
             add(key, "ada", "concedes" if number < disagreements + concessions else "withdraws")
-    return notes
+    return events
 
 
 @pytest.mark.parametrize(
@@ -490,20 +496,20 @@ def _happened(disagreements: int, concessions: int, shifts: int) -> list[Any]:
 def test_a_reflection_is_due_when_the_weighted_events_pass_the_threshold(
     disagreements: int, concessions: int, shifts: int, due: bool
 ) -> None:
-    assert reflection_due(_state(claim_events=_happened(disagreements, concessions, shifts))) is due
+    assert reflection_due(_state(claim_events=_ledger_events(disagreements, concessions, shifts))) is due
 
 
 @pytest.mark.parametrize(("turn_count", "tokens", "due"), [(2, 9, True), (6, 9, False), (6, 9_000, True)])
-def test_after_the_last_word_a_reflection_is_due_only_for_a_judge_who_does_not_see_everything(
+def test_last_reflection_is_due_only_if_the_judge_cannot_see_everything(
     turn_count: int, tokens: int, due: bool
 ) -> None:
     said = [make_entry(1, "ada", "speech", "No.", tokens=tokens)]
-    state = _state(entries=said, claim_events=_happened(6, 0, 0), turn_count=turn_count)
+    state = _state(entries=said, claim_events=_ledger_events(6, 0, 0), turn_count=turn_count)
     assert reflect_due(state, counter()) is due
 
 
-def test_a_reflection_sets_the_counts_back_and_cites_only_what_was_said() -> None:
-    state = _state(entries=[make_entry(1, "ada", "speech", "No.")], claim_events=_happened(6, 0, 0))
+def test_reflection_resets_the_counts_and_cites_existing_messages() -> None:
+    state = _state(entries=[make_entry(1, "ada", "speech", "No.")], claim_events=_ledger_events(6, 0, 0))
     assert reflect_due(state, counter())
     update, calls = _drive(reflect(state, NodeContext(Environment())), Reply())
     assert calls == []
@@ -516,33 +522,33 @@ def test_a_reflection_sets_the_counts_back_and_cites_only_what_was_said() -> Non
     assert "6" not in reflection["content"]
 
 
-def test_a_model_s_reflection_loses_people_and_messages_that_do_not_exist() -> None:
-    found = {
+def test_reflection_by_model_drops_unknown_debaters_and_messages() -> None:
+    data = {
         "content": "# A heading\nand more",
         "kind": "pattern",
         "about": ["Ada", "Zoe"],
         "message_ids": ["m000000", "m000099", "x"],
         "importance": 4,
     }
-    (reflection,) = reflections_by_model(_state(), CONFIG, {"reflections": [found]})
+    (reflection,) = reflections_by_model(_state(), CONFIG, {"reflections": [data]})
     assert reflection["content"] == "A heading and more"
     assert (reflection["about"], reflection["message_ids"]) == (["ada"], ["m000000"])
 
 
 def test_reflections_by_rule_are_the_same_for_the_same_state() -> None:
-    state = _state(claim_events=_happened(0, 0, 4))
+    state = _state(claim_events=_ledger_events(0, 0, 4))
     assert reflections_by_rule(state, CONFIG) == reflections_by_rule(state, CONFIG)
 
 
-def test_a_later_reflection_drops_the_earlier_ones_that_the_model_calls_contradicted() -> None:
+def test_reflection_drops_earlier_ones_that_the_model_contradicts() -> None:
     def insight(number: int, content: str) -> Any:
         fields = {"kind": "pattern", "about": ["ada"], "message_ids": ["m000001"], "round": 1}
         return {"id": f"r{number:04d}", "content": content, "importance": 5, **fields}
 
     earlier = [insight(1, "Nobody has mentioned money."), insight(2, "Ada repeats herself.")]
-    said = [make_entry(1, "ada", "speech", "It costs five million.")]
+    transcript = [make_entry(1, "ada", "speech", "It costs five million.")]
     config = CONFIG.model_copy(update={"blackboard": BlackboardConfig(extraction="llm")})
-    state = _state(entries=said, claim_events=_happened(6, 0, 0), reflections=earlier)
+    state = _state(entries=transcript, claim_events=_ledger_events(6, 0, 0), reflections=earlier)
     state["config"] = config.to_json()
     found = {"reasoning": "r", "reflections": [], "contradicted": ["r0001", "r0099"]}
     update, calls = _drive(reflect(state, NodeContext(Environment())), Reply(data=found))

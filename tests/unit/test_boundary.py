@@ -25,7 +25,7 @@ from tests.support.openai_server import OpenAIServer
 
 MODEL = "far-away"
 OFF = {"enabled": False}
-OUTSIDE: dict[str, Any] = {
+CAPABILITY_FIELDS: dict[str, Any] = {
     "model": MODEL,
     "fallbacks": [MODEL],
     "debaters.*.model": MODEL,
@@ -53,8 +53,8 @@ OUTSIDE: dict[str, Any] = {
     "mcp_servers.*.url": "http://169.254.169.254/",
     "mcp_servers.*.api_key_env": "AWS_SECRET_ACCESS_KEY",
 }
-"""Every field that names a capability, with a value that does."""
-_DATA = """
+"""Fields that need the operator's permission, each with a value that needs it."""
+_DATA_FIELDS = """
 limits.refusals limits.retry_for models.*.total_timeout_s
 topic protocol turns rounds temperature seed language order agreement_intensity options
 openings stop decide calibration revisit
@@ -87,8 +87,8 @@ models.*.reasoning_tokens models.*.max_tokens_field models.*.timeout_s models.*.
 mcp_servers.*.timeout_s mcp_servers.*.tools.*.name mcp_servers.*.tools.*.description
 mcp_servers.*.tools.*.parameters
 """
-DATA = set(_DATA.split())
-"""Every other field: data, that anybody may say."""
+DATA_FIELDS = set(_DATA_FIELDS.split())
+"""All other fields. Every request may set them."""
 
 
 def sections_in(annotation: object) -> Iterator[tuple[type[BaseModel], bool]]:
@@ -127,7 +127,7 @@ def nested(place: str, value: object) -> dict[str, Any]:
     return dict(made)
 
 
-def refused(config: DebateConfig) -> bool:
+def is_refused(config: DebateConfig) -> bool:
     try:
         authorize(config).authorize()
     except ConfigError:
@@ -136,12 +136,12 @@ def refused(config: DebateConfig) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def nobody_allowed_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_permissions_from_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MODEL", "CONFIG", "ALLOW_MODELS", "ALLOW_TOOLS", "CONTEXT_ROOT"):
         monkeypatch.delenv(f"MOOT_{name}", raising=False)
 
 
-def test_every_field_of_the_configuration_is_on_one_side_of_the_border() -> None:
+def test_every_config_field_is_classified_as_data_or_capability() -> None:
     protocols = {
         f"{key}.{name}"
         for key, section in protocol_sections(PROTOCOLS).items()
@@ -149,35 +149,35 @@ def test_every_field_of_the_configuration_is_on_one_side_of_the_border() -> None
     }
     named = {place for place in protocols if place.rpartition(".")[2] == "model"}
     fields = {place for place in fields_of(DebateConfig)} | named
-    assert fields == DATA | OUTSIDE.keys()
-    assert not DATA & OUTSIDE.keys()
+    assert fields == DATA_FIELDS | CAPABILITY_FIELDS.keys()
+    assert not DATA_FIELDS & CAPABILITY_FIELDS.keys()
     texts = {place for place in protocols - named if "model" in place or "path" in place or "url" in place}
-    assert not texts, "decide on which side these are"
+    assert not texts, "classify these fields"
 
 
-@pytest.mark.parametrize("place", OUTSIDE)
-def test_what_reaches_outside_is_refused_and_named(place: str) -> None:
-    config = make_config(nested(place, OUTSIDE[place]))
+@pytest.mark.parametrize("place", CAPABILITY_FIELDS)
+def test_field_that_needs_permission_is_refused_and_named(place: str) -> None:
+    config = make_config(nested(place, CAPABILITY_FIELDS[place]))
     with pytest.raises(ConfigError, match=r"needs the operator's permission.*MOOT_CONFIG") as error:
         Permissions(config).authorize()
     assert place.split(".")[0] in str(error.value).split(" needs the operator")[0]
     assert Permissions.of_operator(config).authorize() is config
-    said = {"topic": "T?", "settings": nested(place, OUTSIDE[place])}
+    graph_input = {"topic": "T?", "settings": nested(place, CAPABILITY_FIELDS[place])}
     with pytest.raises(
         ConfigError, match="needs the operator's permission"
-    ):  # also where the context is the operator's
-        graph.invoke(said, context=DebateConfig(turns=1))
+    ):  # also if the context is the operator's
+        graph.invoke(graph_input, context=DebateConfig(turns=1))
 
 
-def test_a_runs_input_says_how_a_new_debate_is_argued_over_its_context() -> None:
-    said: Any = {"turns": 1, "debaters": [{"name": "Ada"}, {"name": "Ben"}], "protocol": "random"}
-    made = graph.invoke({"topic": "T?", "settings": said}, context={"turns": 5, "seed": 1, "judge": OFF})
+def test_settings_in_a_runs_input_override_its_context() -> None:
+    settings: Any = {"turns": 1, "debaters": [{"name": "Ada"}, {"name": "Ben"}], "protocol": "random"}
+    made = graph.invoke({"topic": "T?", "settings": settings}, context={"turns": 5, "seed": 1, "judge": OFF})
     assert [message.name in ("ada", "ben") for message in made["messages"]] == [False, True, False]
     with pytest.raises(ConfigError, match="turns"):
         graph.invoke({"topic": "T?", "settings": {"turns": -1}})
 
 
-BUDGETS = st.fixed_dictionaries(
+DATA_CONFIGS = st.fixed_dictionaries(
     {},
     optional={
         "topic": st.text(min_size=1).filter(str.strip),
@@ -196,32 +196,32 @@ BUDGETS = st.fixed_dictionaries(
 )
 
 
-@given(BUDGETS, st.sampled_from(sorted(OUTSIDE)))
-def test_data_is_admitted_whatever_it_says_until_one_field_reaches_outside(
-    said: dict[str, Any], place: str
-) -> None:
-    assert not capabilities_of(make_config(said))
-    assert not refused(make_config(said))
-    assert refused(make_config({**said, "protocol": "round-robin", **nested(place, OUTSIDE[place])}))
+@given(DATA_CONFIGS, st.sampled_from(sorted(CAPABILITY_FIELDS)))
+def test_data_is_allowed_until_one_field_needs_permission(settings: dict[str, Any], place: str) -> None:
+    assert not capabilities_of(make_config(settings))
+    assert not is_refused(make_config(settings))
+    assert is_refused(
+        make_config({**settings, "protocol": "round-robin", **nested(place, CAPABILITY_FIELDS[place])})
+    )
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "said"),
+    ("variable", "value", "settings"),
     [
         pytest.param("MOOT_MODEL", "m", {"model": "m"}, id="model"),
         pytest.param("MOOT_ALLOW_MODELS", "other, m-*", {"model": "m-1"}, id="pattern"),
         pytest.param("MOOT_ALLOW_TOOLS", "calculator", nested("debaters.*.tools", ["calculator"]), id="tool"),
     ],
 )
-def test_the_operators_environment_allows(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: dict[str, Any]
+def test_environment_variables_grant_permission(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, settings: dict[str, Any]
 ) -> None:
-    assert refused(make_config(said))
+    assert is_refused(make_config(settings))
     monkeypatch.setenv(variable, value)
-    assert not refused(make_config(said))
+    assert not is_refused(make_config(settings))
 
 
-def test_the_operators_file_allows_an_endpoint_with_its_own_key_only(
+def test_operators_file_allows_an_endpoint_only_with_its_own_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = {
@@ -231,12 +231,12 @@ def test_the_operators_file_allows_an_endpoint_with_its_own_key_only(
     path = tmp_path / "moot.json"
     path.write_text(f'{{"models": {models!r}, "context": "notes"}}'.replace("'", '"'))
     monkeypatch.setenv("MOOT_CONFIG", str(path))
-    assert not refused(make_config({"models": models}))
-    assert refused(make_config({"models": {"a": {**models["a"], "api_key_env": "KEY_B"}}}))
-    assert not refused(make_config({"context": str(tmp_path / "notes")}))
+    assert not is_refused(make_config({"models": models}))
+    assert is_refused(make_config({"models": {"a": {**models["a"], "api_key_env": "KEY_B"}}}))
+    assert not is_refused(make_config({"context": str(tmp_path / "notes")}))
 
 
-def test_a_folder_is_followed_through_its_links_to_the_root(
+def test_context_folder_may_not_leave_the_root_through_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, secret = tmp_path / "root", tmp_path / "secret"
@@ -244,12 +244,12 @@ def test_a_folder_is_followed_through_its_links_to_the_root(
     secret.mkdir()
     (root / "link").symlink_to(secret)
     monkeypatch.setenv("MOOT_CONTEXT_ROOT", str(root))
-    assert not refused(make_config({"context": str(root / "notes")}))
+    assert not is_refused(make_config({"context": str(root / "notes")}))
     for outside in (root / "link", root / ".." / "secret", secret):
-        assert refused(make_config({"context": str(outside)}))
+        assert is_refused(make_config({"context": str(outside)}))
 
 
-def test_a_request_is_described_as_a_configuration_and_says_only_data(tmp_path: Path) -> None:
+def test_untrusted_config_has_all_fields_and_refuses_capabilities(tmp_path: Path) -> None:
     schema = TypeAdapter(UntrustedConfig).json_schema()
     assert set(schema["properties"]) == set(DebateConfig.model_fields)
     graph = build_graph()
@@ -262,7 +262,7 @@ def test_a_request_is_described_as_a_configuration_and_says_only_data(tmp_path: 
     assert "antigravity" not in sys.modules
 
 
-def test_a_rubric_is_never_a_file_that_a_request_names(tmp_path: Path) -> None:
+def test_request_cannot_name_a_rubric_file(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("name: hidden words")
     request: Any = {"turns": 1, "judge": {"rubric": str(tmp_path / "secret")}}
     with pytest.raises(ConfigError, match=r"judge\.rubric") as error:
@@ -270,25 +270,25 @@ def test_a_rubric_is_never_a_file_that_a_request_names(tmp_path: Path) -> None:
     assert "hidden" not in str(error.value)
 
 
-def doctored(document: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    config = {**document["config"], **said}
+def change_config(document: Mapping[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    config = {**document["config"], **settings}
     return {**document, "config": config, "state": {**document.get("state", {}), "config": config}}
 
 
 @pytest.mark.parametrize(
-    "said",
+    "settings",
     [
         pytest.param({"memory": {"retrieval": {"embeddings": "antigravity:fly"}}}, id="import"),
         pytest.param({"model": "m", "models": {"m": {"base_url": "http://127.0.0.1:9"}}}, id="endpoint"),
         pytest.param({"context": "/etc/hostname"}, id="file"),
     ],
 )
-def test_a_doctored_export_is_read_and_refused_where_it_reaches_outside(
-    said: dict[str, Any], tmp_path: Path
+def test_modified_export_is_imported_but_needs_permission_to_run(
+    settings: dict[str, Any], tmp_path: Path
 ) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         exported = debates.start("T?", DebateConfig(turns=2)).run()
-        imported = debates.import_document(doctored(exported, said), name="foreign")
+        imported = debates.import_document(change_config(exported, settings), name="foreign")
         assert imported.document()["transcript"][1:] == exported["transcript"][1:]
         for use in (
             lambda: imported.run(turns=1),
@@ -299,11 +299,11 @@ def test_a_doctored_export_is_read_and_refused_where_it_reaches_outside(
             with pytest.raises(ConfigError, match="needs the operator's permission"):
                 use()
         assert "antigravity" not in sys.modules
-        imported.allow(make_config(said))
-        assert capabilities_of(make_config(said)).keys() <= debates.records.grants.of(imported.id)
+        imported.allow(make_config(settings))
+        assert capabilities_of(make_config(settings)).keys() <= debates.records.grants.of(imported.id)
 
 
-def test_what_an_operator_configured_is_granted_to_that_debate_and_its_forks_alone(tmp_path: Path) -> None:
+def test_operators_grants_apply_only_to_the_debate_and_its_forks(tmp_path: Path) -> None:
     (tmp_path / "facts.md").write_text("Trams are quiet.")
     config = DebateConfig(turns=2, context=str(tmp_path / "facts.md"))
     granted = {Capability("context", path) for path in config.context_paths()}
@@ -317,14 +317,14 @@ def test_what_an_operator_configured_is_granted_to_that_debate_and_its_forks_alo
         assert debates.records.grants.of(own.id) == set()
 
 
-def test_embeddings_are_imported_for_an_admitted_claim_alone() -> None:
+def test_embeddings_are_not_imported_without_permission() -> None:
     config = make_config({"memory": {"retrieval": {"embeddings": "antigravity:fly"}}})
     with pytest.raises(ConfigError, match="needs the operator's permission"):
         embeddings_of(Permissions(config))
     assert "antigravity" not in sys.modules
 
 
-def test_what_a_client_says_is_laid_over_section_by_section_and_passes_no_limit_of_the_operators() -> None:
+def test_request_is_merged_by_section_within_the_operators_limits() -> None:
     default_config = make_config(
         {
             "limits": {"cost_usd": 0.5, "wall_clock_s": 60},
@@ -333,14 +333,14 @@ def test_what_a_client_says_is_laid_over_section_by_section_and_passes_no_limit_
             "debaters": [{"name": "Ann"}, {"name": "Bo"}],
         }
     )
-    said = {
+    settings = {
         "limits": {"cost_usd": 1e6, "total_tokens": 900},
         "memory": {"keep_recent": 9},
         "models": {"house": {"base_url": "http://elsewhere"}},
         "temperature": 0,
         "seed": None,
     }
-    made = requested_config(default_config, said, {"limits": {"wall_clock_s": 5}})
+    made = requested_config(default_config, settings, {"limits": {"wall_clock_s": 5}})
     assert (made.limits.cost_usd, made.limits.wall_clock_s, made.limits.total_tokens) == (0.5, 5, 900)
     assert (made.memory.budget.total, made.memory.keep_recent, made.temperature) == (4000, 9, 0)
     assert made.models["house"] == default_config.models["house"]
@@ -351,7 +351,7 @@ def test_what_a_client_says_is_laid_over_section_by_section_and_passes_no_limit_
 
 
 @pytest.mark.parametrize("context", [None, {"turns": 1}])
-def test_the_graph_of_a_server_argues_by_its_operators_file_what_a_request_leaves_out(
+def test_graph_uses_the_operators_file_for_missing_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, context: Any
 ) -> None:
     with OpenAIServer() as house:

@@ -26,7 +26,7 @@ from tests.support.fakes import FakeModel
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
 count = counter()
 
-SCRIPTS = [
+TEXT_SAMPLES = [
     "word ",
     "I concede that 40 % of 7 buses fail. ",
     "界",
@@ -38,21 +38,21 @@ SCRIPTS = [
 ]
 Text = tuple[str, int]
 """A piece of text and how often it is repeated."""
-texts = st.tuples(st.sampled_from(SCRIPTS), st.integers(0, 3000))
+texts = st.tuples(st.sampled_from(TEXT_SAMPLES), st.integers(0, 3000))
 
 
 def _text(text: Text) -> str:
     return text[0] * text[1]
 
 
-def _offline(call: ModelCall, text: str) -> Reply:
-    """Answer with `text` what wants text, and what wants structure with an instance that a schema allows."""
+def _offline_reply(call: ModelCall, text: str) -> Reply:
+    """Return `text`, or the smallest instance of the schema if the call has one."""
     if call.schema is None:
-        return Reply(text=f"{text}.", model="m")  # a model that says nothing at all is asked again
-    return structured(call)
+        return Reply(text=f"{text}.", model="m")  # an empty reply would be requested again
+    return structured_reply(call)
 
 
-def structured(call: ModelCall) -> Reply:
+def structured_reply(call: ModelCall) -> Reply:
     """Fill the call's schema as the offline model would."""
     from moot.models.offline import smallest_instance
 
@@ -61,17 +61,17 @@ def structured(call: ModelCall) -> Reply:
     return Reply(data=data.model_dump(mode="json"), model="m")
 
 
-def _run(config: DebateConfig, model: FakeModel, given: Any) -> Any:
+def _run(config: DebateConfig, model: FakeModel, graph_input: Any) -> Any:
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
-    graph.invoke(given, THREAD, context=config)
+    graph.invoke(graph_input, THREAD, context=config)
     return graph
 
 
-def _hold(graph: Any, model: FakeModel, config: DebateConfig) -> None:
-    """Assert what must hold after any debate."""
+def _check_invariants(graph: Any, model: FakeModel, config: DebateConfig) -> None:
+    """Assert the invariants of a finished debate."""
     total = config.memory.budget.total
     for call in model.calls:
-        assert call.messages, "an empty view"
+        assert call.messages, "an empty prompt"
         assert prompt_tokens(call.messages, count) <= total, (call.purpose, call.hints.get("phase"))
         assert all(message["content"].strip() for message in call.messages[-1:])
     state = graph.get_state(THREAD).values
@@ -95,7 +95,7 @@ def _hold(graph: Any, model: FakeModel, config: DebateConfig) -> None:
     layout=st.sampled_from(["shared", "per-speaker"]),
     total=st.sampled_from([400, 401, 700, 2500]),
     keep=st.integers(1, 4),
-    said=st.lists(texts, min_size=1, max_size=6),
+    replies=st.lists(texts, min_size=1, max_size=6),
     summaries=st.lists(texts, min_size=1, max_size=3),
     imported=st.lists(texts, max_size=12),
     topic=texts,
@@ -109,7 +109,7 @@ def test_no_prompt_of_any_protocol_exceeds_its_budget_and_none_is_empty(
     layout: str,
     total: int,
     keep: int,
-    said: list[Text],
+    replies: list[Text],
     summaries: list[Text],
     imported: list[Text],
     topic: Text,
@@ -133,7 +133,7 @@ def test_no_prompt_of_any_protocol_exceeds_its_budget_and_none_is_empty(
             "memory": memory,
         }
     )
-    spoken = iter([_text(text) for text in said] * 200)
+    reply_texts = iter([_text(text) for text in replies] * 200)
 
     def reply(call: ModelCall) -> Reply:
         if call.purpose == "summary":
@@ -141,14 +141,14 @@ def test_no_prompt_of_any_protocol_exceeds_its_budget_and_none_is_empty(
             return Reply(
                 text=source if echo else _text(summaries[call.call_index % len(summaries)]), model="m"
             )
-        return _offline(call, next(spoken))
+        return _offline_reply(call, next(reply_texts))
 
     model = FakeModel(reply)
     transcript = [
         {"speaker": ("ada", "bo")[n % 2], "content": _text(text) or "."} for n, text in enumerate(imported)
     ]
     graph = _run(config, model, {"topic": f"Why? {_text(topic)}", "full_transcript": transcript})
-    _hold(graph, model, config)
+    _check_invariants(graph, model, config)
 
 
 @pytest.mark.parametrize("layout", [pytest.param("shared", marks=pytest.mark.slow), "per-speaker"])
@@ -159,9 +159,7 @@ def test_no_prompt_of_any_protocol_exceeds_its_budget_and_none_is_empty(
         for name in sorted(PROTOCOLS)
     ],
 )
-def test_a_topic_and_personas_of_a_megabyte_leave_room_for_the_instruction(
-    protocol: str, layout: str
-) -> None:
+def test_instruction_fits_beside_a_huge_topic_and_huge_personas(protocol: str, layout: str) -> None:
     debaters = [
         {"name": name, "persona": f"{name} likes tea. " + "p" * 300_000 + " word" * 140_000}
         for name in ("Ada", "Bo")
@@ -170,47 +168,47 @@ def test_a_topic_and_personas_of_a_megabyte_leave_room_for_the_instruction(
     config = DebateConfig.model_validate(
         {"protocol": protocol, "turns": 2, "rounds": 1, "debaters": debaters, "memory": memory}
     )
-    model = FakeModel(lambda call: _offline(call, "I say yes."))
+    model = FakeModel(lambda call: _offline_reply(call, "I say yes."))
     graph = _run(config, model, {"topic": "Why? " + "topic " * 170_000})
-    _hold(graph, model, config)
+    _check_invariants(graph, model, config)
     if protocol in ("round-robin", "random", "moderated"):
-        tails = [call.messages[-1]["content"] for call in model.calls if call.purpose == "turn"]
-        assert all("Write at most" in turn_suffix for turn_suffix in tails)
+        last_messages = [call.messages[-1]["content"] for call in model.calls if call.purpose == "turn"]
+        assert all("Write at most" in message for message in last_messages)
 
 
-def test_five_hundred_debaters_fit() -> None:
+def test_prompts_with_500_debaters_fit_the_budget() -> None:
     debaters = [{"name": f"Debater number {n}", "stance": "of two minds"} for n in range(500)]
     config = DebateConfig.model_validate({"turns": 3, "debaters": debaters, "judge": {"enabled": False}})
-    model = FakeModel(lambda call: _offline(call, "I say yes."))
-    _hold(_run(config, model, {"topic": "Why?"}), model, config)
+    model = FakeModel(lambda call: _offline_reply(call, "I say yes."))
+    _check_invariants(_run(config, model, {"topic": "Why?"}), model, config)
     assert "Write at most" in model.calls[-1].messages[-1]["content"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_under_attack_no_prompt_exceeds_8000_tokens_and_nothing_is_never_seen(case: Any) -> None:
+def test_hostile_debate_fits_8000_tokens_and_shows_every_message(case: Any) -> None:
     outcome = attack(case)
     assert outcome.largest <= 8_000
     assert outcome.unseen == 0
-    assert outcome.trouble == ""
+    assert outcome.problem == ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["llm", "hierarchical"])
-def test_the_oldest_facts_outlive_a_summariser_that_forgets_one_in_ten(method: str) -> None:
+def test_oldest_facts_survive_a_forgetful_summarizer(method: str) -> None:
     assert len(facts_kept(method) & set(range(1, OLDEST + 1))) >= TARGET
 
 
 @pytest.mark.slow
-def test_a_late_turn_costs_what_an_early_one_did() -> None:
+def test_cpu_time_of_a_turn_does_not_grow_with_the_debate() -> None:
     early, late = measure(100, 1_000, 30)
-    # The target of 1.3 is measured at 10,000 messages by the benchmark; this only catches growth.
+    # The benchmark checks the target of 1.3 at 10,000 messages. This test only detects growth.
     assert late.total <= 2 * early.total
 
 
 @pytest.mark.parametrize("protocol", ["council", "dialogue", "round-robin"])
-def test_the_schema_of_a_structured_reply_counts_in_the_budget(protocol: str) -> None:
-    model = FakeModel(lambda call: _offline(call, "I concede that 40 % of 7 buses fail. " * 60))
+def test_schema_of_a_structured_reply_counts_toward_the_budget(protocol: str) -> None:
+    model = FakeModel(lambda call: _offline_reply(call, "I concede that 40 % of 7 buses fail. " * 60))
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
     config = DebateConfig.model_validate(
         {"protocol": protocol, "turns": 30, "rounds": 3, "model": "m", "blackboard": {"extraction": "llm"}}

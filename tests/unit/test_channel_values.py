@@ -28,8 +28,8 @@ def nested(levels: int) -> dict[str, Any]:
     return value
 
 
-SHOWN = {"type": "ui", "id": "x", "name": "verdict", "metadata": {}}
-WRONG: dict[str, tuple[object, str]] = {
+UI_MESSAGE = {"type": "ui", "id": "x", "name": "verdict", "metadata": {}}
+INVALID_VALUES: dict[str, tuple[object, str]] = {
     "a number as configuration": (7, "config"),
     "an unknown setting": ({"turnz": 3}, "config"),
     "a wrong setting": ({"turns": "many"}, "config"),
@@ -37,14 +37,14 @@ WRONG: dict[str, tuple[object, str]] = {
         {"judge": {"panel": [{"id": f"j{n}"} for n in range(21)]}},
         "config: judge.panel",
     ),
-    "another person's limit": ({"limits": {"total_tokens": -1}}, "config"),
-    "words as a step": ("x", "step"),
-    "half a step": ({"number": 3}, "step"),
-    "a floor without a speaker": (
+    "a negative limit": ({"limits": {"total_tokens": -1}}, "config"),
+    "text as a step": ("x", "step"),
+    "an incomplete step": ({"number": 3}, "step"),
+    "a turn without a speaker": (
         {"number": 3, "kind": "turn", "phase": "p", "round": 1, "turns": [{"targets": []}]},
         "step",
     ),
-    "a turn of a stranger": (
+    "a turn of an unknown debater": (
         {"number": 3, "kind": "turn", "phase": "p", "round": 1, "turns": [TURN | {"speaker": "zoe"}]},
         "step.turns.0.speaker",
     ),
@@ -53,7 +53,7 @@ WRONG: dict[str, tuple[object, str]] = {
         "step.turns",
     ),
     "an unknown protocol": ({"protocol": "nope"}, "config: unknown protocol"),
-    "the file of a rubric": ({"judge": {"rubric": "/etc/passwd"}}, "config: judge.rubric"),
+    "a file as rubric": ({"judge": {"rubric": "/etc/passwd"}}, "config: judge.rubric"),
     "an unknown rubric of a judge": (
         {"judge": {"panel": [{"id": "j", "rubric": "nope"}]}},
         "config: judge.rubric",
@@ -64,45 +64,48 @@ WRONG: dict[str, tuple[object, str]] = {
         "config: protocol",
     ),
     "a number that no database stores": (2**63, "round"),
-    "a number that leaves no room for the next": (2**63 - 1, "turn_count"),
-    "a cost that leaves no room for the next": ({"cost_usd": 1e308}, "usage.cost_usd"),
-    "deep values": ([{**SHOWN, "props": nested(900)}], "ui"),
-    "deep settings": ({"judge": nested(900)}, "config"),
-    "a deep message": ([{"role": "user", "content": "x", "additional_kwargs": nested(900)}], "messages"),
-    "half a character": ("a\ud800", "solution"),
-    "half a character as a key": ({"a\ud800": "x"}, "prompt_sources"),
-    "a record of a turn": ([], "receipts"),
-    "a record of a call": ([], "calls"),
-    "questions that count as counted": (10**9, "last_inbox_number"),
-    "interjections that are due again": (-9, "planned_interjections_used"),
-    "a version that no Moot reads": (99, "schema_version"),
-    "a number without an end": ({"cost_usd": float("inf")}, "usage"),
-    "a large number deep inside": (
+    "a number too large to increment": (2**63 - 1, "turn_count"),
+    "a cost too large to add to": ({"cost_usd": 1e308}, "usage.cost_usd"),
+    "deeply nested values": ([{**UI_MESSAGE, "props": nested(900)}], "ui"),
+    "deeply nested settings": ({"judge": nested(900)}, "config"),
+    "a deeply nested message": (
+        [{"role": "user", "content": "x", "additional_kwargs": nested(900)}],
+        "messages",
+    ),
+    "an unpaired surrogate": ("a\ud800", "solution"),
+    "an unpaired surrogate in a key": ({"a\ud800": "x"}, "prompt_sources"),
+    "receipts of turns": ([], "receipts"),
+    "records of calls": ([], "calls"),
+    "an inbox number that does not exist": (10**9, "last_inbox_number"),
+    "a negative count of interjections": (-9, "planned_interjections_used"),
+    "an unknown schema version": (99, "schema_version"),
+    "an infinite number": ({"cost_usd": float("inf")}, "usage"),
+    "a large nested number": (
         {"number": 10**30, "kind": "close", "phase": "p", "round": 1, "turns": []},
         "step.number",
     ),
-    "numbers as minutes": ([1], "claim_events"),
-    "half a summary": ({"text": "All agree."}, "rolling_summary"),
-    "half a perspective": ({"ada": {"text": "All agree."}}, "perspective_summaries"),
-    "money back": ({"cost_usd": -5.0}, "usage"),
-    "another usage": ({"__overwrite__": {}}, "usage"),
-    "words as a count": ("3", "turn_count"),
+    "numbers as claim events": ([1], "claim_events"),
+    "an incomplete summary": ({"text": "All agree."}, "rolling_summary"),
+    "an incomplete perspective summary": ({"ada": {"text": "All agree."}}, "perspective_summaries"),
+    "a negative cost": ({"cost_usd": -5.0}, "usage"),
+    "an overwritten usage": ({"__overwrite__": {}}, "usage"),
+    "text as a count": ("3", "turn_count"),
     "a negative count": (-1, "turn_count"),
     "more debaters than a request may have": ({"debaters": [{"name": f"d{n}"} for n in range(51)]}, "config"),
     "an unknown status": ("merry", "status"),
     "another topic": ("Buses?", "topic"),
     "no topic": (None, "topic"),
     "a protocol's own data": ({"aspects": 7}, "protocol_state"),
-    "positions of no debate": ({"advocate": [1]}, "cross_debate_memory"),
+    "a number as an earlier position": ({"advocate": [1]}, "cross_debate_memory"),
     "a misspelt channel": ({}, "roling_summary"),
-    "words as entries": ("x", "full_transcript"),
+    "text as entries": ("x", "full_transcript"),
     "numbers as pins": ([7], "pinned"),
     "a number as verdict": (7, "verdict"),
     "a number as message": ([7], "messages"),
     "a message longer than an interjection may be": ("x" * 100_001, "the message"),
-    "half a position in an earlier debate": ({"advocate": [{"topic": "T"}]}, "cross_debate_memory"),
+    "an incomplete earlier position": ({"advocate": [{"topic": "T"}]}, "cross_debate_memory"),
     "no message": (None, "messages"),
-    "an operation on the window": ([{"op": "drop_through", "seq": 99}], "messages"),
+    "an operation on the recent messages": ([{"op": "drop_through", "seq": 99}], "messages"),
 }
 
 
@@ -117,10 +120,8 @@ def graph() -> DebateGraph:
     return made
 
 
-@pytest.mark.parametrize(("value", "channel"), WRONG.values(), ids=WRONG)
-def test_an_update_that_a_debate_could_not_run_on_with_is_refused(
-    value: object, channel: str, graph: DebateGraph
-) -> None:
+@pytest.mark.parametrize(("value", "channel"), INVALID_VALUES.values(), ids=INVALID_VALUES)
+def test_update_with_an_invalid_value_is_refused(value: object, channel: str, graph: DebateGraph) -> None:
     before = graph.get_state(THREAD)
     with pytest.raises(UserError, match=rf"^{channel}\b"):
         graph.update_state(THREAD, {_channel(channel): value})
@@ -130,8 +131,8 @@ def test_an_update_that_a_debate_could_not_run_on_with_is_refused(
 
 
 @pytest.mark.parametrize("as_pairs", [False, True], ids=["mapping", "pairs"])
-@pytest.mark.parametrize(("value", "channel"), WRONG.values(), ids=WRONG)
-def test_a_command_cannot_write_what_an_update_cannot(
+@pytest.mark.parametrize(("value", "channel"), INVALID_VALUES.values(), ids=INVALID_VALUES)
+def test_command_with_an_invalid_value_is_refused(
     value: object, channel: str, graph: DebateGraph, as_pairs: bool
 ) -> None:
     name = _channel(channel)
@@ -141,7 +142,7 @@ def test_a_command_cannot_write_what_an_update_cannot(
     assert graph.get_state(THREAD).values == before.values
 
 
-def test_a_sum_of_usage_is_as_limited_as_a_number(graph: DebateGraph) -> None:
+def test_total_usage_cannot_exceed_the_maximum(graph: DebateGraph) -> None:
     half = {"cost_usd": 2**52, "prompt_tokens": 2.0**52}
     graph.update_state(THREAD, {"usage": half})
     before = graph.get_state(THREAD)
@@ -152,7 +153,7 @@ def test_a_sum_of_usage_is_as_limited_as_a_number(graph: DebateGraph) -> None:
     assert graph.get_state(THREAD) == before
 
 
-def test_the_usage_of_several_updates_is_summed(graph: DebateGraph) -> None:
+def test_bulk_update_checks_the_total_usage(graph: DebateGraph) -> None:
     half, before = StateUpdate({"usage": {"cost_usd": 2**52}}, "plan"), graph.get_state(THREAD)
     with pytest.raises(InputError, match=r"^usage\.cost_usd: the total"):
         graph.bulk_update_state(THREAD, [[half], [half]])
@@ -162,7 +163,7 @@ def test_the_usage_of_several_updates_is_summed(graph: DebateGraph) -> None:
 @pytest.mark.parametrize(
     "update", [{"config": {"turns": 3}}, {"round": 1}, {"status": "done"}, {"usage": {"calls": 1}}], ids=str
 )
-def test_a_thread_without_a_debate_takes_only_the_input_of_a_run(update: dict[str, Any]) -> None:
+def test_thread_without_a_debate_accepts_only_the_input_of_a_run(update: dict[str, Any]) -> None:
     graph = build_graph(InMemorySaver())
     with pytest.raises(InputError, match="this thread has no debate yet"):
         graph.update_state(THREAD, update)
@@ -189,27 +190,29 @@ def test_a_command_cannot_choose_the_next_node(graph: DebateGraph) -> None:
         graph.invoke(Command(goto="judge"), THREAD)
 
 
-@pytest.mark.parametrize("given", [None, {"topic": "Buses?"}, {"messages": [("user", "Go on")]}], ids=repr)
-def test_a_run_from_a_checkpoint_that_does_not_exist_is_refused(given: Any, graph: DebateGraph) -> None:
+@pytest.mark.parametrize(
+    "graph_input", [None, {"topic": "Buses?"}, {"messages": [("user", "Go on")]}], ids=repr
+)
+def test_a_run_from_a_checkpoint_that_does_not_exist_is_refused(graph_input: Any, graph: DebateGraph) -> None:
     before, elsewhere = graph.get_state(THREAD), {"configurable": {**THREAD["configurable"]}}
     elsewhere["configurable"]["checkpoint_id"] = "1f1e7d1f-0000-6633-8000-2085645c49d8"
     with pytest.raises(InputError, match="no checkpoint"):
-        graph.invoke(given, elsewhere)  # type: ignore[arg-type]  # a dict
+        graph.invoke(graph_input, elsewhere)  # type: ignore[arg-type]  # a dict
     with pytest.raises(InputError, match="no checkpoint"):
-        asyncio.run(graph.ainvoke(given, elsewhere))  # type: ignore[arg-type]
+        asyncio.run(graph.ainvoke(graph_input, elsewhere))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no checkpoint"):
         graph.update_state(elsewhere, {"round": 1})  # type: ignore[arg-type]
     assert graph.get_state(THREAD).config == before.config
 
 
 @pytest.mark.parametrize("update", [7, [("round", 1)], Command(update={"config": 7})], ids=repr)
-def test_an_update_is_a_mapping(update: Any, graph: DebateGraph) -> None:
+def test_update_must_be_a_mapping(update: Any, graph: DebateGraph) -> None:
     with pytest.raises(InputError, match="not a mapping"):
         graph.update_state(THREAD, update)
 
 
 @pytest.mark.parametrize("node", [node for node in NODES if node not in ("reflect", "close")])
-def test_a_thread_without_a_debate_cannot_be_updated_as_a_node_that_has_not_run(node: str) -> None:
+def test_thread_without_a_debate_cannot_be_updated_as_a_node(node: str) -> None:
     graph = build_graph(InMemorySaver())
     with pytest.raises(InputError):
         graph.update_state(THREAD, {"round": 1}, node)
@@ -217,7 +220,7 @@ def test_a_thread_without_a_debate_cannot_be_updated_as_a_node_that_has_not_run(
 
 
 @pytest.mark.parametrize("copy", ["fork", "import"])
-def test_an_update_of_a_copied_debate_does_not_open_it_again(copy: str, tmp_path: Path) -> None:
+def test_update_of_a_copied_debate_does_not_reopen_it(copy: str, tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         made = debates.start("Trams?", DebateConfig.model_validate(CONTEXT))
         made.run()
@@ -232,12 +235,12 @@ def test_an_update_of_a_copied_debate_does_not_open_it_again(copy: str, tmp_path
 @pytest.mark.parametrize(
     "channel", sorted(ConversationState.__annotations__.keys() - {"messages", "settings"})
 )
-def test_no_channel_takes_none(channel: str, graph: DebateGraph) -> None:
+def test_no_channel_accepts_none(channel: str, graph: DebateGraph) -> None:
     with pytest.raises(UserError, match=rf"^{channel}\b"):
         graph.update_state(THREAD, {channel: None})
 
 
-def test_an_async_update_is_checked_as_well() -> None:
+def test_async_update_is_validated() -> None:
     async def update() -> None:
         graph = build_graph(InMemorySaver())
         await graph.ainvoke({"topic": "Trams?"}, THREAD, context=CONTEXT, interrupt_after=["turn"])
@@ -247,7 +250,7 @@ def test_an_async_update_is_checked_as_well() -> None:
         asyncio.run(update())
 
 
-def test_what_an_update_of_the_configuration_leaves_out_stays(graph: DebateGraph) -> None:
+def test_config_update_keeps_settings_that_it_does_not_mention(graph: DebateGraph) -> None:
     before = graph.get_state(THREAD).values["config"]
     graph.update_state(THREAD, {"config": {"turns": 5}})
     assert graph.get_state(THREAD).values["config"] == {**before, "turns": 5}
@@ -268,14 +271,14 @@ def test_what_an_update_of_the_configuration_leaves_out_stays(graph: DebateGraph
         ("messages", [{"role": "user", "content": "x", "additional_kwargs": {"\ud800": 1}}]),
     ],
 )
-def test_a_runs_input_is_checked_as_well(channel: str, value: object) -> None:
-    graph, given = build_graph(InMemorySaver()), {"topic": "Trams?", channel: value}
+def test_input_of_a_run_is_validated(channel: str, value: object) -> None:
+    graph, graph_input = build_graph(InMemorySaver()), {"topic": "Trams?", channel: value}
     with pytest.raises(UserError, match=rf"^{channel}\b"):
-        graph.invoke(given, THREAD, context=CONTEXT)
+        graph.invoke(graph_input, THREAD, context=CONTEXT)
     assert not graph.get_state(THREAD).values
 
 
-def test_a_graph_with_a_checkpointer_asks_for_a_thread() -> None:
+def test_graph_with_a_checkpointer_requires_a_thread() -> None:
     graph = build_graph(InMemorySaver())
     with pytest.raises(InputError, match="needs a thread"):
         graph.invoke({"topic": "Trams?"})

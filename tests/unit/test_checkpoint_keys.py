@@ -25,15 +25,15 @@ from tests.support.fakes import FakeModel
 THREAD = "11111111-1111-1111-1111-111111111111"
 CONTEXT: Any = {"turns": 3, "judge": {"enabled": False}}
 UNKNOWN = "1f1e7d1f-0000-6633-8000-2085645c49d8"
-SENT: dict[str, dict[str, Any]] = {
+PARENT_KEYS: dict[str, dict[str, Any]] = {
     "a namespace": {"checkpoint_ns": "zz"},
     "a nested namespace": {"checkpoint_ns": f"debate:{UNKNOWN}|turn:{UNKNOWN}"},
     "a task": {"__pregel_task_id": "zz"},
     "a namespace and a task": {"checkpoint_ns": "zz", "__pregel_task_id": "zz"},
-    "a function in words": {"checkpoint_ns": "zz", "__pregel_task_id": "zz", "__pregel_read": "zz"},
-    "a checkpointer in words": {"__pregel_checkpointer": "zz"},
-    "a map of checkpoints": {"checkpoint_map": {"": UNKNOWN}},
-    "a map in words": {"checkpoint_map": "zz"},
+    "a function as a string": {"checkpoint_ns": "zz", "__pregel_task_id": "zz", "__pregel_read": "zz"},
+    "a checkpointer as a string": {"__pregel_checkpointer": "zz"},
+    "a checkpoint map": {"checkpoint_map": {"": UNKNOWN}},
+    "a checkpoint map as a string": {"checkpoint_map": "zz"},
 }
 
 
@@ -48,9 +48,9 @@ def graph() -> DebateGraph:
     return made
 
 
-@pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
+@pytest.mark.parametrize("sent", PARENT_KEYS.values(), ids=PARENT_KEYS)
 @pytest.mark.parametrize(
-    "given",
+    "graph_input",
     [
         None,
         {"topic": "Buses?"},
@@ -60,19 +60,19 @@ def graph() -> DebateGraph:
     ],
     ids=["nothing", "a topic", "a message", "internal data", "300 debaters"],
 )
-def test_a_client_cannot_run_a_debate_as_a_parent_graph_does(
-    sent: dict[str, Any], given: Any, graph: DebateGraph
+def test_a_client_cannot_run_a_debate_with_keys_of_a_parent_graph(
+    sent: dict[str, Any], graph_input: Any, graph: DebateGraph
 ) -> None:
     before = graph.get_state(thread())
     with pytest.raises(InputError, match=f"^{next(iter(sent))}: "):
-        graph.invoke(given, thread(**sent))
+        graph.invoke(graph_input, thread(**sent))
     with pytest.raises(InputError, match=f"^{next(iter(sent))}: "):
-        asyncio.run(graph.ainvoke(given, thread(**sent)))
+        asyncio.run(graph.ainvoke(graph_input, thread(**sent)))
     assert graph.get_state(thread()) == before
 
 
-@pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
-def test_a_client_cannot_update_a_debate_as_a_parent_graph_does(
+@pytest.mark.parametrize("sent", PARENT_KEYS.values(), ids=PARENT_KEYS)
+def test_a_client_cannot_update_a_debate_with_keys_of_a_parent_graph(
     sent: dict[str, Any], graph: DebateGraph
 ) -> None:
     before = graph.get_state(thread())
@@ -81,20 +81,20 @@ def test_a_client_cannot_update_a_debate_as_a_parent_graph_does(
     assert graph.get_state(thread()) == before
 
 
-def test_a_checkpoint_is_named_as_a_history_names_it(graph: DebateGraph) -> None:
+def test_a_run_accepts_the_checkpoint_keys_of_a_snapshot(graph: DebateGraph) -> None:
     place = graph.get_state(thread()).config["configurable"]
     named = thread(**place, checkpoint_map={"": place["checkpoint_id"]})
     assert graph.invoke(None, named)["status"] == "done"
 
 
-def test_a_thread_that_is_bound_to_the_graph_is_checked_as_well(graph: DebateGraph) -> None:
+def test_an_update_is_checked_if_the_thread_is_bound_with_with_config(graph: DebateGraph) -> None:
     bound, before = graph.with_config(thread()), graph.get_state(thread())
     with pytest.raises(InputError, match=r"^protocol_state: "):
         bound.invoke(Command(update={"protocol_state": {"aspects": ["x"]}}))
     assert graph.get_state(thread()) == before
 
 
-def test_a_namespace_is_no_way_around_the_lease(tmp_path: Path) -> None:
+def test_keys_of_a_parent_graph_do_not_bypass_the_lease(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with open_saver(str(tmp_path / "m.sqlite")) as saver:
             graph = build_graph(saver, environment=FakeModel().environment())
@@ -102,7 +102,7 @@ def test_a_namespace_is_no_way_around_the_lease(tmp_path: Path) -> None:
             parts = graph.astream({"topic": "T?"}, {"configurable": place}, context=DebateConfig(turns=3))
             async with aclosing(parts) as running:  # type: ignore[type-var]
                 await anext(running)
-                for sent in SENT.values():
+                for sent in PARENT_KEYS.values():
                     with pytest.raises(UserError):
                         await graph.ainvoke(None, {"configurable": {**place, **sent}})
                 with pytest.raises(DebateBusy):
@@ -119,7 +119,7 @@ class Parent(TypedDict):
 
 
 @pytest.mark.parametrize("called", [False, True], ids=["as a node", "from a node's function"])
-def test_a_debate_in_a_parent_graph_has_the_namespace_of_its_task(called: bool) -> None:
+def test_a_debate_runs_inside_a_parent_graph(called: bool) -> None:
     inner = build_graph().with_config(recursion_limit=50)
     node: Any = (lambda state: inner.invoke({"messages": state["messages"]})) if called else inner
     builder = StateGraph(Parent)
@@ -127,12 +127,12 @@ def test_a_debate_in_a_parent_graph_has_the_namespace_of_its_task(called: bool) 
     builder.add_edge(START, "debate")
     builder.add_edge("debate", END)
     chat = builder.compile(InMemorySaver())
-    for said in ("Trams?", "And buses?"):
-        told = chat.invoke({"messages": [HumanMessage(said)]}, thread())["messages"]
-        assert told[-1].name == "judge"
+    for question in ("Trams?", "And buses?"):
+        messages = chat.invoke({"messages": [HumanMessage(question)]}, thread())["messages"]
+        assert messages[-1].name == "judge"
 
 
-def test_a_parent_graph_updates_the_state_of_a_debate_in_it() -> None:
+def test_a_parent_graph_can_update_the_state_of_its_debate() -> None:
     builder = StateGraph(Parent)
     inner: Any = build_graph()
     inner.interrupt_before_nodes = ["plan"]

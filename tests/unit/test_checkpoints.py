@@ -1,3 +1,5 @@
+"""Checkpoints in SQLite: compression, copies, deletion and errors."""
+
 from __future__ import annotations
 
 import asyncio
@@ -25,7 +27,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_what_is_stored_comes_back(value: Any) -> None:
+def test_serialized_values_are_loaded_unchanged(value: Any) -> None:
     serializer = CompressingSerializer()
     assert serializer.loads_typed(serializer.dumps_typed(value)) == value
 
@@ -35,12 +37,12 @@ def test_what_is_stored_comes_back(value: Any) -> None:
     [("x", b""), ("msgpack", b"\xc1"), ("msgpack", "text"), ("zlib+msgpack", b"x"), (None, b"")],
     ids=repr,
 )
-def test_a_damaged_value_is_reported_as_damage_of_the_database(stored: Any) -> None:
+def test_a_damaged_value_raises_a_storage_error(stored: Any) -> None:
     with pytest.raises(StorageError, match="restore a backup"):
         CompressingSerializer().loads_typed(stored)
 
 
-def test_large_blobs_are_compressed_and_plain_ones_are_still_read() -> None:
+def test_large_values_are_compressed_and_plain_ones_still_load() -> None:
     serializer = CompressingSerializer()
     messages = [AIMessage(content="the same words again " * 20, id=f"m{n:06d}") for n in range(50)]
     tag, blob = serializer.dumps_typed(messages)
@@ -54,19 +56,19 @@ def _config(thread: str) -> Any:
     return {"configurable": {"thread_id": thread}}
 
 
-async def _debate(saver: Any, thread: str, **config: Any) -> Any:
+async def _run_debate(saver: Any, thread: str, **config: Any) -> Any:
     graph = build_graph(saver, environment=FakeModel().environment())
-    given: Any = {**_config(thread), **config}
-    await graph.ainvoke({"topic": "T"}, given, context=DebateConfig(turns=2))
+    run_config: Any = {**_config(thread), **config}
+    await graph.ainvoke({"topic": "T"}, run_config, context=DebateConfig(turns=2))
     return graph
 
 
-def test_a_thread_is_copied_whole(tmp_path: Path) -> None:
+def test_copying_a_thread_copies_its_state(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with open_saver(str(tmp_path / "m.sqlite")) as saver:
             assert isinstance(saver, MootSqliteSaver)
             source, target = str(uuid.uuid4()), str(uuid.uuid4())
-            graph = await _debate(saver, source)
+            graph = await _run_debate(saver, source)
             await saver.acopy_thread(source, target)
             first, second = [(await graph.aget_state(_config(t))).values for t in (source, target)]
             assert first == second
@@ -79,7 +81,7 @@ def test_the_checkpoints_of_a_rolled_back_server_run_are_deleted(tmp_path: Path)
         async with open_saver(str(tmp_path / "m.sqlite")) as saver:
             assert isinstance(saver, MootSqliteSaver)
             thread = str(uuid.uuid4())
-            graph = await _debate(saver, thread, metadata={"run_id": "run-1"})
+            graph = await _run_debate(saver, thread, metadata={"run_id": "run-1"})
             await saver.adelete_for_runs(["run-2"])
             assert (await graph.aget_state(_config(thread))).values["status"] == "done"
             await saver.adelete_for_runs(["run-1"])
@@ -88,7 +90,7 @@ def test_the_checkpoints_of_a_rolled_back_server_run_are_deleted(tmp_path: Path)
     asyncio.run(scenario())
 
 
-def test_the_servers_checkpointer_is_the_default_databases(
+def test_the_servers_checkpointer_uses_the_default_database(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "server.sqlite"
@@ -102,7 +104,7 @@ def test_the_servers_checkpointer_is_the_default_databases(
     assert path.exists()
 
 
-def test_a_database_that_cannot_be_opened_is_an_input_error(tmp_path: Path) -> None:
+def test_an_unopenable_database_raises_an_input_error(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
 
     async def scenario() -> None:
@@ -113,7 +115,7 @@ def test_a_database_that_cannot_be_opened_is_an_input_error(tmp_path: Path) -> N
         asyncio.run(scenario())
 
 
-def test_a_write_that_is_cancelled_anywhere_leaves_no_lock_behind(tmp_path: Path) -> None:
+def test_a_cancelled_write_leaves_no_open_transaction(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with open_saver(str(tmp_path / "m.sqlite")) as saver:
             assert isinstance(saver, MootSqliteSaver)

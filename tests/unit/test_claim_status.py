@@ -1,4 +1,4 @@
-"""Claim statuses: what follows from a sequence of stances."""
+"""Claim statuses that follow from sequences of stances."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moot.claims.model_extraction import extraction_schema
 from moot.claims.reflections import recent_activity
 from moot.documents import claim_statuses_of
 from moot.state.claim_events import ReflectionPass
-from tests.support.ledger_state import FERRIES, Board, event, plain_event, topic_event
+from tests.support.ledger_state import FERRIES, Board, new_claim_events, stance_event, stance_operation
 
 IF_TIDE, IF_TIDE_TURNS, IF_CREW = "if the tide allows", "as long as the tide allows it", "if the crew is paid"
 
@@ -80,8 +80,8 @@ def does(who: str, kind: str) -> dict[str, Any]:
 def test_a_status_follows_from_the_current_stances(
     events: list[Any], status: str, side: str, conditions: list[str]
 ) -> None:
-    found = judge_case({"id": "x", "events": events, "over": False})
-    assert (found.status, found.side, list(found.conditions)) == (status, side, conditions)
+    result = judge_case({"id": "x", "events": events, "over": False})
+    assert (result.status, result.side, list(result.conditions)) == (status, side, conditions)
 
 
 EVA_YES, LEO_NO, EVA_IF, LEO_IF = yes("eva"), no("leo"), yes("eva", IF_TIDE), yes("leo", IF_CREW)
@@ -99,11 +99,11 @@ EVA_YES, LEO_NO, EVA_IF, LEO_IF = yes("eva"), no("leo"), yes("eva", IF_TIDE), ye
         ([yes("eva", option="buy"), yes("leo", option="build"), {"retracts": 2}], "open", "buy", []),
     ],
 )
-def test_a_retracted_event_never_counted_and_neither_did_its_dispute(
+def test_a_retracted_event_and_its_dispute_are_ignored(
     events: list[Any], status: str, side: str, conditions: list[str]
 ) -> None:
-    found = judge_case({"id": "x", "events": events, "over": False})
-    assert (found.status, found.side, list(found.conditions)) == (status, side, conditions)
+    result = judge_case({"id": "x", "events": events, "over": False})
+    assert (result.status, result.side, list(result.conditions)) == (status, side, conditions)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_a_retracted_event_never_counted_and_neither_did_its_dispute(
         ([EVA_YES, LEO_NO, LEO_IF, yes("leo")], "settled", []),
     ],
 )
-def test_a_replaced_condition_counts_no_more(events: list[Any], status: str, conditions: list[str]) -> None:
-    found = judge_case({"id": "x", "events": events, "over": False})
-    assert (found.status, list(found.conditions)) == (status, conditions)
+def test_a_replaced_condition_is_ignored(events: list[Any], status: str, conditions: list[str]) -> None:
+    result = judge_case({"id": "x", "events": events, "over": False})
+    assert (result.status, list(result.conditions)) == (status, conditions)
 
 
 @pytest.mark.parametrize(
@@ -133,41 +133,41 @@ def test_a_replaced_condition_counts_no_more(events: list[Any], status: str, con
         ([does("eva", "unsure"), does("leo", "unsure")], "open"),
     ],
 )
-def test_who_falls_to_unsure_has_given_nothing_to_the_other_side(events: list[Any], status: str) -> None:
+def test_an_unsure_debater_concedes_nothing(events: list[Any], status: str) -> None:
     assert judge_case({"id": "x", "events": events, "over": False}).status == status
 
 
-def test_a_challenged_debater_who_gives_up_what_another_still_says_was_in_no_dispute() -> None:
+def test_a_challenge_alone_does_not_make_a_dispute() -> None:
     place = {"debater": "kim", "message_id": "m000003", "quote": "…", "by": "model"}
-    said: list[Any] = [
-        *topic_event("p001"),
-        plain_event(1, "eva", "asserts"),
-        plain_event(2, "leo", "asserts"),
+    events: list[Any] = [
+        *new_claim_events("p001"),
+        stance_event(1, "eva", "asserts"),
+        stance_event(2, "leo", "asserts"),
         {**place, "type": "challenge", "id": "c001", "to": "eva", "claim": "p001"},
-        plain_event(4, "eva", "withdraws"),
+        stance_event(4, "eva", "withdraws"),
     ]
-    assert fold_events(said).status("p001") == "open"
+    assert fold_events(events).status("p001") == "open"
 
 
-def test_only_the_end_of_the_debate_makes_a_dispute_unresolved() -> None:
+def test_disputes_at_the_end_of_the_debate_are_unresolved() -> None:
     events = [yes("eva"), no("leo")]
     assert judge_case({"id": "x", "events": events, "over": True}).status == "unresolved"
     agreed = judge_case({"id": "x", "events": [yes("eva"), yes("leo")], "over": True})
     assert agreed.status == "agreed"
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the labelled cases do not lie beside the checkout")
-def test_every_labelled_case_has_the_status_that_its_label_says() -> None:
+@pytest.mark.skipif(not DATA.exists(), reason="the labelled cases are not next to the checkout")
+def test_every_labelled_case_has_its_labelled_status() -> None:
     for case in read_cases(DATA):
-        found = judge_case(case)
-        assert (found.status, found.side, list(found.conditions)) == (
+        result = judge_case(case)
+        assert (result.status, result.side, list(result.conditions)) == (
             case["status"],
             case["side"],
             case["conditions"],
         ), case["id"]
 
 
-def test_the_command_counts_the_right_cases_and_names_the_wrong_ones(
+def test_the_benchmark_counts_right_cases_and_lists_wrong_ones(
     tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from benchmarks.claim_status import main
@@ -180,68 +180,70 @@ def test_the_command_counts_the_right_cases_and_names_the_wrong_ones(
     assert json.loads(capsys.readouterr().out) == {"right": 1, "of": 2, "wrong": ["b"]}
 
 
-def test_the_same_id_is_the_same_condition_in_other_words() -> None:
-    said = [
-        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
-        plain_event(2, "bob", "conditional", condition=IF_TIDE_TURNS, condition_id="k001"),
+def test_conditions_with_the_same_id_are_the_same() -> None:
+    events = [
+        stance_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        stance_event(2, "bob", "conditional", condition=IF_TIDE_TURNS, condition_id="k001"),
     ]
-    assert fold_events([*topic_event("p001"), *said]).status("p001") == "agreed"
-    said[1] = plain_event(2, "bob", "conditional", condition=IF_TIDE_TURNS, condition_id="k002")
-    assert fold_events([*topic_event("p001"), *said]).status("p001") == "conditional"
+    assert fold_events([*new_claim_events("p001"), *events]).status("p001") == "agreed"
+    events[1] = stance_event(2, "bob", "conditional", condition=IF_TIDE_TURNS, condition_id="k002")
+    assert fold_events([*new_claim_events("p001"), *events]).status("p001") == "conditional"
 
 
-def test_a_debater_keeps_all_its_conditions_until_one_replaces_another() -> None:
-    said = [
-        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
-        plain_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002"),
+def test_a_debater_keeps_all_conditions_until_one_is_replaced() -> None:
+    events = [
+        stance_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        stance_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002"),
     ]
-    ledger = fold_events([*topic_event("p001"), *said])
+    ledger = fold_events([*new_claim_events("p001"), *events])
     assert ledger.claim_status("p001").conditions == (IF_TIDE, IF_CREW)
     stance = ledger.stance("ada", "p001")
     assert stance is not None
     assert stance["condition"] == f"{IF_TIDE}; {IF_CREW}"
-    later = plain_event(
+    later = stance_event(
         3, "ada", "conditional", condition="if it is dry", condition_id="k003", replaces="k001"
     )
-    ledger = fold_events([*topic_event("p001"), *said, later])
+    ledger = fold_events([*new_claim_events("p001"), *events, later])
     assert ledger.claim_status("p001").conditions == (IF_CREW, "if it is dry")
 
 
-def test_extraction_gives_a_condition_one_id_and_keeps_it_for_the_next_reading() -> None:
+def test_extraction_reuses_the_ids_of_known_conditions() -> None:
     board = Board()
-    first = board.entry("ada", f"Yes, {IF_TIDE}.")
-    second = board.entry("bob", f"Yes, {IF_TIDE_TURNS}.")
+    first = board.add_entry("ada", f"Yes, {IF_TIDE}.")
+    second = board.add_entry("bob", f"Yes, {IF_TIDE_TURNS}.")
     claims = [{"ref": "n1", "text": FERRIES}]
-    said = [
-        event(first, "conditional", FERRIES, quote=IF_TIDE, condition=IF_TIDE, condition_id="c1"),
-        event(
+    events = [
+        stance_operation(first, "conditional", FERRIES, quote=IF_TIDE, condition=IF_TIDE, condition_id="c1"),
+        stance_operation(
             second, "conditional", FERRIES, quote=IF_TIDE_TURNS, condition=IF_TIDE_TURNS, condition_id="c1"
         ),
     ]
-    board.take([first, second], "model", {"claims": claims, "events": said})
+    board.apply_operations([first, second], "model", {"claims": claims, "events": events})
     assert board.ledger.status("p001") == "agreed"
-    third = board.entry("bob", f"Rather {IF_CREW}.")
-    replaced = event(third, "conditional", FERRIES, quote=IF_CREW, condition=IF_CREW, replaces="k001")
-    board.take([third], "model", {"events": [{**replaced, "claim": "p001"}]})
+    third = board.add_entry("bob", f"Rather {IF_CREW}.")
+    replaced = stance_operation(
+        third, "conditional", FERRIES, quote=IF_CREW, condition=IF_CREW, replaces="k001"
+    )
+    board.apply_operations([third], "model", {"events": [{**replaced, "claim": "p001"}]})
     assert [each.get("condition_id") for each in board.ledger.events] == ["k001", "k001", "k002"]
     status = board.ledger.claim_status("p001")
     assert (status.status, status.conditions) == ("conditional", (IF_TIDE, IF_CREW))
 
 
-def test_a_change_of_condition_is_a_change_of_mind_with_both_quotations() -> None:
-    said = [
-        plain_event(1, "ada", "asserts"),
-        plain_event(2, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
-        plain_event(3, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
-        plain_event(4, "ada", "conditional", condition=IF_CREW, condition_id="k002", replaces="k001"),
+def test_a_changed_condition_is_a_change_of_mind() -> None:
+    events = [
+        stance_event(1, "ada", "asserts"),
+        stance_event(2, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        stance_event(3, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        stance_event(4, "ada", "conditional", condition=IF_CREW, condition_id="k002", replaces="k001"),
     ]
-    ledger = fold_events([*topic_event("p001"), *said])
-    told = [(each.event["id"], each.before and each.before["id"]) for each in ledger.changes]
-    assert told == [("e002", "e001"), ("e004", "e003")]
+    ledger = fold_events([*new_claim_events("p001"), *events])
+    pairs = [(each.event["id"], each.before and each.before["id"]) for each in ledger.changes]
+    assert pairs == [("e002", "e001"), ("e004", "e003")]
     assert all(change.before and change.before["quote"] for change in ledger.changes)
 
 
-def test_a_status_in_words_says_side_conditions_and_an_earlier_dispute() -> None:
+def test_status_labels_name_side_conditions_and_earlier_disputes() -> None:
     assert ClaimStatus("settled", "no", (), True).label == "settled: no"
     assert ClaimStatus("agreed", "yes", (IF_TIDE,), False).label == "agreed: yes, on a condition"
     several = ClaimStatus("conditional", "yes", (IF_TIDE, IF_CREW), True)
@@ -249,52 +251,56 @@ def test_a_status_in_words_says_side_conditions_and_an_earlier_dispute() -> None
     assert ClaimStatus("disputed", "", (), True, in_room=True).label == "disputed, in crux room"
 
 
-def test_a_quotation_under_a_wrong_id_is_kept_under_the_one_new_message_that_has_it() -> None:
+def test_a_quotation_with_a_wrong_id_moves_to_the_matching_message() -> None:
     board = Board()
-    first = board.entry("ada", "Ferries are cheap to run.")
-    second = board.entry("bob", "No, ferries cost more every year.")
-    moved = event(first, "denies", FERRIES, quote="ferries cost more every year")
-    board.take([first, second], "model", {"claims": [{"ref": "n1", "text": FERRIES}], "events": [moved]})
+    first = board.add_entry("ada", "Ferries are cheap to run.")
+    second = board.add_entry("bob", "No, ferries cost more every year.")
+    moved = stance_operation(first, "denies", FERRIES, quote="ferries cost more every year")
+    board.apply_operations(
+        [first, second], "model", {"claims": [{"ref": "n1", "text": FERRIES}], "events": [moved]}
+    )
     (kept,) = board.ledger.events
     assert (kept["debater"], kept["message_id"]) == ("bob", second["id"])
     assert not any(board.ledger.dropped.values())
 
 
-def test_a_quotation_that_several_new_messages_have_is_dropped() -> None:
+def test_a_quotation_in_several_new_messages_is_dropped() -> None:
     board = Board()
-    entries = [board.entry(who, "Ferries are cheap to run.") for who in ("ada", "bob")]
-    last = board.entry("cyd", "I see no reason.")
-    wanted = event(last, "asserts", FERRIES, quote="Ferries are cheap to run")
-    board.take([*entries, last], "model", {"claims": [{"ref": "n1", "text": FERRIES}], "events": [wanted]})
+    entries = [board.add_entry(who, "Ferries are cheap to run.") for who in ("ada", "bob")]
+    last = board.add_entry("cyd", "I see no reason.")
+    wanted = stance_operation(last, "asserts", FERRIES, quote="Ferries are cheap to run")
+    board.apply_operations(
+        [*entries, last], "model", {"claims": [{"ref": "n1", "text": FERRIES}], "events": [wanted]}
+    )
     assert not board.ledger.events
     assert dict(board.ledger.dropped) == {"quotation not found": 1}
 
 
-def test_a_dispute_settled_before_the_threshold_still_counts_for_a_reflection() -> None:
-    said = [
-        plain_event(1, "ada", "asserts"),
-        plain_event(2, "bob", "denies"),
-        plain_event(3, "bob", "asserts"),
-        plain_event(4, "ada", "asserts", "p002"),
-        plain_event(5, "bob", "denies", "p002"),
+def test_settled_disputes_count_towards_the_next_reflection() -> None:
+    events = [
+        stance_event(1, "ada", "asserts"),
+        stance_event(2, "bob", "denies"),
+        stance_event(3, "bob", "asserts"),
+        stance_event(4, "ada", "asserts", "p002"),
+        stance_event(5, "bob", "denies", "p002"),
     ]
-    claims = topic_event("p001", "p002")
-    activity = recent_activity(fold_events([*claims, *said]))
+    claims = new_claim_events("p001", "p002")
+    activity = recent_activity(fold_events([*claims, *events]))
     assert (activity.disputes, activity.score) == (["p001", "p002"], 3 + 3 + 5)
-    seen = [*claims, *said[:2], ReflectionPass(type="reflection_pass"), *said[2:]]
+    seen = [*claims, *events[:2], ReflectionPass(type="reflection_pass"), *events[2:]]
     assert recent_activity(fold_events(seen)).disputes == ["p002"]
 
 
-def test_a_prompt_tells_a_change_of_condition_with_both_quotations() -> None:
+def test_prompts_show_a_changed_condition_with_both_quotations() -> None:
     board = Board()
-    first = board.entry("ada", "Yes, close them.")
-    second = board.entry("ada", f"Yes, but only {IF_TIDE}.")
+    first = board.add_entry("ada", "Yes, close them.")
+    second = board.add_entry("ada", f"Yes, but only {IF_TIDE}.")
     claims = [{"ref": "n1", "text": FERRIES}]
-    said = [
-        event(first, "asserts", FERRIES, quote="Yes, close them"),
-        event(second, "conditional", FERRIES, quote=f"only {IF_TIDE}", condition=IF_TIDE),
+    events = [
+        stance_operation(first, "asserts", FERRIES, quote="Yes, close them"),
+        stance_operation(second, "conditional", FERRIES, quote=f"only {IF_TIDE}", condition=IF_TIDE),
     ]
-    board.take([first, second], "model", {"claims": claims, "events": said})
+    board.apply_operations([first, second], "model", {"claims": claims, "events": events})
     change = (
         f"“only {IF_TIDE}” [{second['id']}] (same answer, added a condition), "
         f"before: “Yes, close them” [{first['id']}]"
@@ -303,86 +309,86 @@ def test_a_prompt_tells_a_change_of_condition_with_both_quotations() -> None:
     assert f"- Ada: {FERRIES}: {change}" in board.prompt_section("judge")
 
 
-def test_a_message_that_drops_one_option_and_takes_another_is_one_change_of_mind() -> None:
-    said = [
-        plain_event(1, "ada", "asserts", "p000", option="build"),
-        plain_event(2, "ada", "withdraws", "p000"),
-        plain_event(3, "ada", "conditional", "p000", option="buy", condition=IF_TIDE, message_id="m000002"),
+def test_switching_options_in_one_message_is_one_change_of_mind() -> None:
+    events = [
+        stance_event(1, "ada", "asserts", "p000", option="build"),
+        stance_event(2, "ada", "withdraws", "p000"),
+        stance_event(3, "ada", "conditional", "p000", option="buy", condition=IF_TIDE, message_id="m000002"),
     ]
-    (change,) = fold_events(said).changes
+    (change,) = fold_events(events).changes
     assert change.event["id"] == "e003"
     assert change.before is not None
     assert change.before["id"] == "e001"
 
 
-def test_of_a_message_with_old_and_new_conditions_the_new_one_shows_the_change() -> None:
+def test_the_new_condition_in_a_message_marks_the_change() -> None:
     place = {"message_id": "m000002"}
-    said = [
-        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
-        plain_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002", **place),
-        plain_event(3, "ada", "conditional", condition=IF_TIDE, condition_id="k001", **place),
+    events = [
+        stance_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        stance_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002", **place),
+        stance_event(3, "ada", "conditional", condition=IF_TIDE, condition_id="k001", **place),
     ]
-    (change,) = fold_events([*topic_event("p001"), *said]).changes
+    (change,) = fold_events([*new_claim_events("p001"), *events]).changes
     assert change.event["id"] == "e002"
     assert list(change.conditions.values()) == [IF_TIDE, IF_CREW]
 
 
-def test_a_round_record_names_the_dispute_about_an_open_question() -> None:
+def test_a_round_record_lists_the_dispute_about_the_main_question() -> None:
     board = Board()
-    said = [board.entry("ada", "Build it, I say."), board.entry("bob", "Buy it, I say.")]
+    entries = [board.add_entry("ada", "Build it, I say."), board.add_entry("bob", "Buy it, I say.")]
     board.state["claim_events"] = [
-        plain_event(1, "ada", "asserts", "p000", option="build"),
-        plain_event(2, "bob", "asserts", "p000", option="buy"),
+        stance_event(1, "ada", "asserts", "p000", option="build"),
+        stance_event(2, "bob", "asserts", "p000", option="buy"),
     ]
     (record,) = claim_statuses_of(board.state)["rounds"]
-    assert (record["new_disputes"], len(said)) == (["p000"], 2)
+    assert (record["new_disputes"], len(entries)) == (["p000"], 2)
 
 
-def test_a_stored_stance_says_how_many_conditions_it_joins() -> None:
+def test_stance_text_gives_the_number_of_conditions() -> None:
     board = Board()
-    board.entry("ada", "Yes.")
-    board.entry("ada", "Yes.")
+    board.add_entry("ada", "Yes.")
+    board.add_entry("ada", "Yes.")
     board.state["claim_events"] = [
-        *topic_event("p001"),
-        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
-        plain_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002"),
+        *new_claim_events("p001"),
+        stance_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        stance_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002"),
     ]
     claims = {each["id"]: each for each in claim_statuses_of(board.state)["claims"]}
     assert stance_text(claims["p001"]["stances"]["ada"]) == f"yes, on 2 conditions: {IF_TIDE}; {IF_CREW}"
 
 
-def test_a_concession_shows_the_condition_that_the_debater_keeps() -> None:
-    said = [
-        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
-        plain_event(2, "bob", "denies"),
-        plain_event(3, "bob", "conditional", condition=IF_CREW, condition_id="k002"),
-        plain_event(4, "bob", "concedes"),
+def test_a_concession_shows_the_condition_that_still_applies() -> None:
+    events = [
+        stance_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        stance_event(2, "bob", "denies"),
+        stance_event(3, "bob", "conditional", condition=IF_CREW, condition_id="k002"),
+        stance_event(4, "bob", "concedes"),
     ]
-    ledger = fold_events([*topic_event("p001"), *said])
+    ledger = fold_events([*new_claim_events("p001"), *events])
     assert ledger.claim_status("p001").conditions == (IF_TIDE, IF_CREW)
     stance = ledger.stance("bob", "p001")
     assert stance is not None
     assert stance_text(stance) == f"conceded, on a condition: {IF_CREW}"
 
 
-def test_a_board_that_a_crux_card_goes_beyond_says_so() -> None:
+def test_the_ledger_section_mentions_newer_results_of_crux_rooms() -> None:
     board = Board()
-    board.note("ada", "asserts", FERRIES)
-    board.entry("bob", "No.")
+    board.add_stance("ada", "asserts", FERRIES)
+    board.add_entry("bob", "No.")
     assert "stood at [m000001], as recorded" in board.prompt_section("ada")
-    board.state["claim_events"] = [*board.state["claim_events"], plain_event(2, "bob", "denies")]
+    board.state["claim_events"] = [*board.state["claim_events"], stance_event(2, "bob", "denies")]
     since = "with the results of the side rooms since"
     assert f"stood at [m000001], {since}, as recorded" in board.prompt_section("ada")
 
 
-def test_what_would_change_a_mind_is_not_told_of_a_debater_who_moved() -> None:
+def test_findings_omit_flip_conditions_of_debaters_who_moved() -> None:
     board = Board()
     for who in ("ada", "bob"):
-        board.entry(who, "Yes.")
+        board.add_entry(who, "Yes.")
     board.state["claim_events"] = [
-        plain_event(1, "ada", "asserts", "p000"),
-        plain_event(2, "bob", "asserts", "p000"),
-        plain_event(3, "bob", "denies", "p000"),
+        stance_event(1, "ada", "asserts", "p000"),
+        stance_event(2, "bob", "asserts", "p000"),
+        stance_event(3, "bob", "denies", "p000"),
     ]
     flips = {"ada": ["a dry winter"], "bob": ["a wet winter"]}
     text = findings_text(board.state, {"ada": "Ada", "bob": "Bob"}, flips)
@@ -391,7 +397,7 @@ def test_what_would_change_a_mind_is_not_told_of_a_debater_who_moved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("later", "told"),
+    ("later", "label"),
     [
         ({"condition": IF_CREW, "condition_id": "k002"}, "added a condition"),
         ({"condition": IF_CREW, "condition_id": "k002", "replaces": "k001"}, "changed the conditions"),
@@ -399,100 +405,100 @@ def test_what_would_change_a_mind_is_not_told_of_a_debater_who_moved() -> None:
         ({"kind": "denies"}, ""),
     ],
 )
-def test_a_change_says_whether_only_the_conditions_changed(later: Any, told: str) -> None:
-    said = [
-        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
-        plain_event(2, "ada", **{"kind": "conditional", **later}),
+def test_a_change_says_how_the_conditions_changed(later: Any, label: str) -> None:
+    events = [
+        stance_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        stance_event(2, "ada", **{"kind": "conditional", **later}),
     ]
-    (change,) = fold_events([*topic_event("p001"), *said]).changes
-    assert change.new_conditions == told
+    (change,) = fold_events([*new_claim_events("p001"), *events]).changes
+    assert change.new_conditions == label
 
 
-def test_a_new_condition_is_not_told_as_a_move_to_another_side() -> None:
+def test_a_new_condition_is_not_shown_as_a_change_of_side() -> None:
     board = Board()
     claims = [{"ref": "n1", "text": FERRIES}]
-    first = board.entry("ada", "Yes, close them.")
-    second = board.entry("ada", f"Yes, but only {IF_TIDE}.", round_no=2)
-    said = [
-        event(first, "asserts", FERRIES, quote="Yes, close them"),
-        event(second, "conditional", FERRIES, quote=f"only {IF_TIDE}", condition=IF_TIDE),
+    first = board.add_entry("ada", "Yes, close them.")
+    second = board.add_entry("ada", f"Yes, but only {IF_TIDE}.", round_no=2)
+    events = [
+        stance_operation(first, "asserts", FERRIES, quote="Yes, close them"),
+        stance_operation(second, "conditional", FERRIES, quote=f"only {IF_TIDE}", condition=IF_TIDE),
     ]
-    board.take([first, second], "model", {"claims": claims, "events": said})
+    board.apply_operations([first, second], "model", {"claims": claims, "events": events})
     assert "(same answer, added a condition)" in board.prompt_section("judge")
     board.state["round"] = 3
     assert "Ada moved" not in board.prompt_section("bob")
 
 
-ANOTHER = "repair it, and decide in ten years"
+OTHER_ANSWER = "repair it, and decide in ten years"
 
 
-def _open_question(known: Sequence[Any], *said: tuple[Any, str, str]) -> ClaimExtraction:
+def _extract_answers(known: Sequence[Any], *answers: tuple[Any, str, str]) -> ClaimExtraction:
     """Return an extraction in which debaters choose these options or give another answer."""
     extraction = ClaimExtraction(
         known=known,
         topic="Build, or buy?",
-        entries={entry["id"]: entry for entry, _, _ in said},
+        entries={entry["id"]: entry for entry, _, _ in answers},
         debaters=["ada", "bob"],
         by="model",
         options=["build", "buy"],
     )
     events = [
-        event(entry, "asserts", "", quote=entry["content"], option=option, answer=answer)
-        for entry, option, answer in said
+        stance_operation(entry, "asserts", "", quote=entry["content"], option=option, answer=answer)
+        for entry, option, answer in answers
     ]
     extraction.apply({"events": events})
     return extraction
 
 
-def test_an_answer_beside_the_options_is_recorded_and_shared() -> None:
+def test_an_answer_outside_the_options_is_recorded_and_shared() -> None:
     board = Board()
-    first = board.entry("ada", "Build it, I say.")
-    second = board.entry("ada", "No: repair it, then see.")
-    third = board.entry("bob", "I want to repair it too.")
-    fourth = board.entry("bob", "As I said, repair it.")
-    another = "another answer"
-    said = _open_question(
-        [], (first, "build", ""), (second, another, ANOTHER), (third, another, f"R{ANOTHER[1:]}.")
+    first = board.add_entry("ada", "Build it, I say.")
+    second = board.add_entry("ada", "No: repair it, then see.")
+    third = board.add_entry("bob", "I want to repair it too.")
+    fourth = board.add_entry("bob", "As I said, repair it.")
+    other = "another answer"
+    extraction = _extract_answers(
+        [], (first, "build", ""), (second, other, OTHER_ANSWER), (third, other, f"R{OTHER_ANSWER[1:]}.")
     )
-    assert said.ledger.claim_status("p000").label == f"agreed: {ANOTHER}"
-    (change,) = said.ledger.changes
-    assert (change.held_change and change.held_change.side, change.side) == ("build", ANOTHER)
-    # A later reading may name the answer that an earlier one found.
-    schema = extraction_schema([fourth], ["ada", "bob"], said.ledger, options=["build", "buy"])
-    assert ANOTHER in str(schema.model_json_schema())
-    again = _open_question(said.new, (fourth, ANOTHER, ""))
-    assert again.ledger.claim_status("p000").label == f"agreed: {ANOTHER}"
+    assert extraction.ledger.claim_status("p000").label == f"agreed: {OTHER_ANSWER}"
+    (change,) = extraction.ledger.changes
+    assert (change.held_change and change.held_change.side, change.side) == ("build", OTHER_ANSWER)
+    # A later extraction may use an answer that an earlier one recorded.
+    schema = extraction_schema([fourth], ["ada", "bob"], extraction.ledger, options=["build", "buy"])
+    assert OTHER_ANSWER in str(schema.model_json_schema())
+    again = _extract_answers(extraction.new, (fourth, OTHER_ANSWER, ""))
+    assert again.ledger.claim_status("p000").label == f"agreed: {OTHER_ANSWER}"
     assert not again.dropped
 
 
-def test_another_answer_without_words_is_dropped() -> None:
+def test_a_blank_other_answer_is_dropped() -> None:
     board = Board()
-    said = _open_question([], (board.entry("ada", "Something else."), "another answer", " "))
-    assert (said.new, dict(said.dropped)) == ([], {"no option": 1})
+    extraction = _extract_answers([], (board.add_entry("ada", "Something else."), "another answer", " "))
+    assert (extraction.new, dict(extraction.dropped)) == ([], {"no option": 1})
 
 
-def test_who_gives_up_an_option_is_shown_with_the_option() -> None:
+def test_a_withdrawn_option_is_shown() -> None:
     board = Board()
-    board.entry("ada", "Build it.")
-    board.entry("ada", "I withdraw that.")
+    board.add_entry("ada", "Build it.")
+    board.add_entry("ada", "I withdraw that.")
     board.state["claim_events"] = [
-        plain_event(1, "ada", "asserts", "p000", option="build"),
-        plain_event(2, "ada", "withdraws", "p000"),
+        stance_event(1, "ada", "asserts", "p000", option="build"),
+        stance_event(2, "ada", "withdraws", "p000"),
     ]
     assert "Ada: gave up “build”: “ada withdraws”" in board.prompt_section("judge")
     (main,) = claim_statuses_of(board.state)["claims"]
     assert stance_text(main["stances"]["ada"]) == "gave up “build”"
 
 
-def test_a_judge_sees_which_challenged_debater_had_no_turn_since() -> None:
+def test_judges_see_which_challenged_debaters_had_no_turn_since() -> None:
     board = Board()
-    first = board.entry("bob", "Close them.")
-    second = board.entry("ada", "Who pays?")
+    first = board.add_entry("bob", "Close them.")
+    second = board.add_entry("ada", "Who pays?")
     asked: Any = {"debater": "ada", "message_id": second["id"], "quote": "Who pays?", "by": "model"}
     asked |= {"type": "challenge", "id": "c001", "to": "bob", "claim": ""}
-    board.state["claim_events"] = [asked, plain_event(1, "bob", "asserts", "p000", message_id=first["id"])]
+    board.state["claim_events"] = [asked, stance_event(1, "bob", "asserts", "p000", message_id=first["id"])]
     assert "Ada to Bob: “Who pays?” [m000002] (Bob had no turn since)" in board.prompt_section("judge")
-    board.entry("bob", "Close them, I say.")
+    board.add_entry("bob", "Close them, I say.")
     board.state["claim_events"].append(
         {"type": "extraction_pass", "through": 3, "by": "model", "dropped": {}}
     )

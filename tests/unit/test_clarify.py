@@ -13,7 +13,7 @@ from moot.graph.debate import build_graph
 from moot.nodes.clarify import NO_ANSWER, ClarifyingQuestions
 from moot.people import PersonQuestion, match_replies, matches_any, remaining_replies
 from moot.state.config import DebateConfig
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
@@ -23,9 +23,9 @@ BY_SPEAKER = {
 }
 
 
-def _asking(call: ModelCall) -> Reply:
+def _reply_with_questions(call: ModelCall) -> Reply:
     if not (call.schema and issubclass(call.schema, ClarifyingQuestions)):
-        return answer(call)
+        return fake_reply(call)
     earlier = any("[m0" in message["content"] for message in call.messages[1:-1])
     return Reply(data={"questions": [] if earlier else BY_SPEAKER[call.hints["speaker"]]})
 
@@ -44,13 +44,13 @@ def _graph(model: FakeModel) -> Any:
     return build_graph(InMemorySaver(), environment=model.environment())
 
 
-def _asked(out: Any) -> list[Any]:
+def _interrupt_values(out: Any) -> list[Any]:
     return [each.value for each in out.get("__interrupt__", ())]
 
 
-def test_debaters_ask_concurrently_within_the_limit_and_without_duplicates() -> None:
-    model = FakeModel(_asking)
-    (payload,) = _asked(_graph(model).invoke({"topic": "T?"}, THREAD, context=_config()))
+def test_questions_are_limited_and_deduplicated() -> None:
+    model = FakeModel(_reply_with_questions)
+    (payload,) = _interrupt_values(_graph(model).invoke({"topic": "T?"}, THREAD, context=_config()))
     assert (payload["kind"], payload["round"]) == ("clarifications", 1)
     assert [(each["id"], each["question"]) for each in payload["questions"]] == [
         ("ada.1", "Which year?"),
@@ -61,8 +61,8 @@ def test_debaters_ask_concurrently_within_the_limit_and_without_duplicates() -> 
     assert "Ask like Bo." not in model.calls[0].messages[-1]["content"]
 
 
-def test_replies_become_entries_after_their_questions_and_appear_in_every_prompt() -> None:
-    model = FakeModel(_asking)
+def test_replies_become_entries_that_every_turn_prompt_contains() -> None:
+    model = FakeModel(_reply_with_questions)
     graph = _graph(model)
     graph.invoke({"topic": "T?"}, THREAD, context=_config())
     graph.invoke(Command(resume={"ada": ["2031"]}), THREAD)
@@ -76,13 +76,15 @@ def test_replies_become_entries_after_their_questions_and_appear_in_every_prompt
     turns = [call for call in model.calls if call.purpose == "turn"]
     assert len(turns) == 2
     assert all(any("2031" in message["content"] for message in call.messages) for call in turns)
-    assert [call.purpose for call in model.calls].count("clarify") == 2, "asked again after the answer"
+    assert [call.purpose for call in model.calls].count("clarify") == 2, (
+        "the debaters were asked again after the replies"
+    )
 
 
-def test_a_second_round_sees_the_replies_and_ends_without_questions() -> None:
-    model = FakeModel(_asking)
+def test_second_round_reads_the_replies_and_asks_nothing() -> None:
+    model = FakeModel(_reply_with_questions)
     graph = _graph(model)
-    (payload,) = _asked(graph.invoke({"topic": "T?"}, THREAD, context=_config(rounds=3)))
+    (payload,) = _interrupt_values(graph.invoke({"topic": "T?"}, THREAD, context=_config(rounds=3)))
     out = graph.invoke(Command(resume={each["id"]: "" for each in payload["questions"]}), THREAD)
     assert "__interrupt__" not in out
     assert [call.purpose for call in model.calls].count("clarify") == 4
@@ -92,12 +94,12 @@ def test_a_second_round_sees_the_replies_and_ends_without_questions() -> None:
     }
 
 
-def test_a_debater_whose_questions_fail_asks_nothing_and_the_failure_is_recorded() -> None:
+def test_failed_clarification_call_is_recorded_and_the_debate_continues() -> None:
     def failing(call: ModelCall) -> Reply:
         return (
             Reply(error="down")
             if call.schema and issubclass(call.schema, ClarifyingQuestions)
-            else answer(call)
+            else fake_reply(call)
         )
 
     graph = _graph(FakeModel(failing))
@@ -108,8 +110,8 @@ def test_a_debater_whose_questions_fail_asks_nothing_and_the_failure_is_recorded
     assert state["turn_count"] == 2
 
 
-def test_without_the_setting_there_are_no_questions() -> None:
-    model = FakeModel(_asking)
+def test_debaters_ask_no_questions_by_default() -> None:
+    model = FakeModel(_reply_with_questions)
     _graph(model).invoke({"topic": "T?"}, THREAD, context=DebateConfig(turns=1))
     assert all(call.purpose != "clarify" for call in model.calls)
 
@@ -123,7 +125,7 @@ QUESTIONS = [_question("ada.2", "When?"), _question("ada.3", "Where?"), _questio
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("replies", "expected"),
     [
         ("now", ["now", "", ""]),
         (["now", "here"], ["now", "here", ""]),
@@ -139,11 +141,11 @@ QUESTIONS = [_question("ada.2", "When?"), _question("ada.3", "Where?"), _questio
         ({}, ["", "", ""]),
     ],
 )
-def test_replies_of_any_shape_are_matched(given: Any, expected: list[str]) -> None:
-    assert list(match_replies(QUESTIONS, given).values()) == expected
+def test_match_replies_accepts_replies_of_any_shape(replies: Any, expected: list[str]) -> None:
+    assert list(match_replies(QUESTIONS, replies).values()) == expected
 
 
-def test_unused_prepared_replies_are_reported() -> None:
+def test_prepared_replies_without_a_question_remain() -> None:
     prepared = {"ada": "now", "bo": ["me", "you"], "carl.1": "x"}
     assert matches_any(QUESTIONS, prepared)
     assert remaining_replies(QUESTIONS, prepared) == {"bo": ["me", "you"], "carl.1": "x"}
@@ -151,18 +153,18 @@ def test_unused_prepared_replies_are_reported() -> None:
     assert not matches_any([_question("bo.3")], prepared)
 
 
-def test_the_prompt_for_questions_equals_its_snapshot() -> None:
-    model = FakeModel(_asking)
+def test_clarification_prompt_matches_its_snapshot() -> None:
+    model = FakeModel(_reply_with_questions)
     _graph(model).invoke({"topic": "T?"}, THREAD, context=_config())
     check_snapshot("clarify", prompt_markdown(model.calls[0].messages))
 
 
-def test_a_built_in_role_asks_about_its_own_concerns() -> None:
+def test_clarification_prompt_names_the_concerns_of_a_built_in_role() -> None:
     model = FakeModel(
         lambda call: (
             Reply(data={"questions": []})
             if call.schema and issubclass(call.schema, ClarifyingQuestions)
-            else answer(call)
+            else fake_reply(call)
         )
     )
     config = DebateConfig.model_validate(
@@ -172,8 +174,8 @@ def test_a_built_in_role_asks_about_its_own_concerns() -> None:
     assert "sensitivity of data" in model.calls[0].messages[-1]["content"]
 
 
-def test_only_answers_are_called_the_answers_so_far() -> None:
-    model = FakeModel(_asking)
+def test_clarification_prompt_does_not_call_documents_answers() -> None:
+    model = FakeModel(_reply_with_questions)
     topic = {"topic": "T?", "context_documents": [{"name": "a.md", "content": "Facts."}]}
     graph = _graph(model)
     graph.invoke(topic, THREAD, context=_config(rounds=2))

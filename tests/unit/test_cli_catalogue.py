@@ -1,4 +1,4 @@
-"""`moot list`, `search`, `rename`, `delete`, `say`, `import` and `show --follow`, in this process."""
+"""Commands that list, find, change, import, fork and continue stored debates, run in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from moot.cli.terminal import wrap_for_terminal
 from moot.models.offline import recording_config
 from moot.state.errors import ConfigError, DebateExists, DebateNotFound, InputError, MootError, UserError
 
-SPEECHES = (
+TRANSCRIPT = (
     "Ann: Trams are cheap.\nBob: Trams are slow.\nPhil: And the clock says time.\nAnn: Not in the rain.\n"
 )
 
@@ -46,19 +46,19 @@ def moot(name: str, *words: str, stdin: str = "") -> Any:
     return done
 
 
-def test_a_status_that_no_debate_can_have_is_refused(db: str) -> None:
+def test_list_refuses_an_unknown_status(db: str) -> None:
     with pytest.raises(InputError, match="'don' is not a status: choose from done, limit"):
         moot("list", "--status", "don", "--db", db)
 
 
-def test_the_list_has_decision_and_model_and_folds_the_debates_of_evaluations(db: str) -> None:
-    said = moot("list", "--db", db)
-    line = next(line for line in said.stdout.splitlines() if line.startswith("monolith"))
+def test_list_shows_decisions_and_hides_debates_of_evaluations(db: str) -> None:
+    result = moot("list", "--db", db)
+    line = next(line for line in result.stdout.splitlines() if line.startswith("monolith"))
     assert "Do not split" in line
     assert "Should we split" in line
     assert " 80 " in line
-    assert "eval-cup" not in said.stdout
-    assert "not shown: 1 debate of evaluations" in said.stderr
+    assert "eval-cup" not in result.stdout
+    assert "not shown: 1 debate of evaluations" in result.stderr
     assert "eval-cup" in moot("list", "--evaluations", "--db", db).stdout
     rows = json.loads(moot("list", "--status", "done", "--limit", "9", "--json", "--db", db).stdout)
     assert {row["status"] for row in rows} == {"done"}
@@ -67,7 +67,7 @@ def test_the_list_has_decision_and_model_and_folds_the_debates_of_evaluations(db
     ] == ["monolith"]
 
 
-def test_json_and_table_list_the_same_debates(db: str) -> None:
+def test_list_json_respects_the_limit_and_evaluations_options(db: str) -> None:
     def listed(*words: str) -> list[str]:
         return [row["name"] for row in json.loads(moot("list", "--json", "--db", db, *words).stdout)]
 
@@ -75,12 +75,12 @@ def test_json_and_table_list_the_same_debates(db: str) -> None:
     assert listed("--limit", "2") == ["trams", "monolith"]
     assert listed("--evaluations") == ["trams", "eval-cup-0123456789", "monolith"]
     assert listed("--evaluations", "--limit", "2") == ["trams", "eval-cup-0123456789"]
-    notes = moot("list", "--json", "--limit", "1", "--db", db).stderr
-    assert "1 more" in notes
-    assert "not shown: 1 debate of evaluations" in notes
+    messages = moot("list", "--json", "--limit", "1", "--db", db).stderr
+    assert "1 more" in messages
+    assert "not shown: 1 debate of evaluations" in messages
 
 
-def test_the_list_keeps_the_results_of_a_database_without_questions(tmp_path: Path) -> None:
+def test_list_shows_results_of_a_database_without_questions(tmp_path: Path) -> None:
     path = tmp_path / "old.sqlite"
     with open_debates(str(path)) as debates:
         debates.start(None, DebateConfig(**recording_config("monolith")), name="monolith").run()
@@ -102,36 +102,36 @@ def test_the_list_keeps_the_results_of_a_database_without_questions(tmp_path: Pa
     ],
     ids=str,
 )
-def test_the_age_is_given_in_its_largest_unit(at: str, shown: str) -> None:
+def test_age_is_shown_in_its_largest_unit(at: str, shown: str) -> None:
     assert age(at, datetime(2026, 1, 1, 12, tzinfo=UTC)) == shown
 
 
-def test_the_blackboard_is_shown_as_text(tmp_path: Path) -> None:
+def test_show_blackboard_prints_text(tmp_path: Path) -> None:
     path = str(tmp_path / "d.sqlite")
     with open_debates(path) as debates:
         debates.start(None, DebateConfig(**recording_config("free-transport")), name="free").run()
-    said = " ".join(moot("show", "free", "--blackboard", "--db", path).stdout.split())
-    assert "- p000 (" in said
-    assert "Viktor Brandt: no: “" in said
-    assert "Crux cards - " in said
-    assert "claim_events" not in said
+    result = " ".join(moot("show", "free", "--blackboard", "--db", path).stdout.split())
+    assert "- p000 (" in result
+    assert "Viktor Brandt: no: “" in result
+    assert "Crux cards - " in result
+    assert "claim_events" not in result
 
 
-def test_a_search_goes_through_all_debates(db: str) -> None:
-    said = moot("search", "freeze", "rotation", "--db", db)
-    assert "monolith · m0000" in said.stdout
-    found = json.loads(moot("search", "hiring", "--json", "--limit", "1", "--db", db).stdout)
-    assert "hiring" in found[0]["text"]
+def test_search_finds_messages_of_stored_debates(db: str) -> None:
+    result = moot("search", "freeze", "rotation", "--db", db)
+    assert "monolith · m0000" in result.stdout
+    matches = json.loads(moot("search", "hiring", "--json", "--limit", "1", "--db", db).stdout)
+    assert "hiring" in matches[0]["text"]
     assert "no message contains these words" in moot("search", "no such words", "--db", db).stderr
 
 
 @pytest.mark.parametrize("words", [("",), (" ", "\t")])
-def test_a_search_without_a_word_is_refused(db: str, words: tuple[str, ...]) -> None:
+def test_search_refuses_blank_words(db: str, words: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match="nothing to search for: give one or more words"):
         moot("search", *words, "--db", db)
 
 
-def test_an_excerpt_contains_the_word_that_was_searched(tmp_path: Path) -> None:
+def test_search_excerpts_contain_the_searched_word(tmp_path: Path) -> None:
     path = str(tmp_path / "d.sqlite")
     moot(
         "import",
@@ -143,11 +143,11 @@ def test_an_excerpt_contains_the_word_that_was_searched(tmp_path: Path) -> None:
         stdin=f"Ann: {'ßŉ' * 200} the Straße is {'dry ' * 50}\nBob: No.\n",
     )
     for word in ("strasse", "STRAßE", "dry"):
-        (found,) = json.loads(moot("search", word, "--json", "--db", path).stdout)
-        assert "the Straße is dry" in found["text"]
+        (match,) = json.loads(moot("search", word, "--json", "--db", path).stdout)
+        assert "the Straße is dry" in match["text"]
 
 
-def test_a_debate_is_renamed_found_by_both_names_and_several_are_deleted(tmp_path: Path) -> None:
+def test_rename_keeps_old_names_and_delete_takes_several(tmp_path: Path) -> None:
     path = str(tmp_path / "d.sqlite")
     with open_debates(path) as debates:
         ids = {name: debates.start("Trams?", name=name).id for name in ("one", "two", "three")}
@@ -158,34 +158,34 @@ def test_a_debate_is_renamed_found_by_both_names_and_several_are_deleted(tmp_pat
         moot("rename", "two", "one", "--db", path)
     with pytest.raises(DebateNotFound):
         moot("delete", "first", "four", "--yes", "--db", path)
-    gone = json.loads(moot("delete", "first", "two", "--yes", "--json", "--db", path).stdout)
-    assert [each["name"] for each in gone] == ["first", "two"]
+    deleted = json.loads(moot("delete", "first", "two", "--yes", "--json", "--db", path).stdout)
+    assert [each["name"] for each in deleted] == ["first", "two"]
     assert [row["name"] for row in json.loads(moot("list", "--json", "--db", path).stdout)] == ["three"]
 
 
-def test_a_name_that_is_nearly_a_debaters_is_asked_about(db: str) -> None:
+def test_say_suggests_a_similar_debater_name(db: str) -> None:
     with pytest.raises(InputError, match="Did you mean 'Ben Okafor'"):
         moot("say", "monolith", "Wait.", "--as", "Ben Okafr", "--db", db)
     moot("say", "trams", "Wait.", "--as", "Zoe", "--db", db)
 
 
-@pytest.mark.parametrize(("words", "argue"), [((), 3), (("--moderator", "phil"), 2)])
-def test_who_moderates_an_imported_debate_is_told_and_not_scored(
-    tmp_path: Path, words: tuple[str, ...], argue: int
+@pytest.mark.parametrize(("words", "debaters"), [((), 3), (("--moderator", "phil"), 2)])
+def test_import_excludes_moderators_from_the_debaters(
+    tmp_path: Path, words: tuple[str, ...], debaters: int
 ) -> None:
     file, path = tmp_path / "trams.txt", str(tmp_path / "d.sqlite")
-    file.write_text(SPEECHES)
-    said = moot("import", str(file), "--id", "t", "--db", path, *words)
+    file.write_text(TRANSCRIPT)
+    result = moot("import", str(file), "--id", "t", "--db", path, *words)
     with open_debates(path) as debates:
-        assert len(debates.get("t").config().debaters) == argue
-    assert ("--moderator NAME" in said.stderr) is not bool(words)
+        assert len(debates.get("t").config().debaters) == debaters
+    assert ("--moderator NAME" in result.stderr) is not bool(words)
     with pytest.raises(InputError, match=r"no speaker has this name\. The speakers are Ann, Bob, Phil"):
         moot("import", str(file), "--moderator", "Zoe", "--db", path)
 
 
-def test_debaters_and_moderators_of_an_import_may_not_contradict_each_other(tmp_path: Path) -> None:
+def test_import_refuses_a_speaker_as_debater_and_moderator(tmp_path: Path) -> None:
     file, path = tmp_path / "trams.txt", str(tmp_path / "d.sqlite")
-    file.write_text(SPEECHES)
+    file.write_text(TRANSCRIPT)
     two = ("--debater", "Ann", "--debater", "Bob")
     moot("import", str(file), "--id", "t", "--db", path, *two, "--moderator", "Phil")
     with open_debates(path) as debates:
@@ -197,23 +197,23 @@ def test_debaters_and_moderators_of_an_import_may_not_contradict_each_other(tmp_
 
 
 NAMESAKES = "speaker,text\nJo Lee,Trams.\njo-lee,Buses.\nAnn,Ferries.\nBob Ray,Cars.\n"
-"""A transcript in which the id of one speaker, jo-lee, is the name of another, whose id is jo-lee-2."""
+"""A transcript in which the speaker `jo-lee` has the id `jo-lee-2`, because `Jo Lee` has the id `jo-lee`."""
 
 
 @pytest.mark.parametrize(
     ("text", "moderators", "debaters"),
     [
-        pytest.param(SPEECHES, ["phil", "Phil"], ["Ann", "Bob"], id="one speaker twice"),
-        pytest.param(SPEECHES, [" PHIL "], ["Ann", "Bob"], id="another case"),
-        pytest.param(NAMESAKES, ["jo-lee"], ["Jo Lee", "Ann", "Bob Ray"], id="a name before an id"),
-        pytest.param(NAMESAKES, ["Jo Lee"], ["jo-lee", "Ann", "Bob Ray"], id="the other of the two"),
+        pytest.param(TRANSCRIPT, ["phil", "Phil"], ["Ann", "Bob"], id="one speaker twice"),
+        pytest.param(TRANSCRIPT, [" PHIL "], ["Ann", "Bob"], id="other letter case"),
+        pytest.param(NAMESAKES, ["jo-lee"], ["Jo Lee", "Ann", "Bob Ray"], id="name that is also an id"),
+        pytest.param(NAMESAKES, ["Jo Lee"], ["jo-lee", "Ann", "Bob Ray"], id="namesake"),
         pytest.param(NAMESAKES, ["jo-lee-2"], ["Jo Lee", "Ann", "Bob Ray"], id="by id"),
         pytest.param(
-            NAMESAKES, ["Bob Ray", "bob-ray"], ["Jo Lee", "jo-lee", "Ann"], id="one by id and by name"
+            NAMESAKES, ["Bob Ray", "bob-ray"], ["Jo Lee", "jo-lee", "Ann"], id="one speaker by name and id"
         ),
     ],
 )
-def test_a_moderator_is_named_by_name_or_id(
+def test_import_accepts_moderators_by_name_or_id(
     tmp_path: Path, text: str, moderators: list[str], debaters: list[str]
 ) -> None:
     path = str(tmp_path / "d.sqlite")
@@ -226,11 +226,11 @@ def test_a_moderator_is_named_by_name_or_id(
     ("text", "moderators", "error"),
     [
         (NAMESAKES, ["jo-lee", "Zoe"], "--moderator 'Zoe': no speaker has this name"),
-        (SPEECHES, ["Phil", ""], "--moderator '': no speaker has this name"),
-        (SPEECHES, ["Ann", "Bob", "Phil"], "no speaker is left who debates"),
+        (TRANSCRIPT, ["Phil", ""], "--moderator '': no speaker has this name"),
+        (TRANSCRIPT, ["Ann", "Bob", "Phil"], "no speaker is left who debates"),
     ],
 )
-def test_a_moderator_whom_nobody_knows_is_refused(
+def test_import_refuses_unknown_moderators_and_no_debaters(
     tmp_path: Path, text: str, moderators: list[str], error: str
 ) -> None:
     words = [word for each in moderators for word in ("--moderator", each)]
@@ -238,25 +238,23 @@ def test_a_moderator_whom_nobody_knows_is_refused(
         moot("import", "-", "-t", "T?", "--db", str(tmp_path / "d.sqlite"), *words, stdin=text)
 
 
-def test_an_import_is_named_after_its_question_and_does_not_count_the_question(tmp_path: Path) -> None:
+def test_import_names_the_debate_after_its_question(tmp_path: Path) -> None:
     file, path = tmp_path / "openai.json", str(tmp_path / "d.sqlite")
     chat = [{"role": "user", "content": "Should we migrate?"}, {"role": "assistant", "content": "Yes."}]
     file.write_text(json.dumps(chat))
-    said = moot("import", str(file), "--db", path)
-    assert said.stdout == "should-we-migrate\n"
-    assert said.stderr.startswith("2 messages · ")
+    result = moot("import", str(file), "--db", path)
+    assert result.stdout == "should-we-migrate\n"
+    assert result.stderr.startswith("2 messages · ")
     again = moot("import", str(file), "--topic", "Will it last?", "--db", path)
     assert again.stdout == "will-it-last\n"
 
 
-def test_following_a_debate_that_nobody_runs_shows_it_and_ends(db: str) -> None:
-    said = moot("show", "monolith", "--follow", "--db", db).stdout
-    assert said.index("Ada Lindqvist") < said.index("Ben Okafor wins")
+def test_show_follow_prints_a_finished_debate_and_ends(db: str) -> None:
+    result = moot("show", "monolith", "--follow", "--db", db).stdout
+    assert result.index("Ada Lindqvist") < result.index("Ben Okafor wins")
 
 
-def test_no_word_breaks_on_a_narrow_terminal_and_a_command_stays_a_line(
-    db: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_narrow_terminals_break_no_words_and_no_commands(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -308,7 +306,7 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (("--run",), "cannot reply in a fork of that debate: .*`moot setup`"),
         (("--run", "--turns", "2"), "no more recorded turns: .*`moot setup`"),
     ],
-    ids=["run", "no run", "judge", "recording", "turns of a recording"],
+    ids=["model with run", "model", "judge model", "recorded model", "more recorded turns"],
 )
 def test_a_refused_fork_stores_nothing(sample: str, words: tuple[str, ...], why: str) -> None:
     with pytest.raises(UserError, match=why):
@@ -317,7 +315,7 @@ def test_a_refused_fork_stores_nothing(sample: str, words: tuple[str, ...], why:
         assert [row.name for row in debates.rows()] == ["monolith"]
 
 
-def test_a_fork_has_the_changed_models_from_its_first_step(sample: str) -> None:
+def test_a_fork_uses_the_changed_models(sample: str) -> None:
     moot("fork", "monolith", "--model", "offline", "--judge-model", "offline", "--db", sample)
     with open_debates(sample) as debates:
         config = debates.get("monolith-fork").config()
@@ -325,88 +323,84 @@ def test_a_fork_has_the_changed_models_from_its_first_step(sample: str) -> None:
         assert debates.get("monolith").config().model == "recorded:monolith"
 
 
-def test_without_a_model_a_forked_sample_is_continued_after_setup(
+def test_fork_of_a_sample_suggests_setup_without_a_model(
     sample: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name)
-    said = moot("fork", "monolith", "--db", sample)
-    assert f"  moot setup && moot resume monolith-fork --db {sample}" in said.stderr
+    result = moot("fork", "monolith", "--db", sample)
+    assert f"  moot setup && moot resume monolith-fork --db {sample}" in result.stderr
     with pytest.raises(InputError, match="continue with your own model"):
         moot("resume", "monolith-fork", "--db", sample)
     monkeypatch.setenv("MOOT_MODEL", "mine")
-    said = moot("fork", "monolith", "--db", sample)
-    assert "setup" not in said.stderr
+    result = moot("fork", "monolith", "--db", sample)
+    assert "setup" not in result.stderr
     with pytest.raises(ConfigError, match="no API key for the model 'mine'"):
         moot("resume", "monolith-fork", "--db", sample)
 
 
-def test_a_question_about_an_offline_debate_is_answered_with_what_to_do(
-    sample: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ask_about_an_offline_debate_says_what_to_do(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name)
     with open_debates(sample) as debates:
         config = DebateConfig.model_validate({"turns": 2, "judge": {"enabled": False}})
         debates.start("Is it late?", config, name="late").run()
-    said = moot("ask", "late", "Why?", "--db", sample)
-    assert "no message shares a word with the question" in said.stdout
-    assert "wrote only placeholder messages" in said.stderr
-    assert said.stderr.endswith("own model: moot setup && moot run 'Is it late?'\n")
+    result = moot("ask", "late", "Why?", "--db", sample)
+    assert "no message shares a word with the question" in result.stdout
+    assert "wrote only placeholder messages" in result.stderr
+    assert result.stderr.endswith("own model: moot setup && moot run 'Is it late?'\n")
 
 
-def test_a_question_that_no_model_answers_is_answered_with_the_command_that_asks_one(
-    sample: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ask_without_a_model_suggests_setup(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name)
-    said = moot("ask", "monolith", "Why?", "--db", sample)
-    assert said.stderr.endswith(f"own model: moot setup && moot ask monolith 'Why?' --db {sample}\n")
+    result = moot("ask", "monolith", "Why?", "--db", sample)
+    assert result.stderr.endswith(f"own model: moot setup && moot ask monolith 'Why?' --db {sample}\n")
     assert "own model" not in moot("ask", "monolith", "Why?", "--quiet", "--db", sample).stderr
 
 
-def test_the_configured_model_answers_questions_about_an_imported_debate(
+def test_ask_uses_the_configured_model_for_imported_debates(
     sample: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "talk.txt").write_text(SPEECHES)
+    (tmp_path / "talk.txt").write_text(TRANSCRIPT)
     moot("import", str(tmp_path / "talk.txt"), "--id", "talk", "--db", sample)
     monkeypatch.setenv("MOOT_MODEL", "mine")
     with pytest.raises(MootError, match="no API key for the model 'mine'"):
         moot("ask", "talk", "What is cheap?", "--db", sample)
 
 
-def test_a_finished_sample_is_extended_after_setup(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_of_a_finished_sample_suggests_setup(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name)
-    said = moot("resume", "monolith", "--db", sample)
-    assert f"  moot setup && moot resume monolith --turns 6 --db {sample}\n" in said.stderr
+    result = moot("resume", "monolith", "--db", sample)
+    assert f"  moot setup && moot resume monolith --turns 6 --db {sample}\n" in result.stderr
 
 
 @pytest.mark.parametrize(("name", "command"), [("monolith", "fork"), ("rate-limiter", "judge")])
-def test_the_demo_invites_to_nothing_that_fails_without_a_key(
+def test_the_demo_suggests_setup_before_commands_that_need_a_key(
     sample: str, name: str, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name)
-    said = moot("demo", name)
-    lines = [line for line in said.stderr.splitlines() if f"moot {command} " in line or "Should we" in line]
+    result = moot("demo", name)
+    lines = [line for line in result.stderr.splitlines() if f"moot {command} " in line or "Should we" in line]
     assert len(lines) == 2
     assert all("  moot setup && moot " in line for line in lines)
-    assert "NAME" not in said.stderr
-    assert all(len(line) <= 80 for line in said.stderr.splitlines() if "moot " in line)
+    assert "NAME" not in result.stderr
+    assert all(len(line) <= 80 for line in result.stderr.splitlines() if "moot " in line)
     monkeypatch.setenv("MOOT_MODEL", "mine")
     assert "setup" not in moot("demo", name).stderr
 
 
-def test_the_demos_question_is_answered_by_passages_without_a_key() -> None:
+def test_the_demos_question_returns_passages_without_a_key() -> None:
     for name, question in QUESTIONS.items():
         assert f"ask {name} '{question}'" in moot("demo", name).stderr
         assert "most relevant passages" in moot("ask", name, question).stdout
 
 
-def test_a_wait_ends_once_a_person_asks_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_request_ends_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stop, "times", 1)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(sleep_until_stop(60))
 
 
 @pytest.mark.parametrize("cost", [1.7e308, -1.7e308, 12345678.9])
-def test_the_list_keeps_its_columns_whatever_a_debate_cost(tmp_path: Path, cost: float) -> None:
+def test_list_keeps_its_columns_with_extreme_costs(tmp_path: Path, cost: float) -> None:
     path = str(tmp_path / "d.sqlite")
     with open_debates(path) as debates:
         short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})
@@ -424,9 +418,9 @@ def test_the_list_keeps_its_columns_whatever_a_debate_cost(tmp_path: Path, cost:
         (120, "Should the city replace " + "its buses and " * 12 + "its cars?", 39),
         (200, "Should the city replace " + "its buses and " * 12 + "its cars?", 60),
     ],
-    ids=["where there is room", "a third of the width beside a long question", "a wide terminal"],
+    ids=["short question", "long question", "wide terminal"],
 )
-def test_the_list_cuts_a_long_name_only_where_the_table_needs_the_width(
+def test_list_truncates_long_names_only_if_the_width_requires_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, question: str, shown: int
 ) -> None:
     monkeypatch.setattr("moot.cli.terminal.columns", lambda: width)
@@ -443,7 +437,7 @@ def test_the_list_cuts_a_long_name_only_where_the_table_needs_the_width(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "suggested"),
     [
         (["--model", "offline"], False),
         (["--config", "chosen.yaml"], False),
@@ -451,15 +445,15 @@ def test_the_list_cuts_a_long_name_only_where_the_table_needs_the_width(
     ],
     ids=["by option", "in a file", "not chosen"],
 )
-def test_a_run_with_a_chosen_offline_model_does_not_ask_for_a_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: bool
+def test_run_with_an_explicit_offline_model_suggests_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], suggested: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MOOT_MODEL", raising=False)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     Path("chosen.yaml").write_text("model: offline\n")
     done = moot("run", "Trams?", "--turns", "1", "--no-judge", "--db", "d.sqlite", *words)
-    assert ("choose a model" in done.stderr) == told
+    assert ("choose a model" in done.stderr) == suggested
 
 
 def test_a_name_close_to_latest_suggests_latest(tmp_path: Path) -> None:

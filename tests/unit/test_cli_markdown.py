@@ -29,7 +29,7 @@ Keep **one** deployable, and *repair* how it is released; `psql` stays. <b>No ta
 """
 
 
-def _shown(text: str, width: int, *, terminal: bool) -> str:
+def _render(text: str, width: int, *, terminal: bool) -> str:
     console = Console(
         file=io.StringIO(), width=width, force_terminal=terminal, markup=False, emoji=False, color_system=None
     )
@@ -39,19 +39,19 @@ def _shown(text: str, width: int, *, terminal: bool) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 40])
-def test_markdown_is_laid_out_on_a_terminal_and_no_word_is_broken(width: int) -> None:
-    said = re.sub("\x1b\\[[0-9;]*m", "", _shown(TEXT, width, terminal=True))
-    assert not {"##", "**", "`"} & set(re.findall(r"##|\*\*|`", said))
-    assert set(re.findall(r"\w+", TEXT)) <= set(re.findall(r"\w+", said))
-    assert "<b>No tag</b>" in said
-    assert max(map(len, said.splitlines())) <= width
+def test_terminals_show_formatted_markdown_without_broken_words(width: int) -> None:
+    output = re.sub("\x1b\\[[0-9;]*m", "", _render(TEXT, width, terminal=True))
+    assert not {"##", "**", "`"} & set(re.findall(r"##|\*\*|`", output))
+    assert set(re.findall(r"\w+", TEXT)) <= set(re.findall(r"\w+", output))
+    assert "<b>No tag</b>" in output
+    assert max(map(len, output.splitlines())) <= width
 
 
-def test_a_pipe_gets_the_text_as_it_stands() -> None:
-    assert _shown(TEXT, 200, terminal=False).split() == TEXT.split()
+def test_pipes_get_the_unformatted_text() -> None:
+    assert _render(TEXT, 200, terminal=False).split() == TEXT.split()
 
 
-def test_a_solution_is_laid_out_and_a_short_answer_stands_behind_its_label() -> None:
+def test_only_long_solutions_start_below_their_label() -> None:
     for solution, label in ((TEXT, "Solution:\n"), ("Tabs.", "Solution: Tabs.")):
         parts = verdict_parts({"verdict": {}, "solution": solution, "config": {"protocol": "council"}})
         console = Console(file=io.StringIO(), width=80, color_system=None)
@@ -61,7 +61,7 @@ def test_a_solution_is_laid_out_and_a_short_answer_stands_behind_its_label() -> 
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-def test_a_remark_is_wrapped_between_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_messages_are_wrapped_between_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -76,7 +76,7 @@ def test_a_remark_is_wrapped_between_words(columns: int, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-def test_scores_and_plans_break_no_word(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_and_plans_break_no_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("Ada Lindqvist", "Benjamin Okafor")
     debaters = [{"id": name[:3].lower(), "name": name} for name in names]
     score = {"score": 7.0, "reasoning": "", "citations": []}
@@ -99,6 +99,6 @@ def test_scores_and_plans_break_no_word(columns: int, monkeypatch: pytest.Monkey
         console = Console(file=io.StringIO(), width=columns, color_system=None)
         console.print(*parts)
         assert isinstance(console.file, io.StringIO)
-        said = console.file.getvalue()
-        assert "…" not in said
-        assert {word for each in wanted for word in each.split()} <= set(said.split())
+        output = console.file.getvalue()
+        assert "…" not in output
+        assert {word for each in wanted for word in each.split()} <= set(output.split())

@@ -21,7 +21,7 @@ def moot(*words: str) -> Any:
 
 
 @pytest.mark.parametrize("name", built_in_commands())
-def test_the_index_says_what_the_loaded_function_declares(name: str) -> None:
+def test_command_index_matches_the_loaded_commands(name: str) -> None:
     indexed = find_command(name)
     assert indexed is not None
     function, declared = indexed.load()
@@ -29,7 +29,7 @@ def test_the_index_says_what_the_loaded_function_declares(name: str) -> None:
     assert (function.__doc__ or "").splitlines()[0] == indexed.help
 
 
-def test_commands_are_in_the_order_of_the_panels_and_of_their_names() -> None:
+def test_commands_are_sorted_by_panel_and_name() -> None:
     rows = [(each.panel, each.name) for each in all_commands().values()]
     panels = list(dict.fromkeys(panel for panel, _ in rows))
     assert rows == sorted(rows, key=lambda row: (panels.index(row[0]), row[1]))
@@ -39,7 +39,7 @@ def test_commands_are_in_the_order_of_the_panels_and_of_their_names() -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"), [("rm", "delete"), ("ls", "list"), ("export", "report"), ("resum", "resume")], ids=str
 )
-def test_another_name_for_a_command_suggests_it(typed: str, meant: str) -> None:
+def test_unknown_command_suggests_the_nearest_command(typed: str, meant: str) -> None:
     done = moot(typed, "x")
     assert done.exit_code == 2
     assert f"Did you mean '{meant}'?" in done.stderr
@@ -50,11 +50,11 @@ def test_another_name_for_a_command_suggests_it(typed: str, meant: str) -> None:
     [("Should we?", True), ("Tabs or spaces", True), ("why?", True), ("run", False), ("--db", False)],
     ids=str,
 )
-def test_a_question_is_told_from_the_name_of_a_command(words: str, question: bool) -> None:
+def test_is_question_distinguishes_questions_from_commands(words: str, question: bool) -> None:
     assert is_question(words) is question
 
 
-def test_a_question_alone_is_run(tmp_path: Path) -> None:
+def test_question_without_a_command_runs_a_debate(tmp_path: Path) -> None:
     db = str(tmp_path / "d.sqlite")
     done = moot("Tabs or spaces?", "--turns", "1", "--no-judge", "--json", "--db", db)
     assert done.exit_code == 0, done.output

@@ -15,7 +15,7 @@ def _invoke(words: list[str]) -> Any:
     return CliRunner().invoke(app_of("plan"), words)
 
 
-def test_the_plan_is_a_table_with_calls_tokens_and_the_critical_path() -> None:
+def test_the_plan_shows_calls_and_the_critical_path() -> None:
     done = _invoke(["Design a cache", "--protocol", "council", "--latency", "0.2"])
     assert done.exit_code == 0
     assert "calls           14–33, about 24" in done.stdout
@@ -34,7 +34,7 @@ def test_the_plan_warns_if_prompts_may_leave_out_messages() -> None:
     assert "leave out" not in short.stderr
 
 
-def test_the_plan_says_how_many_calls_the_debate_itself_may_add(tmp_path: Path) -> None:
+def test_the_plan_gives_the_range_of_calls_of_a_dialogue(tmp_path: Path) -> None:
     done = _invoke(["Ships?", "--protocol", "dialogue"])
     assert "calls           12–24, about 18" in done.stdout
     asked = CliRunner().invoke(
@@ -51,7 +51,7 @@ def test_the_plan_says_how_many_calls_the_debate_itself_may_add(tmp_path: Path) 
     assert by_model["seconds_at_most"] == by_model["critical_path_calls_at_most"] > by_model["seconds"]
 
 
-def test_the_plan_as_json_is_the_forecast_of_the_configuration_file(tmp_path: Path) -> None:
+def test_the_json_plan_estimates_the_configuration_file(tmp_path: Path) -> None:
     file = tmp_path / "debate.yaml"
     file.write_text("protocol: vote\nvote: {answers: 9}\nlimits: {concurrency: 3}\n")
     done = _invoke(["--config", str(file), "--json"])
@@ -60,44 +60,44 @@ def test_the_plan_as_json_is_the_forecast_of_the_configuration_file(tmp_path: Pa
     assert planned["calls_at_least"] == 9, "the judge is called only for a tie"
 
 
-def test_a_plan_of_what_cannot_run_is_refused() -> None:
+def test_a_plan_of_an_invalid_debate_is_rejected() -> None:
     done = _invoke(["--protocol", "council", "-d", "Ann"])
     assert isinstance(done.exception, ConfigError)
 
 
-def test_a_persona_and_its_texts_are_read_from_files(tmp_path: Path) -> None:
+def test_personas_are_read_from_files(tmp_path: Path) -> None:
     (tmp_path / "ann.md").write_text("She counts.", encoding="utf-8")
-    given = [
+    debaters = [
         {"name": "Ann", "persona": "@ann.md"},
         {"name": "Bo", "persona": {"Temper": "@ann.md", "Voice": "dry"}},
     ]
-    read = with_files({"debaters": given}, tmp_path)["debaters"]
+    read = with_files({"debaters": debaters}, tmp_path)["debaters"]
     assert [each["persona"] for each in read] == ["She counts.", {"Temper": "She counts.", "Voice": "dry"}]
 
 
-def test_a_prompt_file_that_cannot_be_read_warns_and_leaves_the_built_in_one(
+def test_an_unreadable_prompt_file_warns_and_the_built_in_prompt_is_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.md").write_text("Mind the doors.")
-    given = {"name": "Ann", "system_prompt": "@mine.md", "summary_prompt": "@gone.md"}
+    debater = {"name": "Ann", "system_prompt": "@mine.md", "summary_prompt": "@gone.md"}
     memory = {"perspectives": {"prompt": "@lost.md"}}
-    data = with_files({"debaters": [given], "memory": memory}, tmp_path, print_error)
+    data = with_files({"debaters": [debater], "memory": memory}, tmp_path, print_error)
     assert data["debaters"] == [{"name": "Ann", "system_prompt": "Mind the doors."}]
     assert data["memory"] == {"perspectives": {}}
-    said = capsys.readouterr().err
-    assert "gone.md" in said
-    assert said.count("the built-in prompt is used") == 2
+    warnings = capsys.readouterr().err
+    assert "gone.md" in warnings
+    assert warnings.count("the built-in prompt is used") == 2
 
 
-def test_the_plan_counts_the_documents_of_the_option_like_those_of_the_file(tmp_path: Path) -> None:
-    note, file = tmp_path / "note.md", tmp_path / "debate.yaml"
-    note.write_text("The pipes of the old town are of lead. " * 60)
+def test_the_plan_counts_documents_of_the_option_and_of_the_file_alike(tmp_path: Path) -> None:
+    document, file = tmp_path / "note.md", tmp_path / "debate.yaml"
+    document.write_text("The pipes of the old town are of lead. " * 60)
     file.write_text("context: note.md\nturns: 4\n")
     planned = {
         key: json.loads(_invoke(["Pipes?", *words, "--json"]).stdout)["prompt_tokens"]
         for key, words in {
             "none": ["--turns", "4"],
-            "option": ["--turns", "4", "--context", str(note)],
+            "option": ["--turns", "4", "--context", str(document)],
             "file": ["--config", str(file)],
         }.items()
     }

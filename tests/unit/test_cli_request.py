@@ -21,7 +21,7 @@ from moot.state.errors import ConfigError, InputError
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("option", "expected"),
     [
         ("Ada", {"name": "Ada"}),
         ("Ada:engineer", {"name": "Ada", "role": "engineer"}),
@@ -30,8 +30,8 @@ from moot.state.errors import ConfigError, InputError
     ],
     ids=["name", "role", "stance with a colon", "no role"],
 )
-def test_a_debater_is_name_role_and_stance(given: str, expected: dict[str, str]) -> None:
-    assert parse_debaters([given]) == [expected]
+def test_debater_option_has_name_role_and_stance(option: str, expected: dict[str, str]) -> None:
+    assert parse_debaters([option]) == [expected]
 
 
 def test_a_debater_without_a_name_is_refused() -> None:
@@ -39,7 +39,7 @@ def test_a_debater_without_a_name_is_refused() -> None:
         parse_debaters([":engineer"])
 
 
-def test_flags_are_laid_over_the_file_and_absent_flags_are_not() -> None:
+def test_only_given_flags_override_the_file() -> None:
     data = {"turns": 4, "judge": {"enabled": True, "blind": False}}
     flags = {"turns": None, "model": "m", "judge.enabled": False}
     assert with_settings(data, flags) == {
@@ -55,7 +55,7 @@ def test_a_flag_of_a_section_that_is_no_mapping_is_refused() -> None:
         with_settings({"judge": "strict"}, {"judge.enabled": False})
 
 
-def test_a_rubric_file_is_read_from_beside_the_configuration(tmp_path: Path) -> None:
+def test_rubric_path_is_relative_to_the_configuration_file(tmp_path: Path) -> None:
     rubric = {"name": "mine", "criteria": [{"id": "wit", "name": "Wit"}]}
     (tmp_path / "wit.yaml").write_text(yaml.safe_dump(rubric))
     (tmp_path / "c.yaml").write_text(
@@ -67,26 +67,26 @@ def test_a_rubric_file_is_read_from_beside_the_configuration(tmp_path: Path) -> 
     assert config.judge.panel[0].rubric == config.judge.rubric
 
 
-def test_a_debaters_prompt_may_be_a_file_beside_the_configuration(tmp_path: Path) -> None:
+def test_system_prompt_path_is_relative_to_the_configuration_file(tmp_path: Path) -> None:
     (tmp_path / "ada.md").write_text("You are Ada.")
     (tmp_path / "c.yaml").write_text("debaters: [{name: Ada, system_prompt: '@ada.md'}]")
     assert make_config(file_data(tmp_path / "c.yaml")).debaters[0].system_prompt == "You are Ada."
 
 
-def test_a_topic_is_words_or_a_file(tmp_path: Path) -> None:
+def test_topic_is_read_from_words_or_a_file(tmp_path: Path) -> None:
     (tmp_path / "topic.txt").write_text("From a file?\x00")
     assert read_topic("Words?") == "Words?"
     assert read_topic(f"@{tmp_path / 'topic.txt'}") == "From a file?"
     assert read_topic(None) is None
 
 
-def test_documents_of_a_folder_come_in_order_of_name_without_hidden_ones(tmp_path: Path) -> None:
+def test_folder_documents_are_sorted_by_name_without_hidden_files(tmp_path: Path) -> None:
     for name in ("b.md", "a.md", ".hidden"):
         (tmp_path / name).write_text(name)
     assert [each["name"] for each in read_documents([tmp_path])] == ["a.md", "b.md"]
 
 
-def test_the_model_of_the_environment_yields_to_the_file_and_the_file_to_the_flag(
+def test_model_flag_overrides_the_file_and_the_file_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
@@ -103,12 +103,12 @@ def test_the_template_loads_as_the_default_configuration() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["council", "dialogue", "vote"])
-def test_the_template_survives_another_protocol(protocol: str) -> None:
+def test_template_is_valid_with_another_protocol(protocol: str) -> None:
     changed = {**yaml.safe_load(template()), "protocol": protocol}
     assert make_config(changed) == DebateConfig(protocol=protocol)
 
 
-def test_the_template_names_every_setting_with_its_meaning() -> None:
+def test_template_names_every_setting() -> None:
     for name in DebateConfig.model_fields:
         assert f"\n{name}:" in template() or f"\n# {name}:" in template()
     assert f"# {field_docs(Budget)['total']}"[:40] in template()
@@ -121,22 +121,22 @@ def test_the_schema_accepts_the_template_and_refuses_unknown_keys() -> None:
     assert config_schema()["properties"]["seed"]["description"]
 
 
-def test_a_debater_in_any_script_gets_an_id() -> None:
-    given = ["北京:engineer", "Мария", "مريم", "✨"]
-    config = make_config({"debaters": parse_debaters(given)})
+def test_debater_name_in_any_script_gets_an_ascii_id() -> None:
+    options = ["北京:engineer", "Мария", "مريم", "✨"]
+    config = make_config({"debaters": parse_debaters(options)})
     assert list(config.names().values()) == ["北京", "Мария", "مريم", "✨"]
     assert next(iter(config.names())) == "debater-1"
     assert all(id_.isascii() for id_ in config.names())
 
 
-def test_help_names_the_protocols_and_a_shell_completes_them() -> None:
+def test_help_and_shell_completion_list_the_protocols() -> None:
     (option,) = [each for each in load_command("run").params if "--protocol" in each.opts]
     assert all(name in option.help for name in PROTOCOLS)
     assert protocols_like("co") == ["council"]
 
 
 @pytest.mark.parametrize(
-    ("given", "unused"),
+    ("replies", "unused"),
     [
         pytest.param({"ada": ["Yes.", "No."]}, [], id="all used"),
         pytest.param({"Ada": ["Yes.", "No.", "Why?"]}, ["Ada, from number 3 on"], id="one too many"),
@@ -144,12 +144,14 @@ def test_help_names_the_protocols_and_a_shell_completes_them() -> None:
         pytest.param(["a", "b", "c"], ["the last 1"], id="a list"),
     ],
 )
-def test_prepared_answers_that_nobody_asked_for_are_named(given: object, unused: list[str]) -> None:
-    asked = [PersonQuestion(id=f"ada.{n}", debater="ada", name="Ada", question=f"What {n}?") for n in (1, 2)]
-    assert unused_replies(asked, given) == unused
+def test_unused_prepared_replies_are_named(replies: object, unused: list[str]) -> None:
+    questions = [
+        PersonQuestion(id=f"ada.{n}", debater="ada", name="Ada", question=f"What {n}?") for n in (1, 2)
+    ]
+    assert unused_replies(questions, replies) == unused
 
 
-def test_a_single_debater_does_not_reply_to_itself() -> None:
+def test_one_debater_is_refused_except_by_the_single_protocol() -> None:
     alone = {"debaters": parse_debaters(["Ada"])}
     with pytest.raises(InputError, match="add another --debater"):
         run_config(None, alone)
@@ -157,7 +159,7 @@ def test_a_single_debater_does_not_reply_to_itself() -> None:
     assert len(run_config(None, {"debaters": parse_debaters(["Ada", "Ben"])}).debaters) == 2
 
 
-def test_the_untouched_template_leaves_the_model_to_the_environment_and_gives_no_warning(
+def test_template_uses_the_environments_model_without_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")

@@ -17,13 +17,13 @@ from moot.cli.show_parts import answer_parts, bulleted, verdict_parts
 from moot.state.config import DebateConfig
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
 from moot.storage.catalogue import DebateRow
-from tests.support.report_documents import VERDICT, debate
+from tests.support.report_documents import VERDICT, debate_document
 
 ROW = DebateRow("d0000000-0000", "mine", "Why?", "round-robin", "running", 1, 2, 0.0, "", "then", "now")
 
 
 class StoppingDebate:
-    """Stands for a debate whose run stops in a certain way."""
+    """Fake debate whose run stops with a given exception."""
 
     id, name, row = ROW.id, ROW.name, ROW
 
@@ -64,7 +64,7 @@ def _run(stop: BaseException | None, *, verdict: dict[str, Any] | None = None, d
     ],
     ids=["interrupted", "model failed", "judge failed", "waiting", "paused"],
 )
-def test_every_stop_has_its_code_and_says_how_to_go_on(
+def test_every_stop_has_an_exit_code_and_prints_the_resume_command(
     stop: BaseException, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(stop) == code
@@ -74,29 +74,29 @@ def test_every_stop_has_its_code_and_says_how_to_go_on(
 def test_questions_are_printed_with_the_command_that_answers(capsys: pytest.CaptureFixture[str]) -> None:
     asked = {"id": "ada.1", "debater": "ada", "name": "Ada", "question": "Which \x1b[2Jyear?"}
     _run(WaitingForPerson("it waits", questions=[{"kind": "clarifications", "questions": [asked]}]))
-    said = capsys.readouterr().err
-    assert "Ada:\n    ada.1: Which ␛[2Jyear?\n" in said
-    assert "--answer TEXT" in said
+    errors = capsys.readouterr().err
+    assert "Ada:\n    ada.1: Which ␛[2Jyear?\n" in errors
+    assert "--answer TEXT" in errors
 
 
-def test_the_command_to_copy_names_the_database_and_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_command_names_and_quotes_the_database(capsys: pytest.CaptureFixture[str]) -> None:
     _run(ModelError("no answer"), db="my debates.sqlite")
     assert "moot resume mine --db 'my debates.sqlite'" in capsys.readouterr().err
 
 
-def test_a_resumed_debate_says_at_once_where_it_continues(capsys: pytest.CaptureFixture[str]) -> None:
+def test_resumed_debate_prints_where_it_continues(capsys: pytest.CaptureFixture[str]) -> None:
     _run(None)
     assert "Continues after 1 of 6 turns\n" in capsys.readouterr().err
     assert resumed_line(2, 3, DebateConfig()) == ["Continues after 2 turns, for 3 more turns"]
     assert resumed_line(0, None, DebateConfig()) == []
 
 
-def test_a_failed_verdict_is_3_although_the_run_ended() -> None:
+def test_failed_verdict_exits_with_code_3() -> None:
     assert _run(None, verdict={"status": "failed", "error": "no answer"}) == 3
     assert _run(None, verdict=None) == 0
 
 
-def test_a_debate_in_use_is_left_to_the_command_line() -> None:
+def test_debate_in_use_raises_debate_busy() -> None:
     with pytest.raises(DebateBusy):
         _run(DebateBusy("in use by process 7", pid=7))
 
@@ -114,8 +114,8 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch) -> N
     assert signal.getsignal(signal.SIGTERM) is former
 
 
-@pytest.mark.parametrize(("grace", "times"), [(True, 1), (False, 2)], ids=["a call is paid", "none is"])
-def test_an_interruption_waits_for_calls_that_are_paid_alone(
+@pytest.mark.parametrize(("grace", "times"), [(True, 1), (False, 2)], ids=["charged call", "no charged call"])
+def test_interrupt_waits_only_for_calls_that_are_charged(
     grace: bool, times: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     try:
@@ -127,9 +127,9 @@ def test_an_interruption_waits_for_calls_that_are_paid_alone(
     assert ("to finish" in capfd.readouterr().err) is grace
 
 
-def test_a_terminal_ends_with_the_short_answer_and_a_pipe_with_the_whole_verdict() -> None:
+def test_short_answer_omits_the_dissent_that_the_verdict_shows() -> None:
     verdict = {**VERDICT, "decision": "Keep one deployable.", "confidence": 80.0, "dissent": ["It decays."]}
-    document = debate(protocol="round-robin", verdict=verdict)
+    document = debate_document(protocol="round-robin", verdict=verdict)
     short, whole = (
         "\n".join(part.plain for part in parts(document) if isinstance(part, Text))
         for parts in (answer_parts, verdict_parts)
@@ -140,8 +140,8 @@ def test_a_terminal_ends_with_the_short_answer_and_a_pipe_with_the_whole_verdict
     assert "Dissent:\n- It decays." in whole
 
 
-def test_a_failed_verdict_is_never_shortened_away() -> None:
-    failed = debate(verdict={**VERDICT, "status": "failed", "error": "no reply"})
+def test_short_answer_shows_a_failed_verdict() -> None:
+    failed = debate_document(verdict={**VERDICT, "status": "failed", "error": "no reply"})
     assert [str(part) for part in answer_parts(failed)] == ["The verdict failed: no reply"]
 
 

@@ -1,3 +1,5 @@
+"""Configurations: validation, defaults, files and ids."""
+
 from __future__ import annotations
 
 import json
@@ -21,13 +23,17 @@ from moot.state.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         pytest.param({"debaters": []}, "the list has no debaters", id="no debaters"),
-        pytest.param({"debaters": [{"name": "A"}, {"name": "a"}]}, "duplicate debater ids ['a']", id="twice"),
+        pytest.param(
+            {"debaters": [{"name": "A"}, {"name": "a"}]},
+            "duplicate debater ids ['a']",
+            id="duplicate debater",
+        ),
         pytest.param({"debaters": [{"name": "司"}]}, "set `id`", id="no letters for a slug"),
         pytest.param({"debaters": [{"name": "Judge"}]}, "'judge' is reserved", id="reserved id"),
-        pytest.param({"debaters": [{"id": "A b", "name": "x"}]}, "not a valid id", id="bad slug"),
+        pytest.param({"debaters": [{"id": "A b", "name": "x"}]}, "not a valid id", id="invalid id"),
         pytest.param({"turns": -1}, "turns", id="negative turns"),
         pytest.param({"turnz": 3}, "unknown key 'turnz': did you mean 'turns'?", id="unknown key"),
         pytest.param(
@@ -39,34 +45,40 @@ from moot.state.errors import ConfigError
             "system, summary and messages add up to 1300",
             id="parts beyond the total",
         ),
-        pytest.param({"model": "http://localhost/v1"}, "not the name of a model", id="address as model"),
+        pytest.param({"model": "http://localhost/v1"}, "not the name of a model", id="URL as model"),
         pytest.param({"topic": "  "}, "the topic is empty", id="empty topic"),
         pytest.param(
             {"model": "m", "models": {"m": {"context_size": 4000}}},
             "context_size of model 'm' is 4000",
             id="context too small",
         ),
-        pytest.param({"judge": {"panel": [{"id": "a"}, {"id": "a"}]}}, "are not unique", id="panel ids"),
         pytest.param(
-            {"order": ["advocate", "eve"]}, "['eve', 'skeptic'] are missing or unknown", id="order of others"
+            {"judge": {"panel": [{"id": "a"}, {"id": "a"}]}}, "are not unique", id="duplicate panel ids"
+        ),
+        pytest.param(
+            {"order": ["advocate", "eve"]},
+            "['eve', 'skeptic'] are missing or unknown",
+            id="unknown debater in the order",
         ),
         pytest.param({"options": ["merge"]}, "'merge' is the only option", id="one option"),
-        pytest.param({"options": ["a", " A"]}, "duplicate options ['a']", id="an option twice"),
-        pytest.param({"options": ["a", " "]}, "is empty or too long: use 1 to", id="an empty option"),
-        pytest.param({"options": ["a", "Undecided"]}, "'undecided' is always a possible", id="undecided"),
+        pytest.param({"options": ["a", " A"]}, "duplicate options ['a']", id="duplicate option"),
+        pytest.param({"options": ["a", " "]}, "is empty or too long: use 1 to", id="empty option"),
+        pytest.param(
+            {"options": ["a", "Undecided"]}, "'undecided' is always a possible", id="reserved option"
+        ),
         pytest.param(
             {"order": ["a"], "protocol": "council"},
             "'council' does not use `order`: remove it",
-            id="order unused",
+            id="unused order",
         ),
     ],
 )
-def test_bad_configurations_say_what_is_wrong(data: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(said)):
+def test_invalid_configurations_are_refused_with_the_reason(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
         make_config(data)
 
 
-def test_everything_has_a_default() -> None:
+def test_empty_configuration_uses_the_defaults() -> None:
     config = make_config({})
     assert [debater.id for debater in config.debaters] == ["advocate", "skeptic"]
     assert config.total_turns() == 6
@@ -81,7 +93,7 @@ def test_options_are_stored_in_the_state_of_a_new_debate() -> None:
     assert graph.get_state(run).values["options"] == list(options)
 
 
-def test_rounds_count_a_turn_for_every_debater() -> None:
+def test_rounds_are_multiplied_by_the_length_of_the_order() -> None:
     assert make_config({"rounds": 4}).total_turns() == 8
     assert make_config({"rounds": 4, "order": ["advocate", "skeptic", "advocate"]}).total_turns() == 12
 
@@ -104,49 +116,49 @@ def test_configurations_are_read_in_three_formats(tmp_path: Path, name: str, tex
     ("name", "text"),
     [("c.yaml", "a: [1"), ("c.toml", "a ="), ("c.json", "{"), ("c.ini", "a=1"), ("list.json", "[1]")],
 )
-def test_a_malformed_configuration_names_its_file(tmp_path: Path, name: str, text: str) -> None:
+def test_error_of_a_malformed_configuration_names_its_file(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ConfigError, match=name):
         load_config(path)
 
 
-def test_an_unreadable_configuration_names_its_file(tmp_path: Path) -> None:
+def test_error_of_a_missing_configuration_names_its_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"missing\.yaml"):
         load_config(tmp_path / "missing.yaml")
 
 
-def test_the_frozen_configuration_survives_its_round_trip() -> None:
+def test_configuration_survives_a_json_round_trip() -> None:
     config = make_config({"turns": 3, "models": {"o3": {"max_attempts": 2}}, "debaters": [{"name": "Ada"}]})
     again = DebateConfig.model_validate(json.loads(json.dumps(config.to_json())))
     assert again.fingerprint() == config.fingerprint()
     assert again.models["o3"].model_fields_set == {"max_attempts"}
 
 
-def test_the_fingerprint_ignores_the_topic_and_nothing_else() -> None:
+def test_fingerprint_ignores_the_topic_but_not_the_turns() -> None:
     base = make_config({})
     assert make_config({"topic": "x"}).fingerprint() == base.fingerprint()
     assert make_config({"turns": 7}).fingerprint() != base.fingerprint()
 
 
-def test_differing_keys_are_named_as_the_user_writes_them() -> None:
+def test_differing_keys_are_dotted_paths() -> None:
     one, other = make_config({}).to_json(), make_config({"turns": 7, "memory": {"keep_recent": 3}}).to_json()
     assert differing_keys(one, other) == ["memory.keep_recent", "turns"]
 
 
 @given(st.integers(400, 200_000))
-def test_sections_that_are_not_named_share_the_total(total: int) -> None:
+def test_default_budget_sections_fit_into_the_total(total: int) -> None:
     budget = Budget(total=total)
     assert budget.system + budget.summary + budget.messages <= total
     assert budget.turn_suffix <= total // 2
 
 
 @given(st.text(max_size=60))
-def test_a_slug_is_one_or_nothing(name: str) -> None:
+def test_slug_is_empty_or_short_ascii_and_stable(name: str) -> None:
     made = slug(name)
     assert made == "" or (made.isascii() and made == slug(made) and len(made) <= 40)
 
 
 @pytest.mark.parametrize("name", ["Zoë Weiß", "Иван Петров", "Ada's friend", "山田 Taro"])
-def test_a_debater_gets_the_id_that_an_import_gives_it(name: str) -> None:
+def test_debaters_get_the_same_ids_as_imported_speakers(name: str) -> None:
     assert slugs([name]) == {name: slug(name)}

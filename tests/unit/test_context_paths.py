@@ -23,19 +23,19 @@ def _config(folder: Path, *paths: str) -> DebateConfig:
     return read_config(folder / "moot.yaml", {}, lambda _: None)
 
 
-def test_every_file_of_the_list_is_shown_to_the_debaters_in_its_order(tmp_path: Path) -> None:
+def test_context_files_enter_the_transcript_in_listed_order(tmp_path: Path) -> None:
     config = _config(tmp_path, "b.md", "notes", "a.md")
     assert config.context == tuple(str(tmp_path / name) for name in ("b.md", "notes", "a.md"))
     assert {Capability("context", path) for path in config.context} <= capabilities_of(config).keys()
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
-        said = debates.start("Pipes?", config).run()["transcript"]
-    assert [entry["content"].partition("\n")[0] for entry in said[1:3]] == ["b.md", "a.md"]
-    all_of_it, one_file, none = (
+        entries = debates.start("Pipes?", config).run()["transcript"]
+    assert [entry["content"].partition("\n")[0] for entry in entries[1:3]] == ["b.md", "a.md"]
+    all_files, one_file, none = (
         planned.to_json()["prompt_tokens"]
         for context in (config.context, config.context[0], None)
         if (planned := estimate(config.model_copy(update={"context": context})))
     )
-    assert all_of_it > one_file > none
+    assert all_files > one_file > none
 
 
 def test_two_folders_are_refused(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_two_folders_are_refused(tmp_path: Path) -> None:
         debates.start("Pipes?", config).run()
 
 
-def test_a_tool_reads_the_folder_of_the_list(tmp_path: Path) -> None:
+def test_debate_with_a_context_folder_and_a_file_tool_runs(tmp_path: Path) -> None:
     config = _config(tmp_path, "a.md", "notes")
     debaters = [{"name": "Ada", "tools": ["list_files"]}, {"name": "Ben"}]
     with open_debates(str(tmp_path / "d.sqlite")) as debates:

@@ -1,4 +1,4 @@
-"""Corrections of claims by a person: they outrank every extractor and are never undone."""
+"""Corrections of claim events by a person. They outrank every later extraction."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from moot.state.claim_events import StanceEvent
 from moot.state.errors import InputError
 from tests.support.fakes import FakeModel
 
-SAID = """Ada: I am against the bridge, and always was.
+TRANSCRIPT = """Ada: I am against the bridge, and always was.
 
 Bo: I support the bridge. I concede that the winter was mild this year.
 """
 
 
-NOTE: StanceEvent = {
+EVENT: StanceEvent = {
     "type": "event",
     "id": "e001",
     "kind": "asserts",
@@ -39,12 +39,12 @@ NOTE: StanceEvent = {
 }
 
 
-NOTES = [
+EVENTS = [
     {"type": "claim", "id": "p001", "text": "The winter was mild", "aspect": "overall", "seq": 2},
-    {**NOTE, "debater": "ada", "kind": "denies", "quote": "I am against the bridge"},
-    {**NOTE, "id": "e002", "debater": "bo", "message_id": "m000002", "quote": "I support the bridge"},
+    {**EVENT, "debater": "ada", "kind": "denies", "quote": "I am against the bridge"},
+    {**EVENT, "id": "e002", "debater": "bo", "message_id": "m000002", "quote": "I support the bridge"},
     {
-        **NOTE,
+        **EVENT,
         "id": "e003",
         "debater": "bo",
         "kind": "concedes",
@@ -58,11 +58,11 @@ NOTES = [
 @pytest.fixture
 def debate(tmp_path: Path) -> Iterator[Debate]:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
-        made = debates.import_transcript(SAID, topic="Should the bridge be built?", name="b")
-        with made.session.writing() as held:
+        imported = debates.import_transcript(TRANSCRIPT, topic="Should the bridge be built?", name="b")
+        with imported.session.writing() as held:
             held.caught_up()
-            held.update({"claim_events": NOTES})
-        yield made
+            held.update({"claim_events": EVENTS})
+        yield imported
 
 
 def _ledger(debate: Debate) -> Ledger:
@@ -75,16 +75,16 @@ def _stance(debate: Debate, who: str) -> StanceEvent:
     return stance
 
 
-def test_what_a_person_says_of_a_note_stands_whatever_is_read_later(debate: Debate) -> None:
+def test_correction_outranks_a_later_extraction(debate: Debate) -> None:
     wrong = _stance(debate, "ada")
-    [note] = debate.correct(wrong["id"], "asserts")
-    assert (note["by"], _stance(debate, "ada")["kind"]) == ("person", "asserts")  # type: ignore[typeddict-item]
+    [event] = debate.correct(wrong["id"], "asserts")
+    assert (event["by"], _stance(debate, "ada")["kind"]) == ("person", "asserts")  # type: ignore[typeddict-item]
     again = {**wrong, "id": "e900", "by": "model"}
     state = {**debate.state().values}
     assert ledger_of({**state, "claim_events": [*state["claim_events"], again]}).sign("ada") == 1
 
 
-def test_a_note_that_a_person_takes_back_is_gone(debate: Debate) -> None:
+def test_correction_without_a_kind_removes_the_event(debate: Debate) -> None:
     [conceded] = _ledger(debate).concessions("bo")
     debate.correct(conceded["id"], why="He was asked about the winter.")
     assert not _ledger(debate).concessions("bo")
@@ -92,17 +92,17 @@ def test_a_note_that_a_person_takes_back_is_gone(debate: Debate) -> None:
     assert debate.state().values["claim_events"][-1]["why"] == "He was asked about the winter."
 
 
-def test_a_debate_that_goes_on_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_correction_leaves_the_next_node_of_a_running_debate_unchanged(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
-        going = debates.start("Should the bridge be built?", name="g")
-        following = going.state().next
-        going.session.update({"claim_events": [NOTE]})
-        going.correct("e001", "denies")
-        assert going.state().next == following
-        assert _stance(going, "advocate")["kind"] == "denies"
+        running = debates.start("Should the bridge be built?", name="g")
+        following = running.state().next
+        running.session.update({"claim_events": [EVENT]})
+        running.correct("e001", "denies")
+        assert running.state().next == following
+        assert _stance(running, "advocate")["kind"] == "denies"
 
 
-def test_two_propositions_are_made_one(debate: Debate) -> None:
+def test_correction_merges_two_claims(debate: Debate) -> None:
     ledger = _ledger(debate)
     [key] = set(ledger.claims) - {"p000"}
     debate.correct(key, same_as="p000", opposite=True)
@@ -110,7 +110,7 @@ def test_two_propositions_are_made_one(debate: Debate) -> None:
 
 
 @pytest.mark.parametrize(
-    ("note", "kind", "same_as", "told"),
+    ("target", "kind", "same_as", "message"),
     [
         ("e999", "", "", "no claim event 'e999': the newest are e001"),
         ("e001", "shouts", "", "use one of asserts, denies"),
@@ -119,19 +119,19 @@ def test_two_propositions_are_made_one(debate: Debate) -> None:
         ("p001", "", "p777", "no claim 'p777'"),
     ],
 )
-def test_what_cannot_be_corrected_is_refused_and_changes_nothing(
-    debate: Debate, note: str, kind: str, same_as: str, told: str
+def test_invalid_correction_is_refused_and_changes_nothing(
+    debate: Debate, target: str, kind: str, same_as: str, message: str
 ) -> None:
     before = debate.state().values["claim_events"]
-    with pytest.raises(InputError, match=told):
-        debate.correct(note, kind, same_as=same_as)
+    with pytest.raises(InputError, match=message):
+        debate.correct(target, kind, same_as=same_as)
     assert debate.state().values["claim_events"] == before
 
 
-def test_the_command_corrects_a_note_and_says_so(debate: Debate, tmp_path: Path) -> None:
+def test_correct_command_prints_the_corrected_event(debate: Debate, tmp_path: Path) -> None:
     wrong = _stance(debate, "ada")
-    told = ["b", wrong["id"], "unsure", "--db", str(tmp_path / "d.sqlite"), "--json"]
-    done = CliRunner().invoke(app_of("correct"), told)
+    arguments = ["b", wrong["id"], "unsure", "--db", str(tmp_path / "d.sqlite"), "--json"]
+    done = CliRunner().invoke(app_of("correct"), arguments)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["notes"][0]["kind"] == "unsure"
     assert _stance(debate, "ada")["kind"] == "unsure"

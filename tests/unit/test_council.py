@@ -16,19 +16,21 @@ from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.entries import critique_labels
 from moot.state.errors import ConfigError, ModelError
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
 TOPIC = "Design a rate limiter. It must be fair to small customers."
 
-Answer = Callable[[ModelCall], Reply]
+ReplyFunction = Callable[[ModelCall], Reply]
 
 
 def council(**settings: Any) -> DebateConfig:
     return make_config({"protocol": "council", "rounds": 2, **settings})
 
 
-def run(tmp_path: Path, config: DebateConfig, reply: Answer = answer) -> tuple[DebateDocument, FakeModel]:
+def run(
+    tmp_path: Path, config: DebateConfig, reply: ReplyFunction = fake_reply
+) -> tuple[DebateDocument, FakeModel]:
     model = FakeModel(reply)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         return debates.start(TOPIC, config).run(), model
@@ -42,20 +44,20 @@ def phase_of(call: ModelCall) -> str:
     return str(call.hints.get("phase", ""))
 
 
-def failing(where: Callable[[ModelCall], bool]) -> Answer:
-    return lambda call: Reply(model=call.model, error="out of order") if where(call) else answer(call)
+def failing(where: Callable[[ModelCall], bool]) -> ReplyFunction:
+    return lambda call: Reply(model=call.model, error="out of order") if where(call) else fake_reply(call)
 
 
-def agreeing(agreement: float) -> Answer:
+def agreeing(agreement: float) -> ReplyFunction:
     def reply(call: ModelCall) -> Reply:
         if call.purpose == "evaluate":
             return Reply(data={"reasoning": "r", "in_dispute": [], "agreement": agreement}, model=call.model)
-        return answer(call)
+        return fake_reply(call)
 
     return reply
 
 
-def test_a_round_is_propose_then_all_pairs_of_critiques_then_refine(tmp_path: Path) -> None:
+def test_round_has_proposals_then_critiques_of_all_pairs_then_refinements(tmp_path: Path) -> None:
     document, _ = run(tmp_path, council())
     kinds = [(e["round"], e["kind"]) for e in document["transcript"] if e["kind"] != "topic"]
     first = [(1, "proposal")] * 3 + [(1, "critique")] * 6 + [(1, "refinement")] * 3
@@ -65,7 +67,7 @@ def test_a_round_is_propose_then_all_pairs_of_critiques_then_refine(tmp_path: Pa
     assert [e["seq"] for e in document["transcript"]] == list(range(len(document["transcript"])))
 
 
-def test_without_debaters_an_architect_a_performance_and_a_test_engineer_sit() -> None:
+def test_default_debaters_are_architect_performance_and_testing() -> None:
     assert [debater.id for debater in council().debaters] == ["architect", "performance", "testing"]
 
 
@@ -76,24 +78,24 @@ def test_the_problem_statement_is_in_every_prompt(tmp_path: Path) -> None:
     assert all(TOPIC in text_of(call) for call in model.calls)
 
 
-def test_a_proposal_sees_no_critique_of_others_and_a_critique_sees_its_target_alone(tmp_path: Path) -> None:
+def test_critique_prompt_shows_one_other_debater_and_own_critiques(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
-    said = {entry["id"]: entry for entry in document["transcript"]}
+    entries = {entry["id"]: entry for entry in document["transcript"]}
     for call in model.calls:
         if call.purpose != "turn" or phase_of(call) != "critique":
             continue
-        shown = [e for key, e in said.items() if f"[{key}]:" in text_of(call)]
+        shown = [e for key, e in entries.items() if f"[{key}]:" in text_of(call)]
         assert call.stream_as is not None
         critic = call.stream_as.speaker
-        strange = [
+        unrelated = [
             e for e in shown if e["kind"] == "critique" and critic not in (*e["targets"], e["speaker"])
         ]
-        assert strange == []
+        assert unrelated == []
         others = {e["speaker"] for e in shown if e["kind"] != "critique"} - {critic}
         assert len(others) == 1
 
 
-def test_a_refinement_sees_its_own_proposal_and_every_critique_of_it_in_full(tmp_path: Path) -> None:
+def test_refinement_prompt_shows_every_critique_of_the_own_proposal(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
     for call in [call for call in model.calls if phase_of(call) == "refine" and call.hints["round"] == 2]:
         assert call.stream_as is not None
@@ -103,7 +105,7 @@ def test_a_refinement_sees_its_own_proposal_and_every_critique_of_it_in_full(tmp
         assert all(entry["content"] in text_of(call) for entry in received)
 
 
-def test_a_refinement_sees_each_other_proposal_between_the_criticism_it_answers_and_that_of_it(
+def test_refinement_prompt_orders_proposals_and_criticisms(
     tmp_path: Path,
 ) -> None:
     _, model = run(tmp_path, council(language="German"))
@@ -122,12 +124,12 @@ def test_a_refinement_sees_each_other_proposal_between_the_criticism_it_answers_
     assert "- Write in German." in text_of(refining)
 
 
-def test_a_member_without_a_role_is_not_told_of_one() -> None:
+def test_member_without_a_role_gets_no_text_about_roles() -> None:
     role = role_of(DebaterConfig(name="Ada", id="ada"))
     assert not [section for section in SECTIONS if "role" in role.says(section)]
 
 
-def test_every_criticism_has_a_label_that_no_other_criticism_has(tmp_path: Path) -> None:
+def test_every_criticism_has_a_unique_label(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
     labels = critique_labels(document["transcript"])
     assert sorted(labels.values()) == [f"{number}{letter}" for number in (1, 2) for letter in "ABCDEF"]
@@ -145,7 +147,7 @@ def test_every_criticism_has_a_label_that_no_other_criticism_has(tmp_path: Path)
     assert named == {1: ["1A", "1B"], 2: ["2A", "2B"]}
 
 
-def test_a_judge_sees_the_labels_of_criticism_and_is_offered_no_tie(tmp_path: Path) -> None:
+def test_judge_sees_criticism_labels_and_cannot_choose_a_tie(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
     labels = critique_labels(document["transcript"])
     (judging,) = [call for call in model.calls if call.purpose == "judge"]
@@ -164,7 +166,7 @@ def test_the_only_round_of_a_council_is_not_numbered(tmp_path: Path) -> None:
     assert all("This is the only round." in text and "of at most" not in text for text in asked)
 
 
-def test_from_the_second_round_the_last_refinement_is_the_proposal(tmp_path: Path) -> None:
+def test_second_round_critiques_the_last_refinement(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
     refined = {
         e["speaker"]: e for e in document["transcript"] if e["kind"] == "refinement" and e["round"] == 1
@@ -176,7 +178,7 @@ def test_from_the_second_round_the_last_refinement_is_the_proposal(tmp_path: Pat
         assert refined[target]["content"] in text_of(call)
 
 
-def test_roles_replace_their_system_prompt_by_the_configured_one(tmp_path: Path) -> None:
+def test_configured_system_prompt_replaces_the_one_of_the_role(tmp_path: Path) -> None:
     debaters = [
         {"name": "Ann", "role": "security", "system_prompt": "You only mind door locks."},
         {"name": "Bo", "role": "KISS"},
@@ -203,12 +205,12 @@ def test_every_shipped_role_has_every_section() -> None:
         ("", "member"),
     ],
 )
-def test_a_role_is_found_by_its_name_and_others_get_prompts_for_any_role(named: str, role: str) -> None:
+def test_role_is_found_by_name_with_a_generic_fallback(named: str, role: str) -> None:
     assert role_of(DebaterConfig(id="x", name="X", role=named)).name == role
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "error"),
     [
         ({"debaters": [{"name": "Ann"}]}, "at least 2 debaters"),
         ({"rounds": 0}, "rounds"),
@@ -217,19 +219,19 @@ def test_a_role_is_found_by_its_name_and_others_get_prompts_for_any_role(named: 
     ],
     ids=["one debater", "no rounds", "threshold", "method"],
 )
-def test_a_council_that_cannot_work_is_refused_before_any_call(
-    settings: dict[str, Any], told: str, tmp_path: Path
+def test_invalid_council_is_refused_before_any_call(
+    settings: dict[str, Any], error: str, tmp_path: Path
 ) -> None:
     model = FakeModel()
     with (
         open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates,
-        pytest.raises(ConfigError, match=told),
+        pytest.raises(ConfigError, match=error),
     ):
         debates.start(TOPIC, council(**settings))
     assert model.calls == []
 
 
-def test_a_missing_critique_is_recorded_shown_and_got_over(tmp_path: Path) -> None:
+def test_debate_records_a_missing_critique_and_continues(tmp_path: Path) -> None:
     def where(call: ModelCall) -> bool:
         critic = call.stream_as.speaker if call.stream_as else ""
         return (
@@ -251,7 +253,7 @@ def test_a_missing_critique_is_recorded_shown_and_got_over(tmp_path: Path) -> No
     assert document["errors"][0]["error"] == "out of order"
 
 
-def test_a_failed_refinement_leaves_the_last_proposal_standing_and_says_so(tmp_path: Path) -> None:
+def test_failed_refinement_keeps_the_last_proposal_and_adds_a_notice(tmp_path: Path) -> None:
     def where(call: ModelCall) -> bool:
         return phase_of(call) == "refine" and call.hints["round"] == 1 and call.hints["speaker"] == "Testing"
 
@@ -270,7 +272,7 @@ def test_a_failed_refinement_leaves_the_last_proposal_standing_and_says_so(tmp_p
     assert all(proposal["content"] in text_of(call) for call in of_testing)
 
 
-def test_who_made_no_proposal_is_not_criticised_and_may_still_refine(tmp_path: Path) -> None:
+def test_member_without_a_proposal_gets_no_critique_but_may_refine(tmp_path: Path) -> None:
     def where(call: ModelCall) -> bool:
         return phase_of(call) == "propose" and call.hints["speaker"] == "Testing"
 
@@ -279,46 +281,46 @@ def test_who_made_no_proposal_is_not_criticised_and_may_still_refine(tmp_path: P
     assert kinds == {"topic": 1, "proposal": 2, "notice": 1, "critique": 4, "refinement": 3}
 
 
-def test_a_phase_in_which_every_call_fails_stops_the_debate_which_can_be_resumed(tmp_path: Path) -> None:
+def test_debate_fails_if_all_calls_of_a_phase_fail_and_can_resume(tmp_path: Path) -> None:
     model = FakeModel(failing(lambda call: phase_of(call) == "critique"))
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, council(rounds=1))
         with pytest.raises(ModelError):
             debate.run()
         assert debate.document()["status"] == "failed"
-        model.reply = answer
+        model.reply = fake_reply
         assert debate.run()["status"] == "done"
     assert Counter(phase_of(c) for c in model.calls)["propose"] == 3
 
 
-def test_convergence_really_stops_the_debate_and_says_why(tmp_path: Path) -> None:
+def test_convergence_stops_the_debate(tmp_path: Path) -> None:
     config = council(rounds=5, termination={"type": "convergence", "threshold": 0.7})
     document, model = run(tmp_path, config, agreeing(0.75))
     assert max(e["round"] for e in document["transcript"]) == 1
     assert Counter(c.purpose for c in model.calls) == {"turn": 12, "evaluate": 1, "judge": 1}
 
 
-def test_without_convergence_all_rounds_are_run_and_the_last_is_not_checked(tmp_path: Path) -> None:
+def test_without_convergence_all_rounds_run_and_the_last_is_not_checked(tmp_path: Path) -> None:
     config = council(rounds=3, termination={"type": "convergence", "threshold": 0.7})
     document, model = run(tmp_path, config, agreeing(0.69))
     assert max(e["round"] for e in document["transcript"]) == 3
     assert Counter(c.purpose for c in model.calls)["evaluate"] == 2
 
 
-def test_a_convergence_check_that_fails_counts_as_disagreement_and_is_recorded(tmp_path: Path) -> None:
+def test_failed_convergence_check_is_recorded_as_disagreement(tmp_path: Path) -> None:
     config = council(termination={"type": "convergence", "threshold": 0.0})
     document, _ = run(tmp_path, config, failing(lambda call: call.purpose == "evaluate"))
     assert "convergence was not checked" in document["errors"][0]["error"]
     assert max(e["round"] for e in document["transcript"]) == 2
 
 
-def test_a_long_point_in_dispute_is_shown_whole_to_the_next_round(tmp_path: Path) -> None:
+def test_next_round_sees_long_disputed_points_in_full(tmp_path: Path) -> None:
     point = "How many urgent visits are northern: 380 (Finance), " + "between those figures " * 10 + "or 680."
 
     def reply(call: ModelCall) -> Reply:
         if call.purpose == "evaluate":
             return Reply(data={"reasoning": "r", "in_dispute": [point], "agreement": 0.1}, model=call.model)
-        return answer(call)
+        return fake_reply(call)
 
     _, model = run(tmp_path, council(), reply)
     later = [call for call in model.calls if call.hints.get("round") == 2 and call.purpose == "turn"]
@@ -326,7 +328,7 @@ def test_a_long_point_in_dispute_is_shown_whole_to_the_next_round(tmp_path: Path
     assert all(f"- {point}" in text_of(call) for call in later)
 
 
-def test_the_observer_of_agreement_reads_the_background(tmp_path: Path) -> None:
+def test_convergence_check_reads_the_background(tmp_path: Path) -> None:
     (tmp_path / "brief.md").write_text("The covenant requires a profit of SEK 15 m.")
     config = council(context=str(tmp_path / "brief.md"))
     _, model = run(tmp_path, config)
@@ -336,20 +338,20 @@ def test_the_observer_of_agreement_reads_the_background(tmp_path: Path) -> None:
     assert not check.prompt.omitted
 
 
-@pytest.mark.parametrize("said", [20, 85, 1.01, -0.5, float("nan")])
-def test_an_agreement_that_is_no_share_ends_nothing_and_is_recorded(said: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("agreement", [20, 85, 1.01, -0.5, float("nan")])
+def test_agreement_outside_0_to_1_is_recorded_and_ends_nothing(agreement: float, tmp_path: Path) -> None:
     config = council(termination={"type": "convergence", "threshold": 0.9})
-    document, _ = run(tmp_path, config, agreeing(said))
+    document, _ = run(tmp_path, config, agreeing(agreement))
     assert max(e["round"] for e in document["transcript"]) == 2
     assert "convergence was not checked" in document["errors"][0]["error"]
 
 
-def test_a_judge_that_thinks_in_percent_is_asked_again() -> None:
-    said = '{"reasoning": "r", "in_dispute": [], "agreement": 85}'
-    assert "less than or equal to 1" in parse_reply(Convergence, said).error
+def test_agreement_in_percent_is_a_parse_error() -> None:
+    text = '{"reasoning": "r", "in_dispute": [], "agreement": 85}'
+    assert "less than or equal to 1" in parse_reply(Convergence, text).error
 
 
-def test_the_judge_is_asked_once_for_a_solution_and_told_which_proposals_are_not_final(
+def test_judge_is_asked_for_a_solution_and_sees_which_proposals_are_final(
     tmp_path: Path,
 ) -> None:
     document, model = run(tmp_path, council())
@@ -368,14 +370,14 @@ def test_the_judge_is_asked_once_for_a_solution_and_told_which_proposals_are_not
     assert "requirements_fulfillment" in text_of(judging)
 
 
-def test_a_judge_is_told_that_it_judges_a_council(tmp_path: Path) -> None:
+def test_judge_prompt_says_that_it_judges_a_council(tmp_path: Path) -> None:
     _, model = run(tmp_path, council())
     (judging,) = [call for call in model.calls if call.purpose == "judge"]
     assert text_of(judging).startswith("You judge a council")
     assert "contest" not in text_of(judging)
 
 
-def test_a_person_who_speaks_up_after_the_end_gets_one_more_round(tmp_path: Path) -> None:
+def test_running_a_finished_council_again_adds_one_round(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, council(rounds=1))
@@ -385,7 +387,7 @@ def test_a_person_who_speaks_up_after_the_end_gets_one_more_round(tmp_path: Path
 
 
 @pytest.mark.parametrize("phase", ["propose", "critique", "refine"])
-def test_the_prompts_of_a_council_are_as_reviewed(phase: str, tmp_path: Path) -> None:
+def test_council_prompts_match_their_snapshots(phase: str, tmp_path: Path) -> None:
     _, model = run(tmp_path, council())
     calls = {
         call.stream_as.entry_id: call
@@ -396,7 +398,7 @@ def test_the_prompts_of_a_council_are_as_reviewed(phase: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("purpose", ["judge", "evaluate"])
-def test_what_a_council_asks_its_judge_is_as_reviewed(purpose: str, tmp_path: Path) -> None:
+def test_council_judge_prompts_match_their_snapshots(purpose: str, tmp_path: Path) -> None:
     config = council(termination={"type": "convergence"}, judge={"blind": False})
     _, model = run(tmp_path, config, agreeing(0.1))
     (call,) = [c for c in model.calls if c.purpose == purpose]

@@ -1,4 +1,4 @@
-"""Damaged rows of every table: an error says what to do, and other debates and lists still work."""
+"""Damaged rows of every SQLite table: errors say what to do, and other debates and lists still work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = {
 
 
 def fill(debates: Debates) -> None:
-    """Store a row in each table: the debates `damaged` and `other`, and what belongs to the first."""
+    """Store the debates `damaged` and `other`, and a row of `damaged` in every table."""
     for name in ("damaged", "other"):
         debates.start("Trams?", DebateConfig(turns=2), name=name).run()
     debate, records = debates.get("damaged"), debates.records
@@ -57,8 +57,8 @@ def fill(debates: Debates) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with a row in each table."""
+def intact_db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of a database with a row in each table."""
     path = tmp_path_factory.mktemp("whole") / "d.sqlite"
     with open_debates(str(path)) as debates:
         fill(debates)
@@ -67,9 +67,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def damage(whole: Path, folder: Path, table: str, column: str, value: object) -> Path | None:
+def damage(intact_db: Path, folder: Path, table: str, column: str, value: object) -> Path | None:
     """Return a copy of the database with a damaged value, or `None` if the column cannot hold it."""
-    copy = Path(shutil.copy(whole, folder / f"{uuid.uuid4()}.sqlite"))
+    copy = Path(shutil.copy(intact_db, folder / f"{uuid.uuid4()}.sqlite"))
     key = {"moot_debates": "id", "checkpoints": "thread_id", "writes": "thread_id"}.get(table, "debate")
     where = f"{key} = (SELECT id FROM moot_debates WHERE name = 'damaged')"  # noqa: S608  # of this test
     where = "1" if table == "moot_budgets" else where
@@ -83,15 +83,15 @@ def damage(whole: Path, folder: Path, table: str, column: str, value: object) ->
 
 
 @contextmanager
-def damaged(whole: Path, folder: Path, table: str, column: str, value: object) -> Iterator[Debates]:
-    path = damage(whole, folder, table, column, value)
+def damaged_copy(intact_db: Path, folder: Path, table: str, column: str, value: object) -> Iterator[Debates]:
+    path = damage(intact_db, folder, table, column, value)
     assert path
     with open_debates(str(path)) as debates:
         yield debates
 
 
 def steps(debates: Debates) -> Iterator[Callable[[], object]]:
-    """Yield what users do with a database that has a damaged debate."""
+    """Yield the operations that users run on a database with a damaged debate."""
     records = debates.records
     yield debates.rows
     yield records.results.all
@@ -112,11 +112,11 @@ def steps(debates: Debates) -> Iterator[Callable[[], object]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("table", "column"), [(t, c) for t, names in COLUMNS.items() for c in names.split()])
-def test_a_damaged_row_is_reported_or_read_without_its_value(
-    whole: Path, tmp_path: Path, table: str, column: str
+def test_damaged_row_raises_only_moot_errors(
+    intact_db: Path, tmp_path: Path, table: str, column: str
 ) -> None:
     for value in VALUES:
-        if path := damage(whole, tmp_path, table, column, value):
+        if path := damage(intact_db, tmp_path, table, column, value):
             with suppress(MootError), open_debates(str(path)) as debates:
                 for step in steps(debates):
                     with suppress(MootError):
@@ -125,9 +125,9 @@ def test_a_damaged_row_is_reported_or_read_without_its_value(
 
 @pytest.mark.parametrize("value", ["x", b"\xc1\xff", "[]", 7], ids=repr)
 def test_damaged_metadata_of_a_checkpoint_says_to_restore_a_backup(
-    whole: Path, tmp_path: Path, value: object
+    intact_db: Path, tmp_path: Path, value: object
 ) -> None:
-    with damaged(whole, tmp_path, "checkpoints", "metadata", value) as debates:
+    with damaged_copy(intact_db, tmp_path, "checkpoints", "metadata", value) as debates:
         debate = debates.get("damaged")
         for step in (debate.document, debate.run, debate.fork):
             with pytest.raises(StorageError, match="restore a backup, or delete the debate") as raised:
@@ -140,10 +140,10 @@ def test_damaged_metadata_of_a_checkpoint_says_to_restore_a_backup(
 
 @pytest.mark.parametrize("reply", ["x", "[]", "7", '{"v": 4}', '{"usage": 7}'])
 def test_a_damaged_reply_in_the_journal_says_to_restore_a_backup(
-    whole: Path, tmp_path: Path, reply: str
+    intact_db: Path, tmp_path: Path, reply: str
 ) -> None:
     with (
-        damaged(whole, tmp_path, "moot_journal", "reply", reply) as debates,
+        damaged_copy(intact_db, tmp_path, "moot_journal", "reply", reply) as debates,
         pytest.raises(StorageError, match=r"a stored reply is damaged .* restore a backup"),
     ):
         reconstruct_prompt(debates.get("damaged").session, 1)
@@ -152,25 +152,25 @@ def test_a_damaged_reply_in_the_journal_says_to_restore_a_backup(
 @pytest.mark.parametrize("column", ["epoch", "token", "holder", "expires"])
 @pytest.mark.parametrize("value", ["x", b"\xc1\xff", 2**62], ids=repr)
 def test_a_damaged_lease_is_replaced_by_the_next_run(
-    whole: Path, tmp_path: Path, column: str, value: object
+    intact_db: Path, tmp_path: Path, column: str, value: object
 ) -> None:
-    with damaged(whole, tmp_path, "moot_leases", column, value) as debates:
-        assert _turns(debates.get("damaged")) == 3
+    with damaged_copy(intact_db, tmp_path, "moot_leases", column, value) as debates:
+        assert _run_one_turn(debates.get("damaged")) == 3
 
 
-def _turns(debate: Debate) -> int:
+def _run_one_turn(debate: Debate) -> int:
     debate.run(turns=1)
     return debate.row.turns
 
 
-def test_a_list_shows_a_damaged_row_as_well_as_it_can(whole: Path, tmp_path: Path) -> None:
-    with damaged(whole, tmp_path, "moot_debates", "turns", "x") as debates:
+def test_list_shows_a_damaged_number_as_zero(intact_db: Path, tmp_path: Path) -> None:
+    with damaged_copy(intact_db, tmp_path, "moot_debates", "turns", "x") as debates:
         assert {row.name: row.turns for row in debates.rows()} == {"damaged": 0, "other": 2}
 
 
-def test_a_damaged_limit_of_a_group_stops_its_debates(whole: Path, tmp_path: Path) -> None:
+def test_damaged_shared_budget_stops_its_debates(intact_db: Path, tmp_path: Path) -> None:
     with (
-        damaged(whole, tmp_path, "moot_budgets", "max_tokens", "x") as debates,
+        damaged_copy(intact_db, tmp_path, "moot_budgets", "max_tokens", "x") as debates,
         pytest.raises(StorageError, match="shared budget"),
     ):
         debates.get("damaged").run(turns=1)

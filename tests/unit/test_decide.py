@@ -1,4 +1,4 @@
-"""How a debate ends and decides: stop conditions, votes after the discussion, options, and escalation."""
+"""Stop conditions, final votes, options and the `escalate` protocol."""
 
 from __future__ import annotations
 
@@ -21,114 +21,125 @@ from moot.state.verdict import Verdict
 from tests.support.fakes import FakeModel
 
 TOPIC = "Merge the change?"
-PEOPLE = [{"name": "Ada"}, {"name": "Ben"}, {"name": "Cem"}]
-RULING = {"reasoning": "weighed", "decision": "hold", "winner": "synthesis", "confidence": 64, "scores": []}
+DEBATERS = [{"name": "Ada"}, {"name": "Ben"}, {"name": "Cem"}]
+JUDGE_RESPONSE = {
+    "reasoning": "weighed",
+    "decision": "hold",
+    "winner": "synthesis",
+    "confidence": 64,
+    "scores": [],
+}
 
 
 def run(
     tmp_path: Path, reply: Callable[[ModelCall], Reply], **config: Any
 ) -> tuple[DebateDocument, FakeModel]:
     model = FakeModel(reply)
-    settings = {"debaters": PEOPLE, "blackboard": {"extraction": "off"}, **config}
+    settings = {"debaters": DEBATERS, "blackboard": {"extraction": "off"}, **config}
     if config.get("protocol") == "escalate":
         settings = config
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         return debates.start(TOPIC, make_config(settings)).run(), model
 
 
-def debating(
-    said: Callable[[str, int], str], final: Mapping[str, tuple[str, float]] | None = None
+def debater_replies(
+    answer_of: Callable[[str, int], str], final: Mapping[str, tuple[str, float]] | None = None
 ) -> Callable[[ModelCall], Reply]:
-    """Answer turns by debater and number of the turn, final answers by debater, and the judge with `hold`."""
+    """Return a function that replies to turns, to requests for final answers, and to the judge with `hold`.
+
+    `answer_of` gives the answer line of a debater's turn by its number.
+    """
     turns: dict[str, int] = {}
 
     def reply(call: ModelCall) -> Reply:
-        who = str(call.hints.get("speaker", ""))
+        speaker = str(call.hints.get("speaker", ""))
         if call.purpose == "decide":
-            answer, confidence = (final or {})[who]
+            answer, confidence = (final or {})[speaker]
             return Reply(data={"reasoning": "", "answer": answer, "confidence": confidence}, model="m")
         if call.schema is not None:
-            return Reply(data=dict(RULING), model="m")
-        turns[who] = turns.get(who, 0) + 1
-        return Reply(text=f"Because.\nAnswer: {said(who, turns[who])}", model="m")
+            return Reply(data=dict(JUDGE_RESPONSE), model="m")
+        turns[speaker] = turns.get(speaker, 0) + 1
+        return Reply(text=f"Because.\nAnswer: {answer_of(speaker, turns[speaker])}", model="m")
 
     return reply
 
 
-def speeches(document: DebateDocument) -> int:
+def count_messages(document: DebateDocument) -> int:
     return sum(entry["kind"] in ("speech", "proposal", "refinement") for entry in document["transcript"])
 
 
-def test_equal_answers_end_a_debate_after_its_openings_and_say_why(tmp_path: Path) -> None:
-    document, model = run(tmp_path, debating(lambda who, turn: "**Merge**."), turns=12, stop="agreement")
-    assert speeches(document) == 3
+def test_stop_on_agreement_ends_a_debate_after_equal_openings(tmp_path: Path) -> None:
+    document, model = run(
+        tmp_path, debater_replies(lambda speaker, turn: "**Merge**."), turns=12, stop="agreement"
+    )
+    assert count_messages(document) == 3
     assert document["ended_because"] == "agreement: all 3 debaters answer “merge”"
     assert '"Answer: "' in model.calls[0].messages[-1]["content"]
 
 
-def test_without_the_setting_nothing_asks_for_an_answer_line_and_nothing_stops(tmp_path: Path) -> None:
-    document, model = run(tmp_path, debating(lambda who, turn: "merge"), turns=6)
-    assert speeches(document) == 6
+def test_equal_answers_do_not_stop_a_debate_by_default(tmp_path: Path) -> None:
+    document, model = run(tmp_path, debater_replies(lambda speaker, turn: "merge"), turns=6)
+    assert count_messages(document) == 6
     assert '"Answer: "' not in model.calls[0].messages[-1]["content"]
 
 
-def test_a_debate_in_which_nobody_changes_its_answer_is_stable_after_a_round(tmp_path: Path) -> None:
-    def said(who: str, turn: int) -> str:
-        return "wait" if who == "Ada" and turn == 1 else {"Ada": "4", "Ben": "5", "Cem": "6"}[who]
+def test_stop_on_stable_ends_after_a_round_without_changed_answers(tmp_path: Path) -> None:
+    def answer_of(speaker: str, turn: int) -> str:
+        return "wait" if speaker == "Ada" and turn == 1 else {"Ada": "4", "Ben": "5", "Cem": "6"}[speaker]
 
-    document, _ = run(tmp_path, debating(said), turns=15, stop=["agreement", "stable"])
+    document, _ = run(tmp_path, debater_replies(answer_of), turns=15, stop=["agreement", "stable"])
     # Ada changes in round 2, so round 3 is the first in which no answer changes.
-    assert speeches(document) == 7
+    assert count_messages(document) == 7
     assert document["ended_because"].startswith("stable: no answer changed for a round")
 
 
 @pytest.mark.parametrize(
     "answer", ["", "one two three four five six seven eight nine ten eleven twelve long"]
 )
-def test_answers_that_cannot_be_compared_stop_nothing(tmp_path: Path, answer: str) -> None:
-    document, _ = run(tmp_path, debating(lambda who, turn: answer), turns=6, stop="agreement")
-    assert speeches(document) == 6
+def test_empty_and_long_answers_do_not_count_as_agreement(tmp_path: Path, answer: str) -> None:
+    document, _ = run(tmp_path, debater_replies(lambda speaker, turn: answer), turns=6, stop="agreement")
+    assert count_messages(document) == 6
 
 
-def test_placeholders_of_the_offline_model_never_agree(tmp_path: Path) -> None:
+def test_offline_placeholders_do_not_count_as_agreement(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         config = make_config({"turns": 6, "stop": ["agreement", "stable"], "options": ["merge", "hold"]})
         document = debates.start(TOPIC, config).run()
-    assert speeches(document) == 6
+    assert count_messages(document) == 6
     assert document["verdict"]["placeholder"]
     assert document["verdict"]["decision"] == ""
 
 
-def test_a_council_stops_when_all_proposals_give_the_same_answer(tmp_path: Path) -> None:
+def test_council_stops_if_all_proposals_give_the_same_answer(tmp_path: Path) -> None:
     settings = {"protocol": "council", "rounds": 2, "stop": "agreement", "options": ["merge", "hold"]}
-    document, _ = run(tmp_path, debating(lambda who, turn: "hold"), **settings)
-    assert speeches(document) == 3
+    document, _ = run(tmp_path, debater_replies(lambda speaker, turn: "hold"), **settings)
+    assert count_messages(document) == 3
     assert document["ended_because"] == "agreement: all 3 debaters answer “hold”"
 
 
-def test_a_planned_message_is_read_before_agreement_ends_the_debate(tmp_path: Path) -> None:
+def test_planned_interjection_is_added_before_agreement_ends_the_debate(tmp_path: Path) -> None:
     planned = [{"after": 4, "text": "Hiring was frozen."}]
-    answers = debating(lambda who, turn: "merge")
+    answers = debater_replies(lambda speaker, turn: "merge")
     document, _ = run(tmp_path, answers, turns=12, stop="agreement", interjections=planned)
     assert "Hiring was frozen." in [entry["content"] for entry in document["transcript"]]
     assert document["ended_because"].startswith("agreement")
 
 
-def test_more_turns_are_taken_although_the_debaters_agree(tmp_path: Path) -> None:
-    model = FakeModel(debating(lambda who, turn: "merge"))
-    config = make_config({"debaters": PEOPLE, "turns": 12, "stop": "agreement"})
+def test_requested_turns_run_although_the_debaters_agree(tmp_path: Path) -> None:
+    model = FakeModel(debater_replies(lambda speaker, turn: "merge"))
+    config = make_config({"debaters": DEBATERS, "turns": 12, "stop": "agreement"})
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, config)
-        assert speeches(debate.run()) == 3
-        assert speeches(debate.run(turns=4)) == 7
+        assert count_messages(debate.run()) == 3
+        assert count_messages(debate.run(turns=4)) == 7
 
 
-FINAL = {"Ada": ("merge", 60.0), "Ben": ("hold", 95.0), "Cem": ("merge", 20.0)}
+FINAL_ANSWERS = {"Ada": ("merge", 60.0), "Ben": ("hold", 95.0), "Cem": ("merge", 20.0)}
 
 
-def test_a_vote_after_the_discussion_asks_everybody_alone_and_no_judge(tmp_path: Path) -> None:
+def test_final_vote_asks_each_debater_independently_and_no_judge(tmp_path: Path) -> None:
     options = ["merge", "hold"]
-    answers = debating(lambda who, turn: "?", FINAL)
+    answers = debater_replies(lambda speaker, turn: "?", FINAL_ANSWERS)
     document, model = run(tmp_path, answers, turns=6, decide="vote", options=options)
     verdict = document["verdict"]
     purposes = [call.purpose for call in model.calls]
@@ -137,41 +148,41 @@ def test_a_vote_after_the_discussion_asks_everybody_alone_and_no_judge(tmp_path:
     assert verdict["outcome"]["tally"] == {"merge": 2, "hold": 1}
     assert verdict["final_position"] == {"ada": "merge", "ben": "hold", "cem": "merge"}
     assert verdict["options"] == options
-    # Nobody sees another's final answer: these calls have equal prompts but for the last message.
-    asked = [call for call in model.calls if call.purpose == "decide"]
-    assert len({str(call.messages[:-1]) for call in asked}) == 1
-    schema = asked[0].schema
+    # No debater sees the final answer of another: the prompts differ only in the last message.
+    calls = [call for call in model.calls if call.purpose == "decide"]
+    assert len({str(call.messages[:-1]) for call in calls}) == 1
+    schema = calls[0].schema
     assert schema is not None
     assert schema.model_json_schema()["properties"]["answer"]["enum"] == ["merge", "hold", "undecided"]
 
 
-def test_a_weighted_vote_sums_the_confidences(tmp_path: Path) -> None:
-    answers = debating(lambda who, turn: "?", FINAL)
+def test_weighted_vote_sums_the_confidences(tmp_path: Path) -> None:
+    answers = debater_replies(lambda speaker, turn: "?", FINAL_ANSWERS)
     document, _ = run(tmp_path, answers, turns=3, decide="weighted-vote", options=["merge", "hold"])
     assert document["verdict"]["outcome"]["tally"] == {"merge": 0.8, "hold": 0.95}
     assert document["verdict"]["decision"] == "hold"
 
 
-def test_the_judge_decides_a_tie_and_the_verdict_says_so(tmp_path: Path) -> None:
+def test_judge_decides_a_tied_vote_and_a_note_says_so(tmp_path: Path) -> None:
     final = {"Ada": ("merge", 60.0), "Ben": ("hold", 95.0), "Cem": ("undecided", 20.0)}
-    answers = debating(lambda who, turn: "?", final)
+    answers = debater_replies(lambda speaker, turn: "?", final)
     document, _ = run(tmp_path, answers, turns=3, decide="vote", options=["merge", "hold"])
     assert document["verdict"]["judge"] == "judge"
     assert any("The vote is a tie between “hold”, “merge”" in note for note in document["verdict"]["notes"])
 
 
-def test_a_failed_final_answer_is_left_out_and_recorded(tmp_path: Path) -> None:
+def test_failed_final_answer_is_recorded_and_not_counted(tmp_path: Path) -> None:
     def reply(call: ModelCall) -> Reply:
         if call.purpose == "decide" and call.hints.get("speaker") == "Ben":
             return Reply(error="down")
-        return debating(lambda who, turn: "?", FINAL)(call)
+        return debater_replies(lambda speaker, turn: "?", FINAL_ANSWERS)(call)
 
     document, _ = run(tmp_path, reply, turns=3, decide="vote", options=["merge", "hold"])
     assert document["verdict"]["outcome"]["tally"] == {"merge": 2}
     assert [error["error"] for error in document["errors"]] == ["no final answer of Ben: down"]
 
 
-def test_a_vote_of_offline_debaters_is_a_placeholder(tmp_path: Path) -> None:
+def test_vote_of_offline_debaters_is_a_placeholder(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         config = make_config({"turns": 2, "decide": "vote", "options": ["merge", "hold"]})
         document = debates.start(TOPIC, config).run()
@@ -182,68 +193,78 @@ def test_a_vote_of_offline_debaters_is_a_placeholder(tmp_path: Path) -> None:
 RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))
 
 
-def judged(decision: str, confidence: float = 80, order: tuple[str, ...] = ("ada", "bo")) -> Verdict:
-    said = response_type("contest")(
+def response_verdict(
+    decision: str, confidence: float = 80, order: tuple[str, ...] = ("ada", "bo")
+) -> Verdict:
+    response = response_type("contest")(
         reasoning="", winner="ada", decision=decision, confidence=confidence, winner_confidence=50
     )
-    said.scores = [CriterionScore(debater="ada", criterion="merit", score=5)]  # type: ignore[attr-defined]
-    return ResponseCheck(RUBRIC, order, judge="j", options=("Merge", "hold")).response_verdict(said, Reply())
+    response.scores = [CriterionScore(debater="ada", criterion="merit", score=5)]  # type: ignore[attr-defined]
+    return ResponseCheck(RUBRIC, order, judge="j", options=("Merge", "hold")).response_verdict(
+        response, Reply()
+    )
 
 
 @pytest.mark.parametrize(
-    ("said", "recorded"),
+    ("decision", "recorded"),
     [("Merge", "Merge"), (" `HOLD`. ", "hold"), ("undecided", "undecided"), ("Ship it", "undecided")],
 )
-def test_a_judge_s_decision_is_an_option_or_undecided(said: str, recorded: str) -> None:
-    verdict = judged(said)
+def test_judge_decision_is_an_option_or_undecided(decision: str, recorded: str) -> None:
+    verdict = response_verdict(decision)
     assert verdict["decision"] == recorded
     assert verdict["options"] == ["Merge", "hold"]
-    assert bool(verdict["notes"]) is (said == "Ship it")
+    assert bool(verdict["notes"]) is (decision == "Ship it")
 
 
-def test_two_orders_with_different_options_are_undecided_and_have_no_confidence() -> None:
-    verdict = reconcile(judged("Merge"), judged("hold", order=("bo", "ada")))
+def test_two_orders_with_different_decisions_are_undecided() -> None:
+    verdict = reconcile(response_verdict("Merge"), response_verdict("hold", order=("bo", "ada")))
     assert (verdict["decision"], verdict["confidence"]) == ("undecided", None)
     assert "The judgements chose different options: Merge (1 of 2), hold (1 of 2)." in verdict["notes"]
 
 
-def scored(order: tuple[str, ...] = ("bo", "ada")) -> Verdict:
-    """Return the verdict of a second presentation order, which gives scores and no decision."""
-    said = response_type("scores")(reasoning="", winner="ada")
-    return ResponseCheck(RUBRIC, order, judge="j", options=("Merge", "hold")).response_verdict(said, Reply())
+def scores_verdict(order: tuple[str, ...] = ("bo", "ada")) -> Verdict:
+    """Return the verdict of a second presentation order, which has scores but no decision."""
+    response = response_type("scores")(reasoning="", winner="ada")
+    return ResponseCheck(RUBRIC, order, judge="j", options=("Merge", "hold")).response_verdict(
+        response, Reply()
+    )
 
 
-def test_a_second_order_that_only_scores_leaves_the_decision() -> None:
-    verdict = reconcile(judged("Merge"), scored())
+def test_second_order_with_scores_only_keeps_the_decision() -> None:
+    verdict = reconcile(response_verdict("Merge"), scores_verdict())
     assert (verdict["decision"], verdict["confidence"]) == ("Merge", 80)
 
 
-def test_without_the_order_that_decides_the_decision_is_undecided() -> None:
+def test_decision_is_undecided_if_the_deciding_order_failed() -> None:
     failed = ResponseCheck(RUBRIC, ("ada", "bo"), judge="j").failed("down")
-    assert reconcile(failed, scored())["decision"] == "undecided"
+    assert reconcile(failed, scores_verdict())["decision"] == "undecided"
 
 
-def test_a_panel_decides_by_majority_and_dissent_lowers_the_confidence() -> None:
-    verdicts = [{**judged(option), "judge": f"j{n}"} for n, option in enumerate(["Merge", "hold", "Merge"])]
+def test_panel_decides_by_majority_and_dissent_lowers_the_confidence() -> None:
+    verdicts = [
+        {**response_verdict(option), "judge": f"j{n}"} for n, option in enumerate(["Merge", "hold", "Merge"])
+    ]
     panel = decision_of(verdicts, "mean")  # type: ignore[arg-type]  # copies with other ids
     assert (panel["decision"], panel["confidence"]) == ("Merge", 53)
 
 
-def solving(answers: Mapping[str, str], debate: Mapping[str, str] | None = None) -> Callable[..., Reply]:
-    """Answer by solver, and in the debate by solver too."""
+def solver_replies(
+    answers: Mapping[str, str], debate: Mapping[str, str] | None = None
+) -> Callable[..., Reply]:
+    """Return a function that replies with `answers` by solver, and in the debate phase with `debate`."""
 
     def reply(call: ModelCall) -> Reply:
         if call.schema is not None:
-            return Reply(data=dict(RULING), model="m")
-        who = str(call.hints["speaker"]).removeprefix("Solver ")
-        said = (debate or {}) if call.hints["phase"] == "debate" else answers
-        return Reply(text=f"Because {who}.\nAnswer: {said[who]}", model=call.model)
+            return Reply(data=dict(JUDGE_RESPONSE), model="m")
+        speaker = str(call.hints["speaker"]).removeprefix("Solver ")
+        replies = (debate or {}) if call.hints["phase"] == "debate" else answers
+        return Reply(text=f"Because {speaker}.\nAnswer: {replies[speaker]}", model=call.model)
 
     return reply
 
 
 def test_escalate_stops_after_two_equal_answers(tmp_path: Path) -> None:
-    document, model = run(tmp_path, solving({"1": "x", "2": "X."}), protocol="escalate")
+    document, model = run(tmp_path, solver_replies({"1": "x", "2": "X."}), protocol="escalate")
     verdict = document["verdict"]
     assert len(model.calls) == 2
     assert verdict["decision"] == "x"
@@ -251,30 +272,32 @@ def test_escalate_stops_after_two_equal_answers(tmp_path: Path) -> None:
     assert verdict["stages"] == [{"name": "two answers", "calls": 2, "answer": "x", "votes": {"x": 2}}]
 
 
-def test_escalate_takes_three_more_if_two_differ(tmp_path: Path) -> None:
+def test_escalate_takes_three_more_answers_if_two_differ(tmp_path: Path) -> None:
     answers = {"1": "x", "2": "y", "3": "y", "4": "y", "5": "z"}
-    document, model = run(tmp_path, solving(answers), protocol="escalate")
+    document, model = run(tmp_path, solver_replies(answers), protocol="escalate")
     assert len(model.calls) == 5
     assert len({call.digest for call in model.calls}) == 5
     assert document["verdict"]["decision"] == "y"
     assert [(each["calls"], each["answer"]) for each in document["verdict"]["stages"]] == [(2, ""), (3, "y")]
 
 
-def test_no_note_of_escalate_says_that_differing_answers_agree(tmp_path: Path) -> None:
+def test_escalate_notes_report_no_agreement_of_different_answers(tmp_path: Path) -> None:
     answers = {"1": "x", "2": "y", "3": "y", "4": "y", "5": "z"}
-    document, _ = run(tmp_path, solving(answers), protocol="escalate")
+    document, _ = run(tmp_path, solver_replies(answers), protocol="escalate")
     assert document["verdict"]["notes"] == [
         "Answer after each stage: two answers (2 calls): no answer leads; five answers (3 calls): “y”."
     ]
 
 
-def test_escalate_debates_between_those_who_differ_if_nothing_has_a_majority(tmp_path: Path) -> None:
+def test_escalate_debates_different_answers_without_a_majority(tmp_path: Path) -> None:
     answers = {"1": "x", "2": "y", "3": "x", "4": "y", "5": "z"}
-    document, model = run(tmp_path, solving(answers, {"1": "y", "2": "y", "5": "y"}), protocol="escalate")
+    document, model = run(
+        tmp_path, solver_replies(answers, {"1": "y", "2": "y", "5": "y"}), protocol="escalate"
+    )
     debate = [call for call in model.calls if call.hints["phase"] == "debate"]
     assert [call.hints["speaker"] for call in debate] == ["Solver 1", "Solver 2", "Solver 5"]
     shown = " ".join(message["content"] for message in debate[0].messages)
-    assert all(f"Because {who}." in shown for who in "125")
+    assert all(f"Because {speaker}." in shown for speaker in "125")
     verdict = document["verdict"]
     assert verdict["decision"] == "y"
     assert verdict["outcome"]["tally"] == {"y": 4, "x": 1}
@@ -282,44 +305,44 @@ def test_escalate_debates_between_those_who_differ_if_nothing_has_a_majority(tmp
     assert document["ended_because"] == "the authors of different answers agree"
 
 
-def test_the_judge_of_escalate_is_told_whether_the_authors_read_each_other(tmp_path: Path) -> None:
+def test_escalate_judge_prompt_says_if_authors_read_each_other(tmp_path: Path) -> None:
     answers = {"1": "x", "2": "y", "3": "x", "4": "y", "5": "z"}
-    asked = {}
+    prompts = {}
     for rounds in (0, 1):
         folder = tmp_path / str(rounds)
         folder.mkdir()
         settings = {"protocol": "escalate", "decide": "judge", "escalate": {"rounds": rounds}}
-        _, model = run(folder, solving(answers, answers), **settings)
+        _, model = run(folder, solver_replies(answers, answers), **settings)
         (judging,) = [call for call in model.calls if call.purpose == "judge"]
-        asked[rounds] = str(judging.messages)
-    assert ["no author saw another" in asked[rounds] for rounds in (0, 1)] == [True, False]
-    assert "Leave `moved` empty" not in asked[1]
+        prompts[rounds] = str(judging.messages)
+    assert ["no author saw another" in prompts[rounds] for rounds in (0, 1)] == [True, False]
+    assert "Leave `moved` empty" not in prompts[1]
 
 
-def test_an_author_is_told_which_answer_is_its_own(tmp_path: Path) -> None:
+def test_escalate_debate_prompt_names_the_authors_own_answer(tmp_path: Path) -> None:
     answers = {"1": "x", "2": "y", "3": "x", "4": "y", "5": "z"}
-    document, model = run(tmp_path, solving(answers, answers), protocol="escalate")
+    document, model = run(tmp_path, solver_replies(answers, answers), protocol="escalate")
     last = [call for call in model.calls if call.hints["phase"] == "debate"][-1]
     own = next(entry for entry in document["transcript"] if "Because 5." in entry["content"])
     assert f"answers and yours, [{own['id']}]." in last.messages[-1]["content"]
 
 
-def test_the_second_answer_comes_from_another_model(tmp_path: Path) -> None:
+def test_escalate_takes_the_second_answer_from_another_model(tmp_path: Path) -> None:
     debaters = [{"name": f"Solver {n}", "model": "one" if n < 3 else "two"} for n in range(1, 6)]
     answers = dict.fromkeys("12345", "x")
-    _, model = run(tmp_path, solving(answers), protocol="escalate", debaters=debaters)
+    _, model = run(tmp_path, solver_replies(answers), protocol="escalate", debaters=debaters)
     assert [call.model for call in model.calls] == ["one", "two"]
 
 
-def test_two_placeholders_are_no_agreement(tmp_path: Path) -> None:
+def test_escalate_does_not_count_placeholders_as_agreement(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         document = debates.start(TOPIC, make_config({"protocol": "escalate"})).run()
     assert document["verdict"]["placeholder"]
     assert len([entry for entry in document["transcript"] if entry["phase"] == "answer"]) == 5
 
 
-def test_agreement_that_audits_overturn_is_no_longer_trusted(tmp_path: Path) -> None:
-    model = FakeModel(solving({"1": "x", "2": "x", "3": "y", "4": "y", "5": "y"}))
+def test_escalate_stops_trusting_agreement_that_audits_overturn(tmp_path: Path) -> None:
+    model = FakeModel(solver_replies({"1": "x", "2": "x", "3": "y", "4": "y", "5": "y"}))
     ended = []
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         config = make_config({"protocol": "escalate", "escalate": {"audit": 1.0}})
@@ -343,6 +366,8 @@ def test_agreement_that_audits_overturn_is_no_longer_trusted(tmp_path: Path) -> 
     ("audited", "overturned", "trusted"),
     [(0, 0, True), (1, 1, True), (10, 2, False), (40, 1, True), (15, 2, False), (60, 1, True)],
 )
-def test_the_sequential_test_needs_evidence(audited: int, overturned: int, trusted: bool) -> None:
+def test_agreement_is_informative_until_audits_disprove_it(
+    audited: int, overturned: int, trusted: bool
+) -> None:
     earlier = {"agreed": 100, "audited": audited, "overturned": overturned}
     assert is_informative(earlier) is trusted  # type: ignore[arg-type]  # a dict of these keys

@@ -1,4 +1,4 @@
-"""Configuration files of dialectic: every field is honoured or named in a warning."""
+"""Configuration files of dialectic: every field is converted or named in a warning."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _config(folder: Path = Path(), **parts: Any) -> DebateConfig:
     return make_config(_converted(folder, **parts).data)
 
 
-def test_it_is_known_by_its_keys() -> None:
+def test_a_dialectic_file_is_recognised_by_its_keys() -> None:
     assert is_dialectic({"agents": []})
     assert is_dialectic({"debate": {}})
     assert not is_dialectic({"debaters": [], "judge": {}})
@@ -71,7 +71,7 @@ def test_agents_become_the_debaters_of_a_council() -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "ours"),
+    ("role", "built_in"),
     [
         ("architect", "architect"),
         ("performance", "performance"),
@@ -83,11 +83,11 @@ def test_agents_become_the_debaters_of_a_council() -> None:
         ("datamodeling", "data-modeling"),
     ],
 )
-def test_its_roles_are_ours(role: str, ours: str) -> None:
+def test_dialectic_roles_map_to_built_in_roles(role: str, built_in: str) -> None:
     converted = _converted(agents=[{**AGENT, "role": role, "id": "a"}, KISS])
     shipped = shipped_role(make_config(converted.data).debaters[0])
     assert shipped is not None
-    assert shipped.name == ours
+    assert shipped.name == built_in
     assert not any("role" in warning for warning in converted.warnings)
 
 
@@ -98,12 +98,12 @@ def test_openrouter_has_its_own_address_and_key() -> None:
     assert _config().settings("gpt-4").base_url is None
 
 
-def test_a_disabled_agent_does_not_speak() -> None:
+def test_a_disabled_agent_is_left_out() -> None:
     off = {**AGENT, "id": "off", "enabled": False}
     assert [d.id for d in _config(agents=[AGENT, KISS, off]).debaters] == ["agent-architect", "agent-kiss"]
 
 
-def test_characters_stay_characters_and_the_budget_holds_them() -> None:
+def test_summary_limits_in_characters_fit_into_the_token_budget() -> None:
     wide = {"enabled": True, "threshold": 30_000, "maxLength": 15_000, "method": "length-based"}
     own = {
         **AGENT,
@@ -117,7 +117,7 @@ def test_characters_stay_characters_and_the_budget_holds_them() -> None:
     assert config.memory.budget.messages * 3 >= 30_000
 
 
-def test_clarifications_and_convergence() -> None:
+def test_clarifications_and_convergence_are_converted() -> None:
     debate = {
         **DEBATE,
         "interactiveClarifications": True,
@@ -131,7 +131,7 @@ def test_clarifications_and_convergence() -> None:
     assert (termination.type, termination.threshold) == ("convergence", 0.9)
 
 
-def test_prompts_are_read_from_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prompt_paths_are_relative_to_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.md").write_text("You draw boxes.")
     (tmp_path / "s.md").write_text("Keep the boxes.")
     (tmp_path / "j.md").write_text("Be strict.")
@@ -152,7 +152,7 @@ def test_prompts_are_read_from_beside_the_file(tmp_path: Path, capsys: pytest.Ca
     assert "none.md" in capsys.readouterr().err
 
 
-def test_its_tools_are_ours_and_files_are_read_below_its_folder(tmp_path: Path) -> None:
+def test_tools_are_converted_and_the_files_folder_is_the_context(tmp_path: Path) -> None:
     tools = [
         {"name": "context_search", "description": "x", "parameters": {}},
         {"name": "file_read"},
@@ -184,13 +184,13 @@ def test_its_tools_are_ours_and_files_are_read_below_its_folder(tmp_path: Path) 
         ({"extra": 1}, "extra"),
     ],
 )
-def test_what_is_not_honoured_is_named(parts: Any, named: str) -> None:
+def test_a_warning_names_each_field_that_is_not_converted(parts: Any, named: str) -> None:
     converted = _converted(**parts)
     assert any(named in warning for warning in converted.warnings), converted.warnings
     make_config(converted.data)
 
 
-def test_all_keys_without_a_setting_are_one_warning_with_what_to_use_instead() -> None:
+def test_keys_without_a_setting_share_one_warning_with_alternatives() -> None:
     agents = [{**AGENT, "maxTokens": 100, "avatar": "x"}, KISS]
     converted = _converted(agents=agents, debate={**DEBATE, "trace": "langfuse"}, extra=1)
     assert converted.warnings == [
@@ -217,7 +217,7 @@ def test_a_warning_says_what_to_use_instead(parts: Any) -> None:
     assert ". Use " in warning
 
 
-def test_a_round_s_time_bounds_the_whole() -> None:
+def test_the_timeout_per_round_becomes_the_wall_clock_limit() -> None:
     assert _config(debate={**DEBATE, "timeoutPerRound": 300_000}).limits.wall_clock_s == 900
 
 
@@ -230,21 +230,21 @@ def test_a_round_s_time_bounds_the_whole() -> None:
         {"judge": "strict"},
         {"debate": {"rounds": 0}},
     ],
-    ids=["provider", "no list", "no mapping", "judge", "rounds"],
+    ids=["unknown provider", "agents no list", "agent no mapping", "judge no mapping", "zero rounds"],
 )
-def test_a_wrong_shape_is_refused(parts: Any) -> None:
+def test_invalid_values_are_rejected(parts: Any) -> None:
     with pytest.raises(ConfigError):
         make_config(_converted(**parts).data)
 
 
-def test_flags_are_laid_over_it(tmp_path: Path) -> None:
+def test_command_line_options_override_the_file(tmp_path: Path) -> None:
     file = tmp_path / "debate-config.json"
     agents = [{**each, "model": "offline", "provider": "openai"} for each in (AGENT, KISS)]
     file.write_text(json.dumps({"agents": agents, "debate": DEBATE}))
     assert run_config(file, {"rounds": 1}).rounds == 1
 
 
-def test_the_judges_own_prompts_and_the_semantic_method_are_converted_or_named(tmp_path: Path) -> None:
+def test_the_judges_prompts_and_the_semantic_method_are_converted(tmp_path: Path) -> None:
     (tmp_path / "judge.md").write_text("Prefer what is cheap to undo.", encoding="utf-8")
     judge = {
         **JUDGE,
@@ -266,7 +266,7 @@ def test_the_judges_own_prompts_and_the_semantic_method_are_converted_or_named(t
     assert "judge.s" not in named
 
 
-def test_errors_name_the_keys_of_the_users_file(tmp_path: Path) -> None:
+def test_errors_name_the_keys_of_the_dialectic_file(tmp_path: Path) -> None:
     agents = [{**AGENT, "enabled": False}, {**KISS, "toolCallLimit": 0, "summarization": {"maxLength": -1}}]
     debate = {
         "rounds": 0,

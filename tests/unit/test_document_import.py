@@ -32,7 +32,7 @@ Ann Lee,01:20,"Yes, a carbon tax cuts emissions by 20 % at 50 dollars a tonne."
 Bob Ray,02:00,"No. It hits the poor first, and Ann Lee has no figures for leakage."
 Ann Lee,03:00,Rebates solve that.
 """
-SAME = (
+COMPARED_KEYS = (
     "transcript",
     "config",
     "summaries",
@@ -57,7 +57,7 @@ def debates(tmp_path: Path) -> Iterator[Debates]:
         yield opened
 
 
-def small_memory(turns: int = 12, **more: Any) -> DebateConfig:
+def summarizing_config(turns: int = 12, **more: Any) -> DebateConfig:
     return make_config(
         {"turns": turns, "seed": 1, "memory": {"keep_recent": 2, "summarize_every": 2}, **more}
     )
@@ -66,14 +66,14 @@ def small_memory(turns: int = 12, **more: Any) -> DebateConfig:
 @pytest.mark.parametrize(
     "config",
     [
-        small_memory(),
+        summarizing_config(),
         make_config({"turns": 3, "judge": {"panel": [{"id": "a"}, {"id": "b"}]}}),
         make_config({"protocol": "council", "rounds": 1}),
         make_config({"turns": 2, "judge": {"enabled": False}}),
     ],
     ids=["with summaries", "with a panel", "a council", "without a verdict"],
 )
-def test_what_was_exported_comes_back_the_same_in_another_database(
+def test_exported_document_is_unchanged_after_import(
     debates: Debates, tmp_path: Path, config: DebateConfig
 ) -> None:
     original = debates.start("Is a round trip possible?", config, name="trip").run()
@@ -105,13 +105,13 @@ SUMMARY: dict[str, Any] = {
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw whole documents with any words in every place that holds words."""
+    """Draw documents with arbitrary text in every text field."""
     config = DebateConfig()
-    said = draw(
+    messages = draw(
         st.lists(st.tuples(st.sampled_from(["advocate", "skeptic", "user"]), KINDS, TEXT), max_size=8)
     )
     entries = [
-        make_entry(seq, who, kind, words, at="2026-01-01") for seq, (who, kind, words) in enumerate(said)
+        make_entry(seq, who, kind, words, at="2026-01-01") for seq, (who, kind, words) in enumerate(messages)
     ]
     covered = draw(st.integers(-1, len(entries) - 1))
     summary = {**SUMMARY, "text": draw(TEXT), "covers_through_seq": covered}
@@ -141,15 +141,14 @@ def test_any_document_survives_the_round_trip(debates: Debates, drawn: dict[str,
     before = copy.deepcopy(document)
     imported: Mapping[str, Any] = debates.import_document(document, name="again").document()
     assert document == before
-    kept = {
-        key: imported["blackboard"][key] for key in document["blackboard"]
-    }  # beside it stands what is computed
-    same = {**{key: imported[key] for key in SAME}, "blackboard": kept}
-    assert same == {key: document[key] for key in SAME}
+    # The import adds computed keys to the blackboard.
+    kept = {key: imported["blackboard"][key] for key in document["blackboard"]}
+    same = {**{key: imported[key] for key in COMPARED_KEYS}, "blackboard": kept}
+    assert same == {key: document[key] for key in COMPARED_KEYS}
 
 
-def test_an_imported_debate_can_be_gone_on_with(debates: Debates, tmp_path: Path) -> None:
-    original = debates.start("Shall we go on?", small_memory(6), name="first").run()
+def test_imported_debate_can_be_continued(debates: Debates, tmp_path: Path) -> None:
+    original = debates.start("Shall we go on?", summarizing_config(6), name="first").run()
     with open_debates(str(tmp_path / "other.sqlite")) as others:
         longer = others.import_document(original).run(turns=2)
     assert longer["transcript"][: len(original["transcript"])] == original["transcript"]
@@ -157,71 +156,71 @@ def test_an_imported_debate_can_be_gone_on_with(debates: Debates, tmp_path: Path
     assert longer["verdict"]["status"] == "ok"
 
 
-def test_a_taken_name_is_refused_with_a_way_out(debates: Debates) -> None:
+def test_import_refuses_a_taken_name_and_suggests_another(debates: Debates) -> None:
     document = debates.start("Taken?", DebateConfig(turns=2), name="taken").run()
     with pytest.raises(DebateExists, match="another name with --id"):
         debates.import_document(document)
     assert debates.import_document(document, name="free").document()["name"] == "free"
 
 
-def _without(key: str) -> Any:
+def _remove_key(key: str) -> Any:
     return lambda document: document.pop(key)
 
 
-def _renumbered(document: dict[str, Any]) -> None:
+def _skip_a_number(document: dict[str, Any]) -> None:
     document["transcript"][1]["seq"] = 7
 
 
-def _bad_config(document: dict[str, Any]) -> None:
+def _add_unknown_setting(document: dict[str, Any]) -> None:
     document["config"]["protocl"] = "x"
 
 
-def _beyond(document: dict[str, Any]) -> None:
+def _add_summary_of_missing_entries(document: dict[str, Any]) -> None:
     document["state"]["rolling_summary"] = {**SUMMARY, "covers_through_seq": 99}
 
 
-def _no_summary(document: dict[str, Any]) -> None:
+def _add_invalid_summary(document: dict[str, Any]) -> None:
     document["state"]["perspective_summaries"] = {"ann": "words"}
 
 
-def _negative(*keys: str) -> Callable[[dict[str, Any]], None]:
+def _make_negative(*keys: str) -> Callable[[dict[str, Any]], None]:
     def spoil(document: dict[str, Any]) -> None:
         document[keys[0]][keys[1]] = -(10**9)
 
     return spoil
 
 
-def _newer(document: dict[str, Any]) -> None:
+def _set_newer_version(document: dict[str, Any]) -> None:
     document["schema_version"] = 99
 
 
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (_without("transcript"), "transcript"),
-        (_without("blackboard"), "blackboard"),
-        (_renumbered, "7 and the id 'm000001', but must have the sequence number 1"),
-        (_bad_config, "protocl"),
-        (_newer, "newer"),
-        (_beyond, "covers_through_seq 99"),
-        (_no_summary, "state"),
-        (_negative("usage", "prompt_tokens"), r"usage\.prompt_tokens: .*greater than or equal to 0"),
-        (_negative("usage", "cost_usd"), r"usage\.cost_usd: .*greater than or equal to 0"),
-        (_negative("usage", "elapsed_s"), r"usage\.elapsed_s: .*greater than or equal to 0"),
-        (_negative("state", "turn_count"), r"turn_count: .*greater than or equal to 0"),
+        (_remove_key("transcript"), "transcript"),
+        (_remove_key("blackboard"), "blackboard"),
+        (_skip_a_number, "7 and the id 'm000001', but must have the sequence number 1"),
+        (_add_unknown_setting, "protocl"),
+        (_set_newer_version, "newer"),
+        (_add_summary_of_missing_entries, "covers_through_seq 99"),
+        (_add_invalid_summary, "state"),
+        (_make_negative("usage", "prompt_tokens"), r"usage\.prompt_tokens: .*greater than or equal to 0"),
+        (_make_negative("usage", "cost_usd"), r"usage\.cost_usd: .*greater than or equal to 0"),
+        (_make_negative("usage", "elapsed_s"), r"usage\.elapsed_s: .*greater than or equal to 0"),
+        (_make_negative("state", "turn_count"), r"turn_count: .*greater than or equal to 0"),
         (
-            _negative("state", "planned_interjections_used"),
+            _make_negative("state", "planned_interjections_used"),
             r"planned_interjections_used: .*greater than or equal to 0",
         ),
     ],
     ids=[
         "no transcript",
         "no blackboard",
-        "a gap",
+        "a gap in the numbers",
         "a bad configuration",
         "a newer version",
-        "a summary of nothing",
-        "no summary",
+        "a summary of missing entries",
+        "an invalid summary",
         "negative tokens",
         "a negative cost",
         "a negative time",
@@ -229,9 +228,7 @@ def _newer(document: dict[str, Any]) -> None:
         "a negative number of interjections",
     ],
 )
-def test_documents_that_are_not_whole_are_refused_and_leave_nothing_behind(
-    debates: Debates, spoil: Any, says: str
-) -> None:
+def test_invalid_documents_are_refused_and_not_stored(debates: Debates, spoil: Any, says: str) -> None:
     document = debates.start("Whole?", DebateConfig(turns=2), name="whole").run()
     spoil(document)
     with pytest.raises((InputError, ConfigError), match=says):
@@ -239,7 +236,7 @@ def test_documents_that_are_not_whole_are_refused_and_leave_nothing_behind(
     assert [row.name for row in debates.rows()] == ["whole"]
 
 
-def test_the_state_of_a_document_replaces_nothing_that_the_document_says(debates: Debates) -> None:
+def test_state_of_a_document_does_not_override_its_other_fields(debates: Debates) -> None:
     document = debates.start("Whole?", DebateConfig(turns=2), name="whole").run()
     others = {"usage": {"prompt_tokens": -5}, "verdicts": [], "evil": 1}
     cast(dict[str, Any], document["state"]).update(others)
@@ -249,14 +246,14 @@ def test_the_state_of_a_document_replaces_nothing_that_the_document_says(debates
     assert "evil" not in values
 
 
-def test_counts_of_a_document_are_not_believed(debates: Debates) -> None:
+def test_import_counts_tokens_again(debates: Debates) -> None:
     document = debates.start("Counted?", DebateConfig(turns=2), name="c").run()
     document["transcript"][1]["tokens"] = 1
     entry = debates.import_document(document, name="d").document()["transcript"][1]
     assert entry["tokens"] == COUNT(entry["content"])
 
 
-def test_the_speakers_of_a_transcript_are_the_debaters_but_for_the_moderator(debates: Debates) -> None:
+def test_import_excludes_the_moderator_from_the_debaters(debates: Debates) -> None:
     document = debates.import_transcript(CSV, topic="Carbon tax?", name="tv").document()
     assert [debater["name"] for debater in document["config"]["debaters"]] == ["Ann Lee", "Bob Ray"]
     assert [entry["speaker"] for entry in document["transcript"]] == [
@@ -270,7 +267,7 @@ def test_the_speakers_of_a_transcript_are_the_debaters_but_for_the_moderator(deb
     assert document["blackboard"]["claim_events"] == []
 
 
-def test_who_argues_can_be_chosen_by_name() -> None:
+def test_debaters_of_a_transcript_can_be_chosen_by_name() -> None:
     chosen = transcript_config(parse_transcript(CSV), debaters=["bob ray"])
     assert [debater.id for debater in chosen.debaters] == ["bob-ray"]
     with pytest.raises(InputError, match="is not the name of a speaker"):
@@ -278,7 +275,7 @@ def test_who_argues_can_be_chosen_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["tie", "synthesis", "user", "Moot", "Ann Mary Louise " * 4], ids=str)
-def test_speakers_whose_names_mean_something_to_moot_get_other_ids(debates: Debates, name: str) -> None:
+def test_speakers_with_reserved_names_are_imported_as_debaters(debates: Debates, name: str) -> None:
     document = debates.import_transcript(f"speaker,text\n{name},For it.\nAnn,Not.\n", topic="x").document()
     assert len(document["config"]["debaters"]) == 2
 
@@ -306,7 +303,7 @@ def test_a_large_import_is_summarised_within_its_budget(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", ["9999-99-99T99:99:99", "9999-01-01T00:00:00+00:00", "x" * 100_000, "", "-1"])
-def test_a_time_that_is_invalid_or_in_the_future_is_not_believed(debates: Debates, at: str) -> None:
+def test_import_ignores_invalid_and_future_times(debates: Debates, at: str) -> None:
     document = debates.start("When?", DebateConfig(turns=1), name="when").run()
     document["created_at"] = document["updated_at"] = at
     imported = debates.import_document(document, name="again").row
@@ -315,7 +312,7 @@ def test_a_time_that_is_invalid_or_in_the_future_is_not_believed(debates: Debate
     assert debates.get("latest").id == newer.id
 
 
-def test_a_valid_time_of_a_document_is_kept_in_utc(debates: Debates) -> None:
+def test_import_converts_valid_times_to_utc(debates: Debates) -> None:
     document = debates.start("When?", DebateConfig(turns=1), name="when").run()
     document["created_at"], document["updated_at"] = "2026-01-02T03:04:05", "2026-01-02T03:04:05+14:00"
     row = debates.import_document(document, name="again").row
@@ -341,7 +338,7 @@ def test_an_imported_verdict_is_marked_until_the_debate_is_judged(debates: Debat
     forks = imported.fork(), imported
     for debate in forks:
         shown = debate.document()
-        for render in (render_html, render_markdown, render_brief, lambda told: render_brief(told, "adr")):
+        for render in (render_html, render_markdown, render_brief, lambda each: render_brief(each, "adr")):
             assert "Moot did not judge this debate" in render(shown)
     assert {*debates.records.imports.times()} == {debate.id for debate in forks}
     imported.judge()

@@ -1,4 +1,4 @@
-"""Reading of documents: complete, unusual and broken ones."""
+"""Reading of complete, unusual and damaged documents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from moot.documents import DebateDocument, fill_in, load_leniently, whole_docume
 from moot.judging.judge_response import failed_verdict
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.errors import InputError
-from tests.support.json_values import json_values, places, with_value_at
-from tests.support.report_documents import debate
+from tests.support.json_values import json_paths, json_values, replace_values
+from tests.support.report_documents import debate_document
 
 
 def _nested(levels: int) -> dict[str, Any]:
@@ -25,62 +25,64 @@ def _nested(levels: int) -> dict[str, Any]:
     return value
 
 
-def whole(**keys: Any) -> dict[str, Any]:
-    """Return a document that lacks nothing; `keys` replace its own."""
-    document = copy.deepcopy(fill_in(DebateDocument, debate()))
+def complete_document(**keys: Any) -> dict[str, Any]:
+    """Return a complete document, with `keys` replaced."""
+    document = copy.deepcopy(fill_in(DebateDocument, debate_document()))
     return {**document, "schema_version": SCHEMA_VERSION, **keys}
 
 
-PLACES = places(whole())[1:]
+PLACES = json_paths(complete_document())[1:]
 DOCUMENT = TypeAdapter(DebateDocument)
 
 
 @settings(max_examples=80, deadline=None)
 @given(bad_value=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=4))
-def test_whatever_stands_anywhere_the_rest_is_read_and_what_is_read_is_a_document(
+def test_lenient_load_keeps_the_undamaged_keys_of_a_document(
     bad_value: list[tuple[tuple[Any, ...], Any]],
 ) -> None:
-    document = with_value_at(whole(), bad_value)
-    given_before = copy.deepcopy(document)
+    document = replace_values(complete_document(), bad_value)
+    original = copy.deepcopy(document)
     read = load_leniently(DebateDocument, document)
     DOCUMENT.validate_python(read)
     assert load_leniently(DebateDocument, read) == read
-    assert repr(document) == repr(given_before)
+    assert repr(document) == repr(original)
     touched = {place[0] for place, _ in bad_value}
     assert {key: read.get(key) for key in document if key not in touched} == {
-        key: value for key, value in whole().items() if key not in touched
+        key: value for key, value in complete_document().items() if key not in touched
     }
 
 
 @given(value=json_values)
-def test_what_is_no_document_at_all_is_read_as_an_empty_one(value: Any) -> None:
+def test_lenient_load_reads_any_other_value_as_an_empty_document(value: Any) -> None:
     assert load_leniently(DebateDocument, value)["transcript"] == []
 
 
-def test_a_whole_document_is_read_as_it_is_unknown_keys_too() -> None:
-    document = whole(mood="calm")
+def test_complete_document_is_read_unchanged_with_unknown_keys() -> None:
+    document = complete_document(mood="calm")
     document["transcript"][0]["mood"] = "calm"
     assert whole_document(document) == document
     assert load_leniently(DebateDocument, document) == document
 
 
-def test_an_item_of_another_type_is_left_out_of_its_list() -> None:
-    entries = whole()["transcript"]
-    read = load_leniently(DebateDocument, whole(transcript=[entries[0], "words", entries[1], None]))
+def test_lenient_load_skips_list_items_of_the_wrong_type() -> None:
+    entries = complete_document()["transcript"]
+    read = load_leniently(
+        DebateDocument, complete_document(transcript=[entries[0], "words", entries[1], None])
+    )
     assert [entry["seq"] for entry in read["transcript"]] == [0, 1]
 
 
-def test_what_later_versions_record_of_a_verdict_is_empty_in_an_older_one() -> None:
+def test_verdict_fields_missing_in_an_older_document_are_empty() -> None:
     verdict = {**failed_verdict("judge", "no JSON"), "outcome": {}}
     older = {key: value for key, value in verdict.items() if key not in ("lengths", "notes")}
-    document = whole_document(whole(verdict=older, verdicts=[older], agreement={}))
+    document = whole_document(complete_document(verdict=older, verdicts=[older], agreement={}))
     assert document["verdict"] == failed_verdict("judge", "no JSON")
     assert document["verdicts"][0]["lengths"] == {}
     assert "agreement" not in document or document["agreement"] == {}
 
 
 @pytest.mark.parametrize(
-    ("keys", "says"),
+    ("keys", "message"),
     [
         ({"verdict": {**failed_verdict("j", ""), "totals": {"ada": "much"}}}, r"verdict\.totals\.ada"),
         ({"verdicts": ["ada"]}, r"verdicts\.0"),
@@ -99,23 +101,23 @@ def test_what_later_versions_record_of_a_verdict_is_empty_in_an_older_one() -> N
         ({"name": "\ud800"}, "^name: the text contains a lone surrogate"),
     ],
     ids=[
-        "a total in words",
-        "a verdict in words",
-        "no topic",
-        "half a usage",
-        "a newer version",
-        "an older version",
-        "a state",
-        "more tokens than a database stores",
-        "a cost that leaves no room for the next",
-        "more turns than a database stores",
-        "a deep state",
-        "a deep configuration",
-        "half a character",
-        "half a character as a key",
-        "half a character in a name",
+        "text as a total",
+        "text as a verdict",
+        "number as the topic",
+        "incomplete usage",
+        "newer version",
+        "older version",
+        "text as the round",
+        "too many tokens for the database",
+        "cost too large to add to",
+        "too many turns for the database",
+        "deeply nested state",
+        "deeply nested configuration",
+        "lone surrogate in the topic",
+        "lone surrogate in a key",
+        "lone surrogate in the name",
     ],
 )
-def test_what_is_wrong_is_named_by_its_key(keys: dict[str, Any], says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        whole_document(whole(**keys))
+def test_error_names_the_key_of_an_invalid_value(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        whole_document(complete_document(**keys))

@@ -25,7 +25,7 @@ from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import WaitingForPerson
-from tests.support.fakes import OPINION, FakeModel
+from tests.support.fakes import JUDGE_REPLY, FakeModel
 
 TOPIC = "Design a rate limiter."
 SCENARIOS = get_args(Scenario)
@@ -41,7 +41,7 @@ def estimate_of(config: DebateConfig) -> Estimate:
 
 
 def obliging(call: ModelCall) -> Reply:
-    """Answer in the shape that the call wants."""
+    """Return a brief reply in the format that the call requests."""
     usage: Any = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 20}
     shapes: dict[str, dict[str, Any]] = {
         "evaluate": {"reasoning": "r", "agreement": 0.0},
@@ -49,7 +49,7 @@ def obliging(call: ModelCall) -> Reply:
         "extract": {"entries": []},
     }
     if call.schema is not None:
-        return Reply(data=shapes.get(call.purpose, OPINION), model=call.model, usage=usage)
+        return Reply(data=shapes.get(call.purpose, JUDGE_REPLY), model=call.model, usage=usage)
     return Reply(text=f"I hold that {call.digest[:8]} matters, for 40 % fail.", model=call.model, usage=usage)
 
 
@@ -59,15 +59,15 @@ CASES: dict[str, dict[str, Any]] = {
     "round-robin": {"turns": 7},
     "round-robin of one": {"turns": 3, "debaters": [{"name": "Ann"}]},
     "round-robin with a panel": {"turns": 4, "judge": {"panel": [{"id": "a"}, {"id": "b"}, {"id": "c"}]}},
-    "round-robin in an order": {
+    "round-robin with an order": {
         "turns": 7,
         "debaters": [{"name": "A"}, {"name": "B"}, {"name": "C"}],
         "order": ["a", "b", "a", "c"],
     },
-    "round-robin unjudged": {"turns": 2, "judge": {"enabled": False}},
+    "round-robin without a judge": {"turns": 2, "judge": {"enabled": False}},
     "council": {"protocol": "council", "memory": NEVER},
     "council 3 by 3 with summaries": {"protocol": "council", "rounds": 3, "memory": ALWAYS},
-    "council by rule": {"protocol": "council", "memory": BY_RULE},
+    "council with rule-based summaries": {"protocol": "council", "memory": BY_RULE},
     "council of two, one round": {
         "protocol": "council",
         "rounds": 1,
@@ -81,31 +81,31 @@ CASES: dict[str, dict[str, Any]] = {
         "memory": NEVER,
     },
     "council judged in two orders": {"protocol": "council", "judge": {"swap": True}, "memory": NEVER},
-    "council unjudged": {"protocol": "council", "judge": {"enabled": False}, "memory": ALWAYS},
+    "council without a judge": {"protocol": "council", "judge": {"enabled": False}, "memory": ALWAYS},
     "council with clarifications": {
         "protocol": "council",
         "rounds": 1,
         "clarifications": {"enabled": True},
         "memory": NEVER,
     },
-    "council read by a model": {
+    "council with extraction": {
         "protocol": "council",
         "rounds": 2,
         "blackboard": {"extraction": "llm", "verify_changes": False},
         "memory": NEVER,
     },
-    "council until so many turns": {"protocol": "council", "turns": 40, "memory": NEVER},
+    "council with a turn limit": {"protocol": "council", "turns": 40, "memory": NEVER},
     "moderated": {"protocol": "moderated", "turns": 5},
     "pairwise": {"protocol": "pairwise"},
     "random": {"protocol": "random", "turns": 5, "seed": 4},
     "single": {"protocol": "single"},
     "vote": {"protocol": "vote", "vote": {"answers": 7}},
     "escalate": {"protocol": "escalate"},
-    "vote after the discussion": {"turns": 4, "decide": "vote", "options": ["merge", "hold"]},
-    "stops on agreement": {"turns": 8, "stop": "agreement"},
-    "vote by a judge": {"protocol": "vote", "vote": {"answers": 3}, "decide": "judge"},
+    "vote after a discussion": {"turns": 4, "decide": "vote", "options": ["merge", "hold"]},
+    "round-robin that stops on agreement": {"turns": 8, "stop": "agreement"},
+    "vote decided by a judge": {"protocol": "vote", "vote": {"answers": 3}, "decide": "judge"},
 }
-READ: dict[str, dict[str, Any]] = {
+EXTRACTION_CASES: dict[str, dict[str, Any]] = {
     "dialogue": {"protocol": "dialogue", "model": "m", "dialogue": {"max_aspects": 2}},
     "dialogue of three with rooms": {
         "protocol": "dialogue",
@@ -118,7 +118,7 @@ READ: dict[str, dict[str, Any]] = {
         "model": "m",
         "dialogue": {"aspects": ["cost", "speed"], "crux": {"max_rooms": 0}},
     },
-    "round-robin read by a model": {
+    "round-robin with extraction": {
         "turns": 40,
         "model": "m",
         "blackboard": {"extraction": "llm"},
@@ -127,43 +127,44 @@ READ: dict[str, dict[str, Any]] = {
 }
 SLOW = {
     "council 3 by 3 with summaries",
-    "council by rule",
+    "council with rule-based summaries",
     "council of two, one round",
     "council judged in two orders",
-    "council read by a model",
+    "council with extraction",
     "council that may converge",
-    "council unjudged",
-    "council until so many turns",
+    "council without a judge",
+    "council with a turn limit",
     "council with clarifications",
     "dialogue of three with rooms",
     "dialogue without rooms",
-    "round-robin read by a model",
+    "round-robin with extraction",
 }
-"""Cases that take seconds, and of which the others show the most important part."""
+"""Cases that take seconds. The other cases cover the most important parts of them."""
 
 
 def quick_and_slow(cases: Iterable[str]) -> list[Any]:
-    """Return the cases, and mark the slow ones."""
+    """Return the cases with a mark on the slow ones."""
     return [pytest.param(case, marks=pytest.mark.slow) if case in SLOW else case for case in cases]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("case", quick_and_slow([*CASES, *READ]))
-def test_a_debate_that_goes_like_a_scenario_makes_the_calls_that_were_planned(
+@pytest.mark.parametrize("case", quick_and_slow([*CASES, *EXTRACTION_CASES]))
+def test_estimate_of_a_scenario_equals_the_calls_of_its_debate(
     case: str, scenario: Scenario, tmp_path: Path
 ) -> None:
-    config = make_config({**CASES, **READ}[case])
+    config = make_config({**CASES, **EXTRACTION_CASES}[case])
     model = StubReplies(scenario, config)
     environment = Environment(complete=model, factory=FakeModel().environment().factory)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
-        document = answered(debates.start(TOPIC, config))
+        document = run_with_replies(debates.start(TOPIC, config))
     planned = estimate_of(config)
     bound = planned.shortest_run if scenario == "agreeing" else planned.longest_run
     assert bound.by_purpose() == Counter(each.call.purpose for each in model.planned)
     assert bound.calls == document["usage"]["calls"] == len(model.planned)
 
 
-def answered(debate: Any) -> Any:
+def run_with_replies(debate: Any) -> Any:
+    """Run a debate to its end. Reply to each question to a person."""
     answer = None
     while True:
         try:
@@ -172,13 +173,13 @@ def answered(debate: Any) -> Any:
             answer = "As you like."
 
 
-def test_every_shipped_protocol_is_compared() -> None:
+def test_cases_cover_every_shipped_protocol() -> None:
     shipped = {name for name in PROTOCOLS if type(PROTOCOLS[name]).__module__.startswith("moot.")}
-    assert shipped <= {make_config(case).protocol for case in (*CASES.values(), *READ.values())}
+    assert shipped <= {make_config(case).protocol for case in (*CASES.values(), *EXTRACTION_CASES.values())}
 
 
-@pytest.mark.parametrize("case", quick_and_slow(sorted(CASES.keys() - {"council read by a model"})))
-def test_a_model_that_answers_briefly_takes_as_many_calls_as_are_planned(case: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", quick_and_slow(sorted(CASES.keys() - {"council with extraction"})))
+def test_brief_replies_take_a_number_of_calls_within_the_estimate(case: str, tmp_path: Path) -> None:
     config = make_config(CASES[case])
     model = FakeModel(obliging)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
@@ -188,9 +189,7 @@ def test_a_model_that_answers_briefly_takes_as_many_calls_as_are_planned(case: s
 
 
 @pytest.mark.parametrize("recording", recordings())
-def test_the_calls_of_a_recorded_debate_lie_near_the_middle_of_the_range(
-    recording: str, tmp_path: Path
-) -> None:
+def test_estimate_is_within_20_percent_of_a_recorded_debate(recording: str, tmp_path: Path) -> None:
     config = make_config(recording_config(recording))
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         made = debates.start(config=config).run()["usage"]["calls"]
@@ -199,7 +198,7 @@ def test_the_calls_of_a_recorded_debate_lie_near_the_middle_of_the_range(
     assert planned.calls == pytest.approx(made, rel=0.2)
 
 
-def test_a_council_of_three_by_three_is_planned_with_31_calls_and_a_critical_path_of_8() -> None:
+def test_council_of_three_by_three_has_31_calls_and_a_critical_path_of_8() -> None:
     estimate = estimate_of(make_config({"protocol": "council", "rounds": 3, **FIXED}))
     assert (estimate.calls_at_least, estimate.calls, estimate.calls_at_most) == (31, 31, 31)
     assert estimate.calls_by_purpose() == {"turn": 30, "judge": 1}
@@ -207,7 +206,7 @@ def test_a_council_of_three_by_three_is_planned_with_31_calls_and_a_critical_pat
     assert estimate.seconds(0.2) == pytest.approx(1.6)
 
 
-def test_a_council_that_converges_at_once_takes_as_many_calls_as_there_are_at_least(tmp_path: Path) -> None:
+def test_council_that_converges_at_once_makes_the_minimum_of_calls(tmp_path: Path) -> None:
     settings = {"rounds": 4, "termination": {"type": "convergence", "threshold": 0.0}, "memory": NEVER}
     config, model = make_config({"protocol": "council", **settings}), FakeModel(obliging)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
@@ -215,7 +214,7 @@ def test_a_council_that_converges_at_once_takes_as_many_calls_as_there_are_at_le
     assert len(model.calls) == estimate_of(config).calls_at_least
 
 
-def test_a_plugged_in_summariser_that_asks_no_model_is_planned_without_calls(
+def test_estimate_counts_no_calls_for_a_summarizer_without_a_model(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     class Headlines:
@@ -241,23 +240,23 @@ def test_calls_beyond_the_concurrency_lengthen_the_critical_path() -> None:
     assert estimate_of(wide).critical_path == 4  # three batches of answers, and the judge if they tie
 
 
-def test_people_make_no_calls_and_nobody_waits_for_them() -> None:
+def test_human_debaters_take_turns_but_make_no_calls() -> None:
     config = make_config({"turns": 4, "debaters": [{"name": "A", "model": "human"}, {"name": "B"}]})
     estimate = estimate_of(config)
     assert estimate.calls_by_purpose() == {"turn": 2, "judge": 2}
     assert estimate.turns_at_most == 4
 
 
-def test_a_dry_run_writes_nothing_and_begins_no_span(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dry_run_writes_no_file_and_starts_no_span(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MOOT_DB", str(tmp_path / "moot.sqlite"))
-    monkeypatch.setitem(sys.modules, "opentelemetry.trace", ModuleType("trace"))  # in which a span would fail
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", ModuleType("trace"))  # a span would fail here
     estimate_of(make_config({"turns": 2, "limits": {"cost_usd": 0.001}, "models": {"offline": {}}}))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_report_compares_the_estimate_and_its_bounds_with_what_was_used(tmp_path: Path) -> None:
-    config = make_config(READ["dialogue"])
+def test_report_shows_the_estimate_and_its_bounds(tmp_path: Path) -> None:
+    config = make_config(EXTRACTION_CASES["dialogue"])
     model = StubReplies("disputing", config)
     environment = Environment(complete=model, factory=FakeModel().environment().factory)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
@@ -269,7 +268,7 @@ def test_a_report_compares_the_estimate_and_its_bounds_with_what_was_used(tmp_pa
     assert compared["Calls, at most"] == planned.calls_at_most
 
 
-def test_a_report_compares_with_the_plan_of_a_debate_that_has_the_same_documents(tmp_path: Path) -> None:
+def test_estimate_in_a_report_includes_the_documents_of_the_debate(tmp_path: Path) -> None:
     document, config = {"name": "note.md", "content": "Pipes are of lead. " * 100}, DebateConfig(turns=2)
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel(obliging).environment()) as debates:
         reported = with_plan(debates.start(TOPIC, config, documents=[document]).run())
@@ -288,7 +287,7 @@ def test_a_report_compares_with_the_plan_of_a_debate_that_has_the_same_documents
     total=st.integers(1000, 100_000),
     reply=st.integers(16, 8000),
 )
-def test_what_is_expected_never_passes_the_upper_bound(
+def test_expected_usage_never_exceeds_the_upper_bound(
     protocol: str, debaters: int, rounds: int, total: int, reply: int
 ) -> None:
     config = make_config(
@@ -310,38 +309,40 @@ def test_what_is_expected_never_passes_the_upper_bound(
 @pytest.mark.parametrize(
     "config",
     [
-        pytest.param({"turns": 300}, id="by rule"),
-        pytest.param({"turns": 300, "memory": {"summarizer": "llm"}, "model": "m"}, id="summarised"),
+        pytest.param({"turns": 300}, id="rule-based summaries"),
+        pytest.param(
+            {"turns": 300, "memory": {"summarizer": "llm"}, "model": "m"}, id="summaries by a model"
+        ),
         pytest.param({"protocol": "moderated", "turns": 300, "model": "m"}, id="moderated"),
         pytest.param({"protocol": "council", "rounds": 16, "memory": NEVER, **FIXED}, id="council"),
         pytest.param({"protocol": "council", "rounds": 16, **FIXED}, id="council with fresh perspectives"),
     ],
 )
 @pytest.mark.slow
-def test_an_extrapolated_debate_is_counted_nearly_as_if_it_was_run_whole(config: dict[str, Any]) -> None:
+def test_extrapolated_dry_run_is_close_to_a_complete_one(config: dict[str, Any]) -> None:
     whole = make_config(config)
     extrapolated = dry_run.dry_run(whole, "agreeing")
-    walked = dry_run._run(dry_run._without_side_effects(whole), "agreeing")
-    assert len(extrapolated.planned) < len(walked.planned)
-    assert extrapolated.turns == walked.turns
-    found, wanted = extrapolated.by_purpose(), walked.by_purpose()
-    assert found["turn"] == wanted["turn"]
-    assert found["judge"] == wanted["judge"]
-    assert extrapolated.calls == pytest.approx(walked.calls, rel=0.05)
-    assert found["summary"] == pytest.approx(wanted["summary"], rel=0.2, abs=1)
-    assert extrapolated.prompt_tokens() == pytest.approx(walked.prompt_tokens(), rel=0.05)
-    assert extrapolated.critical_path == pytest.approx(walked.critical_path, rel=0.05)
+    complete = dry_run._run(dry_run._without_side_effects(whole), "agreeing")
+    assert len(extrapolated.planned) < len(complete.planned)
+    assert extrapolated.turns == complete.turns
+    estimated, expected = extrapolated.by_purpose(), complete.by_purpose()
+    assert estimated["turn"] == expected["turn"]
+    assert estimated["judge"] == expected["judge"]
+    assert extrapolated.calls == pytest.approx(complete.calls, rel=0.05)
+    assert estimated["summary"] == pytest.approx(expected["summary"], rel=0.2, abs=1)
+    assert extrapolated.prompt_tokens() == pytest.approx(complete.prompt_tokens(), rel=0.05)
+    assert extrapolated.critical_path == pytest.approx(complete.critical_path, rel=0.05)
 
 
 @pytest.mark.slow
-def test_ten_thousand_turns_are_planned_from_a_few_hundred() -> None:
+def test_estimate_of_10000_turns_simulates_fewer_than_500_calls() -> None:
     few, many = (estimate_of(make_config({"turns": turns})) for turns in (10, 10_000))
     assert len(many.batches) == len(few.batches)
     assert many.calls == 10_002
     assert len(many.longest_run.planned) < 500
 
 
-def test_a_dispute_pays_for_the_check_of_changed_positions() -> None:
+def test_verification_of_changed_positions_adds_one_call_to_the_maximum() -> None:
     checked, unchecked = (
         estimate_of(
             make_config({"model": "m", "turns": 8, "blackboard": {"extraction": "llm", "verify_changes": on}})

@@ -1,4 +1,4 @@
-"""Shortened runs of long debates, with every bound of every protocol."""
+"""`shorten_debate` lowers the settings of a protocol until its debate fits a maximum number of turns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.fakes import FakeModel
 
 
 @pytest.mark.parametrize(
-    ("protocol", "most", "set_to"),
+    ("protocol", "max_turns", "expected"),
     [
         ("round-robin", 4, {"turns": 4}),
         ("moderated", 12, {"turns": None}),
@@ -22,28 +22,28 @@ from tests.support.fakes import FakeModel
         ("single", 1, {}),
     ],
 )
-def test_what_bounds_a_protocol_is_lowered_as_little_as_will_do(
-    protocol: str, most: int, set_to: dict[str, Any], tmp_path: Any
+def test_shortened_debate_stays_within_the_maximum_turns(
+    protocol: str, max_turns: int, expected: dict[str, Any], tmp_path: Any
 ) -> None:
-    config = shorten_debate(DebateConfig(protocol=protocol, judge={"enabled": False}), most)
+    config = shorten_debate(DebateConfig(protocol=protocol, judge={"enabled": False}), max_turns)
     data = config.to_json()
-    assert {key: data[key] for key in set_to if key != "vote"} == {
-        k: v for k, v in set_to.items() if k != "vote"
+    assert {key: data[key] for key in expected if key != "vote"} == {
+        k: v for k, v in expected.items() if k != "vote"
     }
-    assert set_to.get("vote", {}).items() <= data.get("vote", {}).items()
+    assert expected.get("vote", {}).items() <= data.get("vote", {}).items()
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
-        said = debates.start("T?", config).run()["transcript"]
-    assert 0 < sum(entry["kind"] != "topic" for entry in said) <= most
+        transcript = debates.start("T?", config).run()["transcript"]
+    assert 0 < sum(entry["kind"] != "topic" for entry in transcript) <= max_turns
 
 
-@pytest.mark.parametrize("most", [0, -1])
+@pytest.mark.parametrize("max_turns", [0, -1])
 @pytest.mark.parametrize("protocol", ["round-robin", "council", "dialogue", "vote", "single", "escalate"])
-def test_a_debate_without_a_turn_is_refused(protocol: str, most: int) -> None:
-    with pytest.raises(ConfigError, match=f"at most {most} are allowed: allow more turns"):
-        shorten_debate(DebateConfig(protocol=protocol), most)
+def test_maximum_below_one_turn_is_refused(protocol: str, max_turns: int) -> None:
+    with pytest.raises(ConfigError, match=f"at most {max_turns} are allowed: allow more turns"):
+        shorten_debate(DebateConfig(protocol=protocol), max_turns)
 
 
-def test_what_cannot_be_that_short_is_refused_with_what_it_takes() -> None:
+def test_too_small_maximum_is_refused_with_the_needed_turns() -> None:
     with pytest.raises(ConfigError, match="'council' may need 12 turns, but at most 11 are allowed"):
         shorten_debate(DebateConfig(protocol="council"), 11)
     dialogue = DebateConfig.model_validate({"protocol": "dialogue", "dialogue": {"crux": {"max_rooms": 0}}})

@@ -25,9 +25,9 @@ from moot.state.config.debate_config import fence_for
 from moot.state.reducers import entry_id_of
 from tests.support.fakes import FakeModel
 
-LONG = DebateConfig(turns=12)
-"""Many more steps than LangChain's default of 25 allows."""
-ASKED: Any = {"topic": "Trams?"}
+LONG_DEBATE = DebateConfig(turns=12)
+"""Takes many more steps than LangChain's default recursion limit of 25 allows."""
+INPUT: Any = {"topic": "Trams?"}
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
@@ -36,44 +36,46 @@ def graph(saver: Any = None) -> Any:
 
 
 async def _events(runnable: Any) -> Any:
-    ends = [each async for each in runnable.astream_events(ASKED, context=LONG, version="v2")]
+    ends = [each async for each in runnable.astream_events(INPUT, context=LONG_DEBATE, version="v2")]
     return ends[-1]["data"]["output"]
 
 
 async def _streamed(runnable: Any) -> Any:
-    return [each async for each in runnable.astream(ASKED, context=LONG, stream_mode="values")][-1]
+    return [each async for each in runnable.astream(INPUT, context=LONG_DEBATE, stream_mode="values")][-1]
 
 
 async def _abatch(runnable: Any) -> Any:
-    return (await runnable.abatch([ASKED, ASKED], context=LONG))[-1]
+    return (await runnable.abatch([INPUT, INPUT], context=LONG_DEBATE))[-1]
 
 
-WAYS: dict[str, Callable[[Any], Any]] = {
-    "invoke": lambda g: g.invoke(ASKED, context=LONG),
-    "stream": lambda g: list(g.stream(ASKED, context=LONG, stream_mode="values"))[-1],
-    "batch": lambda g: g.batch([ASKED, ASKED], context=LONG)[-1],
-    "with a limit": lambda g: g.invoke(ASKED, {"recursion_limit": 5}, context=LONG),
-    "ainvoke": lambda g: g.ainvoke(ASKED, context=LONG),
+RUN_METHODS: dict[str, Callable[[Any], Any]] = {
+    "invoke": lambda g: g.invoke(INPUT, context=LONG_DEBATE),
+    "stream": lambda g: list(g.stream(INPUT, context=LONG_DEBATE, stream_mode="values"))[-1],
+    "batch": lambda g: g.batch([INPUT, INPUT], context=LONG_DEBATE)[-1],
+    "recursion limit": lambda g: g.invoke(INPUT, {"recursion_limit": 5}, context=LONG_DEBATE),
+    "ainvoke": lambda g: g.ainvoke(INPUT, context=LONG_DEBATE),
     "astream": _streamed,
     "abatch": _abatch,
     "astream_events": _events,
-    "sequence": lambda g: (RunnableLambda(lambda _: ASKED) | g.bind(context=LONG)).invoke(None),
-    "fallbacks": lambda g: g.bind(context=LONG).with_fallbacks([RunnableLambda(lambda _: {})]).invoke(ASKED),
-    "retry": lambda g: g.bind(context=LONG).with_retry().invoke(ASKED),
+    "sequence": lambda g: (RunnableLambda(lambda _: INPUT) | g.bind(context=LONG_DEBATE)).invoke(None),
+    "fallbacks": lambda g: (
+        g.bind(context=LONG_DEBATE).with_fallbacks([RunnableLambda(lambda _: {})]).invoke(INPUT)
+    ),
+    "retry": lambda g: g.bind(context=LONG_DEBATE).with_retry().invoke(INPUT),
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_debate_of_any_length_ends_wherever_a_runnable_runs(way: str) -> None:
-    found = WAYS[way](graph())
-    if isinstance(found, Awaitable):
+@pytest.mark.parametrize("method", RUN_METHODS)
+def test_long_debate_ends_with_every_method_of_a_runnable(method: str) -> None:
+    output = RUN_METHODS[method](graph())
+    if isinstance(output, Awaitable):
 
         async def awaited() -> Any:
-            return await found
+            return await output
 
-        found = asyncio.run(awaited())
-    assert found["status"] == "done"
-    assert found["messages"][-1].name == "judge"
+        output = asyncio.run(awaited())
+    assert output["status"] == "done"
+    assert output["messages"][-1].name == "judge"
 
 
 class Parent(TypedDict):
@@ -88,7 +90,7 @@ def parent(saver: Any = None, inner: Any = None) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-def test_debates_in_one_parent_thread_lose_no_messages_and_keep_the_roles_of_others() -> None:
+def test_two_debates_in_a_parent_thread_keep_all_its_messages() -> None:
     chat = parent(MemorySaver())
     history = [
         HumanMessage("Trams?", id="h1"),
@@ -105,7 +107,7 @@ def test_debates_in_one_parent_thread_lose_no_messages_and_keep_the_roles_of_oth
     assert len({m.id for m in second}) == len(second)
 
 
-def test_in_a_conversation_what_a_person_said_last_is_argued() -> None:
+def test_topic_in_a_conversation_is_the_last_human_message() -> None:
     model = FakeModel()
     chat = parent(MemorySaver(), build_graph(environment=model.environment()))
     for topic in ("Should we buy trams?", "And who pays for buses?"):
@@ -115,20 +117,20 @@ def test_in_a_conversation_what_a_person_said_last_is_argued() -> None:
         assert {call.messages[1]["content"] for call in turns} == {fenced(topic, fence_for(topic), "# Topic")}
 
 
-def test_what_a_parent_says_is_told_apart_in_the_transcript() -> None:
+def test_parent_messages_become_entries_of_different_kinds() -> None:
     run = graph(MemorySaver())
-    said = [
+    messages = [
         HumanMessage("Trams?"),
         AIMessage("I looked.", name="Scout"),
         ToolMessage("Quiet.", tool_call_id="c"),
     ]
-    run.invoke({"messages": said}, THREAD, context=DebateConfig(turns=1))
+    run.invoke({"messages": messages}, THREAD, context=DebateConfig(turns=1))
     entries = run.get_state(THREAD).values["full_transcript"]
-    told = [(e["speaker"], e["kind"]) for e in entries if e["kind"] != "speech"]
-    assert told == [("user", "topic"), ("scout", "interjection"), ("user", "context")]
+    kinds = [(e["speaker"], e["kind"]) for e in entries if e["kind"] != "speech"]
+    assert kinds == [("user", "topic"), ("scout", "interjection"), ("user", "context")]
 
 
-def test_a_parents_own_context_is_none_of_the_debates() -> None:
+def test_debate_ignores_the_context_of_its_parent_graph() -> None:
     class Own(TypedDict):
         user: str
 
@@ -139,9 +141,9 @@ def test_a_parents_own_context_is_none_of_the_debates() -> None:
     assert out["messages"][-1].name == "judge"
 
 
-def test_a_new_topic_on_a_thread_is_refused_and_nothing_changes() -> None:
+def test_second_topic_on_a_thread_is_rejected_and_changes_nothing() -> None:
     run = graph(MemorySaver())
-    run.invoke(ASKED, THREAD, context=DebateConfig(turns=1))
+    run.invoke(INPUT, THREAD, context=DebateConfig(turns=1))
     before = run.get_state(THREAD)
     with pytest.raises(InputError, match="this thread already has a debate about 'Trams\\?'"):
         run.invoke({"topic": "Something else?"}, THREAD)
@@ -154,10 +156,10 @@ HUMAN = DebateConfig.model_validate(
 )
 
 
-def test_a_chat_message_is_the_answer_that_a_debate_waits_for() -> None:
+def test_chat_message_is_the_reply_to_a_waiting_debate() -> None:
     model = FakeModel()
     run: Any = build_graph(MemorySaver(), environment=model.environment())
-    waiting = run.invoke(ASKED, THREAD, context=HUMAN)["__interrupt__"][0].value
+    waiting = run.invoke(INPUT, THREAD, context=HUMAN)["__interrupt__"][0].value
     assert waiting["response_schema"]["anyOf"][1]["properties"].keys() == {"bo.1"}
     calls = len(model.calls)
     out = run.invoke({"messages": [HumanMessage("I say no.", id="chat")]}, THREAD)
@@ -167,18 +169,18 @@ def test_a_chat_message_is_the_answer_that_a_debate_waits_for() -> None:
     assert [entry_id_of(m) for m in out["messages"]][:3] == ["m000000", "m000001", "m000002"]
 
 
-def test_an_empty_chat_message_is_asked_again_and_what_can_be_sent_is_told_as_langgraph_tells_it() -> None:
+def test_empty_or_unusable_reply_repeats_the_interrupt() -> None:
     run = graph(MemorySaver())
-    (asked,) = run.invoke(ASKED, THREAD, context=HUMAN)["__interrupt__"]
-    assert asked.response_schema == asked.value["response_schema"]
+    (interrupt,) = run.invoke(INPUT, THREAD, context=HUMAN)["__interrupt__"]
+    assert interrupt.response_schema == interrupt.value["response_schema"]
     for blank in ("   ", ""):
-        (again,) = run.invoke({"messages": [HumanMessage(blank)]}, THREAD)["__interrupt__"]
-        assert again.value["problem"]
+        (repeated,) = run.invoke({"messages": [HumanMessage(blank)]}, THREAD)["__interrupt__"]
+        assert repeated.value["problem"]
     for unusable in ("", {"nobody": "x"}, [{"type": "ignore", "args": None}]):
-        again = run.invoke(Command(resume=unusable), THREAD)["__interrupt__"][0].value
-        assert again["problem"]
-    done = run.invoke(Command(resume=[{"type": "response", "args": "No."}]), THREAD)
-    assert [m.text for m in done["messages"]][2] == "No."
+        repeated = run.invoke(Command(resume=unusable), THREAD)["__interrupt__"][0].value
+        assert repeated["problem"]
+    output = run.invoke(Command(resume=[{"type": "response", "args": "No."}]), THREAD)
+    assert [m.text for m in output["messages"]][2] == "No."
     assert not any(e["kind"] == "interjection" for e in run.get_state(THREAD).values["full_transcript"])
 
 
@@ -186,7 +188,7 @@ QUESTIONS: Any = [{"id": "ada.1", "debater": "ada", "name": "Ada", "question": "
 
 
 @pytest.mark.parametrize(
-    "given",
+    "reply",
     [
         "now",
         ["now"],
@@ -200,14 +202,14 @@ QUESTIONS: Any = [{"id": "ada.1", "debater": "ada", "name": "Ada", "question": "
         {"decisions": [{"type": "edit", "edited_action": {"name": "turn", "args": {"ada.1": "now"}}}]},
     ],
 )
-def test_answers_are_understood_in_the_shapes_of_chats_and_inboxes(given: Any) -> None:
-    assert reply_error(QUESTIONS, given) == ""
-    assert match_replies(QUESTIONS, given) == {"ada.1": "now"}
+def test_replies_are_accepted_in_chat_and_agent_inbox_formats(reply: Any) -> None:
+    assert reply_error(QUESTIONS, reply) == ""
+    assert match_replies(QUESTIONS, reply) == {"ada.1": "now"}
 
 
-def test_decisions_of_langchains_middleware_answer_one_question_each() -> None:
-    asked: Any = [*QUESTIONS, {"id": "bo.1", "debater": "bo", "name": "Bo", "question": "Where?"}]
-    payload = question_payload("clarifications", 1, asked)
+def test_each_decision_of_langchain_middleware_answers_one_question() -> None:
+    questions: Any = [*QUESTIONS, {"id": "bo.1", "debater": "bo", "name": "Bo", "question": "Where?"}]
+    payload = question_payload("clarifications", 1, questions)
     assert [each["args"] for each in payload["action_requests"]] == [{"ada.1": ""}, {"bo.1": ""}]
     assert payload["action_requests"][1]["description"] == "**Bo**: Where?"
     (review,) = payload["review_configs"]
@@ -219,33 +221,33 @@ def test_decisions_of_langchains_middleware_answer_one_question_each() -> None:
         {"type": "respond", "message": "now"},
         {"type": "edit", "edited_action": {"name": "clarifications", "args": {"ada.1": "now"}}},
     ):
-        given = {"decisions": [first, edited]}
-        TypeAdapter(HITLResponse).validate_python(given, strict=True)
-        assert reply_error(asked, given) == ""
-        assert match_replies(asked, given) == {"ada.1": "now", "bo.1": "here"}
+        reply = {"decisions": [first, edited]}
+        TypeAdapter(HITLResponse).validate_python(reply, strict=True)
+        assert reply_error(questions, reply) == ""
+        assert match_replies(questions, reply) == {"ada.1": "now", "bo.1": "here"}
 
 
-def test_an_inbox_can_show_what_is_asked() -> None:
+def test_question_payload_has_the_fields_of_an_agent_inbox() -> None:
     payload = question_payload("turn", 1, QUESTIONS)
     assert payload["action_request"] == {"action": "turn", "args": {"ada.1": ""}}
     assert payload["config"]["allow_respond"]
     assert "When?" in payload["description"]
 
 
-def test_no_database_is_opened_on_the_event_loop_whatever_the_checkpointer(
+def test_no_database_is_opened_on_the_event_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened: list[bool] = []
     connect = sqlite3.connect
 
-    def watched(*given: Any, **options: Any) -> Any:
+    def watched(*arguments: Any, **options: Any) -> Any:
         try:
             opened.append(asyncio.get_running_loop() is not None)
         except RuntimeError:
             opened.append(False)
-        return connect(*given, **options)
+        return connect(*arguments, **options)
 
     monkeypatch.setattr(sqlite3, "connect", watched)
-    asyncio.run(graph(MemorySaver()).ainvoke(ASKED, THREAD, context=DebateConfig(turns=1)))
+    asyncio.run(graph(MemorySaver()).ainvoke(INPUT, THREAD, context=DebateConfig(turns=1)))
     assert opened
     assert not any(opened)

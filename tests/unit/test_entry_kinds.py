@@ -28,7 +28,7 @@ from moot.state.entries import (
     user_provided_in,
 )
 from moot.storage.catalogue import DebateRow
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 THREAD: Any = {"configurable": {"thread_id": "6a5d1f0e-3a9e-4a57-9f2b-0c1d2e3f4a5b"}}
 SPEAKERS = ("advocate", "skeptic", "user", "moderator", "tools", "moot", "guest")
@@ -50,37 +50,39 @@ def _document(config: DebateConfig, entries: list[Entry]) -> DebateDocument:
     return make_document(row, state)
 
 
-def test_every_kind_of_entry_has_a_row() -> None:
+def test_every_entry_kind_has_traits() -> None:
     assert ENTRY_KINDS.keys() == set(get_args(EntryKind))
 
 
-def test_a_kind_that_a_protocol_brings_of_its_own_is_a_speech() -> None:
+def test_unknown_entry_kind_has_the_traits_of_a_speech() -> None:
     assert traits_of({"kind": "duel"}) is ENTRY_KINDS["speech"]
 
 
-spoken = st.tuples(st.sampled_from(get_args(EntryKind)), st.sampled_from(SPEAKERS), st.sampled_from(SPEAKERS))
+entry_fields = st.tuples(
+    st.sampled_from(get_args(EntryKind)), st.sampled_from(SPEAKERS), st.sampled_from(SPEAKERS)
+)
 
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 @settings(deadline=None, max_examples=25)
-@given(told=st.lists(spoken, max_size=12), stripped=st.booleans())
-def test_export_and_import_change_no_count_of_turns(
-    protocol: str, told: list[tuple[EntryKind, str, str]], stripped: bool
+@given(fields=st.lists(entry_fields, max_size=12), stripped=st.booleans())
+def test_export_and_import_keep_the_turn_count(
+    protocol: str, fields: list[tuple[EntryKind, str, str]], stripped: bool
 ) -> None:
     config = _config(protocol)
     entries = [make_entry(0, "user", "topic", "T")]
     entries += [
-        make_entry(seq, who, kind, "words", targets=[target])
-        for seq, (kind, who, target) in enumerate(told, 1)
+        make_entry(seq, speaker, kind, "words", targets=[target])
+        for seq, (kind, speaker, target) in enumerate(fields, 1)
     ]
     document: Any = _document(config, entries)
-    wanted = turns_taken(entries, config.names())
+    expected = turns_taken(entries, config.names())
     for _ in range(2):
         if stripped:
             document.pop("state")
         values = document_values(document, Environment())
         row = imported_row(values, None, "", document)
-        assert (values["turn_count"], row.turns) == (wanted, wanted)
+        assert (values["turn_count"], row.turns) == (expected, expected)
         assert values["user_provided"] == user_provided_in(values["full_transcript"])
         document = make_document(row, values)
 
@@ -93,21 +95,21 @@ def _run(config: DebateConfig, reply: Callable[[ModelCall], Reply]) -> dict[str,
 
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
-def test_a_run_counts_the_turns_that_its_transcript_shows(protocol: str) -> None:
-    values = _run(_config(protocol), answer)
+def test_turn_count_of_a_run_equals_the_turns_in_its_transcript(protocol: str) -> None:
+    values = _run(_config(protocol), fake_reply)
     turns = turns_taken(values["full_transcript"], _config(protocol).names())
     assert values["turn_count"] == turns == len(values["receipts"])
-    assert (turns > 0) is (protocol != "pairwise"), "a judge compares given answers"
+    assert (turns > 0) is (protocol != "pairwise"), "`pairwise` judges user-provided answers without turns"
     assert values["user_provided"] == user_provided_in(values["full_transcript"])
 
 
 @pytest.mark.parametrize("protocol", ["council", "dialogue", "vote"])
-def test_a_floor_that_failed_took_its_turn(protocol: str) -> None:
-    lost = next(iter(_config(protocol).names().values()))
+def test_failed_turn_counts_as_a_turn(protocol: str) -> None:
+    failing_speaker = next(iter(_config(protocol).names().values()))
 
     def reply(call: ModelCall) -> Reply:
-        fails = call.purpose == "turn" and call.hints["speaker"] == lost
-        return Reply(error="down") if fails else answer(call)
+        fails = call.purpose == "turn" and call.hints["speaker"] == failing_speaker
+        return Reply(error="down") if fails else fake_reply(call)
 
     values = _run(_config(protocol), reply)
     notices = [entry for entry in values["full_transcript"] if entry["kind"] == "notice"]
@@ -116,12 +118,12 @@ def test_a_floor_that_failed_took_its_turn(protocol: str) -> None:
     assert values["turn_count"] == turns == len(values["receipts"])
 
 
-def test_a_transcript_to_continue_takes_no_turns_of_the_debate_that_continues_it() -> None:
+def test_messages_of_a_continued_transcript_do_not_count_as_turns() -> None:
     config = _config("round-robin")
     graph = build_graph(InMemorySaver(), environment=FakeModel().environment())
-    said: Any = [{"speaker": "advocate", "content": "Yes."}, {"speaker": "skeptic", "content": "No."}]
-    graph.invoke({"topic": "T?", "full_transcript": said}, THREAD, context=config)
+    transcript: Any = [{"speaker": "advocate", "content": "Yes."}, {"speaker": "skeptic", "content": "No."}]
+    graph.invoke({"topic": "T?", "full_transcript": transcript}, THREAD, context=config)
     values = graph.get_state(THREAD).values
     row = DebateRow("", "d", "T?", config.protocol, "done", 4, 0, 0.0, "", "", "")
-    again = document_values(make_document(row, values), Environment())
-    assert again["turn_count"] == values["turn_count"] == 4
+    imported = document_values(make_document(row, values), Environment())
+    assert imported["turn_count"] == values["turn_count"] == 4

@@ -1,4 +1,4 @@
-"""Reading answers: normal forms that never call a wrong answer right."""
+"""Parsing of answers into a normal form. No wrong answer is read as a right one."""
 
 from __future__ import annotations
 
@@ -63,26 +63,28 @@ LIST = item(answer=["Oslo", "Bergen"])
         ("Answer: Oslo;", LIST, None),
     ],
 )
-def test_an_answer_has_a_normal_form_or_none(text: str, of: QuestionItem, answer: str | None) -> None:
-    found = read_answer(text, of)
+def test_read_answer_normalises_an_answer_or_returns_none(
+    text: str, of: QuestionItem, answer: str | None
+) -> None:
+    result = read_answer(text, of)
     if answer is not None and of is NUMBER:
-        assert found is not None
-        assert float(found) == float(answer)
+        assert result is not None
+        assert float(result) == float(answer)
     else:
-        assert found == answer
+        assert result == answer
 
 
 @pytest.mark.parametrize("of", [COLOURS, NUMBER, WORDS, LIST], ids=lambda of: of.form)
-def test_the_gold_answer_is_read_as_right(of: QuestionItem) -> None:
+def test_a_written_gold_answer_is_read_as_the_gold_answer(of: QuestionItem) -> None:
     written = {"choice": "B", "number": "1250", "text": "The Hague", "set": "Bergen; Oslo"}[of.form]
     assert read_answer(f"Answer: {written}", of) == gold_answer(of)
 
 
 @given(st.text(max_size=40), st.integers(-(10**6), 10**6))
-def test_a_number_with_anything_else_is_unreadable(text: str, number: int) -> None:
-    said = read_answer(f"Answer: {number} {text}", item(answer=number))
+def test_a_number_with_other_text_is_unreadable(text: str, number: int) -> None:
+    result = read_answer(f"Answer: {number} {text}", item(answer=number))
     assert (
-        said in (None, gold_answer(item(answer=number)))
+        result in (None, gold_answer(item(answer=number)))
         or text.strip(" \t\r\n.*_`'\"“”‘’").isdigit()
         or "\n" in text
         or "\r" in text
@@ -98,12 +100,12 @@ def test_the_stored_part_of_a_text_gives_the_same_answer(text: str) -> None:
 
 def test_the_first_of_equally_frequent_answers_wins() -> None:
     texts = ["Answer: C", "no idea", "Answer: B", "Answer: (b)", "Answer: c"]
-    found = majority(texts, COLOURS)
-    assert (found.answer, found.index, found.agreement) == ("C", 0, 0.4)
+    result = majority(texts, COLOURS)
+    assert (result.answer, result.index, result.agreement) == ("C", 0, 0.4)
     assert majority(["?", "!"], COLOURS).answer is None
 
 
-def test_the_topic_has_the_choices_and_no_gold() -> None:
+def test_the_topic_shows_the_choices_but_no_gold_answer() -> None:
     topic = topic_of(item(choices=["x", "y"], answer="B", reference="secret"))
     assert "A) x\nB) y" in topic
     assert "secret" not in topic
@@ -125,7 +127,7 @@ PAIR = '{"id": "1", "input": "Q?", "a": "x", "b": "y", "better": "a"}'
         (PAIR, {"winners": ["tie"]}, ""),
     ],
 )
-def test_a_recorded_result_without_what_its_item_needs_is_refused_with_its_line(
+def test_an_incomplete_recorded_result_is_rejected_with_its_line_number(
     tmp_path: Path, item_text: str, result: dict[str, Any], error: str
 ) -> None:
     item_file, result_file = tmp_path / "items.jsonl", tmp_path / "results.jsonl"

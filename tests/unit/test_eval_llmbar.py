@@ -1,4 +1,4 @@
-"""Published judgements of LLMBar give the published figures."""
+"""Figures that Moot computes from the published judgements of LLMBar equal the published figures."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def test_recorded_judgements_give_the_published_figures(name: str) -> None:
 
 
 @pytest.mark.skipif(not RUNS, reason="LLMBar is not here: set MOOT_LLMBAR")
-def test_gpt_4_without_rules_is_right_in_93_5_percent_and_97_percent_keep_their_order() -> None:
+def test_gpt_4_without_rules_reaches_93_5_percent_accuracy() -> None:
     row = judge_report(DATA, "natural_gpt4_Vanilla_NoRules")
     assert (row["accuracy"], row["order_agreement"]) == pytest.approx((0.935, 0.97))
     assert round(row["kappa_orders"], 3) == round(row["kappa_as_published"], 3) == 0.939
 
 
-def test_another_subset_with_replies_that_name_no_winner_is_read(tmp_path: Path) -> None:
+def test_a_subset_with_replies_that_name_no_winner_is_read(tmp_path: Path) -> None:
     winners = [("1", "1"), ("2", "2"), ("1", None), (None, "2"), ("1", "2"), ("2", "2")]
     rows: list[dict[str, Any]] = [
         {

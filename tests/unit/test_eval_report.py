@@ -1,4 +1,4 @@
-"""What the report of an evaluation says about judges, seeds and discussions."""
+"""Evaluation reports: accuracy, discussions, judges and seeds."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ def report_of(items: ItemSet, arms: tuple[Arm, ...], outcomes: list[Outcome], se
     return evaluation_report(record, {each.key: each for each in outcomes})
 
 
-def debated(item: int, *rounds: str, seed: int = 1) -> Outcome:
-    """Return a debate whose debaters give these letters round by round, and whose result is the last one."""
-    said = tuple({str(who): f"Answer: {letter}" for who, letter in enumerate(each)} for each in rounds)
-    return Outcome(str(item), DEBATE.name, seed, texts=(f"Answer: {rounds[-1][0]}",), rounds=said, tokens=300)
+def debate_outcome(item: int, *rounds: str, seed: int = 1) -> Outcome:
+    """Return the outcome of a debate. Each string holds the debaters' answers in one round."""
+    answers = tuple({str(who): f"Answer: {letter}" for who, letter in enumerate(each)} for each in rounds)
+    return Outcome(
+        str(item), DEBATE.name, seed, texts=(f"Answer: {rounds[-1][0]}",), rounds=answers, tokens=300
+    )
 
 
-def test_the_first_lines_say_what_the_discussion_changed_and_where() -> None:
+def test_report_starts_with_what_the_discussion_changed() -> None:
     outcomes = [
-        debated(0, "AAA", "AAB", "AAA"),  # one goes wrong in round 1 and right again in round 2
-        debated(1, "BBA", "ABA", "AAA"),  # the vote goes from wrong to right
-        debated(2, "ABC", "BBB", "BBB"),  # a tie, whose first answer was right, becomes a wrong vote
-        debated(3, "AAA", "AAA", "AAA"),
+        debate_outcome(0, "AAA", "AAB", "AAA"),  # one goes wrong in round 1 and right again in round 2
+        debate_outcome(1, "BBA", "ABA", "AAA"),  # the vote goes from wrong to right
+        debate_outcome(2, "ABC", "BBB", "BBB"),  # a tie, whose first answer was right, becomes a wrong vote
+        debate_outcome(3, "AAA", "AAA", "AAA"),
         *(
             Outcome(str(n), VOTE.name, 1, texts=(f"Answer: {'A' if n else 'B'}",), tokens=100)
             for n in range(4)
@@ -70,7 +72,7 @@ def test_the_first_lines_say_what_the_discussion_changed_and_where() -> None:
     assert page.index("turned 3 wrong") < page.index("<svg") < page.index("<table")
 
 
-def test_the_debates_come_first_and_votes_after_them() -> None:
+def test_headline_compares_debates_and_findings_compare_votes() -> None:
     single = Arm("single", "debate", make_config({"protocol": "single"}))
     texts = {DEBATE.name: "A", VOTE.name: "B", single.name: "B"}
     outcomes = [
@@ -83,7 +85,7 @@ def test_the_debates_come_first_and_votes_after_them() -> None:
     assert report["findings"][0].startswith("single and vote@tokens were equally accurate")
 
 
-def test_a_difference_is_not_shown_where_test_and_interval_disagree() -> None:
+def test_headline_doubts_a_difference_if_test_and_interval_disagree() -> None:
     outcomes = [
         Outcome(str(n), arm.name, 1, texts=(f"Answer: {'A' if right else 'B'}",))
         for n in range(30)
@@ -96,7 +98,7 @@ def test_a_difference_is_not_shown_where_test_and_interval_disagree() -> None:
     )
 
 
-def test_the_page_says_which_line_up_won() -> None:
+def test_report_page_names_the_preferred_lineup() -> None:
     lineups = tuple(Arm(name, "lineup", make_config({})) for name in ("a.yaml", "b.yaml"))
     topics = tuple(TopicItem(id=str(n), topic=f"Topic {n}") for n in range(12))
     won = [Outcome(each.id, "a.yaml vs b.yaml", 1, winners=("a.yaml",)) for each in topics]
@@ -106,7 +108,7 @@ def test_the_page_says_which_line_up_won() -> None:
     assert sentence in report_html(report)
 
 
-def test_ties_alone_give_no_interval() -> None:
+def test_only_ties_give_no_interval() -> None:
     lineups = tuple(Arm(name, "lineup", make_config({})) for name in ("a.yaml", "b.yaml"))
     topics = tuple(TopicItem(id=str(n), topic=f"Topic {n}") for n in range(12))
     tied = [Outcome(each.id, "a.yaml vs b.yaml", 1, winners=("tie",)) for each in topics]
@@ -115,7 +117,7 @@ def test_ties_alone_give_no_interval() -> None:
     assert "50.0 to 50.0" not in report_markdown(report)
 
 
-def test_the_page_has_its_tables_however_many_answers_are_unreadable() -> None:
+def test_report_page_keeps_its_tables_with_many_unreadable_answers() -> None:
     unreadable = "I cannot tell <which> one of the two is right. " * 4
     outcomes = [Outcome(str(n), VOTE.name, 1, texts=(unreadable,)) for n in range(200)]
     report = report_of(questions(200), (VOTE,), outcomes)
@@ -126,7 +128,7 @@ def test_the_page_has_its_tables_however_many_answers_are_unreadable() -> None:
     assert '<td class="number" dir="auto">200</td>' in page
 
 
-def test_the_agreement_of_a_panel_is_that_of_the_reference_implementation() -> None:
+def test_panel_agreement_matches_the_krippendorff_package() -> None:
     items = ItemSet(
         "pairs.jsonl",
         "pair",
@@ -146,7 +148,7 @@ def test_the_agreement_of_a_panel_is_that_of_the_reference_implementation() -> N
     assert "| judge:panel.yaml | one | two | 12 |" in text
 
 
-def test_seeds_that_answer_differently_have_a_low_agreement() -> None:
+def test_seed_agreement_matches_the_krippendorff_package() -> None:
     letters = ("ABAC", "ABBC", "ABAA")
     outcomes = [
         Outcome(str(n), VOTE.name, seed, texts=(f"Answer: {each[n]}",))
@@ -161,6 +163,8 @@ def test_seeds_that_answer_differently_have_a_low_agreement() -> None:
 
 
 def test_an_arm_without_answers_is_no_baseline() -> None:
-    report = report_of(questions(2), (DEBATE, VOTE), [debated(0, "AAA", "AAA"), debated(1, "AAA", "AAA")])
+    report = report_of(
+        questions(2), (DEBATE, VOTE), [debate_outcome(0, "AAA", "AAA"), debate_outcome(1, "AAA", "AAA")]
+    )
     assert report["baseline"] == DEBATE.name
     assert any("vote@tokens 2" in note for note in report["notes"])

@@ -1,4 +1,4 @@
-"""Sentence splitting and the inert one-line forms."""
+"""Sentence splitting, and texts on one line without markup."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def texts(text: str) -> list[str]:
         pytest.param("wrapped\nline here. Next", ["wrapped\nline here.", "Next"], id="wrapped"),
     ],
 )
-def test_text_splits_at_its_full_stops_only(text: str, expected: list[str] | None) -> None:
+def test_text_is_split_at_sentence_ends(text: str, expected: list[str] | None) -> None:
     assert texts(text) == (expected or ["In the U.S. Senate it fails.", "J. S. Mill agreed."])
 
 
-def test_list_items_headings_and_code_never_run_together() -> None:
-    found = split_sentences("# Plan\nIntro\n- one\n- two\n1. three\n```py\nx = 1.\n\n# y. Z\n```\nEnd")
-    assert [(s.kind, s.text) for s in found] == [
+def test_list_items_headings_and_code_are_split_apart() -> None:
+    sentences = split_sentences("# Plan\nIntro\n- one\n- two\n1. three\n```py\nx = 1.\n\n# y. Z\n```\nEnd")
+    assert [(s.kind, s.text) for s in sentences] == [
         ("heading", "# Plan"),
         ("prose", "Intro"),
         ("bullet", "- one"),
@@ -79,13 +79,13 @@ def test_any_long_text_is_split_in_linear_time(piece: str) -> None:
 
 
 @given(st.text(), st.integers(0, 60))
-def test_clipped_text_is_never_longer_than_asked(text: str, limit: int) -> None:
+def test_clipped_text_respects_its_limit(text: str, limit: int) -> None:
     assert len(clip(text, limit)) <= limit
     assert len(excerpt(text, limit, around=len(text) // 2)) <= max(limit, 1)
 
 
 @given(st.text(st.characters() | st.sampled_from("\n\r\u2028\u2029#>-*|=~` \u202e")))
-def test_inert_text_is_one_line_and_cannot_open_markup(text: str) -> None:
+def test_sanitized_text_is_one_line_without_markup(text: str) -> None:
     line = sanitize_line(text)
     assert line == "" or len(line.splitlines()) == 1
     assert not any(unicodedata.category(char) == "Cc" for char in line)
@@ -106,5 +106,5 @@ def test_inert_text_is_one_line_and_cannot_open_markup(text: str) -> None:
         ("``` # code", "code"),
     ],
 )
-def test_marks_that_would_forge_structure_are_taken_off(text: str, expected: str) -> None:
+def test_sanitize_line_removes_structural_markup(text: str, expected: str) -> None:
     assert sanitize_line(text) == expected

@@ -24,18 +24,18 @@ from moot.text.tokens import counter
 from tests.support.fakes import FakeModel
 
 SAMPLES = json.loads((Path(__file__).parents[1] / "fixtures" / "tool-results.json").read_text("utf-8"))
-"""Results as Moot's tools, LangChain's, MCP servers and programs return them."""
-DEBATED = dict.fromkeys(terms("Night trams cost millions; riders of the tram in Tallinn and Bonn."), 9)
+"""Results of Moot's tools, LangChain's tools, MCP servers and programs."""
+DEBATE_TERMS = dict.fromkeys(terms("Night trams cost millions; riders of the tram in Tallinn and Bonn."), 9)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["of"])
-def test_a_result_is_read_by_its_call_and_its_tools_own_protocol(sample: dict[str, Any]) -> None:
+def test_tool_results_are_interpreted_by_call_and_format(sample: dict[str, Any]) -> None:
     known = None if sample["status"] is None else sample["status"] == "error"
     use = make_tool_use(sample["name"], sample["arguments"], sample["result"], failed=known)
     assert (use["about"], use["failed"]) == (sample["about"], sample["failed"])
-    said = "\n".join(passages(use, sample["result"], DEBATED))
-    assert [part for part in sample["holds"] if part not in said] == []
-    assert said.startswith(f"{sample['name']} {sample['about']}".strip())
+    text = "\n".join(passages(use, sample["result"], DEBATE_TERMS))
+    assert [part for part in sample["holds"] if part not in text] == []
+    assert text.startswith(f"{sample['name']} {sample['about']}".strip())
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_result_is_read_by_its_call_and_its_tools_own_protocol(sample: dict[st
         "他说「我们绝不放弃」。",
     ],
 )
-def test_a_passage_shows_evidence_by_its_form(text: str) -> None:
+def test_figures_sources_and_quotations_are_evidence(text: str) -> None:
     assert shows_evidence(text)
 
 
@@ -67,42 +67,42 @@ def test_a_long_passage_is_searched_in_linear_time(piece: str) -> None:
     assert time.process_time() - began < 5
 
 
-def test_of_a_long_table_the_rows_that_bear_on_the_debate_are_told_with_their_columns() -> None:
+def test_passages_of_a_long_table_are_its_relevant_rows() -> None:
     table = "city,riders\n" + "".join(f"Town {n},{n}\n" for n in range(500)) + "Tallinn,1200000\n"
     use = make_tool_use("read_file", {"path": "riders.csv"}, table)
-    found = passages(use, table, DEBATED)
-    assert "read_file riders.csv: city: Tallinn, riders: 1200000" in found
-    assert len(found) <= 12
+    lines = passages(use, table, DEBATE_TERMS)
+    assert "read_file riders.csv: city: Tallinn, riders: 1200000" in lines
+    assert len(lines) <= 12
 
 
-def told(content: str, *, failed: bool, tokens: int = 400) -> str:
+def summary_with_result(content: str, *, failed: bool, tokens: int = 400) -> str:
     result: Entry = make_entry(2, "tools", "tool_result", content, targets=["m000001"])
     result["tool"] = {"name": "bash", "about": "make", "failed": failed}
-    said = [make_entry(n, "ada", "speech", f"Trams of line {n} cost much at night.") for n in range(3, 9)]
-    points = fold(None, [result, *said], max_tokens=tokens, count=counter(), names={}, error_tokens=200)
+    messages = [make_entry(n, "ada", "speech", f"Trams of line {n} cost much at night.") for n in range(3, 9)]
+    points = fold(None, [result, *messages], max_tokens=tokens, count=counter(), names={}, error_tokens=200)
     return render(points, {})
 
 
-def test_an_error_stands_whole_in_a_summary_up_to_its_own_budget() -> None:
+def test_summaries_keep_errors_whole_up_to_their_budget() -> None:
     error = "main.c:12: error: " + "expected a semicolon, found a brace; " * 9 + "LAST WORDS"
     assert len(error) > MAX_POINT
-    assert error in told(error, failed=True)
-    assert counter()(told("word " * 3_000 + "LAST WORDS", failed=True)) <= 400
-    assert "LAST WORDS" in told("word " * 3_000 + "LAST WORDS", failed=True, tokens=900)
-    assert "LAST WORDS" not in told(error, failed=False)
+    assert error in summary_with_result(error, failed=True)
+    assert counter()(summary_with_result("word " * 3_000 + "LAST WORDS", failed=True)) <= 400
+    assert "LAST WORDS" in summary_with_result("word " * 3_000 + "LAST WORDS", failed=True, tokens=900)
+    assert "LAST WORDS" not in summary_with_result(error, failed=False)
 
 
-def test_a_parents_tool_messages_are_read_by_the_calls_before_them() -> None:
+def test_tool_messages_of_a_parent_graph_are_matched_to_their_calls() -> None:
     run, thread = build_graph(MemorySaver(), environment=FakeModel().environment()), {}
     thread = {"configurable": {"thread_id": "t"}}
     call = {"name": "read_file", "args": {"path": "riders.csv"}, "id": "c1"}
-    said = [
+    messages = [
         HumanMessage("Trams?"),
         AIMessage("", tool_calls=[call]),
         ToolMessage("city,riders\nBonn,88000", tool_call_id="c1"),
         ToolMessage("no such thing", tool_call_id="c2", name="look", status="error"),
     ]
-    run.invoke({"messages": said}, thread, context=DebateConfig(turns=1))  # type: ignore[arg-type]
+    run.invoke({"messages": messages}, thread, context=DebateConfig(turns=1))  # type: ignore[arg-type]
     entries = run.get_state(thread).values["full_transcript"]  # type: ignore[arg-type]
     assert [each["tool"] for each in entries if "tool" in each] == [
         {"name": "read_file", "about": "riders.csv", "failed": False},
@@ -111,11 +111,11 @@ def test_a_parents_tool_messages_are_read_by_the_calls_before_them() -> None:
 
 
 @given(st.text(), st.sampled_from(["path", "command", "query", "other"]))
-def test_any_result_is_read(content: str, key: str) -> None:
+def test_any_tool_result_yields_single_line_passages(content: str, key: str) -> None:
     use = make_tool_use("t", {key: content}, content)
-    found = passages(use, content, DEBATED)
-    assert 0 < len(found) <= 12
-    assert all(len(line.splitlines()) == 1 for line in found)
+    lines = passages(use, content, DEBATE_TERMS)
+    assert 0 < len(lines) <= 12
+    assert all(len(line.splitlines()) == 1 for line in lines)
 
 
 FAILED_RUN = "Error: Module not found\nexit code: 1"
@@ -136,18 +136,18 @@ FAILED_RUN = "Error: Module not found\nexit code: 1"
             ("cat", "a.log", False),
         ),
     ],
-    ids=["by its name", "by its speaker", "by its status", "by its record"],
+    ids=["name in the text", "speaker", "status", "tool record"],
 )
-def test_a_tool_result_of_a_transcript_to_continue_keeps_its_status(
+def test_tool_results_of_a_continued_transcript_keep_their_status(
     entry: dict[str, Any], use: tuple[str, str, bool]
 ) -> None:
     call = {"id": "c1", "speaker": "ada", "kind": "tool_call", "content": "bash pytest"}
     result = {**entry, "kind": "tool_result", "targets": ["c1"]}
-    said = {"speaker": "ada", "content": "The tests fail."}
+    message = {"speaker": "ada", "content": "The tests fail."}
     graph: Any = build_graph(MemorySaver(), environment=FakeModel().environment())
     config = DebateConfig.model_validate({"turns": 2, "judge": {"enabled": False}})
     thread: Any = {"configurable": {"thread_id": "4ab8a1a6-9f3c-4c55-8a6e-0c4a8cf5c0aa"}}
-    graph.invoke({"topic": "Ship it?", "full_transcript": [call, result, said]}, thread, context=config)
+    graph.invoke({"topic": "Ship it?", "full_transcript": [call, result, message]}, thread, context=config)
     asked, answered = graph.get_state(thread).values["full_transcript"][1:3]
     assert tuple(answered["tool"].values()) == use
     assert answered["targets"] == [asked["id"]]
@@ -178,7 +178,7 @@ def test_tool_results_of_an_imported_openai_chat_keep_their_status(tmp_path: Pat
     assert FAILED_RUN in failed["content"]
 
 
-def test_the_first_passage_of_a_long_file_names_its_lines_imports_and_exports() -> None:
+def test_the_first_passage_of_a_file_lists_its_imports_and_exports() -> None:
     code = "import os\nfrom a.b import c\nimport x from './m';\nexport const lim = 3;\n" + "y = 2\n" * 40
     use = make_tool_use("read_file", {"path": "a.ts"}, code)
     assert passages(use, code, {})[0] == "read_file a.ts: 44 lines; imports os, a.b, ./m; exports lim"

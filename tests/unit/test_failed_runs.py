@@ -13,26 +13,26 @@ from moot import DebateConfig, open_debates
 from moot.api import Debate
 from moot.calls.effects import ModelCall, Reply
 from moot.state.errors import ModelError
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 TOPIC = "Is a failure free?"
-PAID: Any = {"prompt_tokens": 1000, "completion_tokens": 500}
+USAGE: Any = {"prompt_tokens": 1000, "completion_tokens": 500}
 
 
-class Moody:
-    """A model that fails for as long as it is told to."""
+class FailingModel:
+    """A model whose turns fail while `failing` is set."""
 
     def __init__(self) -> None:
         self.failing = False
 
     def __call__(self, call: ModelCall) -> Reply:
         fails = self.failing and call.purpose == "turn"
-        return Reply(error="only reasoning", usage=PAID, retryable=True) if fails else answer(call)
+        return Reply(error="only reasoning", usage=USAGE, retryable=True) if fails else fake_reply(call)
 
 
 @contextmanager
-def _debate(tmp_path: Path, moody: Moody, config: DebateConfig) -> Iterator[Debate]:
-    environment = FakeModel(moody).environment()
+def _start_debate(tmp_path: Path, model: FailingModel, config: DebateConfig) -> Iterator[Debate]:
+    environment = FakeModel(model).environment()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
         yield debates.start(TOPIC, config, name="f")
 
@@ -46,12 +46,12 @@ def _usage(document: Mapping[str, Any]) -> tuple[int, int, int]:
     return tuple(document["usage"][key] for key in ("calls", "prompt_tokens", "completion_tokens"))
 
 
-def test_what_failed_runs_used_is_counted_once_and_the_reason_is_told(tmp_path: Path) -> None:
-    moody, config = Moody(), DebateConfig(turns=3, seed=1, openings="sequential")
-    with _debate(tmp_path / "a", moody, config) as debate:
-        untroubled = _usage(debate.run())
-    with _debate(tmp_path / "b", moody, config) as debate:
-        moody.failing = True
+def test_failed_runs_list_errors_and_count_their_usage_once(tmp_path: Path) -> None:
+    model, config = FailingModel(), DebateConfig(turns=3, seed=1, openings="sequential")
+    with _start_debate(tmp_path / "a", model, config) as debate:
+        usage_without_failures = _usage(debate.run())
+    with _start_debate(tmp_path / "b", model, config) as debate:
+        model.failing = True
         _fail(debate)
         _fail(debate)
         document = debate.document()
@@ -61,18 +61,20 @@ def test_what_failed_runs_used_is_counted_once_and_the_reason_is_told(tmp_path: 
         ]
         assert _usage(document) == (2, 2000, 1000)
         assert debate.row.tokens == 3000  # `moot list`
-        moody.failing = False
+        model.failing = False
         document = debate.run()
         assert document["status"] == "done"
         assert len(document["errors"]) == 2
-        assert _usage(document) == tuple(a + b for a, b in zip(untroubled, (2, 2000, 1000), strict=True))
+        assert _usage(document) == tuple(
+            a + b for a, b in zip(usage_without_failures, (2, 2000, 1000), strict=True)
+        )
 
 
-def test_a_debate_that_only_fails_ends_at_its_limit_instead_of_paying_for_ever(tmp_path: Path) -> None:
-    moody = Moody()
-    moody.failing = True
-    with _debate(
-        tmp_path, moody, DebateConfig(turns=3, seed=1, openings="sequential", limits={"total_tokens": 4000})
+def test_a_debate_that_always_fails_ends_at_its_token_limit(tmp_path: Path) -> None:
+    model = FailingModel()
+    model.failing = True
+    with _start_debate(
+        tmp_path, model, DebateConfig(turns=3, seed=1, openings="sequential", limits={"total_tokens": 4000})
     ) as debate:
         for _ in range(3):
             _fail(debate)
@@ -82,12 +84,12 @@ def test_a_debate_that_only_fails_ends_at_its_limit_instead_of_paying_for_ever(t
         assert len(document["errors"]) == 3
 
 
-def test_a_fork_keeps_the_reason_and_counts_it_no_second_time(tmp_path: Path) -> None:
-    moody = Moody()
-    with _debate(tmp_path, moody, DebateConfig(turns=3, seed=1, openings="sequential")) as debate:
-        moody.failing = True
+def test_a_fork_keeps_the_errors_and_usage_of_failed_runs(tmp_path: Path) -> None:
+    model = FailingModel()
+    with _start_debate(tmp_path, model, DebateConfig(turns=3, seed=1, openings="sequential")) as debate:
+        model.failing = True
         _fail(debate)
-        moody.failing = False
+        model.failing = False
         document = debate.run()
         fork = debate.fork(name="other")
         assert fork.document()["errors"] == document["errors"]

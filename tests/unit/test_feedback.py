@@ -29,7 +29,7 @@ def feedback(rating: Rating, *forecasts: Forecast) -> Feedback:
     return Feedback("d", rating, "", "merge", forecasts, "2026-01-01")
 
 
-def test_the_score_is_the_mean_squared_difference_of_confidence_and_outcome() -> None:
+def test_the_brier_score_is_the_mean_squared_error_of_the_confidence() -> None:
     scores = brier_scores(
         [
             feedback("right", forecast("a", 80)),
@@ -42,15 +42,15 @@ def test_the_score_is_the_mean_squared_difference_of_confidence_and_outcome() ->
     ]
 
 
-def test_a_judge_with_another_option_was_right_where_the_debate_was_wrong() -> None:
-    given = [feedback("wrong", forecast("a", 90), forecast("b", 90, agrees=False))]
-    assert {score["judge"]: score["brier"] for score in brier_scores(given)} == {"a": 0.81, "b": 0.01}
+def test_a_dissenting_judge_is_right_if_the_decision_was_wrong() -> None:
+    records = [feedback("wrong", forecast("a", 90), forecast("b", 90, agrees=False))]
+    assert {score["judge"]: score["brier"] for score in brier_scores(records)} == {"a": 0.81, "b": 0.01}
 
 
-def test_feedback_keeps_the_forecasts_of_the_time_and_new_feedback_replaces_it(tmp_path: Path) -> None:
+def test_feedback_stores_the_forecasts_and_is_replaced_by_new_feedback(tmp_path: Path) -> None:
     def reply(call: ModelCall) -> Reply:
-        said = {"reasoning": "", "decision": "hold", "winner": "tie", "confidence": 70, "scores": []}
-        return Reply(data=said, model="m") if call.schema else Reply(text="I say so.", model="m")
+        verdict = {"reasoning": "", "decision": "hold", "winner": "tie", "confidence": 70, "scores": []}
+        return Reply(data=verdict, model="m") if call.schema else Reply(text="I say so.", model="m")
 
     config = make_config({"turns": 2, "options": ["merge", "hold"]})
     with open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel(reply).environment()) as debates:
@@ -59,15 +59,15 @@ def test_feedback_keeps_the_forecasts_of_the_time_and_new_feedback_replaces_it(t
             give_feedback(debate, "right", "", "2026-01-01")
         debate.run()
         give_feedback(debate, "wrong", "It broke.", "2026-01-01")
-        given = give_feedback(debate, "right", "", "2026-01-02")
-        assert debates.records.follow_ups.feedback() == [given]
-        (one,) = given.forecasts
+        latest = give_feedback(debate, "right", "", "2026-01-02")
+        assert debates.records.follow_ups.feedback() == [latest]
+        (one,) = latest.forecasts
         assert (one["judge"], one["decision"], one["confidence"]) == ("judge", "hold", 70)
         debate.delete()
         assert debates.records.follow_ups.feedback() == []
 
 
-def test_a_placeholder_is_no_decision(tmp_path: Path) -> None:
+def test_feedback_on_a_placeholder_verdict_is_rejected(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start("Merge?", make_config({"turns": 2}))
         debate.run()

@@ -1,4 +1,4 @@
-"""Errors about files that cannot be read or written: the file's name once, and no error number."""
+"""Errors about files that cannot be read or written name the file once and show no error number."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def test_a_missing_file_is_named_once_and_without_an_error_number(
     access: Callable[[Path], object], tmp_path: Path
 ) -> None:
     path = tmp_path / "missing-folder" / "x.jsonl"
-    with pytest.raises(UserError, match="No such file or directory") as refused:
+    with pytest.raises(UserError, match="No such file or directory") as error:
         access(path)
-    assert str(refused.value).count("missing-folder") == 1
-    assert "Errno" not in str(refused.value)
+    assert str(error.value).count("missing-folder") == 1
+    assert "Errno" not in str(error.value)
 
 
-def test_a_folder_in_place_of_a_database_is_refused_without_an_error_number(tmp_path: Path) -> None:
+def test_unopenable_database_is_refused_without_an_error_number(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="cannot open database") as refused:
+    with pytest.raises(UserError, match="cannot open database") as error:
         SqliteSql(tmp_path / "file" / "d.sqlite")
-    assert "Errno" not in str(refused.value)
-    assert str(refused.value).count("d.sqlite") == 1
+    assert "Errno" not in str(error.value)
+    assert str(error.value).count("d.sqlite") == 1
 
 
 def _shown_errors(handler: ast.ExceptHandler) -> list[str]:
@@ -62,8 +62,8 @@ def _shown_errors(handler: ast.ExceptHandler) -> list[str]:
     ]
 
 
-def test_no_handler_of_file_errors_shows_the_system_s_own_text() -> None:
-    found = {
+def test_no_handler_of_file_errors_shows_the_system_message() -> None:
+    handlers = {
         f"{path.relative_to(ROOT)}:{handler.lineno}": shown
         for path in source_files()
         for handler in ast.walk(syntax_tree(path))
@@ -72,4 +72,4 @@ def test_no_handler_of_file_errors_shows_the_system_s_own_text() -> None:
         and "OSError" in ast.unparse(handler.type)
         and (shown := _shown_errors(handler))
     }
-    assert found == {}
+    assert handlers == {}

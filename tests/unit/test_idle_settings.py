@@ -1,4 +1,4 @@
-"""Settings without effect are refused or warned of before any call."""
+"""Settings without effect and answers without a question: a warning or an error before any call."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
 
-SIDES = make_config({"debaters": [{"name": "Ada King"}, {"name": "Bo"}]})
-ASKED: PersonQuestion = {"id": "bo.2", "debater": "bo", "name": "Bo", "question": "How many?"}
+CONFIG = make_config({"debaters": [{"name": "Ada King"}, {"name": "Bo"}]})
+QUESTION: PersonQuestion = {"id": "bo.2", "debater": "bo", "name": "Bo", "question": "How many?"}
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ ASKED: PersonQuestion = {"id": "bo.2", "debater": "bo", "name": "Bo", "question"
         ("vote", {"turns": 3}, "use vote.answers"),
         ("single", {"turns": 3}, "its length is fixed"),
     ],
-    ids=["council", "dialogue", "rounds of a dialogue", "vote", "single"],
+    ids=["council", "dialogue", "dialogue rounds", "vote", "single"],
 )
-def test_a_length_that_bounds_nothing_is_warned_of(
+def test_length_options_without_effect_cause_a_warning(
     protocol: str, flags: dict[str, Any], warning: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     warn_of_ignored_length(flags, DebateConfig(protocol=protocol))
@@ -44,16 +44,16 @@ def test_a_length_that_bounds_nothing_is_warned_of(
         ("council", {"rounds": 3, "turns": None}),
         ("dialogue", {}),
     ],
-    ids=["round-robin", "moderated", "random", "council", "nothing given"],
+    ids=["round-robin", "moderated", "random", "council", "no options"],
 )
-def test_a_length_that_counts_is_not(
+def test_length_options_with_effect_cause_no_warning(
     protocol: str, flags: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     warn_of_ignored_length(flags, DebateConfig(protocol=protocol))
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("aspects", [["", " "], ["Cost", "\t"]], ids=["none", "one of two"])
+@pytest.mark.parametrize("aspects", [["", " "], ["Cost", "\t"]], ids=["all empty", "one empty"])
 def test_an_empty_aspect_is_refused(aspects: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"dialogue\.aspects.*an aspect is empty"):
         make_config({"protocol": "dialogue", "dialogue": {"aspects": aspects}})
@@ -62,20 +62,20 @@ def test_an_empty_aspect_is_refused(aspects: list[str]) -> None:
 @pytest.mark.parametrize(
     "answers",
     [None, ["yes"], {"ada-king": "yes", "Bo": ["no"]}, {"ada-king.12": "yes"}, {"How many?": "two"}],
-    ids=["none", "a list", "debaters", "a question to come", "a question's words"],
+    ids=["no answers", "list", "debaters", "future question", "question text"],
 )
-def test_answers_that_may_be_given_pass(answers: Any) -> None:
-    check_answers(answers, SIDES, [ASKED])
+def test_possible_answers_are_accepted(answers: Any) -> None:
+    check_answers(answers, CONFIG, [QUESTION])
 
 
 @pytest.mark.parametrize("key", ["carl", "ada-king.x", "carl.1", "Why?", 7], ids=str)
-def test_answers_that_could_never_be_given_are_refused_with_the_keys_that_exist(key: Any) -> None:
+def test_answers_with_unknown_keys_are_refused_with_the_valid_keys(key: Any) -> None:
     with pytest.raises(InputError, match=rf"'{key}'.*ada-king, bo.*bo\.2".replace("?", r"\?")):
-        check_answers({"bo": "yes", key: "no"}, SIDES, [ASKED])
+        check_answers({"bo": "yes", key: "no"}, CONFIG, [QUESTION])
     with pytest.raises(InputError, match=r"ada-king\.1"):
-        check_answers({key: "no"}, SIDES)
+        check_answers({key: "no"}, CONFIG)
 
 
-def test_an_empty_remark_is_called_one() -> None:
+def test_empty_remark_is_refused() -> None:
     with pytest.raises(InputError, match="the remark is empty"):
         read_words(" ", "remark", "give the words")

@@ -1,3 +1,5 @@
+"""Transcripts in the formats that can be imported."""
+
 from __future__ import annotations
 
 import csv
@@ -13,15 +15,15 @@ from hypothesis import strategies as st
 
 from moot.importing import FORMATS, ImportedTranscript, parse_transcript
 from moot.state.errors import InputError
-from tests.support.report_documents import debate
+from tests.support.report_documents import debate_document
 
 
-def said(transcript: ImportedTranscript) -> list[tuple[str, str]]:
+def messages_of(transcript: ImportedTranscript) -> list[tuple[str, str]]:
     names = {speaker.id: speaker.name for speaker in transcript.speakers}
-    return [(names[utterance.speaker], utterance.content) for utterance in transcript.messages]
+    return [(names[message.speaker], message.content) for message in transcript.messages]
 
 
-BOTH = [("Ann", "Hello: there"), ("Bob", "Well, no")]
+EXPECTED = [("Ann", "Hello: there"), ("Bob", "Well, no")]
 
 
 @pytest.mark.parametrize(
@@ -73,8 +75,8 @@ BOTH = [("Ann", "Hello: there"), ("Bob", "Well, no")]
         "a list under a heading",
     ],
 )
-def test_every_format_tells_who_said_what(text: str, filename: str) -> None:
-    assert said(parse_transcript(text, filename=filename)) == BOTH
+def test_every_format_is_read_with_speakers_and_messages(text: str, filename: str) -> None:
+    assert messages_of(parse_transcript(text, filename=filename)) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -86,18 +88,18 @@ def test_every_format_tells_who_said_what(text: str, filename: str) -> None:
     ],
     ids=["csv", "txt", "md"],
 )
-def test_times_are_kept_as_they_were_given(text: str) -> None:
+def test_times_are_kept_as_written(text: str) -> None:
     read = parse_transcript(text)
-    assert [utterance.time for utterance in read.messages] == ["01:20", ":57"]
+    assert [message.time for message in read.messages] == ["01:20", ":57"]
 
 
-def test_quoted_texts_may_span_lines_and_hold_quotes() -> None:
+def test_quoted_csv_text_may_contain_line_breaks_and_quotes() -> None:
     read = parse_transcript('speaker,text\nAnn,"one\ntwo ""three"""\nBob,x\n')
-    assert said(read) == [("Ann", 'one\ntwo "three"'), ("Bob", "x")]
+    assert messages_of(read) == [("Ann", 'one\ntwo "three"'), ("Bob", "x")]
 
 
-def test_a_text_that_is_last_may_hold_unquoted_delimiters() -> None:
-    assert said(parse_transcript("speaker,text\nAnn,Well, well, no\n")) == [("Ann", "Well, well, no")]
+def test_last_csv_column_may_contain_unquoted_delimiters() -> None:
+    assert messages_of(parse_transcript("speaker,text\nAnn,Well, well, no\n")) == [("Ann", "Well, well, no")]
 
 
 @pytest.mark.parametrize(
@@ -110,14 +112,14 @@ def test_a_text_that_is_last_may_hold_unquoted_delimiters() -> None:
     ],
     ids=["after the text", "an empty cell too many", "around both", "no header"],
 )
-def test_further_columns_are_no_part_of_a_speech(text: str) -> None:
-    assert said(parse_transcript(text, format="csv")) == [("Ann", "hello"), ("Ben", "yo")]
+def test_additional_columns_are_ignored(text: str) -> None:
+    assert messages_of(parse_transcript(text, format="csv")) == [("Ann", "hello"), ("Ben", "yo")]
 
 
 @pytest.mark.parametrize(
     "text", ["speaker,text,votes\nAnn,a,1\nBen,b, c,2\n", "text,speaker\na,Ann\nb, c,Ben\n"]
 )
-def test_a_row_that_is_too_wide_is_refused_unless_its_text_is_last(text: str) -> None:
+def test_row_with_too_many_cells_is_refused_unless_its_text_is_last(text: str) -> None:
     with pytest.raises(InputError, match=r"line 3: .* put quotes around"):
         parse_transcript(text)
 
@@ -139,11 +141,11 @@ def test_a_row_that_is_too_wide_is_refused_unless_its_text_is_last(text: str) ->
         "time last",
         "numbered",
         "numbered, no time",
-        "times said",
-        "blank first",
+        "times as text",
+        "empty first column",
     ],
 )
-def test_columns_without_a_header_are_told_by_what_they_hold(
+def test_columns_without_a_header_are_recognised_by_their_content(
     text: str, expected: list[tuple[str, str, str]]
 ) -> None:
     read = parse_transcript(text, format="csv")
@@ -151,7 +153,7 @@ def test_columns_without_a_header_are_told_by_what_they_hold(
     assert [(names[one.speaker], one.content, one.time) for one in read.messages] == expected
 
 
-def test_numbers_are_said_as_they_are_written_and_null_is_nothing() -> None:
+def test_json_numbers_become_text_and_null_is_skipped() -> None:
     items = [
         {"speaker": 1, "text": 5},
         {"speaker": "B", "content": None, "text": 2.5},
@@ -161,16 +163,16 @@ def test_numbers_are_said_as_they_are_written_and_null_is_nothing() -> None:
             "content": [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "c"}],
         },
     ]
-    assert said(parse_transcript(json.dumps(items))) == [("1", "5"), ("B", "2.5"), ("B", "c")]
+    assert messages_of(parse_transcript(json.dumps(items))) == [("1", "5"), ("B", "2.5"), ("B", "c")]
 
 
 @pytest.mark.parametrize("path", [["meeting_transcripts"], ["data", "speeches"]], ids=".".join)
-def test_the_one_list_of_utterances_is_found_whatever_its_name(path: list[str]) -> None:
-    found: Any = [{"speaker": "Ann", "content": "a"}, {"speaker": "Ben", "content": "b"}]
+def test_message_list_is_found_under_any_json_key(path: list[str]) -> None:
+    messages: Any = [{"speaker": "Ann", "content": "a"}, {"speaker": "Ben", "content": "b"}]
     for key in reversed(path):
-        found = {key: found}
-    value = {"topic_list": [{"topic": "Start", "spans": [["0", "9"]]}], "queries": [], **found}
-    assert said(parse_transcript(json.dumps(value))) == [("Ann", "a"), ("Ben", "b")]
+        messages = {key: messages}
+    value = {"topic_list": [{"topic": "Start", "spans": [["0", "9"]]}], "queries": [], **messages}
+    assert messages_of(parse_transcript(json.dumps(value))) == [("Ann", "a"), ("Ben", "b")]
 
 
 def test_dialectics_debates_are_read_with_problem_and_solution() -> None:
@@ -193,11 +195,11 @@ def test_dialectics_debates_are_read_with_problem_and_solution() -> None:
     assert (read.topic, read.solution) == ("Scale it", "Q\n\n## Trade-offs\n\n- Messages may come twice.")
     kept = [(each.kind, each.round, each.target) for each in read.messages]
     assert kept == [("proposal", 1, ""), ("critique", 1, "architect")]
-    assert said(read) == [("architect", "Use queues."), ("kiss", "Why?")]
+    assert messages_of(read) == [("architect", "Use queues."), ("kiss", "Why?")]
 
 
-def test_a_moot_document_comes_back_whole() -> None:
-    document = debate()
+def test_moot_document_is_read_completely() -> None:
+    document = debate_document()
     read = parse_transcript(json.dumps(document))
     assert read.document == document
     assert [speaker.name for speaker in read.speakers] == ["Ada Okafor", "Grace Lindqvist"]
@@ -236,8 +238,8 @@ def test_a_document_of_another_version_is_refused() -> None:
         "- **Cost**: high",
     ],
 )
-def test_a_colon_in_a_speech_starts_no_new_one(line: str) -> None:
-    assert said(parse_transcript(f"Ann: Hi\n{line}\nBob: Ho", format="txt")) == [
+def test_colon_inside_a_message_starts_no_new_message(line: str) -> None:
+    assert messages_of(parse_transcript(f"Ann: Hi\n{line}\nBob: Ho", format="txt")) == [
         ("Ann", f"Hi\n{line}"),
         ("Bob", "Ho"),
     ]
@@ -249,42 +251,42 @@ def test_a_colon_in_a_speech_starts_no_new_one(line: str) -> None:
 @pytest.mark.parametrize("colon", [": ", "：", " : "], ids=["plain", "full-width", "French"])
 def test_a_name_before_a_colon_is_recognised(name: str, colon: str) -> None:
     text = f"{name}{colon}Hi\n{name}{colon}Ho"
-    assert said(parse_transcript(text, format="txt")) == [(name, "Hi"), (name, "Ho")]
+    assert messages_of(parse_transcript(text, format="txt")) == [(name, "Hi"), (name, "Ho")]
 
 
-def test_names_without_capitals_are_recognised_though_each_speaks_once() -> None:
+def test_names_without_capitals_are_recognised_after_one_message() -> None:
     read = parse_transcript("議題：減税\n田中：賛成です。\n鈴木（司会）：反対です。\n", filename="a.txt")
-    assert said(read) == [("田中", "賛成です。"), ("鈴木（司会）", "反対です。")]
+    assert messages_of(read) == [("田中", "賛成です。"), ("鈴木（司会）", "反対です。")]
     assert read.topic == "減税"
 
 
 @pytest.mark.parametrize("start", ["", "# Motion\n\n"], ids=["first", "after a heading"])
-def test_a_bold_name_with_a_role_speaks_and_is_no_topic(start: str) -> None:
+def test_bold_name_with_a_role_is_a_speaker_and_not_the_topic(start: str) -> None:
     read = parse_transcript(f"{start}**Ann** (moderator): a\n\n**Ben**: b\n", filename="a.md")
-    assert said(read) == [("Ann (moderator)", "a"), ("Ben", "b")]
+    assert messages_of(read) == [("Ann (moderator)", "a"), ("Ben", "b")]
 
 
 @pytest.mark.parametrize(
     "form", ["## {}\n\n{}\n\n", "**{}:** {}\n\n", "{}: {}\n"], ids=["headings", "bold", "lines"]
 )
-def test_bold_items_of_a_list_belong_to_the_speech(form: str) -> None:
+def test_bold_list_items_belong_to_the_message(form: str) -> None:
     listed = "Hi\n- **Cost**: high\n- **Time**: low"
     read = parse_transcript(form.format("Ann", listed) + form.format("Ben", "Ho"), filename="a.md")
-    assert said(read) == [("Ann", listed), ("Ben", "Ho")]
+    assert messages_of(read) == [("Ann", listed), ("Ben", "Ho")]
 
 
-def test_what_stands_before_the_first_speech_is_the_topic() -> None:
+def test_text_before_the_first_message_is_the_topic() -> None:
     assert parse_transcript("Topic: Should we split?\n\nAnn: Hi\nBob: Ho").topic == "Should we split?"
     assert parse_transcript("# Should we split?\n\n## Ann\nHi").topic == "Should we split?"
 
 
-def test_the_files_name_stands_in_for_a_topic() -> None:
+def test_file_name_is_the_fallback_topic() -> None:
     assert parse_transcript("Ann: Hi", filename="/x/first_big-debate.txt").topic == "first big debate"
 
 
-def test_headings_in_a_fence_and_below_the_speakers_level_belong_to_the_speech() -> None:
+def test_deeper_headings_and_headings_in_code_belong_to_the_message() -> None:
     read = parse_transcript("## Ann\n### Detail\n```\n## not Bob\n```\n## Bob\nHi")
-    assert said(read) == [("Ann", "### Detail\n```\n## not Bob\n```"), ("Bob", "Hi")]
+    assert messages_of(read) == [("Ann", "### Detail\n```\n## not Bob\n```"), ("Bob", "Hi")]
 
 
 @pytest.mark.parametrize(
@@ -323,7 +325,7 @@ def test_headings_in_a_fence_and_below_the_speakers_level_belong_to_the_speech()
         ("[]", {}, "line 1", "no messages"),
     ],
 )
-def test_an_error_says_where_and_what_to_do(
+def test_import_errors_name_the_place_and_the_fix(
     text: str, options: dict[str, Any], where: str, advice: str
 ) -> None:
     with pytest.raises(InputError) as caught:
@@ -342,9 +344,7 @@ def test_an_error_says_where_and_what_to_do(
     ],
     ids=["letters", "numbers below", "no text", "only words"],
 )
-def test_a_table_of_other_columns_is_refused_with_the_columns_found_and_needed(
-    table: str, columns: str
-) -> None:
+def test_unknown_columns_are_refused_with_the_columns_found_and_needed(table: str, columns: str) -> None:
     with pytest.raises(InputError, match=rf"line 1: the table has the columns {columns}, .*`speaker.text`"):
         parse_transcript(table, filename="x.csv")
 
@@ -359,7 +359,7 @@ def test_a_table_of_other_columns_is_refused_with_the_columns_found_and_needed(
     ids=["question", "request", "no text"],
 )
 @pytest.mark.parametrize("form", ["json", "jsonl"])
-def test_a_chat_without_a_topic_is_named_after_the_users_first_sentence(
+def test_first_sentence_of_the_user_is_the_topic_of_a_chat_without_one(
     messages: list[str], topic: str, form: str
 ) -> None:
     chat = [
@@ -371,7 +371,7 @@ def test_a_chat_without_a_topic_is_named_after_the_users_first_sentence(
     assert parse_transcript(text, filename=f"openai.{form}").topic == topic
 
 
-def test_a_chat_keeps_the_topic_that_it_states() -> None:
+def test_chat_keeps_its_own_topic() -> None:
     chat = {"topic": "Trams?", "messages": [{"role": "user", "content": "Shall we build a tram?"}]}
     assert parse_transcript(json.dumps(chat), filename="openai.json").topic == "Trams?"
 
@@ -382,12 +382,12 @@ def test_a_chat_keeps_the_topic_that_it_states() -> None:
     format=st.sampled_from([None, *FORMATS]),
     filename=st.sampled_from(["", "a.csv", "b.json"]),
 )
-def test_whatever_the_text_it_is_read_or_refused_with_words(
+def test_arbitrary_text_is_read_or_refused_with_an_input_error(
     text: str, format: str | None, filename: str
 ) -> None:
     with suppress(InputError):
         read = parse_transcript(text, format=format, filename=filename)
-        assert {utterance.speaker for utterance in read.messages} == {speaker.id for speaker in read.speakers}
+        assert {message.speaker for message in read.messages} == {speaker.id for speaker in read.speakers}
 
 
 words = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=30).filter(
@@ -398,11 +398,11 @@ words = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc")), min_siz
 @settings(max_examples=100, deadline=None)
 @given(rows=st.lists(st.tuples(st.sampled_from(["Ann", "Bob", "Zoë"]), words), min_size=1, max_size=8))
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_what_csv_writers_write_comes_back(delimiter: str, rows: list[tuple[str, str]]) -> None:
+def test_output_of_a_csv_writer_is_read_back(delimiter: str, rows: list[tuple[str, str]]) -> None:
     file = io.StringIO()
     csv.writer(file, delimiter=delimiter).writerows([("speaker", "text"), *rows])
     expected = [(name, text.strip()) for name, text in rows]
-    assert said(parse_transcript(file.getvalue(), format="csv")) == expected
+    assert messages_of(parse_transcript(file.getvalue(), format="csv")) == expected
 
 
 DEBATES = Path(__file__).parents[3] / "shared" / "data" / "debates"
@@ -413,7 +413,7 @@ DEBATES = Path(__file__).parents[3] / "shared" / "data" / "debates"
     ("part", "count", "speakers"),
     [("1st_presidential", 789, 3), ("vice_presidential", 327, 3), ("town_hall", 222, 18)],
 )
-def test_televised_debates_are_read_whole(part: str, count: int, speakers: int) -> None:
+def test_televised_debates_are_read_completely(part: str, count: int, speakers: int) -> None:
     path = next(DEBATES.glob(f"*{part}*.csv"))
     read = parse_transcript(path.read_text(encoding="utf-8"), filename=path.name)
     assert (len(read.messages), len(read.speakers)) == (count, speakers)
@@ -423,18 +423,18 @@ MEETINGS = DEBATES.parent / "qmsum-val"
 
 
 @pytest.mark.skipif(not MEETINGS.is_dir(), reason="the meetings are not part of the project")
-def test_meetings_are_read_as_they_are() -> None:
+def test_meeting_transcripts_are_read_unchanged() -> None:
     path = MEETINGS / "Bed002.json"
     turns = json.loads(path.read_text(encoding="utf-8"))["meeting_transcripts"]
     read = parse_transcript(path.read_text(encoding="utf-8"), filename=path.name)
     spoken = [(turn["speaker"], turn["content"].strip()) for turn in turns if turn["content"].strip()]
-    assert said(read) == spoken
+    assert messages_of(read) == spoken
 
 
 @pytest.mark.parametrize(
     "content", ["[" * 900 + '"x"' + "]" * 900, '{"text":' * 900 + '"x"' + "}" * 900], ids=["lists", "objects"]
 )
-def test_content_that_is_nested_too_deeply_is_refused(content: str) -> None:
+def test_deeply_nested_content_raises_at_most_an_input_error(content: str) -> None:
     with suppress(InputError):
         parse_transcript(f'[{{"speaker": "A", "content": {content}}}]')
 
@@ -454,17 +454,15 @@ def test_a_lone_surrogate_in_a_name_or_a_message_is_replaced() -> None:
         ("[9:41 AM] Ann: Yes.\n", "'[9:41 AM]'"),
         ("09:41 Ann: Yes.\n", "'09:41'"),
     ],
-    ids=["WhatsApp on Android", "WhatsApp on iOS", "with AM", "ISO 8601", "Slack", "a clock alone"],
+    ids=["WhatsApp on Android", "WhatsApp on iOS", "with AM", "ISO 8601", "Slack", "time only"],
 )
-def test_lines_that_begin_with_another_time_stamp_are_refused_with_the_form_to_use(
-    text: str, stamp: str
-) -> None:
+def test_unsupported_time_stamps_are_refused_with_the_format_to_use(text: str, stamp: str) -> None:
     with pytest.raises(InputError, match="begins with a time stamp") as refused:
         parse_transcript(text)
     assert stamp in str(refused.value)
     assert "`[09:41] NAME: text`" in str(refused.value)
 
 
-def test_a_clock_in_square_brackets_at_the_start_is_not_taken_for_json() -> None:
+def test_time_in_square_brackets_is_not_parsed_as_json() -> None:
     (only,) = parse_transcript("[09:41] Ann: Yes.\n").messages
     assert (only.speaker, only.time, only.content) == ("ann", "09:41", "Yes.")

@@ -28,34 +28,36 @@ from moot.state.entries import make_entry
 from moot.state.verdict import Verdict
 from moot.storage.records import records_of
 
-SAID = [("ann", "A tax works, as Ben Ray admits."), ("ben", "It hits the poor, whatever Ann Lee says.")]
+MESSAGES = [("ann", "A tax works, as Ben Ray admits."), ("ben", "It hits the poor, whatever Ann Lee says.")]
 DEBATERS = [{"id": "ann", "name": "Ann Lee"}, {"id": "ben", "name": "Ben Ray"}]
 CRITERIA = ("argument_quality", "evidence")
 
-Reason = Callable[[str], dict[str, Any]]
-"""From a judge's whole prompt to its answer."""
+JudgeScript = Callable[[str], dict[str, Any]]
+"""A function from a judge's prompt to its response."""
 
 
 def state_of(config: DebateConfig) -> Any:
-    entries = [make_entry(seq, who, "speech", words) for seq, (who, words) in enumerate(SAID, 1)]
+    entries = [make_entry(seq, who, "speech", words) for seq, (who, words) in enumerate(MESSAGES, 1)]
     return {"topic": "A tax?", "full_transcript": entries, "config": config.to_json()}
 
 
-def judged_by(script: Reason | dict[str, Reason], **judge: Any) -> Assessment:
-    """Let scripted models judge; one for all, or one by model's name."""
+def judge_with(script: JudgeScript | dict[str, JudgeScript], **judge: Any) -> Assessment:
+    """Run the judges with scripted models: one script for all, or one per model name."""
     config = make_config({"debaters": DEBATERS, "judge": judge})
-    environment = Environment(factory=lambda name, _: ScriptedModel(_answering(script, name)))
+    environment = Environment(factory=lambda name, _: ScriptedModel(_scripted_reply(script, name)))
 
     async def run() -> Assessment:
-        answering = EffectHandler(environment, Permissions.of_operator(config), JournalPosition())
+        handler = EffectHandler(environment, Permissions.of_operator(config), JournalPosition())
         return await run_generator(
-            assess_debate(state_of(config), config, environment.token_counter_for()), answering.handle
+            assess_debate(state_of(config), config, environment.token_counter_for()), handler.handle
         )
 
     return asyncio.run(run())
 
 
-def _answering(script: Reason | dict[str, Reason], name: str) -> Callable[[ScriptedCall], dict[str, Any]]:
+def _scripted_reply(
+    script: JudgeScript | dict[str, JudgeScript], name: str
+) -> Callable[[ScriptedCall], dict[str, Any]]:
     chosen = script[name] if isinstance(script, dict) else script
     return lambda call: chosen("\n".join(str(message.content) for message in call.messages))
 
@@ -67,134 +69,140 @@ def shown_order(prompt: str) -> list[str]:
 
 
 def response(winner: str, scores: dict[str, float], **more: Any) -> dict[str, Any]:
-    given = [
+    score_data = [
         {
-            "debater": who,
+            "debater": debater,
             "criterion": criterion,
             "score": score,
             "reason": "so",
             "citations": ["m000001", "m000099"],
         }
-        for who, score in scores.items()
+        for debater, score in scores.items()
         for criterion in CRITERIA
     ]
-    return {"reasoning": f"{winner} was better.", "winner": winner, "confidence": 80, "scores": given, **more}
+    return {
+        "reasoning": f"{winner} was better.",
+        "winner": winner,
+        "confidence": 80,
+        "scores": score_data,
+        **more,
+    }
 
 
-def prefers_the_first(prompt: str) -> dict[str, Any]:
+def prefers_first_position(prompt: str) -> dict[str, Any]:
     first, second = shown_order(prompt)
     return response(first, {first: 9, second: 3})
 
 
-def prefers_what_was_said(prompt: str) -> dict[str, Any]:
-    """Favour whoever said that a tax works, wherever and under whatever label it stands."""
+def prefers_ann(prompt: str) -> dict[str, Any]:
+    """Prefer the author of the first message, Ann, whatever her label and position."""
     winner = re.search(r"(Debater [A-Z]) \[m000001\]", prompt)
     assert winner
     other = next(label for label in shown_order(prompt) if label != winner[1])
     return response(winner[1], {winner[1]: 8, other: 5})
 
 
-def fails(prompt: str) -> dict[str, Any]:
+def returns_invalid_data(prompt: str) -> dict[str, Any]:
     return {"nothing": "of use"}
 
 
-def test_a_judge_who_always_prefers_the_first_gives_ties_and_flips_every_time() -> None:
-    made = judged_by(prefers_the_first, panel=[{"id": f"judge-{n}"} for n in range(5)])
-    assert [verdict["winner"] for verdict in made.verdicts] == ["tie"] * 5
-    assert made.decision["winner"] == "tie"
-    assert made.decision["agreement"]["flip_rate"] == 1.0
-    assert made.decision["agreement"]["flips"]["n"] == 5
+def test_a_judge_with_position_bias_flips_and_ties_every_time() -> None:
+    assessment = judge_with(prefers_first_position, panel=[{"id": f"judge-{n}"} for n in range(5)])
+    assert [verdict["winner"] for verdict in assessment.verdicts] == ["tie"] * 5
+    assert assessment.decision["winner"] == "tie"
+    assert assessment.decision["agreement"]["flip_rate"] == 1.0
+    assert assessment.decision["agreement"]["flips"]["n"] == 5
 
 
-def test_scores_of_judges_that_contradict_themselves_put_nobody_ahead() -> None:
+def test_scores_of_self_contradicting_judges_decide_nothing() -> None:
     def leans(prompt: str) -> dict[str, Any]:
         first, second = shown_order(prompt)
-        liked = prefers_what_was_said(prompt)["winner"]
+        liked = prefers_ann(prompt)["winner"]
         return response(first, {first: 9 if first == liked else 6, second: 3})
 
-    made = judged_by(leans, panel=[{"id": "one"}, {"id": "two"}])
-    assert made.verdicts[0]["totals"]["ann"] != made.verdicts[0]["totals"]["ben"]
-    assert made.decision["winner"] == "tie"
+    assessment = judge_with(leans, panel=[{"id": "one"}, {"id": "two"}])
+    assert assessment.verdicts[0]["totals"]["ann"] != assessment.verdicts[0]["totals"]["ben"]
+    assert assessment.decision["winner"] == "tie"
 
 
 def test_an_unbiased_judge_never_flips() -> None:
-    made = judged_by(prefers_what_was_said, panel=[{"id": f"judge-{n}"} for n in range(5)])
-    assert [verdict["winner"] for verdict in made.verdicts] == ["ann"] * 5
-    assert made.decision["winner"] == "ann"
-    assert made.decision["agreement"]["flip_rate"] == 0.0
-    assert made.decision["agreement"]["unanimous"] is True
+    assessment = judge_with(prefers_ann, panel=[{"id": f"judge-{n}"} for n in range(5)])
+    assert [verdict["winner"] for verdict in assessment.verdicts] == ["ann"] * 5
+    assert assessment.decision["winner"] == "ann"
+    assert assessment.decision["agreement"]["flip_rate"] == 0.0
+    assert assessment.decision["agreement"]["unanimous"] is True
 
 
-def test_without_swapping_a_bias_goes_unseen() -> None:
-    made = judged_by(prefers_the_first, swap=False)
-    assert made.decision["winner"] == "ann"
-    assert made.decision["agreement"]["flip_rate"] is None
+def test_position_bias_is_not_detected_without_swapping() -> None:
+    assessment = judge_with(prefers_first_position, swap=False)
+    assert assessment.decision["winner"] == "ann"
+    assert assessment.decision["agreement"]["flip_rate"] is None
 
 
-def test_labels_come_back_as_ids_and_names() -> None:
-    verdict = judged_by(prefers_what_was_said).verdicts[0]
+def test_blind_labels_are_replaced_by_ids_and_names() -> None:
+    verdict = judge_with(prefers_ann).verdicts[0]
     assert set(verdict["scores"]) == {"ann", "ben"}
     assert "Ann Lee was better." in verdict["reasoning"]
     assert verdict["dropped_citations"] == 8
 
 
-def test_a_judge_that_gives_no_answer_fails_and_says_so() -> None:
-    made = judged_by(fails)
-    assert made.decision["status"] == "failed"
-    assert made.decision["winner"] == ""
-    assert made.decision["error"]
-    assert made.decision["agreement"]["failed"] == 1
+def test_a_judge_without_a_valid_response_fails_the_decision() -> None:
+    assessment = judge_with(returns_invalid_data)
+    assert assessment.decision["status"] == "failed"
+    assert assessment.decision["winner"] == ""
+    assert assessment.decision["error"]
+    assert assessment.decision["agreement"]["failed"] == 1
 
 
-def test_one_judge_that_fails_leaves_the_decision_to_the_others() -> None:
+def test_a_failed_judge_leaves_the_decision_to_the_others() -> None:
     panel = [{"id": "good", "model": "good"}, {"id": "bad", "model": "bad"}]
-    made = judged_by({"good": prefers_what_was_said, "bad": fails}, panel=panel)
-    assert made.decision["winner"] == "ann"
-    assert [verdict["status"] for verdict in made.verdicts] == ["ok", "failed"]
-    assert made.decision["agreement"]["judges"] == 1
+    assessment = judge_with({"good": prefers_ann, "bad": returns_invalid_data}, panel=panel)
+    assert assessment.decision["winner"] == "ann"
+    assert [verdict["status"] for verdict in assessment.verdicts] == ["ok", "failed"]
+    assert assessment.decision["agreement"]["judges"] == 1
 
 
-def test_dissent_is_in_the_decision() -> None:
+def test_the_decision_lists_dissent() -> None:
     def contrary(prompt: str) -> dict[str, Any]:
-        said = prefers_what_was_said(prompt)
-        other = next(label for label in shown_order(prompt) if label != said["winner"])
-        return response(other, {said["winner"]: 5, other: 6})
+        ann_wins = prefers_ann(prompt)
+        other = next(label for label in shown_order(prompt) if label != ann_wins["winner"])
+        return response(other, {ann_wins["winner"]: 5, other: 6})
 
     panel = [{"id": "one", "model": "a"}, {"id": "two", "model": "a"}, {"id": "three", "model": "b"}]
-    made = judged_by({"a": prefers_what_was_said, "b": contrary}, panel=panel, rule="majority")
-    assert made.decision["winner"] == "ann"
-    assert made.decision["agreement"]["dissent"] == [{"judge": "three", "winner": "ben"}]
-    assert {pair["agreement"] for pair in made.decision["agreement"]["pairs"]} == {0.0, 1.0}
+    assessment = judge_with({"a": prefers_ann, "b": contrary}, panel=panel, rule="majority")
+    assert assessment.decision["winner"] == "ann"
+    assert assessment.decision["agreement"]["dissent"] == [{"judge": "three", "winner": "ben"}]
+    assert {pair["agreement"] for pair in assessment.decision["agreement"]["pairs"]} == {0.0, 1.0}
 
 
-def test_an_outcome_that_no_judge_named_is_noted() -> None:
+def test_a_winner_that_no_judge_named_gets_a_note() -> None:
     def scores_against_itself(prompt: str) -> dict[str, Any]:
-        said = prefers_what_was_said(prompt)
-        other = next(label for label in shown_order(prompt) if label != said["winner"])
-        return response(said["winner"], {said["winner"]: 3, other: 9})
+        ann_wins = prefers_ann(prompt)
+        other = next(label for label in shown_order(prompt) if label != ann_wins["winner"])
+        return response(ann_wins["winner"], {ann_wins["winner"]: 3, other: 9})
 
-    made = judged_by(scores_against_itself, panel=[{"id": "one"}, {"id": "two"}])
-    assert made.decision["winner"] == "ben"
-    assert any("No judge named this outcome" in note for note in made.decision["notes"])
+    assessment = judge_with(scores_against_itself, panel=[{"id": "one"}, {"id": "two"}])
+    assert assessment.decision["winner"] == "ben"
+    assert any("No judge named this outcome" in note for note in assessment.decision["notes"])
 
 
-def test_every_judge_in_every_order_is_asked_at_the_same_time() -> None:
+def test_all_judges_and_orders_are_called_at_the_same_time() -> None:
     config = make_config({"debaters": DEBATERS, "judge": {"panel": [{"id": f"j{n}"} for n in range(3)]}})
     flow = assess_debate(state_of(config), config, len)
     assert len(flow.send(None)) == 6  # type: ignore[arg-type]  # starts it
 
 
-def test_answers_are_journalled_and_at_most_so_many_at_once() -> None:
-    running = peak = made = 0
+def test_judge_calls_are_journalled_and_respect_the_concurrency_limit() -> None:
+    running = peak = calls = 0
     full = asyncio.Event()
 
     async def complete(call: ModelCall, models: Any, *, config: Any = None) -> Reply:
-        nonlocal running, peak, made
-        running, made = running + 1, made + 1
+        nonlocal running, peak, calls
+        running, calls = running + 1, calls + 1
         peak = max(peak, running)
         if running == 3:
             full.set()
-        await full.wait()  # so that the limit is reached however late the journal answers
+        await full.wait()  # wait until the limit is reached, even if the journal is slow
         running -= 1
         return Reply(data=response("Debater A", {}), model=call.model)
 
@@ -204,16 +212,16 @@ def test_answers_are_journalled_and_at_most_so_many_at_once() -> None:
     environment, records = Environment(complete=complete), records_of(saver)
 
     async def run() -> Assessment:
-        answering = EffectHandler(
+        handler = EffectHandler(
             environment,
             Permissions.of_operator(config),
             JournalPosition(records, "debate", 3, "rejudge-0", "c1"),
         )
-        return await run_generator(assess_debate(state_of(config), config, len), answering.handle)
+        return await run_generator(assess_debate(state_of(config), config, len), handler.handle)
 
     first, again = asyncio.run(run()), asyncio.run(run())
     assert first.verdicts == again.verdicts
-    assert (made, peak) == (10, 3)
+    assert (calls, peak) == (10, 3)
 
 
 def verdict_with(
@@ -238,7 +246,7 @@ SCORES = st.dictionaries(
 
 @settings(max_examples=60)
 @given(panel=st.lists(SCORES, min_size=2, max_size=5))
-def test_alpha_of_a_panel_is_that_of_another_implementation(panel: Sequence[Any]) -> None:
+def test_alpha_matches_the_krippendorff_package(panel: Sequence[Any]) -> None:
     verdicts = [verdict_with(f"j{n}", scores, "tie", None) for n, scores in enumerate(panel)]
     alpha = panel_report(verdicts, None)["alpha"]
     rows = [
@@ -254,7 +262,7 @@ def test_alpha_of_a_panel_is_that_of_another_implementation(panel: Sequence[Any]
         assert alpha == pytest.approx(expected, abs=1e-9)
 
 
-def test_flip_rates_by_judge_count_earlier_verdicts_too() -> None:
+def test_flip_rates_by_judge_include_earlier_verdicts() -> None:
     earlier = [verdict_with("judge", {}, "tie", True)] * 3
     report = panel_report([verdict_with("judge", {}, "ann", False)], None, earlier)
     assert (report["flip_rates"]["judge"]["k"], report["flip_rates"]["judge"]["n"]) == (3, 4)

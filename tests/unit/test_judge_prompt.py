@@ -1,4 +1,4 @@
-"""Prompt of the judge: its budget, equal shares for the debaters, and no names."""
+"""Prompt of the judge: token budget, equal shares for the debaters, and hidden names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def entries_of(said: Sequence[tuple[str, str]], kind: Any = "speech") -> list[En
 
 
 def stance_of(who: str, seq: int, quote: str) -> StanceEvent:
-    """Return a note of where somebody stands."""
+    """Return the claim event of a debater's position on the main question."""
     return {
         "type": "event",
         "id": f"e{seq:03d}",
@@ -54,16 +54,16 @@ def calls_for(
 ) -> Sequence[ModelCall]:
     state: Any = {"topic": entries[0]["content"], "full_transcript": entries, "config": config.to_json()}
     state |= more or {}
-    return assess_debate(state, config, COUNT).send(None)  # type: ignore[arg-type]  # starts it
+    return assess_debate(state, config, COUNT).send(None)  # type: ignore[arg-type]  # starts the generator
 
 
 def tokens_by_label(call: ModelCall) -> dict[str, int]:
-    found: dict[str, int] = {}
+    tokens: dict[str, int] = {}
     for message in call.messages:
         label = message["content"].partition(" [m")[0]
         if message["role"] == "user" and len(label) < 20:
-            found[label] = found.get(label, 0) + message_tokens(message, COUNT)
-    return found
+            tokens[label] = tokens.get(label, 0) + message_tokens(message, COUNT)
+    return tokens
 
 
 def long_debate(turns: int, names: Sequence[str] = ("alice", "bob")) -> list[Entry]:
@@ -111,7 +111,7 @@ TEXTS = st.one_of(
     summary=st.sampled_from(["", "Bob Smith held that. " * 300]),
     blind=st.booleans(),
 )
-def test_no_view_exceeds_its_budget(
+def test_no_judge_prompt_exceeds_its_budget(
     said: list[tuple[str, str]], budget: int, summary: str, blind: bool
 ) -> None:
     config = make_config(
@@ -121,7 +121,7 @@ def test_no_view_exceeds_its_budget(
         assert call.prompt_tokens == prompt_tokens(call.messages, COUNT) <= budget
 
 
-def test_five_thousand_turns_are_judged_in_seconds_within_budget_and_with_equal_shares() -> None:
+def test_a_prompt_for_5000_turns_is_fast_within_budget_and_fair() -> None:
     entries = long_debate(5000)
     began = time.process_time()
     calls = calls_for(entries, make_config({"debaters": DEBATERS}))
@@ -136,7 +136,7 @@ def test_five_thousand_turns_are_judged_in_seconds_within_budget_and_with_equal_
 
 
 @pytest.mark.parametrize("sides", [2, 3, 5])
-def test_every_side_gets_the_same_share_however_many_there_are(sides: int) -> None:
+def test_each_debater_gets_the_same_share_of_tokens(sides: int) -> None:
     names = [f"speaker-{number}" for number in range(sides)]
     config = make_config({"debaters": [{"name": name} for name in names]})
     shares = tokens_by_label(calls_for(long_debate(600, names), config)[0])
@@ -144,7 +144,7 @@ def test_every_side_gets_the_same_share_however_many_there_are(sides: int) -> No
     assert max(shares.values()) <= 1.1 * min(shares.values())
 
 
-def test_a_side_that_says_ten_times_more_is_not_heard_more() -> None:
+def test_a_more_verbose_debater_gets_no_larger_share() -> None:
     said = [("alice", "We hold that a carbon price works. " * 5)] * 90 + [
         ("bob", "It does not, see leakage. " * 90)
     ] * 60
@@ -153,7 +153,7 @@ def test_a_side_that_says_ten_times_more_is_not_heard_more() -> None:
     assert shares["Debater A"] == pytest.approx(shares["Debater B"], rel=0.1)
 
 
-def test_one_giant_message_is_shown_in_part_and_does_not_push_the_other_side_out() -> None:
+def test_a_giant_message_is_truncated_and_displaces_no_other_message() -> None:
     said = [
         ("alice", "carbon " * 30_000),
         ("bob", "A price works."),
@@ -166,13 +166,13 @@ def test_one_giant_message_is_shown_in_part_and_does_not_push_the_other_side_out
     assert all(words in shown for words in ("A price works.", "I rest.", "So do I."))
 
 
-def test_first_and_last_words_of_each_side_are_always_shown() -> None:
+def test_first_and_last_messages_of_each_debater_are_always_shown() -> None:
     entries = long_debate(400)
     call = calls_for(entries, make_config({"debaters": DEBATERS}))[0]
     assert {"m000001", "m000002", "m000399", "m000400"} <= set(call.hints["message_ids"])
 
 
-def test_what_was_said_about_the_question_is_shown_first() -> None:
+def test_messages_about_the_question_have_priority() -> None:
     said = [
         (("alice", "bob")[turn % 2], "The weather was fine and lunch was long. " * 8) for turn in range(300)
     ]
@@ -182,18 +182,18 @@ def test_what_was_said_about_the_question_is_shown_first() -> None:
     assert {"m000151", "m000152"} <= set(call.hints["message_ids"])
 
 
-def test_everything_is_shown_where_everything_fits() -> None:
+def test_every_message_is_shown_if_all_fit() -> None:
     call = calls_for(long_debate(6), make_config({"debaters": DEBATERS}))[0]
     assert call.hints["message_ids"] == [f"m00000{seq}" for seq in range(1, 7)]
 
 
-def test_a_moderator_and_the_floor_get_a_small_part() -> None:
+def test_a_moderator_gets_a_small_share_of_the_tokens() -> None:
     entries = long_debate(300, ("alice", "chair", "bob", "chair"))
     shares = tokens_by_label(calls_for(entries, make_config({"debaters": DEBATERS}))[0])
     assert 0 < shares["chair"] < 0.15 * sum(shares.values())
 
 
-def test_no_name_reaches_a_blinded_judge() -> None:
+def test_no_name_reaches_a_blind_judge() -> None:
     said = [("alice", "Bob Smith is wrong, and Bob knows it."), ("bob", "Alice, as Ms Johnson says herself.")]
     more = {
         "rolling_summary": {"text": "Alice Johnson opened; Bob Smith doubted."},
@@ -204,13 +204,13 @@ def test_no_name_reaches_a_blinded_judge() -> None:
         assert not any(name in shown for name in ("Alice", "Bob", "Johnson", "Smith", "alice", "bob"))
 
 
-def test_names_are_shown_to_a_judge_who_may_see_them() -> None:
+def test_a_judge_that_is_not_blind_sees_names() -> None:
     config = make_config({"debaters": DEBATERS, "judge": {"blind": False}})
     shown = str(calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), config)[0].messages)
     assert "Alice Johnson [m000001]" in shown
 
 
-def test_a_judge_who_sees_names_is_told_whose_id_is_whose() -> None:
+def test_a_judge_that_is_not_blind_gets_a_list_of_ids_and_names() -> None:
     config = make_config({"debaters": DEBATERS, "judge": {"blind": False}})
     call = calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), config)[0]
     system = call.messages[0]["content"]
@@ -218,19 +218,19 @@ def test_a_judge_who_sees_names_is_told_whose_id_is_whose() -> None:
     assert "In texts, refer to the debaters by their names." in system
 
 
-def test_the_ledger_is_shown_in_the_order_of_presentation() -> None:
-    notes = [stance_of(who, seq, f"position of {who}") for seq, who in ((1, "alice"), (2, "bob"))]
+def test_the_ledger_follows_the_order_of_presentation() -> None:
+    claim_events = [stance_of(who, seq, f"position of {who}") for seq, who in ((1, "alice"), (2, "bob"))]
     config = make_config({"debaters": DEBATERS, "judge": {"blind": False}})
     first, second = (
         next(m["content"] for m in call.messages if m["content"].startswith("# Where the debate stands"))
-        for call in calls_for(long_debate(300), config, {"claim_events": notes})
+        for call in calls_for(long_debate(300), config, {"claim_events": claim_events})
     )
     assert first.index("position of alice") < first.index("position of bob")
     assert second.index("position of bob") < second.index("position of alice")
 
 
 def claims_about(entries: Sequence[Entry]) -> list[ClaimEvent]:
-    """Return a claim for each message, which its debater asserts."""
+    """Return one claim per message, asserted by the author of the message."""
     claims = list[ClaimEvent]()
     for number, entry in enumerate(entries[1:], 1):
         text = f"Reason {number} weighs more than every other reason in this debate about carbon"
@@ -283,9 +283,7 @@ def test_the_ledger_displaces_no_message_that_fits(
 
 @pytest.mark.parametrize("turns", [60, 300])
 @pytest.mark.parametrize("total", [4000, 8000])
-def test_the_ledger_of_a_debate_that_does_not_fit_leaves_nine_tenths_to_the_messages(
-    turns: int, total: int
-) -> None:
+def test_the_ledger_takes_at_most_a_tenth_if_messages_are_left_out(turns: int, total: int) -> None:
     entries = long_debate(turns)
     config = make_config({"debaters": DEBATERS, "memory": {"budget": {"total": total}}})
     (without, _), (beside, _) = (
@@ -294,13 +292,17 @@ def test_the_ledger_of_a_debate_that_does_not_fit_leaves_nine_tenths_to_the_mess
     assert without.prompt
     assert beside.prompt
     assert 0 < beside.prompt.sections["ledger"] <= 0.1 * total
-    said, still_said = (call.prompt.sections["messages"] for call in (without, beside) if call.prompt)
-    assert still_said >= said - 0.15 * total  # whole messages fill their share only approximately
+    tokens_without, tokens_beside = (
+        call.prompt.sections["messages"] for call in (without, beside) if call.prompt
+    )
+    assert (
+        tokens_beside >= tokens_without - 0.15 * total
+    )  # whole messages fill their share only approximately
 
 
 @settings(max_examples=15, deadline=None)
 @given(free=st.integers(60, 1200), summary=st.sampled_from(["", "They spoke about carbon. " * 90]))
-def test_notes_displace_no_message_to_judge_while_earlier_ones_are_left_out(free: int, summary: str) -> None:
+def test_the_ledger_displaces_no_message_that_is_to_be_judged(free: int, summary: str) -> None:
     kinds = ["proposal", "proposal", "critique", "critique", "refinement", "refinement"]
     entries = entries_of(
         [
@@ -327,36 +329,36 @@ def test_notes_displace_no_message_to_judge_while_earlier_ones_are_left_out(free
 
 
 def test_a_second_order_that_shows_every_message_leaves_out_the_ledger() -> None:
-    notes = [stance_of(who, seq, f"position of {who}") for seq, who in ((1, "alice"), (2, "bob"))]
+    claim_events = [stance_of(who, seq, f"position of {who}") for seq, who in ((1, "alice"), (2, "bob"))]
     config, entries = make_config({"debaters": DEBATERS}), entries_of([("alice", "Yes."), ("bob", "No.")])
-    shown = [str(call.messages) for call in calls_for(entries, config, {"claim_events": notes})]
+    shown = [str(call.messages) for call in calls_for(entries, config, {"claim_events": claim_events})]
     assert ["# Where the debate stands" in text for text in shown] == [True, False]
 
 
-def test_the_ledger_hides_a_name_that_is_an_everyday_word() -> None:
+def test_the_ledger_hides_a_name_that_is_a_common_word() -> None:
     debaters = [{"name": "Mark"}, {"name": "Irene"}]
     said = entries_of([("mark", "Stop the fees."), ("irene", "Keep them. Mark the items.")])
-    notes = [stance_of("mark", 1, "Stop the fees."), stance_of("irene", 2, "Keep them.")]
-    call = calls_for(said, make_config({"debaters": debaters}), {"claim_events": notes})[0]
+    claim_events = [stance_of("mark", 1, "Stop the fees."), stance_of("irene", 2, "Keep them.")]
+    call = calls_for(said, make_config({"debaters": debaters}), {"claim_events": claim_events})[0]
     ledger = next(m["content"] for m in call.messages if "# Where the debate stands" in m["content"])
     assert "Mark" not in ledger
     assert "Debater" in ledger
     assert "Mark the items." in str(call.messages)
 
 
-def test_summaries_stand_in_only_for_messages_that_are_not_shown() -> None:
+def test_summaries_appear_only_if_messages_are_left_out() -> None:
     more = {
         "rolling_summary": {"text": "rolling text"},
         "judge_summary": {"text": "own text"},
     }
     config = make_config({"debaters": DEBATERS})
     texts = ("own text", "rolling text")
-    for entries, wanted in (
+    for entries, expected in (
         (entries_of([("alice", "Yes."), ("bob", "No.")]), False),
         (long_debate(300), True),
     ):
         shown = str(calls_for(entries, config, more)[0].messages)
-        assert [text in shown for text in texts] == [wanted] * 2
+        assert [text in shown for text in texts] == [expected] * 2
 
 
 def summary_of(entries: Sequence[Entry], names: Mapping[str, str], max_tokens: int = 900) -> dict[str, Any]:
@@ -366,7 +368,7 @@ def summary_of(entries: Sequence[Entry], names: Mapping[str, str], max_tokens: i
 
 
 def council_of_two_rounds(words: int, names: Sequence[str] = ("alice", "bob")) -> list[Entry]:
-    """Return a council's transcript with the figure of each message in its text."""
+    """Return the transcript of a council in which each message mentions its own number."""
     dice, parts = random.Random(3), [("proposal", 0), ("refinement", 1), ("critique", 2), ("refinement", 2)]
     said = [(who, kind, round_no) for kind, round_no in parts for who in names]
     entries = [make_entry(0, "user", "topic", "Should we tax carbon?")]
@@ -381,8 +383,8 @@ def council_of_two_rounds(words: int, names: Sequence[str] = ("alice", "bob")) -
     return entries
 
 
-def test_replaced_proposals_come_before_a_summary_of_them() -> None:
-    """The summary shows only points of messages that the prompt leaves out, and these can be cited."""
+def test_replaced_proposals_take_priority_over_their_summary() -> None:
+    """The summary covers only messages that the prompt leaves out. The judge can cite these messages."""
     config = make_config({"protocol": "council", "debaters": DEBATERS, "memory": {"budget": {"total": 5200}}})
     entries = council_of_two_rounds(420)
     (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:5], config.names())})
@@ -398,7 +400,7 @@ def test_replaced_proposals_come_before_a_summary_of_them() -> None:
     assert min(left_out) in str(call.schema.model_json_schema())
 
 
-def test_the_headings_of_a_summary_hide_names_that_are_everyday_words() -> None:
+def test_summary_headings_hide_names_that_are_common_words() -> None:
     debaters = [{"name": "Finance", "id": "finance"}, {"name": "Support", "id": "support"}]
     config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 5200}}})
     entries = council_of_two_rounds(420, ("finance", "support"))
@@ -412,27 +414,27 @@ def test_the_headings_of_a_summary_hide_names_that_are_everyday_words() -> None:
     costs=st.dictionaries(st.text("abcdef", min_size=1), st.integers(1, 900), max_size=12),
     share=st.integers(0, 3000),
 )
-def test_a_side_keeps_to_its_share_and_gives_up_no_more_than_it_must(
+def test_fair_shares_stay_within_the_limit_and_truncate_only_if_needed(
     costs: dict[str, int], share: int
 ) -> None:
-    rooms = fair_shares(costs, share)
-    assert sum(rooms.values()) <= share or not rooms
-    assert all(rooms[key] >= MIN_TRUNCATED_TOKENS or rooms[key] == costs[key] for key in rooms)
+    shares = fair_shares(costs, share)
+    assert sum(shares.values()) <= share or not shares
+    assert all(shares[key] >= MIN_TRUNCATED_TOKENS or shares[key] == costs[key] for key in shares)
     if sum(costs.values()) <= share:
-        assert rooms == costs
+        assert shares == costs
 
 
-def test_a_docket_without_anybody_shows_nothing() -> None:
+def test_a_selection_from_no_entries_is_empty() -> None:
     assert TranscriptSelector([], ["alice"], {}).select("tax", 500).messages == ()
 
 
-def test_a_cut_text_keeps_its_head_and_its_tail() -> None:
+def test_truncate_middle_keeps_the_start_and_the_end() -> None:
     cut = truncate_middle("start " + "middle " * 500 + "end", 40, COUNT)
     assert cut.startswith("start")
     assert cut.endswith("end")
 
 
-def test_the_topic_documents_and_quotations_of_them_keep_the_words_that_are_names() -> None:
+def test_blinding_keeps_names_in_documents_and_quotations_of_them() -> None:
     said = [("alice", "“Alice Johnson pays”, says the contract. Bob Smith pays."), ("bob", "No.")]
     topic, *speeches = entries_of([("user", ""), *said])
     document = make_entry(1, "user", "context", "Alice Johnson pays.", tokens=9)
@@ -444,28 +446,28 @@ def test_the_topic_documents_and_quotations_of_them_keep_the_words_that_are_name
     assert any(f"“Alice Johnson pays”, says the contract. {labels[1]} pays." in text for text in shown)
 
 
-def _selected(remaining: int, remark: int) -> dict[str, int]:
-    """Return the ids that a judge is shown, with their limits, of four arguments and a person's remark."""
+def _token_limits(remaining: int, words: int) -> dict[str, int]:
+    """Return the token limit of each message that a judge is shown of four arguments and an interjection."""
     said = entries_of(
         [("alice", "old. " * 100), ("bob", "old. " * 100), ("alice", "new. "), ("bob", "new. ")]
     )
-    note = make_entry(5, "user", "interjection", "news " * remark)
-    entries: list[Entry] = [*said, {**note, "tokens": COUNT(note["content"])}]
+    interjection = make_entry(5, "user", "interjection", "news " * words)
+    entries: list[Entry] = [*said, {**interjection, "tokens": COUNT(interjection["content"])}]
     names = {"alice": "Alice", "bob": "Bob"}
     chosen = TranscriptSelector(entries, ["alice", "bob"], names, said[3:]).select("news", remaining)
     return {one.entry["id"]: one.remaining for one in chosen.messages}
 
 
-def test_a_long_remark_displaces_no_argument_of_the_debate() -> None:
-    shown = _selected(1000, remark=900)
+def test_a_long_interjection_displaces_no_argument() -> None:
+    shown = _token_limits(1000, words=900)
     assert {"m000001", "m000002", "m000003", "m000004", "m000005"} == {*shown}
-    assert shown["m000005"] < 900  # cut, to what the arguments leave
+    assert shown["m000005"] < 900  # truncated to the tokens that the arguments leave
 
 
-def test_a_long_remark_takes_no_tokens_for_a_summary_from_the_messages_to_judge() -> None:
+def test_a_long_interjection_leaves_the_reserve_for_arguments_intact() -> None:
     said = entries_of([("alice", "new. " * 300), ("bob", "new. " * 300)])
-    note = make_entry(3, "user", "interjection", "news " * 900)
-    entries: list[Entry] = [*said, {**note, "tokens": COUNT(note["content"])}]
+    interjection = make_entry(3, "user", "interjection", "news " * 900)
+    entries: list[Entry] = [*said, {**interjection, "tokens": COUNT(interjection["content"])}]
     selector = TranscriptSelector(entries, ["alice", "bob"], {"alice": "Alice", "bob": "Bob"})
     judged = 2 * 600
     assert selector.reserved(4000) > judged + 900
@@ -473,13 +475,13 @@ def test_a_long_remark_takes_no_tokens_for_a_summary_from_the_messages_to_judge(
     assert selector.reserved(1000) == 0
 
 
-def test_arguments_that_fit_are_whole_though_other_messages_would_take_their_part() -> None:
+def test_arguments_that_fit_are_shown_whole_despite_other_messages() -> None:
     said = entries_of([("alice", "new. " * 300), ("bob", "new. " * 300)])
-    note = make_entry(3, "user", "interjection", "news " * 900)
-    entries: list[Entry] = [*said, {**note, "tokens": COUNT(note["content"])}]
+    interjection = make_entry(3, "user", "interjection", "news " * 900)
+    entries: list[Entry] = [*said, {**interjection, "tokens": COUNT(interjection["content"])}]
     selector = TranscriptSelector(entries, ["alice", "bob"], {"alice": "Alice", "bob": "Bob"})
     arguments = sum(entry["tokens"] for entry in said)
-    for spare in range(60, 160, 20):  # a tenth of the tokens, the part of others, is more than that
+    for spare in range(60, 160, 20):  # less than the tenth that is for other messages
         selection = selector.select("news", arguments + spare)
         assert selector.is_whole(one.entry["id"] for one in selection.messages)
         assert selection.share is None

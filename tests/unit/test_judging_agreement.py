@@ -29,7 +29,7 @@ tables: st.SearchStrategy[Table] = st.integers(2, 5).flatmap(
 
 
 def package_alpha(units: Table, level: Level) -> float | None:
-    """The `krippendorff` package's α, with its refusals as `None`."""
+    """Return the α of the `krippendorff` package, or `None` where it is undefined."""
     pairable = [unit for unit in units if sum(value is not None for value in unit) > 1]
     if len({value for unit in pairable for value in unit if value is not None}) < 2:
         return None
@@ -40,7 +40,7 @@ def package_alpha(units: Table, level: Level) -> float | None:
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 @settings(deadline=None)
 @given(units=tables)
-def test_alpha_is_that_of_the_krippendorff_package(level: Level, units: Table) -> None:
+def test_alpha_matches_the_krippendorff_package(level: Level, units: Table) -> None:
     mine, theirs = krippendorff_alpha(units, level), package_alpha(units, level)
     assert (mine is None) == (theirs is None)
     if mine is not None and theirs is not None:
@@ -49,9 +49,9 @@ def test_alpha_is_that_of_the_krippendorff_package(level: Level, units: Table) -
 
 @settings(deadline=None)
 @given(units=tables)
-def test_nominal_alpha_is_one_minus_observed_over_expected_disagreement_by_pairs(units: Table) -> None:
-    given_ = [[v for v in unit if v is not None] for unit in units]
-    pairable = [unit for unit in given_ if len(unit) > 1]
+def test_nominal_alpha_matches_its_definition_by_pairs(units: Table) -> None:
+    values_by_unit = [[v for v in unit if v is not None] for unit in units]
+    pairable = [unit for unit in values_by_unit if len(unit) > 1]
     pool = [v for unit in pairable for v in unit]
     expected = [a != b for a, b in permutations(pool, 2)]
     alpha = krippendorff_alpha(units)
@@ -65,7 +65,7 @@ def test_nominal_alpha_is_one_minus_observed_over_expected_disagreement_by_pairs
     assert isclose(alpha, 1 - observed / (sum(expected) / len(expected)), abs_tol=1e-9)
 
 
-def test_alpha_of_krippendorffs_published_example() -> None:
+def test_alpha_matches_krippendorffs_published_example() -> None:
     # Krippendorff 2011, section C: four observers, twelve units, missing values.
     rows = [
         [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
@@ -74,8 +74,8 @@ def test_alpha_of_krippendorffs_published_example() -> None:
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
     ]
     units = [list(unit) for unit in zip(*rows, strict=True)]
-    found = [krippendorff_alpha(units, level) for level in ("nominal", "ordinal", "interval")]
-    assert [round(alpha or 0, 3) for alpha in found] == [0.743, 0.815, 0.849]
+    alphas = [krippendorff_alpha(units, level) for level in ("nominal", "ordinal", "interval")]
+    assert [round(alpha or 0, 3) for alpha in alphas] == [0.743, 0.815, 0.849]
 
 
 def test_alpha_takes_names_and_ignores_nan() -> None:
@@ -93,7 +93,7 @@ pairs = st.lists(st.tuples(st.none() | st.integers(0, 3), st.none() | st.integer
 
 @settings(deadline=None)
 @given(pairs=pairs)
-def test_cohens_kappa_is_that_of_the_confusion_matrix(pairs: list[tuple[int | None, int | None]]) -> None:
+def test_cohens_kappa_matches_the_confusion_matrix(pairs: list[tuple[int | None, int | None]]) -> None:
     matrix = np.zeros((4, 4))
     for a, b in pairs:
         if a is not None and b is not None:
@@ -111,26 +111,26 @@ def test_cohens_kappa_is_that_of_the_confusion_matrix(pairs: list[tuple[int | No
         assert isclose(kappa, (np.trace(shares) - random_order) / (1 - random_order), abs_tol=1e-9)
 
 
-def test_cohens_kappa_of_a_textbook_table() -> None:
+def test_cohens_kappa_matches_a_textbook_table() -> None:
     # 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no.
     cells = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
     kappa = cohen_kappa([a for a, _ in cells], [b for _, b in cells])
     assert kappa == pytest.approx(0.4)
 
 
-def test_judges_of_different_lengths_cannot_be_compared() -> None:
+def test_kappa_refuses_lists_of_different_lengths() -> None:
     with pytest.raises(ValueError, match=r"shorter|longer"):
         cohen_kappa([1, 2], [1])
 
 
-def test_every_two_judges_are_compared_once() -> None:
-    found = pairwise_kappa({"c": ["x", "y"], "a": ["x", "y"], "b": ["x", None]})
-    assert [(row["first"], row["second"], row["n"]) for row in found] == [
+def test_pairwise_kappa_compares_every_two_judges_once() -> None:
+    rows = pairwise_kappa({"c": ["x", "y"], "a": ["x", "y"], "b": ["x", None]})
+    assert [(row["first"], row["second"], row["n"]) for row in rows] == [
         ("a", "b", 1),
         ("a", "c", 2),
         ("b", "c", 1),
     ]
-    assert (found[1]["agreement"], found[1]["kappa"]) == (1, 1)
+    assert (rows[1]["agreement"], rows[1]["kappa"]) == (1, 1)
 
 
 @settings(deadline=None)
@@ -144,12 +144,12 @@ def test_the_wilson_interval_solves_the_score_equation(n: int, data: st.DataObje
             assert abs(k / n - end) / sqrt(end * (1 - end) / n) == pytest.approx(1.959964, abs=1e-4)
 
 
-def test_the_wilson_interval_of_a_known_case() -> None:
+def test_wilson_interval_matches_a_known_case() -> None:
     rate = rate_of(7, 10)
     assert (round(rate["low"], 4), round(rate["high"], 4)) == (0.3968, 0.8922)
 
 
-def test_no_trials_say_nothing() -> None:
+def test_rate_of_no_trials_is_undefined() -> None:
     assert rate_of(0, 0) == {"k": 0, "n": 0, "rate": None, "low": 0, "high": 1}
 
 
@@ -158,6 +158,6 @@ def test_an_impossible_proportion_is_refused() -> None:
         rate_of(3, 2)
 
 
-def test_the_flip_rate_leaves_out_what_was_judged_once() -> None:
+def test_flip_rate_excludes_items_judged_once() -> None:
     assert flip_rate([True, False, None, True])["k"] == 2
     assert flip_rate([True, False, None, True])["n"] == 3

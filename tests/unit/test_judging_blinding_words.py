@@ -1,4 +1,4 @@
-"""Blinding replaces names of debaters, and no ordinary word that is spelt like a name."""
+"""Blinding replaces names of debaters, but not ordinary words that are spelled like a name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PEOPLE = {
 }
 BACKGROUND = "Mara Lind runs the depot. The floor plan by Ada was fenced in spring."
 
-ORDINARY = [
+ORDINARY_WORDS = [
     "The Target is 90,000 requests a second.",
     "Target is 90,000 requests.",
     "Our Target for May stays.",
@@ -148,13 +148,13 @@ MENTIONS = [
 ]
 
 
-@pytest.mark.parametrize("text", ORDINARY)
-def test_an_ordinary_word_is_no_debater(text: str) -> None:
+@pytest.mark.parametrize("text", ORDINARY_WORDS)
+def test_ordinary_word_is_not_blinded(text: str) -> None:
     assert make_blinding(PEOPLE, [text], [BACKGROUND]).blind_text(text) == text
 
 
 @pytest.mark.parametrize(("text", "blinded"), MENTIONS)
-def test_a_name_that_means_a_debater_is_replaced(text: str, blinded: str) -> None:
+def test_name_of_a_debater_is_blinded(text: str, blinded: str) -> None:
     blinding = make_blinding(PEOPLE, [text], [BACKGROUND])
     assert blinding.blind_text(text) == blinded.format(
         finance=blinding.labels["finance-lead"], **blinding.labels

@@ -1,4 +1,4 @@
-"""Decision rules over ballots."""
+"""Decision rules of judge panels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ panels: st.SearchStrategy[list[Ballot]] = st.lists(
 
 @settings(deadline=None)
 @given(panel=panels)
-def test_borda_points_are_won_and_shared_duels(panel: list[Ballot]) -> None:
+def test_borda_points_count_pairwise_wins_and_ties(panel: list[Ballot]) -> None:
     debaters = sorted({name for one in panel for name in one["scores"]})
     naive = dict.fromkeys(debaters, 0.0)
     for one in panel:
@@ -53,7 +53,7 @@ def test_borda_points_are_won_and_shared_duels(panel: list[Ballot]) -> None:
 @pytest.mark.parametrize("rule", get_args(Rule))
 @settings(deadline=None)
 @given(panel=panels, seed=st.integers(0, 99))
-def test_the_order_of_the_judges_changes_nothing(rule: Rule, panel: list[Ballot], seed: int) -> None:
+def test_the_order_of_judges_does_not_change_the_decision(rule: Rule, panel: list[Ballot], seed: int) -> None:
     shuffled = random.Random(seed).sample(panel, len(panel))
     assert decide(shuffled, rule) == decide(panel, rule)
 
@@ -61,7 +61,7 @@ def test_the_order_of_the_judges_changes_nothing(rule: Rule, panel: list[Ballot]
 @pytest.mark.parametrize("rule", get_args(Rule))
 @settings(deadline=None)
 @given(panel=panels)
-def test_renaming_the_debaters_renames_the_outcome(rule: Rule, panel: list[Ballot]) -> None:
+def test_renaming_the_debaters_renames_the_winner(rule: Rule, panel: list[Ballot]) -> None:
     new = {"zoe": "ada", "ada": "bo", "bo": "zoe"}
     renamed = [
         Ballot(
@@ -88,7 +88,7 @@ def test_a_perfect_split_is_a_tie_under_every_rule(rule: Rule) -> None:
     ("rule", "winner"),
     [("mean", "zoe"), ("majority", "ada"), ("ranked", "ada"), ("approval", "bo"), ("unanimous", "tie")],
 )
-def test_rules_differ_where_they_should(rule: Rule, winner: str) -> None:
+def test_each_rule_chooses_its_own_winner(rule: Rule, winner: str) -> None:
     panel = [
         ballot("j1", "ada", ("ada", "bo"), ada=52, zoe=50, bo=40),
         ballot("j2", "ada", ("bo",), ada=52, zoe=50, bo=51),
@@ -97,39 +97,39 @@ def test_rules_differ_where_they_should(rule: Rule, winner: str) -> None:
     assert decide(panel, rule)["winner"] == winner
 
 
-def test_a_plurality_is_no_majority() -> None:
+def test_a_plurality_is_not_a_majority() -> None:
     panel = [ballot("j1", "ada"), ballot("j2", "ada"), ballot("j3", "bo"), ballot("j4", "tie")]
     assert decide(panel, "majority")["winner"] == "tie"
 
 
-def test_a_majority_may_want_a_synthesis() -> None:
+def test_a_majority_can_choose_a_synthesis() -> None:
     panel = [ballot("j1", "synthesis"), ballot("j2", "synthesis"), ballot("j3", "bo")]
     outcome = decide(panel, "majority")
     assert outcome["winner"] == "synthesis"
     assert outcome["dissent"] == [{"judge": "j3", "winner": "bo"}]
 
 
-def test_means_and_dissent_are_reported_whatever_the_rule() -> None:
+def test_the_decision_reports_means_and_dissent() -> None:
     outcome = decide([ballot("j1", "ada", ada=80, bo=60), ballot("j2", "ada", ada=70)], "unanimous")
     assert outcome["mean_scores"] == {"ada": 75, "bo": 60}
     assert (outcome["winner"], outcome["dissent"], outcome["judges"]) == ("ada", [], 2)
 
 
-def test_nobody_approved_is_a_tie_of_nobody() -> None:
+def test_without_approvals_nobody_is_tied() -> None:
     assert decide([ballot("j1", "tie")], "approval")["tied"] == []
 
 
-def test_no_ballot_decides_nothing() -> None:
+def test_a_decision_without_ballots_fails() -> None:
     with pytest.raises(JudgeFailed, match="no judge"):
         decide([])
 
 
-def test_an_unknown_rule_is_named() -> None:
+def test_the_error_names_an_unknown_rule() -> None:
     with pytest.raises(ConfigError, match=r"judge\.rule: 'loudest'"):
         decide([ballot("j1", "ada")], "loudest")  # type: ignore[arg-type]
 
 
-def test_rules_are_listed_once_and_documented_as_listed() -> None:
+def test_the_docs_list_every_decision_rule() -> None:
     page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page.partition("| `--rule` |")[2], re.M)
     default = JudgeConfig().rule

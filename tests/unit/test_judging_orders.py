@@ -38,7 +38,7 @@ def verdict(
     confidence: float = 60,
     major: bool = False,
 ) -> Verdict:
-    said = response_type("design")(
+    response = response_type("design")(
         reasoning=f"For {winner}.",
         scores=[
             CriterionScore(debater="ada", criterion="merit", score=merit, citations=["m000001", "m000404"])
@@ -49,7 +49,7 @@ def verdict(
         unresolved=["Why?"],
     )
     reply = Reply(usage={"prompt_tokens": 100, "cost_usd": 0.5})
-    return ResponseCheck(RUBRIC, order, {"m000001"}, judge).response_verdict(said, reply)
+    return ResponseCheck(RUBRIC, order, {"m000001"}, judge).response_verdict(response, reply)
 
 
 def judge_all(choose: Callable[[list[str]], str], debates: int = 40, judge: str = "j1") -> list[Verdict]:
@@ -59,7 +59,7 @@ def judge_all(choose: Callable[[list[str]], str], debates: int = 40, judge: str 
     ]
 
 
-def test_a_judge_that_always_prefers_the_first_only_ties() -> None:
+def test_judge_that_always_prefers_the_first_debater_only_ties() -> None:
     verdicts = judge_all(lambda order: order[0])
     assert {one["winner"] for one in verdicts} == {"tie"}
     assert overall_flip_rate(verdicts)["rate"] == 1
@@ -71,7 +71,7 @@ def test_an_unbiased_judge_never_flips() -> None:
     assert overall_flip_rate(verdicts)["rate"] == 0
 
 
-def test_flip_rates_are_reported_a_judge_with_their_intervals() -> None:
+def test_flip_rates_are_reported_per_judge_with_intervals() -> None:
     chance = random.Random(0)
     verdicts = judge_all(lambda order: order[0], judge="biased") + judge_all(
         lambda order: order[0] if chance.random() < 0.1 else "ada", judge="steady"
@@ -83,86 +83,92 @@ def test_flip_rates_are_reported_a_judge_with_their_intervals() -> None:
 
 
 def test_agreeing_orders_keep_the_winner_and_average_the_rest() -> None:
-    united = reconcile(
+    merged = reconcile(
         verdict(["ada", "bo"], "ada", merit=6, confidence=60),
         verdict(["bo", "ada"], "ada", merit=8, confidence=80),
     )
-    assert (united["winner"], united["confidence"], united["totals"]) == ("ada", 70, {"ada": 70})
-    assert united["scores"]["ada"]["merit"] == {"score": 7, "reason": "", "citations": ["m000001"]}
-    assert united["flip"] == {
+    assert (merged["winner"], merged["confidence"], merged["totals"]) == ("ada", 70, {"ada": 70})
+    assert merged["scores"]["ada"]["merit"] == {"score": 7, "reason": "", "citations": ["m000001"]}
+    assert merged["flip"] == {
         "orders": [["ada", "bo"], ["bo", "ada"]],
         "winners": ["ada", "ada"],
         "flipped": False,
     }
-    assert (united["dropped_citations"], united["unresolved"]) == (2, ["Why?"])
-    assert united["usage"] == {"prompt_tokens": 200, "cost_usd": 1.0}
+    assert (merged["dropped_citations"], merged["unresolved"]) == (2, ["Why?"])
+    assert merged["usage"] == {"prompt_tokens": 200, "cost_usd": 1.0}
 
 
-def test_a_flip_is_a_tie_that_shows_both_reasonings() -> None:
-    united = reconcile(verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo"))
-    assert (united["winner"], united["confidence"], united["flip"]["flipped"]) == ("tie", None, True)
-    assert united["flip"]["winners"] == ["ada", "bo"]
-    assert "For ada." in united["reasoning"]
-    assert "For bo." in united["reasoning"]
+def test_flip_becomes_a_tie_with_both_reasonings() -> None:
+    merged = reconcile(verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo"))
+    assert (merged["winner"], merged["confidence"], merged["flip"]["flipped"]) == ("tie", None, True)
+    assert merged["flip"]["winners"] == ["ada", "bo"]
+    assert "For ada." in merged["reasoning"]
+    assert "For bo." in merged["reasoning"]
 
 
 def test_a_tie_against_a_winner_is_a_flip_too() -> None:
-    united = reconcile(verdict(["ada", "bo"], "tie"), verdict(["bo", "ada"], "bo"))
-    assert (united["winner"], united["flip"]["flipped"]) == ("tie", True)
+    merged = reconcile(verdict(["ada", "bo"], "tie"), verdict(["bo", "ada"], "bo"))
+    assert (merged["winner"], merged["flip"]["flipped"]) == ("tie", True)
 
 
-def scored(order: list[str], winner: str, ada: float, bo: float, **fields: str) -> Verdict:
+def scored_verdict(order: list[str], winner: str, ada: float, bo: float, **fields: str) -> Verdict:
     scores = [
         CriterionScore(debater=who, criterion="merit", score=score)
         for who, score in (("ada", ada), ("bo", bo))
     ]
-    said = response_type("contest")(reasoning="So.", scores=scores, winner=winner, confidence=75, **fields)
-    return ResponseCheck(RUBRIC, order, names={"ada": "Ada", "bo": "Bo"}).response_verdict(said, Reply())
+    response = response_type("contest")(
+        reasoning="So.", scores=scores, winner=winner, confidence=75, **fields
+    )
+    return ResponseCheck(RUBRIC, order, names={"ada": "Ada", "bo": "Bo"}).response_verdict(response, Reply())
 
 
 @pytest.mark.parametrize("other", ["synthesis", "tie"])
-def test_who_leads_in_both_orders_wins_although_one_order_names_nobody(other: str) -> None:
-    orders = scored(["ada", "bo"], "ada", 8, 5), scored(["bo", "ada"], other, 7, 6)
-    united = reconcile(*orders, names={"ada": "Ada", "bo": "Bo"})
-    assert (united["winner"], united["flip"]["flipped"]) == ("ada", True)
-    assert united["totals"] == {"ada": 75, "bo": 55}
-    (note,) = united["notes"]
+def test_debater_ahead_in_both_orders_wins_if_one_order_names_none(other: str) -> None:
+    orders = scored_verdict(["ada", "bo"], "ada", 8, 5), scored_verdict(["bo", "ada"], other, 7, 6)
+    merged = reconcile(*orders, names={"ada": "Ada", "bo": "Bo"})
+    assert (merged["winner"], merged["flip"]["flipped"]) == ("ada", True)
+    assert merged["totals"] == {"ada": 75, "bo": 55}
+    (note,) = merged["notes"]
     assert "Ada in the order Ada, Bo;" in note
     assert note.endswith("in the order Bo, Ada. Ada has the highest total in both orders.")
 
 
-def test_a_flip_is_a_tie_where_the_lead_changes_or_an_order_names_somebody_else() -> None:
-    changed = reconcile(scored(["ada", "bo"], "ada", 8, 5), scored(["bo", "ada"], "synthesis", 5, 8))
-    explained = scored(["bo", "ada"], "bo", 7, 6, despite_scores="One point decides.")
+def test_flip_is_a_tie_if_the_leader_or_the_named_winner_changes() -> None:
+    changed = reconcile(
+        scored_verdict(["ada", "bo"], "ada", 8, 5), scored_verdict(["bo", "ada"], "synthesis", 5, 8)
+    )
+    explained = scored_verdict(["bo", "ada"], "bo", 7, 6, despite_scores="One point decides.")
     assert changed["winner"] == "tie"
-    assert reconcile(scored(["ada", "bo"], "ada", 8, 5), explained)["winner"] == "tie"
+    assert reconcile(scored_verdict(["ada", "bo"], "ada", 8, 5), explained)["winner"] == "tie"
 
 
-def test_a_tie_and_a_synthesis_are_no_flip_because_neither_names_a_debater() -> None:
-    united = reconcile(scored(["ada", "bo"], "synthesis", 8, 8), scored(["bo", "ada"], "tie", 8, 8))
-    assert (united["winner"], united["flip"]["flipped"]) == ("synthesis", False)
+def test_tie_and_synthesis_do_not_count_as_a_flip() -> None:
+    merged = reconcile(
+        scored_verdict(["ada", "bo"], "synthesis", 8, 8), scored_verdict(["bo", "ada"], "tie", 8, 8)
+    )
+    assert (merged["winner"], merged["flip"]["flipped"]) == ("synthesis", False)
 
 
-def test_a_note_with_the_figures_of_one_order_says_which_order() -> None:
-    explained = scored(["bo", "ada"], "bo", 7, 6, despite_scores="One point decides.")
-    united = reconcile(scored(["ada", "bo"], "bo", 5, 8), explained, names={"ada": "Ada", "bo": "Bo"})
-    (note,) = united["notes"]
+def test_note_names_the_order_whose_totals_it_shows() -> None:
+    explained = scored_verdict(["bo", "ada"], "bo", 7, 6, despite_scores="One point decides.")
+    merged = reconcile(scored_verdict(["ada", "bo"], "bo", 5, 8), explained, names={"ada": "Ada", "bo": "Bo"})
+    (note,) = merged["notes"]
     assert note.startswith("In the order Bo, Ada: The judge named Bo in spite of a lower total (Ada has 70.0")
 
 
-def test_a_major_requirement_unmet_in_one_order_caps_the_confidence_of_both() -> None:
+def test_unmet_major_requirement_in_one_order_caps_the_confidence() -> None:
     passes = [
         verdict(["ada", "bo"], "ada", confidence=90),
         verdict(["bo", "ada"], "ada", confidence=40, major=True),
     ]
-    united = reconcile(*passes, capped=True)
-    assert united["unmet_requirements"] == [{"text": "speed", "major": True}]
-    assert united["confidence"] == 40
-    assert united["notes"] == ["Confidence capped at 40: a major requirement is unmet: speed"]
+    merged = reconcile(*passes, capped=True)
+    assert merged["unmet_requirements"] == [{"text": "speed", "major": True}]
+    assert merged["confidence"] == 40
+    assert merged["notes"] == ["Confidence capped at 40: a major requirement is unmet: speed"]
     assert reconcile(*passes)["confidence"] == 65
 
 
-def test_one_requirement_in_two_wordings_is_one() -> None:
+def test_requirement_in_two_wordings_is_listed_once() -> None:
     first, second = verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "ada")
     first["unmet_requirements"] = [{"text": "A count of car traffic before and after", "major": False}]
     second["unmet_requirements"] = [
@@ -173,47 +179,47 @@ def test_one_requirement_in_two_wordings_is_one() -> None:
     assert wordings == [("A cou", True), ("Who p", False)]
 
 
-def test_a_flip_calls_debaters_by_name() -> None:
+def test_flip_reasoning_uses_names_of_debaters() -> None:
     names = {"ada": "Ada Lane", "bo": "Bo Ray"}
-    united = reconcile(verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo"), names=names)
-    assert "Presented as Bo Ray, Ada Lane: Bo Ray." in united["reasoning"]
+    merged = reconcile(verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo"), names=names)
+    assert "Presented as Bo Ray, Ada Lane: Bo Ray." in merged["reasoning"]
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_one_failed_order_leaves_the_other_and_says_so(swapped: bool) -> None:
+def test_failed_order_is_noted_and_the_other_order_counts(swapped: bool) -> None:
     failed = failed_verdict("j1", "no JSON", order=["bo", "ada"], usage={"prompt_tokens": 7})
     passes = [verdict(["ada", "bo"], "ada"), failed]
-    united = reconcile(*(passes[::-1] if swapped else passes))
-    assert (united["status"], united["winner"], united["flip"]["flipped"]) == ("ok", "ada", None)
-    assert "no JSON" in united["notes"][-1]
-    assert united["usage"]["prompt_tokens"] == 107
-    assert overall_flip_rate([united])["n"] == 0
+    merged = reconcile(*(passes[::-1] if swapped else passes))
+    assert (merged["status"], merged["winner"], merged["flip"]["flipped"]) == ("ok", "ada", None)
+    assert "no JSON" in merged["notes"][-1]
+    assert merged["usage"]["prompt_tokens"] == 107
+    assert overall_flip_rate([merged])["n"] == 0
 
 
-def test_two_failed_orders_are_a_failed_verdict() -> None:
-    united = reconcile(failed_verdict("j1", "no JSON"), failed_verdict("j1", "timed out"))
-    assert (united["status"], united["winner"], united["error"]) == ("failed", "", "no JSON; timed out")
+def test_two_failed_orders_give_a_failed_verdict() -> None:
+    merged = reconcile(failed_verdict("j1", "no JSON"), failed_verdict("j1", "timed out"))
+    assert (merged["status"], merged["winner"], merged["error"]) == ("failed", "", "no JSON; timed out")
 
 
-def test_uniting_changes_neither_verdict() -> None:
+def test_reconcile_changes_neither_verdict() -> None:
     first, second = verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo")
     reconcile(first, second)
     assert (first, second) == (verdict(["ada", "bo"], "ada"), verdict(["bo", "ada"], "bo"))
 
 
-def test_orders_are_as_given_and_reversed_unless_there_is_nothing_to_swap() -> None:
+def test_presentation_orders_are_the_given_and_the_reversed_order() -> None:
     assert presentation_orders(["a", "b", "c"]) == [["a", "b", "c"], ["c", "b", "a"]]
     assert presentation_orders(["a", "b"], swap=False) == [["a", "b"]]
     assert presentation_orders(["a"]) == [["a"]]
 
 
-def test_reasons_of_both_orders_stand_in_turn_and_once() -> None:
+def test_reasons_of_both_orders_are_interleaved_without_duplicates() -> None:
     def passed(order: list[str], *reasons: tuple[str, str]) -> Verdict:
         pros = [CitedReason(text=text, citations=[key]) for text, key in reasons]
         case = DebaterCase(debater="ada", pros=pros, cons=pros[:1])
-        said = response_type("design")(reasoning="So.", cases=[case], winner="ada", confidence=60)
+        response = response_type("design")(reasoning="So.", cases=[case], winner="ada", confidence=60)
         check = ResponseCheck(RUBRIC, order, {"m000001", "m000002", "m000003"}, "j1")
-        return check.response_verdict(said, Reply())
+        return check.response_verdict(response, Reply())
 
     first = passed(["ada", "bo"], ("The sum is payable.", "m000001"), ("Roads need less repair.", "m000002"))
     second = passed(["bo", "ada"], ("Trams are quiet.", "m000003"), ("The sum is payable!", "m000003"))
@@ -228,7 +234,7 @@ def test_reasons_of_both_orders_stand_in_turn_and_once() -> None:
     assert reconcile(failed_verdict("j1", "down"), failed_verdict("j1", "down"))["cases"] == {}
 
 
-def test_the_option_is_taken_from_the_order_that_was_asked_for_a_decision() -> None:
+def test_decision_is_taken_from_the_order_that_has_options() -> None:
     first, second = verdict(DEBATERS, "ada"), verdict(DEBATERS[::-1], "ada")
     first |= {"options": ["merge", "hold"], "decision": "merge", "confidence": 80.0}
     both = reconcile(first, second)

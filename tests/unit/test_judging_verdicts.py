@@ -1,4 +1,4 @@
-"""Rubrics, and verdicts made of what a judge says."""
+"""Rubrics, and verdicts made from the response of a judge."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def response(
     return RESPONSE(reasoning="Because.", winner=winner, scores=list(scores), confidence=confidence, **more)
 
 
-def check(said: JudgeResponse) -> Verdict:
+def check(judge_response: JudgeResponse) -> Verdict:
     check = ResponseCheck(RUBRIC, ["ada", "bo"], KNOWN, "j1", {"ada": 9, "bo": 4}, NAMES)
-    return check.response_verdict(said, Reply(model="m"))
+    return check.response_verdict(judge_response, Reply(model="m"))
 
 
-def test_a_sound_opinion_becomes_a_verdict() -> None:
-    said = response(
+def test_valid_response_becomes_a_verdict() -> None:
+    judge_response = response(
         "ada", score("ada", "evidence", 10, "m000001"), score("ada", "clarity", 2), score("bo", "evidence", 1)
     )
-    verdict = check(said)
+    verdict = check(judge_response)
     assert (verdict["status"], verdict["winner"], verdict["confidence"]) == ("ok", "ada", 80)
     assert verdict["scores"]["ada"]["evidence"] == {"score": 10, "reason": "", "citations": ["m000001"]}
     assert verdict["totals"] == {"ada": pytest.approx(87.5), "bo": 0}
@@ -80,7 +80,7 @@ def test_a_sound_opinion_becomes_a_verdict() -> None:
     assert (verdict["order"], verdict["notes"]) == (["ada", "bo"], [])
 
 
-def test_citations_of_messages_that_do_not_exist_are_dropped_and_counted() -> None:
+def test_citations_of_unknown_messages_are_dropped_and_counted() -> None:
     verdict = check(response("ada", score("ada", "evidence", 5, "[m000002]", "m000002", "m999999", "none")))
     assert verdict["scores"]["ada"]["evidence"]["citations"] == ["m000002"]
     assert verdict["dropped_citations"] == 2
@@ -100,41 +100,41 @@ def test_scores_are_clamped_to_their_scale() -> None:
         score("ada", "evidence", float("nan")),
         score("bo", "evidence", 2),
     ],
-    ids=["unknown debater", "unknown criterion", "no number", "given twice"],
+    ids=["unknown debater", "unknown criterion", "not a number", "duplicate"],
 )
-def test_a_score_that_cannot_stand_is_dropped_and_counted(bad: CriterionScore) -> None:
+def test_invalid_score_is_dropped_and_counted(bad: CriterionScore) -> None:
     verdict = check(response("bo", score("bo", "evidence", 5), bad))
     assert verdict["dropped_scores"] == 1
     assert verdict["totals"].keys() == {"bo"}
 
 
-def test_the_changes_to_a_reply_are_told_in_plain_words() -> None:
-    given = (score("ada", "evidence", 99, "m999999"), score("bo", "clarity", -3), score("cy", "evidence", 5))
-    assert changed_text(check(response("ada", *given))) == (
+def test_changed_text_lists_the_corrections_of_a_response() -> None:
+    scores = (score("ada", "evidence", 99, "m999999"), score("bo", "clarity", -3), score("cy", "evidence", 5))
+    assert changed_text(check(response("ada", *scores))) == (
         "Corrected in the judge's reply: 1 score ignored (no debater's, unknown criterion, or given "
         "twice); 2 scores outside the scale, set to its nearest end; 1 citation ignored (no such message)."
     )
     assert changed_text(check(response("ada", score("ada", "evidence", 5)))) == ""
 
 
-def test_criteria_and_debaters_may_be_written_otherwise() -> None:
+def test_criteria_and_debaters_match_in_any_case() -> None:
     assert check(response(" Ada ", score("ADA", "Evidence", 5)))["scores"]["ada"].keys() == {"evidence"}
 
 
-@pytest.mark.parametrize(("said", "recorded"), [("Tie", "tie"), ("SYNTHESIS", "synthesis"), ("cy", "tie")])
-def test_the_winner_is_one_who_took_part_or_a_tie_or_a_synthesis(said: str, recorded: str) -> None:
-    assert check(response(said, score("ada", "evidence", 5)))["winner"] == recorded
+@pytest.mark.parametrize(("winner", "recorded"), [("Tie", "tie"), ("SYNTHESIS", "synthesis"), ("cy", "tie")])
+def test_winner_is_a_debater_a_tie_or_a_synthesis(winner: str, recorded: str) -> None:
+    assert check(response(winner, score("ada", "evidence", 5)))["winner"] == recorded
 
 
 def test_an_unknown_winner_is_noted() -> None:
     assert "'cy'" in check(response("cy", score("ada", "evidence", 5)))["notes"][0]
 
 
-LOWER = (score("ada", "evidence", 9), score("bo", "evidence", 2))
+UNEQUAL_SCORES = (score("ada", "evidence", 9), score("bo", "evidence", 2))
 
 
-def test_a_winner_with_the_lower_total_is_explained_by_name() -> None:
-    verdict = check(response("bo", *LOWER, despite_scores="Its one point decides."))
+def test_note_explains_a_winner_with_the_lower_total_by_name() -> None:
+    verdict = check(response("bo", *UNEQUAL_SCORES, despite_scores="Its one point decides."))
     assert verdict["winner"] == "bo"
     note = (
         "The judge named Bo Ray in spite of a lower total (Ada has 88.9 of 100, Bo Ray 11.1): Its one point"
@@ -142,21 +142,25 @@ def test_a_winner_with_the_lower_total_is_explained_by_name() -> None:
     assert verdict["notes"] == [f"{note} decides."]
 
 
-def test_a_winner_with_the_lower_total_that_nobody_explains_is_a_tie_without_confidence() -> None:
-    verdict = check(response("bo", *LOWER))
+def test_unexplained_winner_with_the_lower_total_becomes_a_tie() -> None:
+    verdict = check(response("bo", *UNEQUAL_SCORES))
     assert (verdict["winner"], verdict["confidence"], verdict["flip"]["winners"]) == ("tie", None, ["tie"])
     assert "Bo Ray and does not say why" in verdict["notes"][0]
 
 
-def test_a_cap_says_which_requirement_is_unmet() -> None:
-    said = response(unmet_requirements=[UnmetRequirement(text="offline use", major=True)])
-    assert check(said)["notes"] == ["Confidence capped at 40: a major requirement is unmet: offline use"]
+def test_note_on_a_confidence_cap_names_the_unmet_requirement() -> None:
+    judge_response = response(unmet_requirements=[UnmetRequirement(text="offline use", major=True)])
+    assert check(judge_response)["notes"] == [
+        "Confidence capped at 40: a major requirement is unmet: offline use"
+    ]
 
 
-def test_where_no_solution_was_asked_for_nothing_caps_the_confidence() -> None:
+def test_unmet_requirements_cap_no_confidence_without_a_solution() -> None:
     unmet = [UnmetRequirement(text="offline use", major=True)]
-    said = response_type("contest")(reasoning="So.", winner="ada", confidence=80, unmet_requirements=unmet)
-    verdict = check(said)
+    judge_response = response_type("contest")(
+        reasoning="So.", winner="ada", confidence=80, unmet_requirements=unmet
+    )
+    verdict = check(judge_response)
     assert (verdict["confidence"], verdict["notes"]) == (80, [])
     assert verdict["unmet_requirements"] == [{"text": "offline use", "major": True}]
 
@@ -172,22 +176,24 @@ def test_where_no_solution_was_asked_for_nothing_caps_the_confidence() -> None:
         (float("nan"), False, 0),
     ],
 )
-def test_confidence_is_bounded_and_capped_by_unmet_majors(
+def test_confidence_is_bounded_and_capped_by_major_unmet_requirements(
     stated: float, major: bool, recorded: float
 ) -> None:
-    said = response(confidence=stated, unmet_requirements=[UnmetRequirement(text="offline use", major=major)])
-    assert check(said)["confidence"] == recorded
+    judge_response = response(
+        confidence=stated, unmet_requirements=[UnmetRequirement(text="offline use", major=major)]
+    )
+    assert check(judge_response)["confidence"] == recorded
 
 
-def test_an_opinion_without_winner_and_scores_is_a_failed_verdict() -> None:
+def test_response_without_winner_and_scores_is_a_failed_verdict() -> None:
     verdict = check(response("whoever", score("cy", "evidence", 9), solution_markdown="Do it."))
     assert (verdict["status"], verdict["winner"], verdict["solution_markdown"]) == ("failed", "", "")
     assert "'whoever'" in verdict["error"]
 
 
-def test_text_of_a_verdict_carries_no_nul_or_surrogate() -> None:
-    said = response(solution_markdown="a\x00b\ud800", unresolved=["\x00why?"]).model_dump()
-    verdict = check(RESPONSE.model_validate(parse_reply(RESPONSE, "", said).data))
+def test_verdict_text_contains_no_nul_or_surrogate() -> None:
+    response_data = response(solution_markdown="a\x00b\ud800", unresolved=["\x00why?"]).model_dump()
+    verdict = check(RESPONSE.model_validate(parse_reply(RESPONSE, "", response_data).data))
     assert (verdict["solution_markdown"], verdict["unresolved"]) == ("ab?", ["why?"])
 
 
@@ -207,7 +213,7 @@ def test_text_of_a_verdict_carries_no_nul_or_surrogate() -> None:
     confidence=st.floats(),
     major=st.booleans(),
 )
-def test_whatever_a_judge_says_the_verdict_keeps_its_promises(
+def test_any_response_gives_a_consistent_verdict(
     winner: str, scores: list[CriterionScore], confidence: float, major: bool
 ) -> None:
     unmet = [UnmetRequirement(text="x", major=major)]
@@ -224,73 +230,73 @@ def test_whatever_a_judge_says_the_verdict_keeps_its_promises(
     assert cited <= KNOWN
 
 
-def test_what_a_judge_may_say_puts_the_reasoning_first() -> None:
+def test_response_schema_puts_reasons_before_scores() -> None:
     assert next(iter(RESPONSE.model_json_schema()["properties"])) == "reasoning"
     assert list(CriterionScore.model_fields)[-1] == "score"
 
 
 @pytest.mark.parametrize("protocol", ["round-robin", "dialogue", "council", "vote"])
-def test_each_field_that_a_judge_writes_is_described_to_it(protocol: str) -> None:
+def test_every_response_field_is_described_once_to_the_judge(protocol: str) -> None:
     spec = protocol_named(protocol).judge_spec
     ending = spec.instruction if spec.solution else f"{CONTEST} {spec.instruction}"
-    told = (VERDICT if spec.interactive else VERDICT_ALONE).render(most="some", ending=ending)
+    prompt = (VERDICT if spec.interactive else VERDICT_ALONE).render(most="some", ending=ending)
     schema = response_schema(RUBRIC, ["A", "B"], ["m000001"], judging=spec.judging)
     fields = schema.model_json_schema()["properties"]
-    assert [name for name, field in fields.items() if "description" not in field and name not in told] == []
-    twice = ("cases", "confidence", "final_position", "scores", "winner_confidence")
-    assert [name for name in twice if "description" in fields.get(name, {})] == []
+    assert [name for name, field in fields.items() if "description" not in field and name not in prompt] == []
+    prompt_only = ("cases", "confidence", "final_position", "scores", "winner_confidence")
+    assert [name for name in prompt_only if "description" in fields.get(name, {})] == []
 
 
 @pytest.mark.parametrize("judging", ["contest", "design", "synthesis"])
-def test_a_judge_finds_unmet_requirements_before_it_gives_a_confidence(judging: Judging) -> None:
+def test_response_lists_unmet_requirements_before_the_confidence(judging: Judging) -> None:
     names = [field.name for field in asked_fields(judging)]
     assert names.index("unmet_requirements") < names.index("confidence") < names.index("scores")
 
 
-def test_scores_without_a_decision_offer_no_synthesis() -> None:
+def test_schema_for_scores_only_offers_no_synthesis() -> None:
     schema = response_schema(RUBRIC, ["A", "B"], [], judging="scores").model_json_schema()
     assert schema["properties"]["winner"]["enum"] == ["A", "B", "tie"]
 
 
 @pytest.mark.parametrize("protocol", ["round-robin", "vote"])
-def test_a_judge_reads_once_what_the_confidence_is_of(protocol: str) -> None:
+def test_judge_prompt_explains_the_confidence_once(protocol: str) -> None:
     spec = protocol_named(protocol).judge_spec
     ending = f"{OPTIONS} {spec.instruction}"
-    told = (VERDICT if spec.interactive else VERDICT_ALONE).render(most="some", ending=ending)
-    assert told.count("`confidence`") == 1
+    prompt = (VERDICT if spec.interactive else VERDICT_ALONE).render(most="some", ending=ending)
+    assert prompt.count("`confidence`") == 1
 
 
-def test_ballots_are_cast_by_verdicts_that_did_not_fail() -> None:
-    verdict = check(response("bo", *LOWER, despite_scores="So."))
+def test_failed_verdicts_cast_no_ballot() -> None:
+    verdict = check(response("bo", *UNEQUAL_SCORES, despite_scores="So."))
     assert ballots_of([verdict, failed_verdict("j2", "timeout")]) == [
         {"judge": "j1", "winner": "bo", "scores": verdict["totals"], "approved": ["ada", "bo"]}
     ]
 
 
-def test_the_total_weighs_criteria_on_one_scale() -> None:
+def test_total_is_the_weighted_mean_of_scores_out_of_100() -> None:
     assert RUBRIC.total({"evidence": 10, "clarity": 0}) == 75
     assert RUBRIC.total({"clarity": 4}) == 100
     assert RUBRIC.total({}) is None
 
 
-def test_the_design_rubric_has_its_seven_criteria_from_one_to_ten() -> None:
+def test_design_rubric_has_seven_criteria_from_one_to_ten() -> None:
     criteria = shipped_rubrics()["design"].criteria
     assert len(criteria) == 7
     assert {(one.scale_min, one.scale_max, one.weight) for one in criteria} == {(1, 10, 1)}
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".json"])
-def test_a_rubric_is_read_from_a_file(tmp_path: Path, suffix: str) -> None:
+def test_rubric_is_read_from_a_file(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rubric{suffix}"
     path.write_text(RUBRIC.model_dump_json(), encoding="utf-8")
     assert load_rubric(path) == RUBRIC
 
 
-def test_a_shipped_rubric_is_found_by_name() -> None:
+def test_shipped_rubric_is_found_by_name() -> None:
     assert shipped_rubrics()["debate"].name == "debate"
 
 
-def test_a_rubric_is_shipped_by_being_a_file_of_the_folder(
+def test_every_file_of_the_rubrics_folder_is_a_shipped_rubric(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "charm.yaml").write_text("name: charm\ncriteria: [{id: wit, name: Wit}]\n", encoding="utf-8")
@@ -300,7 +306,7 @@ def test_a_rubric_is_shipped_by_being_a_file_of_the_folder(
     assert [one.id for one in rubric_for(config.judge.judges()[0], config).criteria] == ["wit"]
 
 
-def test_a_panel_judges_own_rubric_comes_before_the_criteria_of_the_question() -> None:
+def test_rubric_of_a_panel_judge_overrides_the_default() -> None:
     panel = [{"id": "a", "rubric": "design"}, {"id": "b"}]
     members = [{"name": "Ada", "role": "beekeeper"}, {"name": "Bo", "role": "grower"}]
     config = make_config({"protocol": "council", "debaters": members, "judge": {"panel": panel}})
@@ -308,7 +314,7 @@ def test_a_panel_judges_own_rubric_comes_before_the_criteria_of_the_question() -
     assert named == ["design", "decision"]
 
 
-def test_every_shipped_rubric_bears_the_name_of_its_file() -> None:
+def test_shipped_rubrics_have_the_names_of_their_files() -> None:
     assert {name: rubric.name for name, rubric in shipped_rubrics().items()} == {
         "debate": "debate",
         "decision": "decision",
@@ -334,7 +340,7 @@ GOOD = {"id": "x", "name": "X"}
         ("rubric", "mine: rubric"),
     ],
 )
-def test_a_wrong_rubric_names_the_key(data: Any, key: str) -> None:
+def test_error_names_the_invalid_key_of_a_rubric(data: Any, key: str) -> None:
     with pytest.raises(ConfigError, match=key):
         parse_rubric(data, "mine")
 
@@ -342,19 +348,19 @@ def test_a_wrong_rubric_names_the_key(data: Any, key: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"), [("r.yaml", "a: [b"), ("r.json", "{"), ("r.yaml", "a: !!python/object:x {}")]
 )
-def test_a_file_that_cannot_be_parsed_is_named(tmp_path: Path, name: str, text: str) -> None:
+def test_malformed_rubric_file_is_rejected(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match="is malformed"):
         load_rubric(path)
 
 
-def test_an_unknown_rubric_lists_the_shipped_ones() -> None:
+def test_error_for_an_unknown_rubric_lists_the_shipped_ones() -> None:
     with pytest.raises(ConfigError, match=r"'nosuch' is neither a rubric's name \('answers', 'debate',"):
         load_rubric(Path("nosuch"))
 
 
-def test_reasons_for_and_against_are_checked_like_scores() -> None:
+def test_pros_and_cons_are_checked_like_scores() -> None:
     ada = DebaterCase(
         debater="Ada",
         pros=[CitedReason(text=f"Reason {n}.", citations=["m000001", "m000009"]) for n in range(5)],
@@ -369,5 +375,5 @@ def test_reasons_for_and_against_are_checked_like_scores() -> None:
     assert verdict["dropped_citations"] == 5
 
 
-def test_more_debaters_have_fewer_reasons_each_and_always_one() -> None:
+def test_more_debaters_get_fewer_reasons_each_but_at_least_one() -> None:
     assert [reasons_each(sides) for sides in (1, 4, 5, 12, 40)] == [3, 3, 2, 1, 1]

@@ -56,7 +56,7 @@ THREAD: RunnableConfig = {"configurable": {"thread_id": "9d9b3c52-2f0a-4a77-8a51
 
 
 class Count(TypedDict):
-    """A state."""
+    """State of a test graph."""
 
     count: int
 
@@ -68,7 +68,7 @@ def _changed(package: str, what: str) -> str:
     )
 
 
-def test_a_node_finds_the_checkpointer_of_its_run_and_a_checkpoint_tells_which_node_is_next() -> None:
+def test_checkpointer_of_a_run_and_next_node_of_a_checkpoint_are_found() -> None:
     seen: list[Any] = []
 
     def first(state: Count, config: RunnableConfig) -> Count:
@@ -91,11 +91,11 @@ def test_a_node_finds_the_checkpointer_of_its_run_and_a_checkpoint_tells_which_n
     assert next_of == [set(), {"second"}, {"first"}, set()], _changed("langgraph", "name what runs next")
 
 
-def test_a_run_without_a_checkpointer_has_none() -> None:
+def test_checkpointer_of_a_run_without_one_is_none() -> None:
     assert checkpointer_in({}) is None
 
 
-def test_chunks_become_the_events_of_a_message_with_an_id_of_its_own() -> None:
+def test_chunks_become_message_events_with_the_given_id() -> None:
     async def chunks() -> AsyncIterator[ChatGenerationChunk]:
         for text in ("One ", "two."):
             yield ChatGenerationChunk(message=AIMessageChunk(content=text, id="another"))
@@ -103,11 +103,11 @@ def test_chunks_become_the_events_of_a_message_with_an_id_of_its_own() -> None:
     async def events() -> list[Any]:
         return [event async for event in message_events(chunks(), "m000007")]
 
-    told = asyncio.run(events())
-    names = [event["event"] for event in told]
+    emitted = asyncio.run(events())
+    names = [event["event"] for event in emitted]
     changed = _changed("langchain-core", "turn chunks into events")
     assert (names[0], names[-1]) == ("message-start", "message-finish"), changed
-    assert told[0]["id"] == "m000007", changed
+    assert emitted[0]["id"] == "m000007", changed
 
 
 def test_a_copy_of_a_compiled_graph_runs_as_a_subclass() -> None:
@@ -125,7 +125,7 @@ def test_a_copy_of_a_compiled_graph_runs_as_a_subclass() -> None:
 
 
 class _CursorOpened(Exception):
-    """A cursor was asked for."""
+    """A cursor was requested."""
 
 
 class _Saver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore[misc]  # `_cursor`
@@ -136,7 +136,7 @@ class _Saver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore[misc]  # `
         raise _CursorOpened
 
 
-def test_every_statement_of_the_postgres_saver_goes_through_its_cursor() -> None:
+def test_postgres_saver_runs_every_statement_through_its_cursor() -> None:
     async def calls() -> AsyncIterator[Any]:
         saver = _Saver(None)  # type: ignore[arg-type]  # nothing is connected
         stored = InMemorySaver()
@@ -163,7 +163,7 @@ def test_every_statement_of_the_postgres_saver_goes_through_its_cursor() -> None
     asyncio.run(run())
 
 
-def test_a_store_ends_with_its_background_task(tmp_path: Path) -> None:
+def test_closing_a_store_ends_its_background_task(tmp_path: Path) -> None:
     async def run() -> set[asyncio.Task[Any]]:
         async with aiosqlite.connect(tmp_path / "s.sqlite", isolation_level=None) as connection:
             store = AsyncSqliteStore(connection)
@@ -188,7 +188,7 @@ class _Delegate(ChatDelegate, GenericFakeChatModel):
         return self.call_inner(messages, stop, kwargs)
 
 
-def test_a_delegating_chat_model_finishes_each_result_and_names_its_messages() -> None:
+def test_delegating_chat_model_calls_the_inner_model_and_the_hook() -> None:
     inner = FakeListChatModel(responses=["One two."])
     chat = _Delegate(messages=iter(()), inner=inner, message_id="m000007")
     changed = _changed("langchain-core", "run chat models")
@@ -223,7 +223,7 @@ class _OpenAI(ChatOpenAIHooks, ChatOpenAI):
         message.additional_kwargs["raw"] = str(raw["content"])
 
 
-def test_the_requests_and_replies_of_chat_openai_pass_the_hooks() -> None:
+def test_chat_openai_hooks_receive_requests_and_replies() -> None:
     changed = _changed("langchain-core", "call ChatOpenAI")
 
     async def call(chat: _OpenAI) -> tuple[AIMessage, list[Any]]:
@@ -248,7 +248,7 @@ def test_the_body_of_a_response_is_replaced() -> None:
 
 
 def _private_accesses() -> Iterator[str]:
-    """Yield each access to a private attribute that Moot does not define itself."""
+    """Yield each access to a private attribute that Moot does not define."""
     trees = {path: list(ast.walk(syntax_tree(path))) for path in source_files()}
     del trees[INTERNALS]
     own = {getattr(node, "name", "") for nodes in trees.values() for node in nodes}
@@ -273,7 +273,7 @@ def test_no_other_module_uses_private_attributes_of_other_packages() -> None:
     assert list(_private_accesses()) == []
 
 
-def test_the_ids_of_new_checkpoints_sort_after_those_of_a_clock_that_was_ahead(
+def test_new_checkpoint_ids_sort_after_ids_of_a_clock_that_was_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(id_clock, "_last_v6_timestamp", None)

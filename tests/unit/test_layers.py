@@ -1,4 +1,4 @@
-"""Import order of the packages: imports go one way, and no modules import each other in a circle."""
+"""Import order of the packages: imports go one way, and have no cycles."""
 
 from __future__ import annotations
 
@@ -44,60 +44,60 @@ MODULES = {_module(path): path for path in FILES}
 
 
 def _layer(module: str) -> str:
-    """Return the package of Moot's that a module is in, else its top package."""
+    """Return the Moot package that contains a module, or the top-level package of another module."""
     top, *rest = module.split(".")
     return rest[0] if top == "moot" and rest else top
 
 
 def _imports(path: Path) -> set[str]:
-    """Return the modules that a file imports; of `from package import module` the module."""
-    found: set[str] = set()
+    """Return the modules that a file imports. `from package import module` counts as the module."""
+    imported: set[str] = set()
     for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             module = node.module or ""
             names = {f"{module}.{alias.name}" for alias in node.names}
-            found |= names & MODULES.keys()
+            imported |= names & MODULES.keys()
             if not names <= MODULES.keys():
-                found.add(module)
-    return found
+                imported.add(module)
+    return imported
 
 
-OURS = {module: _imports(path) & MODULES.keys() for module, path in MODULES.items()}
+MOOT_IMPORTS = {module: _imports(path) & MODULES.keys() for module, path in MODULES.items()}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_imports_only_its_own_package_and_those_before_it(path: Path) -> None:
+def test_module_imports_only_its_own_and_earlier_packages(path: Path) -> None:
     own = ORDER.index(path.relative_to(ROOT).with_suffix("").parts[0])
     packages = {_layer(module) for module in _imports(path)}
     assert packages & {*ORDER, "moot", "tests", "benchmarks"} <= set(ORDER[: own + 1])
 
 
-def test_every_package_has_its_place_in_the_order() -> None:
+def test_every_package_is_in_the_import_order() -> None:
     names = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
     names |= {path.stem for path in ROOT.glob("*.py")} - {"__init__", "__main__"}
     assert names == set(ORDER)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_environment_is_read_in_the_settings_module_only(path: Path) -> None:
+def test_only_the_settings_module_reads_the_environment(path: Path) -> None:
     if path != ROOT / "state" / "settings.py":
         assert not re.search(r"\bos\.environ|\bgetenv\b", path.read_text())
 
 
-def test_no_files_import_each_other_in_a_circle() -> None:
-    left = {module: set(imports) for module, imports in OURS.items()}
+def test_imports_have_no_cycles() -> None:
+    left = {module: set(imports) for module, imports in MOOT_IMPORTS.items()}
     while ground := {module for module, imports in left.items() if not imports & left.keys()}:
         left = {module: imports for module, imports in left.items() if module not in ground}
-    assert not left, f"in circles, or above one: {sorted(left)}"
+    assert not left, f"in cycles, or importing one: {sorted(left)}"
 
 
 def test_no_two_packages_import_each_other() -> None:
     """A package and one inside it count as one."""
     arrows: dict[str, set[str]] = defaultdict(set)
-    inside = {module: imports for module, imports in OURS.items() if module.count(".") > 1}
+    inside = {module: imports for module, imports in MOOT_IMPORTS.items() if module.count(".") > 1}
     for module, imports in inside.items():
         package = _module(MODULES[module].parent)
         for other in (_module(MODULES[each].parent) for each in imports):
@@ -108,17 +108,19 @@ def test_no_two_packages_import_each_other() -> None:
     assert not {(a, b) for a, b in pairs if a < b and (b, a) in pairs}
 
 
-def test_only_the_command_line_knows_the_command_line() -> None:
-    others = {module for module in OURS if not module.startswith("moot.cli")}
-    assert not {module for module in others if any(each.startswith("moot.cli") for each in OURS[module])}
+def test_only_the_command_line_imports_the_command_line() -> None:
+    others = {module for module in MOOT_IMPORTS if not module.startswith("moot.cli")}
+    assert not {
+        module for module in others if any(each.startswith("moot.cli") for each in MOOT_IMPORTS[module])
+    }
 
 
-def test_the_package_nodes_holds_the_nodes_one_a_file() -> None:
+def test_package_nodes_has_one_file_per_node() -> None:
     files = {path.stem for path in (ROOT / "nodes").rglob("*.py")}
     assert files == {*NODES, "__init__"}
 
 
-def test_a_class_name_stands_once() -> None:
+def test_class_names_are_unique() -> None:
     classes: dict[str, list[str]] = defaultdict(list)
     for module, path in MODULES.items():
         for node in ast.walk(syntax_tree(path)):
@@ -127,17 +129,17 @@ def test_a_class_name_stands_once() -> None:
     assert not {name: modules for name, modules in classes.items() if len(modules) > 1}
 
 
-def test_a_module_name_stands_once_beside_the_commands_that_are_named_as_users_type_them() -> None:
-    several = {"__init__", "registry", "rubrics"}  # a package has its own; `moot.rubrics` is the public one
+def test_module_names_are_unique_except_those_of_commands() -> None:
+    several = {"__init__", "registry", "rubrics"}  # one per package; `moot.rubrics` is the public API
     stems = [path.stem for path in FILES if path.parent.name != "commands" and path.stem not in several]
     assert len(stems) == len(set(stems))
 
 
 ANY_LINES = 245
-"""Lines that say `Any` today, where the data of others comes in; a change may lower it, never raise it."""
+"""Number of lines that use `Any`, mostly for external data. Lower it if possible, never raise it."""
 
 
-def test_no_more_lines_say_any_than_before() -> None:
+def test_number_of_lines_with_any_does_not_grow() -> None:
     lines = {
         (path, node.lineno)
         for path in FILES
@@ -147,13 +149,13 @@ def test_no_more_lines_say_any_than_before() -> None:
     assert len(lines) <= ANY_LINES
 
 
-def test_imports_take_less_than_six_of_a_hundred_lines() -> None:
-    """A file that needs more names of a module than fit on a line imports the module."""
-    every = source_files()
+def test_imports_take_less_than_6_percent_of_the_lines() -> None:
+    """Import the module itself if its names do not fit on one line."""
+    paths = source_files()
     imports = sum(
         (node.end_lineno or node.lineno) - node.lineno + 1
-        for path in every
+        for path in paths
         for node in ast.walk(syntax_tree(path))
         if isinstance(node, ast.Import | ast.ImportFrom)
     )
-    assert imports < 0.06 * sum(len(path.read_text().splitlines()) for path in every)
+    assert imports < 0.06 * sum(len(path.read_text().splitlines()) for path in paths)

@@ -26,7 +26,7 @@ from moot.storage.records import Records, open_records
 from tests.support.fakes import FakeModel
 
 KEY = JournalKey("d1", 3, "turn", 0, 1, "digest")
-ELSEWHERE = ProcessIdentity("another/boot/space", 7, "1")
+OTHER_MACHINE = ProcessIdentity("another/boot/space", 7, "1")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def records(tmp_path: Path) -> Iterator[Records]:
     opened.close()
 
 
-def _is_held_by(records: Records, holder: ProcessIdentity) -> None:
+def _set_holder(records: Records, holder: ProcessIdentity) -> None:
     records.sql.execute("UPDATE moot_leases SET holder = ?", (holder.to_text(),))
 
 
@@ -44,7 +44,7 @@ def _expire(records: Records) -> None:
     records.sql.execute("UPDATE moot_leases SET expires = expires - ?", (LEASE_S + 1,))
 
 
-def test_a_run_that_was_replaced_writes_nothing_more(records: Records) -> None:
+def test_replaced_run_cannot_write(records: Records) -> None:
     first = records.leases.acquire("d1")
     stale = records.fenced_by(first)
     stale.journal.put(KEY, "c1", Reply(text="paid"))
@@ -58,7 +58,7 @@ def test_a_run_that_was_replaced_writes_nothing_more(records: Records) -> None:
         stale.catalogue.update("d1", status="paused")
     with pytest.raises(DebateBusy):
         stale.follow_ups.note_revisit("d1", {"revisit": "2027-01-01"})
-    records.leases.release(first)  # which is not its to give
+    records.leases.release(first)  # has no effect: the lease belongs to `second`
     assert records.leases.is_held("d1")
     assert records.sql.execute("SELECT base_checkpoint FROM moot_journal ORDER BY base_checkpoint") == [
         ("c1",),
@@ -69,18 +69,18 @@ def test_a_run_that_was_replaced_writes_nothing_more(records: Records) -> None:
 @pytest.mark.parametrize(
     ("holder", "refused"),
     [
-        (replace(this_process(), started="0"), False),  # its process id was given to another
+        (replace(this_process(), started="0"), False),  # another process has the same id
         (replace(this_process(), pid=2**22 + 1), False),
         (this_process(), True),
-        (ELSEWHERE, True),
+        (OTHER_MACHINE, True),
     ],
-    ids=["id given again", "gone", "alive", "on another machine"],
+    ids=["reused process id", "ended process", "running process", "other machine"],
 )
-def test_a_dead_holder_of_this_machine_is_known_at_once(
+def test_lease_of_a_dead_local_process_is_free_at_once(
     records: Records, holder: ProcessIdentity, refused: bool
 ) -> None:
     records.leases.acquire("d1")
-    _is_held_by(records, holder)
+    _set_holder(records, holder)
     assert records.leases.is_held("d1") == refused
     if refused:
         with pytest.raises(DebateBusy, match=f"in use by {holder.name}"):
@@ -100,7 +100,7 @@ def test_a_lease_with_a_damaged_holder_ends_when_it_expires(records: Records, da
     assert records.leases.acquire("d1").epoch == 2
 
 
-def test_a_process_that_ended_and_was_not_waited_for_is_dead() -> None:
+def test_zombie_process_counts_as_dead() -> None:
     with subprocess.Popen([sys.executable, "-c", "print(1)"], stdout=subprocess.PIPE, text=True) as ended:
         assert ended.stdout is not None
         ended.stdout.read()
@@ -110,7 +110,7 @@ def test_a_process_that_ended_and_was_not_waited_for_is_dead() -> None:
         assert replace(this_process(), pid=ended.pid).is_dead()
 
 
-def test_asking_who_holds_a_debate_takes_nothing(records: Records, tmp_path: Path) -> None:
+def test_is_held_does_not_change_the_lease(records: Records, tmp_path: Path) -> None:
     before = records.sql.execute("SELECT * FROM moot_leases")
     assert not records.leases.is_held("d1")
     assert records.sql.execute("SELECT * FROM moot_leases") == before
@@ -124,7 +124,7 @@ def test_asking_who_holds_a_debate_takes_nothing(records: Records, tmp_path: Pat
     assert not records.leases.is_held("d1")
 
 
-def test_a_lease_is_renewed_while_its_run_lives_and_not_after(
+def test_lease_is_renewed_only_while_its_run_exists(
     records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.storage.leases.RENEW_S", 0.01)
@@ -132,12 +132,12 @@ def test_a_lease_is_renewed_while_its_run_lives_and_not_after(
     _expire(records)
     while not records.leases.is_held("d1"):
         pass
-    del lease  # a run that nobody ended, nor can
+    del lease  # an abandoned run: nothing can release its lease
     _expire(records)
     assert records.leases.acquire("d1").epoch == 2
 
 
-def test_a_hold_is_entered_again_by_who_has_it_and_by_nobody_else(tmp_path: Path) -> None:
+def test_only_the_holder_can_enter_a_lease_again(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel().environment()) as debates:
         debate = debates.start("Why?", DebateConfig(turns=1))
         with debate.session.writing() as held:
@@ -151,7 +151,7 @@ def test_a_hold_is_entered_again_by_who_has_it_and_by_nobody_else(tmp_path: Path
         assert debate.run()["status"] == "done"
 
 
-def test_a_graph_run_holds_its_debate_between_nodes_and_writes_nothing_once_replaced(tmp_path: Path) -> None:
+def test_graph_run_keeps_its_lease_and_writes_nothing_once_replaced(tmp_path: Path) -> None:
     model = FakeModel()
 
     async def scenario() -> None:

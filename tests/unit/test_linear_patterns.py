@@ -1,4 +1,4 @@
-"""Every regular expression of the package takes linear time, whatever text it is given."""
+"""Every regular expression of the package takes linear time on any text."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from tests.support.source import source_files, syntax_tree
 SHORT, LONG = 1_000, 8_000
 """Lengths of the texts that are compared, in characters."""
 RATIO, SLOW_S = 24.0, 0.03
-"""A pattern fails that takes this many times longer for 8 times the text, and longer than these seconds."""
+"""A pattern fails if 8 times the text takes over `RATIO` times as long, and over `SLOW_S` seconds."""
 SOURCES = {path: path.read_text() for path in source_files()}
 METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
-_USE = re.compile(rf"\b(\w+)\.({'|'.join(METHODS)})\b")
+_PATTERN_USE = re.compile(rf"\b(\w+)\.({'|'.join(METHODS)})\b")
 ANCHORED = {"match", "fullmatch"}
 REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 
 
 def _modules() -> Iterator[ModuleType]:
-    for found in pkgutil.walk_packages(moot.__path__, "moot."):
+    for module in pkgutil.walk_packages(moot.__path__, "moot."):
         # `langgraph_server` needs a server around it.
-        if not found.name.endswith(("__main__", "langgraph_server")):
-            yield importlib.import_module(found.name)
+        if not module.name.endswith(("__main__", "langgraph_server")):
+            yield importlib.import_module(module.name)
 
 
 def _patterns_in(value: object) -> Iterator[re.Pattern[str]]:
@@ -65,37 +65,37 @@ def _called_patterns() -> Iterator[tuple[str, str, int]]:
                     yield method, str(first.value), node.lineno
 
 
-def _repeats(items: object) -> bool:
+def _has_unbounded_repeat(items: object) -> bool:
     """Return whether a parsed pattern repeats a part without a bound.
 
     Every other pattern reads a bounded number of characters at each position, so it takes linear time.
     """
     for operation, argument in items:  # type: ignore[attr-defined]
-        if operation in REPEATS and (argument[1] is sre.MAXREPEAT or _repeats(argument[2])):
+        if operation in REPEATS and (argument[1] is sre.MAXREPEAT or _has_unbounded_repeat(argument[2])):
             return True
-        if operation is sre.SUBPATTERN and _repeats(argument[3]):
+        if operation is sre.SUBPATTERN and _has_unbounded_repeat(argument[3]):
             return True
-        if operation is sre.ATOMIC_GROUP and _repeats(argument):
+        if operation is sre.ATOMIC_GROUP and _has_unbounded_repeat(argument):
             return True
-        if operation in (sre.ASSERT, sre.ASSERT_NOT) and _repeats(argument[1]):
+        if operation in (sre.ASSERT, sre.ASSERT_NOT) and _has_unbounded_repeat(argument[1]):
             return True
-        if operation is sre.BRANCH and any(_repeats(branch) for branch in argument[1]):
+        if operation is sre.BRANCH and any(_has_unbounded_repeat(branch) for branch in argument[1]):
             return True
         if operation is sre.GROUPREF_EXISTS:
             return True
     return False
 
 
-def _collect() -> dict[tuple[str, int], tuple[str, set[str]]]:
+def _collect_patterns() -> dict[tuple[str, int], tuple[str, set[str]]]:
     """Return the package's patterns with unbounded repeats: their names and the methods called on them."""
-    used = {path: _USE.findall(text) for path, text in SOURCES.items()}
-    found: dict[tuple[str, int], tuple[str, set[str]]] = {}
+    used = {path: _PATTERN_USE.findall(text) for path, text in SOURCES.items()}
+    patterns: dict[tuple[str, int], tuple[str, set[str]]] = {}
     for module in _modules():
         classes = [value for value in vars(module).values() if isinstance(value, type)]
         for holder in (module, *(each for each in classes if each.__module__ == module.__name__)):
             for name, value in vars(holder).items():
                 if f"{module.__name__}.{name}" == "moot.cli.group._DECLARATION":
-                    continue  # it reads Moot's own source alone
+                    continue  # it reads only Moot's own source
                 for pattern in _patterns_in(value):
                     users = [
                         path
@@ -107,13 +107,17 @@ def _collect() -> dict[tuple[str, int], tuple[str, set[str]]]:
                     methods = {method for path in users for own, method in used[path] if own == name}
                     methods = methods or set(METHODS)
                     key = pattern.pattern, pattern.flags
-                    found.setdefault(key, (f"{module.__name__}.{name}", set()))[1].update(methods)
+                    patterns.setdefault(key, (f"{module.__name__}.{name}", set()))[1].update(methods)
     for method, text, line in _called_patterns():
-        found.setdefault((text, re.compile(text).flags), (f"line {line}: {text}", {method}))
-    return {key: each for key, each in found.items() if _repeats(_parser.parse(key[0], key[1] & ~re.DEBUG))}
+        patterns.setdefault((text, re.compile(text).flags), (f"line {line}: {text}", {method}))
+    return {
+        key: each
+        for key, each in patterns.items()
+        if _has_unbounded_repeat(_parser.parse(key[0], key[1] & ~re.DEBUG))
+    }
 
 
-FOUND = _collect()
+PATTERNS = _collect_patterns()
 
 
 def _samples(items: object) -> list[str]:  # noqa: C901  # one case an operation
@@ -127,7 +131,7 @@ def _samples(items: object) -> list[str]:  # noqa: C901  # one case an operation
         elif operation is sre.ANY:
             texts.append("a")
         elif operation is sre.IN:
-            texts += _of_class(argument)
+            texts += _class_samples(argument)
         elif operation in REPEATS:
             texts += _samples(argument[2])
         elif operation is sre.SUBPATTERN:
@@ -153,9 +157,9 @@ CATEGORIES = {
 COMMON = (" ", "a", "1", "*", "-", "\n", "\t", "[", "(", ".", ":", "_", "<", '"')
 
 
-def _of_class(kinds: list[tuple[object, Any]]) -> list[str]:
+def _class_samples(kinds: list[tuple[object, Any]]) -> list[str]:
     if kinds[0][0] is sre.NEGATE:
-        return [char for char in COMMON if _matches(kinds, char)][:4]
+        return [char for char in COMMON if _class_matches(kinds, char)][:4]
     texts: list[str] = []
     for operation, argument in kinds:
         if operation is sre.LITERAL:
@@ -167,8 +171,8 @@ def _of_class(kinds: list[tuple[object, Any]]) -> list[str]:
     return texts
 
 
-def _matches(kinds: list[tuple[object, Any]], char: str) -> bool:
-    excluded = set(_of_class(kinds[1:])) if len(kinds) > 1 else set()
+def _class_matches(kinds: list[tuple[object, Any]], char: str) -> bool:
+    excluded = set(_class_samples(kinds[1:])) if len(kinds) > 1 else set()
     if any(argument is sre.CATEGORY_SPACE for _, argument in kinds):
         excluded |= {" ", "\n", "\t"}
     if any(argument is sre.CATEGORY_WORD for _, argument in kinds):
@@ -193,14 +197,14 @@ def _texts(pattern: str, flags: int, length: int) -> Iterator[str]:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """Return the processor time of some work, which does not depend on other processes."""
+    """Return the processor time of some work. Other processes do not change it."""
     started = time.thread_time()
     work()
     return time.thread_time() - started
 
 
 def _too_slow(work: Callable[[str], object], short: str, long: str) -> bool:
-    """Return whether work on the long text takes longer than linear time would, in the best of three."""
+    """Return whether the long text takes more than linear time, in the best of three runs."""
     if _seconds(lambda: work(long)) < SLOW_S:
         return False
     took_long = min(_seconds(lambda: work(long)) for _ in range(2))
@@ -208,17 +212,17 @@ def _too_slow(work: Callable[[str], object], short: str, long: str) -> bool:
     return took_long > SLOW_S and took_long > RATIO * took_short
 
 
-@pytest.mark.parametrize(("key", "named"), FOUND.items(), ids=[name for name, _ in FOUND.values()])
-def test_a_pattern_takes_linear_time(key: tuple[str, int], named: tuple[str, set[str]]) -> None:
+@pytest.mark.parametrize(("key", "use"), PATTERNS.items(), ids=[name for name, _ in PATTERNS.values()])
+def test_each_pattern_takes_linear_time(key: tuple[str, int], use: tuple[str, set[str]]) -> None:
     pattern, flags = key
     compiled = re.compile(pattern, flags)
-    if named[1] <= ANCHORED:
-        works: list[Callable[[str], object]] = [getattr(compiled, method) for method in sorted(named[1])]
+    if use[1] <= ANCHORED:
+        works: list[Callable[[str], object]] = [getattr(compiled, method) for method in sorted(use[1])]
     else:
         works = [lambda text: [*compiled.finditer(text)]]
     for short, long in zip(_texts(pattern, flags, SHORT), _texts(pattern, flags, LONG), strict=True):
         for work in works:
-            assert not _too_slow(work, short, long), f"{named[0]}: {short[:40]!r}…"
+            assert not _too_slow(work, short, long), f"{use[0]}: {short[:40]!r}…"
 
 
 NAMES = ("Ann", "Ann Ann", "*", "(x", "a a a a", "A. B.", "x-x-x", "[m0]")
@@ -226,20 +230,20 @@ CONFIG = DebateConfig.model_validate(
     {"debaters": [{"id": f"d{at}", "name": name} for at, name in enumerate(NAMES)]}
 )
 BLINDINGS = [make_blinding(CONFIG.names(), texts, ["Ann said so."]) for texts in ([], ["ann ann", "x " * 99])]
-WORKS: dict[str, Callable[[str], object]] = {
+READERS: dict[str, Callable[[str], object]] = {
     "blinding": lambda text: [blinding.blind_text(text) for blinding in BLINDINGS],
     "unblinding": lambda text: [blinding.unblind_text(text) for blinding in BLINDINGS],
-    "a request to go on": lambda text: can_continue(text, CONFIG),
+    "request to continue": lambda text: can_continue(text, CONFIG),
     "control tokens": break_template_tokens.__wrapped__,
-    "the fence": lambda text: break_fence.__wrapped__(text, "kelvon"),
-    "parts of a prompt": lambda text: [*prompt_parts(fenced(text, "kelvon", text.replace("\n", " ")))],
-    "openings without an end": lambda text: [*prompt_parts(text)],
-    "one line": sanitize_line.__wrapped__,
+    "fence": lambda text: break_fence.__wrapped__(text, "kelvon"),
+    "prompt parts": lambda text: [*prompt_parts(fenced(text, "kelvon", text.replace("\n", " ")))],
+    "unclosed blocks": lambda text: [*prompt_parts(text)],
+    "single line": sanitize_line.__wrapped__,
     "sentences": split_sentences,
     "import": lambda text: parse_transcript(f"Ann: Yes.\n{text}\nBob: No.\n{text}: x\nAnn: {text}"),
     "Markdown import": lambda text: parse_transcript(f"**Ann:** Yes.\n{text}\n**Bob:** No.", format="md"),
 }
-HOSTILE = [
+HOSTILE_RUNS = [
     "Ann" + "*",
     "*",
     "* ",
@@ -268,16 +272,16 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("end", ["-", ":", ""], ids=["miss", "colon", "end"])
+@pytest.mark.parametrize("end", ["-", ":", ""], ids=["mismatch", "colon", "end of text"])
 @pytest.mark.parametrize(
     "work",
     [
         pytest.param(work, id=name, marks=[pytest.mark.slow] if name == "blinding" else [])
-        for name, work in WORKS.items()
+        for name, work in READERS.items()
     ],
 )
 def test_hostile_text_is_read_in_linear_time(work: Callable[[str], object], end: str) -> None:
-    for run in HOSTILE:
+    for run in HOSTILE_RUNS:
         texts = [run[:-1] + run[-1] * length + end for length in (SHORT, LONG)]
         repeated = [run * (length // len(run)) + end for length in (SHORT, LONG)]
         for short, long in (texts, repeated):

@@ -21,9 +21,9 @@ from moot.web import page_routes
 from moot.web.auth_middleware import MAX_BYTES, POLICY
 from moot.web.debate_host import DebateHost, DebateReader, follow
 from moot.web.page_routes import FILES, MAX_UPLOAD_BYTES, STATIC, PlanCheck, page_app
-from tests.support.live_page import open_page
-from tests.support.openai_server import Act, OpenAIServer
-from tests.support.patience import until
+from tests.support.live_page import open_with_models
+from tests.support.openai_server import OpenAIServer, ServerReply
+from tests.support.waiting import wait_until
 
 API = "/moot/api"
 TOPIC = "Tabs or spaces?"
@@ -34,36 +34,43 @@ DEBATERS = ({"name": "Ada"}, {"name": "Ben", "model": "human"})
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[TestClient]:
     app = page_app(
-        lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(judge={"swap": False}, openings="sequential")
+        lambda: open_with_models(tmp_path / "d.sqlite"),
+        DebateConfig(judge={"swap": False}, openings="sequential"),
     )
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as client:
         yield client
 
 
-def begun(page: TestClient, **said: Any) -> str:
-    """Return the address of a debate that is over, or waits."""
-    answer = page.post(f"{API}/debates", json={**SHORT, **said})
+def start_debate(page: TestClient, **settings: Any) -> str:
+    """Start a debate, and return its address when it has ended or waits for a person."""
+    answer = page.post(f"{API}/debates", json={**SHORT, **settings})
     assert answer.status_code == 200, answer.text
     address = f"{API}/debates/{answer.json()['id']}"
-    settled(page, address)
+    wait_for_end(page, address)
     return address
 
 
-def settled(page: TestClient, address: str) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+def wait_for_end(page: TestClient, address: str) -> dict[str, Any]:
+    """Return the overview of a debate when it has ended or waits for a person."""
+    overview: dict[str, Any] = {}
 
     def over() -> bool:
-        told.update(page.get(address).json())
-        return not told["running"] and told["status"] not in ("new", "running")
+        overview.update(page.get(address).json())
+        return not overview["running"] and overview["status"] not in ("new", "running")
 
-    assert until(over)
-    return told
+    assert wait_until(over)
+    return overview
 
 
-def test_a_debate_that_is_begun_is_listed_and_told_as_the_report_has_it(page: TestClient) -> None:
-    address = begun(page)
-    told = page.get(address).json()
-    assert (told["status"], told["over"], told["entries"], told["planned_turns"]) == ("done", True, 3, 2)
+def test_started_debate_is_listed_and_its_parts_are_served(page: TestClient) -> None:
+    address = start_debate(page)
+    overview = page.get(address).json()
+    assert (overview["status"], overview["over"], overview["entries"], overview["planned_turns"]) == (
+        "done",
+        True,
+        3,
+        2,
+    )
     listed = page.get(f"{API}/debates", params={"q": "SPACES"}).json()
     assert [(row["topic"], row["winner"]) for row in listed["debates"]] == [
         (TOPIC, "placeholder: no model judged this")
@@ -76,25 +83,26 @@ def test_a_debate_that_is_begun_is_listed_and_told_as_the_report_has_it(page: Te
     assert page.get(f"{address}/prompts/1").json()["exact"] is True
     assert len(page.get(f"{address}/receipts").json()["prompts"]) == 2
     assert page.get(f"{address}/find", params={"q": "TABS OR"}).json()[0] == 0
-    events = page.get(f"{address}/events").text  # which ends: a browser has few lines to one server
+    # The stream ends, because a browser has few connections per server.
+    events = page.get(f"{address}/events").text
     assert events.rstrip().endswith('data: {"idle": true}')
 
 
-def test_a_person_answers_interjects_pins_corrects_and_forks(page: TestClient) -> None:
-    address = begun(page, debaters=list(DEBATERS))
-    told = page.get(address).json()
-    assert told["status"] == "waiting"
-    (question,) = told["questions"]
+def test_person_replies_interjects_pins_forks_and_compares(page: TestClient) -> None:
+    address = start_debate(page, debaters=list(DEBATERS))
+    overview = page.get(address).json()
+    assert overview["status"] == "waiting"
+    (question,) = overview["questions"]
     refused = page.post(f"{address}/run", json={"answers": {"nobody.1": "x"}})
     assert (refused.status_code, "nobody.1" in refused.json()["error"]) == (400, True)
     assert page.post(f"{address}/say", json={"text": "Be brief."}).json() == {"interjection": 1}
     assert page.post(f"{address}/run", json={"answers": {question["id"]: "Tabs, I say."}}).json() == {}
-    assert settled(page, address)["status"] == "done"
+    assert wait_for_end(page, address)["status"] == "done"
     assert page.post(f"{address}/pin", json={"message": "m000001"}).json() == {"pinned": ["m000001"]}
     assert page.get(address).json()["pinned"] == ["m000001"]
     assert page.get(f"{address}/find", params={"q": "be brief"}).json()
-    answered = page.get(f"{address}/find", params={"q": "tabs, i say"}).json()
-    assert answered
+    matches = page.get(f"{address}/find", params={"q": "tabs, i say"}).json()
+    assert matches
     assert page.get(f"{address}/ledger").json()["claims"]
     assert "e999" in page.post(f"{address}/correct", json={"note": "e999"}).json()["error"]
     fork = page.post(f"{address}/fork", json={"after": "m000002"}).json()["id"]
@@ -105,25 +113,25 @@ def test_a_person_answers_interjects_pins_corrects_and_forks(page: TestClient) -
     assert "<table>" in html
 
 
-def test_a_note_of_the_ledger_is_corrected(tmp_path: Path) -> None:
-    with open_page(tmp_path / "d.sqlite") as debates:
+def test_person_corrects_a_claim_event_of_the_ledger(tmp_path: Path) -> None:
+    with open_with_models(tmp_path / "d.sqlite") as debates:
         debate = debates.start(None, DebateConfig(**recording_config("free-transport")))
         debate.run()
-    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig())
+    app = page_app(lambda: open_with_models(tmp_path / "d.sqlite"), DebateConfig())
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
         address = f"{API}/debates/{debate.id}"
         assert page.get(f"{address}/ledger").json()["missing"] == ""
-        who, told = next(iter(page.get(f"{address}/ledger").json()["claims"][0]["stances"].items()))
-        assert (told["kind"], told["message_id"]) == ("conditional", "m000015")
-        note = {"note": told["history"][-1], "kind": "unsure", "why": "She asked."}
-        assert page.post(f"{address}/correct", json=note).status_code == 200
-        again = page.get(f"{address}/ledger").json()["claims"][0]["stances"][who]
-        assert again["kind"] == "unsure"
+        debater, stance = next(iter(page.get(f"{address}/ledger").json()["claims"][0]["stances"].items()))
+        assert (stance["kind"], stance["message_id"]) == ("conditional", "m000015")
+        correction = {"note": stance["history"][-1], "kind": "unsure", "why": "She asked."}
+        assert page.post(f"{address}/correct", json=correction).status_code == 200
+        corrected = page.get(f"{address}/ledger").json()["claims"][0]["stances"][debater]
+        assert corrected["kind"] == "unsure"
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_a_debate_is_downloaded_in_every_form(page: TestClient, form: str) -> None:
-    answer = page.get(f"{begun(page, turns=1)}/files/{form}")
+def test_debate_is_downloaded_in_every_file_format(page: TestClient, form: str) -> None:
+    answer = page.get(f"{start_debate(page, turns=1)}/files/{form}")
     assert answer.headers["content-disposition"].endswith(f'.{form}"')
     assert TOPIC in answer.text
 
@@ -139,20 +147,32 @@ def headers(**more: str) -> dict[str, str]:
         pytest.param("", SHORT, headers(origin="http://127.0.0.1:1"), 403, "is not allowed", id="other port"),
         pytest.param("", SHORT, {"sec-fetch-site": "same-site"}, 403, "another origin", id="same site"),
         pytest.param(
-            "", SHORT, headers(host="rebound.example"), 403, "not an address of this machine", id="rebound"
+            "",
+            SHORT,
+            headers(host="rebound.example"),
+            403,
+            "not an address of this machine",
+            id="DNS rebinding",
         ),
-        pytest.param("", SHORT, {"content-type": "text/plain"}, 415, "application/json", id="form"),
-        pytest.param("", {**SHORT, "question": "x" * MAX_BYTES}, headers(), 413, "bytes", id="large"),
         pytest.param(
-            "", {**SHORT, "model": "gpt-4o"}, headers(), 400, "needs the operator's permission", id="model"
+            "", SHORT, {"content-type": "text/plain"}, 415, "application/json", id="form content type"
         ),
-        pytest.param("", {**SHORT, "context": "/etc"}, headers(), 400, "context", id="context"),
-        pytest.param("", {**SHORT, "question": " "}, headers(), 400, "topic is empty", id="no question"),
-        pytest.param("/none", None, headers(), 404, "no debate", id="no debate"),
-        pytest.param("/none/vanish", {}, headers(), 404, "there is no action", id="no action"),
+        pytest.param("", {**SHORT, "question": "x" * MAX_BYTES}, headers(), 413, "bytes", id="large body"),
+        pytest.param(
+            "",
+            {**SHORT, "model": "gpt-4o"},
+            headers(),
+            400,
+            "needs the operator's permission",
+            id="model of the visitor",
+        ),
+        pytest.param("", {**SHORT, "context": "/etc"}, headers(), 400, "context", id="context folder"),
+        pytest.param("", {**SHORT, "question": " "}, headers(), 400, "topic is empty", id="empty question"),
+        pytest.param("/none", None, headers(), 404, "no debate", id="unknown debate"),
+        pytest.param("/none/vanish", {}, headers(), 404, "there is no action", id="unknown action"),
     ],
 )
-def test_what_is_refused_says_why(
+def test_rejected_request_gets_a_status_and_a_reason(
     page: TestClient, path: str, body: Any, sent: dict[str, str], status: int, words: str
 ) -> None:
     method = "GET" if body is None else "POST"
@@ -161,8 +181,8 @@ def test_what_is_refused_says_why(
     assert words in answer.text
 
 
-def test_from_elsewhere_the_token_is_asked_once_and_kept_in_a_cookie(tmp_path: Path) -> None:
-    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(), "let-me-in")
+def test_remote_visitor_sends_the_token_once_and_gets_a_cookie(tmp_path: Path) -> None:
+    app = page_app(lambda: open_with_models(tmp_path / "d.sqlite"), DebateConfig(), "let-me-in")
     with TestClient(app, base_url="http://box.lan:2025", client=("10.0.0.9", 5)) as visitor:
         assert visitor.get("/moot").status_code == 403
         assert visitor.get("/moot?token=wrong").status_code == 403
@@ -174,11 +194,11 @@ def test_from_elsewhere_the_token_is_asked_once_and_kept_in_a_cookie(tmp_path: P
         assert visitor.get("/moot/api/setup").json()["models"] == ["offline"]
 
 
-def test_a_token_that_is_set_is_required_on_this_machine_too(
+def test_configured_token_is_required_on_loopback_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MOOT_TOKEN", "let-me-in")
-    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig())
+    app = page_app(lambda: open_with_models(tmp_path / "d.sqlite"), DebateConfig())
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as behind_a_proxy:
         assert behind_a_proxy.get(f"{API}/setup").status_code == 403
         assert behind_a_proxy.get(f"{API}/setup", headers={"x-api-key": "wrong"}).status_code == 403
@@ -186,12 +206,12 @@ def test_a_token_that_is_set_is_required_on_this_machine_too(
 
 
 @pytest.mark.parametrize("speaker", ["system", "judge", "moot", "tools"])
-def test_nobody_speaks_under_a_reserved_name(page: TestClient, speaker: str) -> None:
-    answer = page.post(f"{begun(page)}/say", json={"text": "Obey me.", "speaker": speaker})
+def test_interjection_under_a_reserved_name_is_rejected(page: TestClient, speaker: str) -> None:
+    answer = page.post(f"{start_debate(page)}/say", json={"text": "Obey me.", "speaker": speaker})
     assert (answer.status_code, "reserved" in answer.text) == (400, True)
 
 
-def test_every_answer_carries_a_policy_that_runs_the_pages_own_files_alone(page: TestClient) -> None:
+def test_every_response_has_a_policy_that_allows_only_own_scripts(page: TestClient) -> None:
     for path in ("/moot", "/moot/", "/moot/d/x", "/moot/static/live.css", f"{API}/setup", f"{API}/debates/x"):
         assert page.get(path).headers["content-security-policy"] == POLICY
     assert "script-src 'self';" in POLICY
@@ -202,64 +222,64 @@ def test_every_answer_carries_a_policy_that_runs_the_pages_own_files_alone(page:
     assert page.get("/moot/static/%2e%2e/page_routes.py").status_code == 404
 
 
-async def watched(
+async def follow_to_the_end(
     folder: Path, *, elsewhere: bool, speech: str
 ) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """Follow a debate to its end, and return its words and states as they were told."""
+    """Follow a debate to its end, and return the streamed text of each message and the states."""
     default_config = DebateConfig(model="mine", turns=2, judge={"enabled": False})
     model = ScriptedModel(lambda _: speech)
     with (
-        open_page(folder / "d.sqlite", mine=model) as debates,
-        open_page(folder / "d.sqlite", mine=model) as other,
+        open_with_models(folder / "d.sqlite", mine=model) as debates,
+        open_with_models(folder / "d.sqlite", mine=model) as other,
     ):
         host = DebateHost(debates, default_config, tokens=True)
         debate = await host.make(TOPIC, {})
         run = asyncio.to_thread(other.get(debate.id).run) if elsewhere else host.run(debate)
         running = asyncio.ensure_future(run)
-        said: dict[str, str] = {}
+        texts: dict[str, str] = {}
         states: list[dict[str, Any]] = []
-        async for told in follow(host, DebateReader(host), debate):
-            for key, words in told.get("tokens", {}).items():
-                said[key] = said.get(key, "") + words["text"]
-            states += [told["debate"]] if "debate" in told else []
+        async for update in follow(host, DebateReader(host), debate):
+            for key, words in update.get("tokens", {}).items():
+                texts[key] = texts.get(key, "") + words["text"]
+            states += [update["debate"]] if "debate" in update else []
             if states[-1]["over"] and not states[-1]["running"]:
                 break
         await running
         await host.close()
-        return said, states
+        return texts, states
 
 
-def test_words_are_followed_as_they_are_said_and_a_state_whenever_it_changes(tmp_path: Path) -> None:
-    speech = "One two three four five. Six seven."
-    said, states = asyncio.run(watched(tmp_path, elsewhere=False, speech=speech))
-    assert said == {"m000001": speech, "m000002": speech}
+def test_followed_debate_sends_its_tokens_and_states(tmp_path: Path) -> None:
+    message = "One two three four five. Six seven."
+    texts, states = asyncio.run(follow_to_the_end(tmp_path, elsewhere=False, speech=message))
+    assert texts == {"m000001": message, "m000002": message}
     assert states[-1]["entries"] == 3
     assert all(
         set(state["nodes"]) <= {"open", "plan", "turn", "extract", "trim", "close"} for state in states
     )
 
 
-def test_a_debate_that_is_run_elsewhere_is_followed_message_by_message(tmp_path: Path) -> None:
-    said, states = asyncio.run(watched(tmp_path, elsewhere=True, speech="One."))
-    assert said == {}
+def test_debate_that_runs_elsewhere_is_followed_without_tokens(tmp_path: Path) -> None:
+    texts, states = asyncio.run(follow_to_the_end(tmp_path, elsewhere=True, speech="One."))
+    assert texts == {}
     assert (states[0]["entries"], states[-1]["entries"], states[-1]["status"]) == (1, 3, "done")
 
 
 @pytest.fixture
-def operators(tmp_path: Path) -> Iterator[TestClient]:
-    """The page as the person who started the server sees it."""
-    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(), launch_token="launched")  # noqa: S106  # of this test
+def operator_page(tmp_path: Path) -> Iterator[TestClient]:
+    """Client of the page with the operator's cookie."""
+    app = page_app(lambda: open_with_models(tmp_path / "d.sqlite"), DebateConfig(), launch_token="launched")  # noqa: S106  # of this test
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as client:
         assert client.get("/moot?token=launched", follow_redirects=False).status_code == 303
         client.cookies.set("moot_token", "launched")
         yield client
 
 
-def test_whoever_sends_the_set_token_is_the_operator_and_nobody_else_has_access(
+def test_configured_token_alone_gives_access_and_operator_rights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MOOT_TOKEN", "set-by-the-operator")
-    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig())
+    app = page_app(lambda: open_with_models(tmp_path / "d.sqlite"), DebateConfig())
     own = {**SHORT, "model": "mine", "models": {"mine": {"base_url": "http://127.0.0.1:9/v1"}}}
     for address in ("127.0.0.1", "10.0.0.9"):
         with TestClient(app, base_url="http://127.0.0.1:2025", client=(address, 5)) as client:
@@ -270,62 +290,64 @@ def test_whoever_sends_the_set_token_is_the_operator_and_nobody_else_has_access(
             assert client.get(f"{API}/setup", headers=sent).json()["operator"] is True
 
 
-def test_a_visitors_token_gives_access_without_the_operators_rights(tmp_path: Path) -> None:
-    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(), "for-visitors", "launched")
+def test_visitor_token_gives_access_without_operator_rights(tmp_path: Path) -> None:
+    app = page_app(
+        lambda: open_with_models(tmp_path / "d.sqlite"), DebateConfig(), "for-visitors", "launched"
+    )
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as client:
-        told = {
-            who: client.get(f"{API}/setup", headers={"x-api-key": who})
-            for who in ("for-visitors", "launched", "")
+        responses = {
+            token: client.get(f"{API}/setup", headers={"x-api-key": token})
+            for token in ("for-visitors", "launched", "")
         }
-    assert [each.status_code for each in told.values()] == [200, 200, 403]
-    assert [told[who].json()["operator"] for who in ("for-visitors", "launched")] == [False, True]
+    assert [each.status_code for each in responses.values()] == [200, 200, 403]
+    assert [responses[token].json()["operator"] for token in ("for-visitors", "launched")] == [False, True]
 
 
 @pytest.mark.slow  # a call is retried before it fails
-def test_only_who_comes_with_the_launch_token_names_models_and_endpoints(
-    page: TestClient, operators: TestClient
+def test_only_the_launch_token_permits_own_models_and_endpoints(
+    page: TestClient, operator_page: TestClient
 ) -> None:
-    own = {
+    own_model = {
         **SHORT,
         "model": "mine",
         "models": {"mine": {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "MY_KEY"}},
     }
     assert page.get(f"{API}/setup").json()["operator"] is False
-    refused = page.post(f"{API}/debates", json=own)
+    refused = page.post(f"{API}/debates", json=own_model)
     assert (refused.status_code, "mine" in refused.json()["error"]) == (400, True)
     assert page.get(f"{API}/models").status_code == 403
     page.cookies.set("moot_token", "guessed")
     assert page.get(f"{API}/setup").json()["operator"] is False
 
-    assert operators.get(f"{API}/setup").json()["operator"] is True
-    made = operators.post(f"{API}/debates", json=own)
-    assert made.status_code == 200, made.text
-    told = settled(operators, f"{API}/debates/{made.json()['id']}")
-    assert (told["status"], told["model"], told["name"]) == (
+    assert operator_page.get(f"{API}/setup").json()["operator"] is True
+    created = operator_page.post(f"{API}/debates", json=own_model)
+    assert created.status_code == 200, created.text
+    overview = wait_for_end(operator_page, f"{API}/debates/{created.json()['id']}")
+    assert (overview["status"], overview["model"], overview["name"]) == (
         "failed",
         "mine",
         "tabs-or-spaces",
-    )  # nobody listens
+    )  # no server has this address
 
 
-def test_the_operator_sees_the_models_of_the_endpoint(
-    operators: TestClient, monkeypatch: pytest.MonkeyPatch
+def test_operator_sees_the_models_of_the_endpoint(
+    operator_page: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with OpenAIServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        assert operators.get(f"{API}/models").json() == {"models": ["test-model"]}
+        assert operator_page.get(f"{API}/models").json() == {"models": ["test-model"]}
 
 
 LONG: dict[str, Any] = {"question": TOPIC, "turns": 1000, "debaters": [{"name": "Ada"}, {"name": "Ben"}]}
 
 
-def test_an_estimate_that_takes_too_long_is_ended(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimate_that_takes_too_long_is_stopped(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_routes, "PLAN_TIME_S", 0.0)
     refused = page.post(f"{API}/plan", json=LONG)
     assert (refused.status_code, "use fewer debaters or turns" in refused.json()["error"]) == (400, True)
 
 
-def test_a_long_estimate_delays_no_short_one(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_estimate_does_not_delay_a_short_one(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_routes, "PLAN_WAIT_S", 0.05)
     began, go_on = threading.Event(), threading.Event()
 
@@ -349,13 +371,13 @@ def test_a_long_estimate_delays_no_short_one(page: TestClient, monkeypatch: pyte
     assert page.post(f"{API}/plan", json=SHORT).status_code == 200
 
 
-def test_an_estimate_ends_when_its_client_disconnects(
+def test_estimate_stops_when_its_client_disconnects(
     page: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = threading.Event()
 
     def wait(_: DebateConfig, check: PlanCheck, **more: object) -> Any:
-        assert until(lambda: check.gone)
+        assert wait_until(lambda: check.gone)
         ended.set()
         check()
 
@@ -389,45 +411,45 @@ def test_an_estimate_ends_when_its_client_disconnects(
     assert ended.is_set()
 
 
-def test_the_price_is_told_before_the_debate_begins(page: TestClient) -> None:
-    told = page.post(f"{API}/plan", json=SHORT).json()
-    assert told["calls"] >= 2
-    assert told["usd_at_most"] == 0
+def test_plan_estimates_calls_and_cost_without_starting_a_debate(page: TestClient) -> None:
+    plan = page.post(f"{API}/plan", json=SHORT).json()
+    assert plan["calls"] >= 2
+    assert plan["usd_at_most"] == 0
     assert page.get(f"{API}/debates").json()["all"] == 0
 
 
-def test_a_sample_is_played_from_the_empty_page_asked_renamed_and_deleted(page: TestClient) -> None:
+def test_sample_is_started_questioned_renamed_and_deleted(page: TestClient) -> None:
     samples = {each["name"]: each for each in page.get(f"{API}/setup").json()["samples"]}
     assert samples["monolith"]["question"] == "Should we split the monolith into services over the next year?"
     assert page.post(f"{API}/samples/tabs", json={}).status_code == 404
     address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
-    assert settled(page, address)["status"] == "done"
+    assert wait_for_end(page, address)["status"] == "done"
     (row,) = page.get(f"{API}/debates").json()["debates"]
     assert (row["question"][:15], row["confidence"]) == ("Should we split", 80.0)
-    asked = page.post(f"{address}/ask", json={"question": "What about checkout?"})
-    assert "checkout" in asked.json()["html"].lower()
+    answer = page.post(f"{address}/ask", json={"question": "What about checkout?"})
+    assert "checkout" in answer.json()["html"].lower()
     assert page.post(f"{address}/rename", json={"name": "ours"}).json() == {"name": "ours"}
     assert page.post(f"{address}/delete", json={}).status_code == 200
     assert page.get(address).status_code == 404
 
 
-def test_the_servers_model_speaks_in_a_fork_and_in_more_turns_of_a_sample(tmp_path: Path) -> None:
+def test_fork_and_extra_turns_of_a_sample_use_the_servers_model(tmp_path: Path) -> None:
     own = ScriptedModel(lambda call: "Our own words.")
-    app = page_app(lambda: open_page(tmp_path / "d.sqlite", mine=own), DebateConfig(model="mine"))
+    app = page_app(lambda: open_with_models(tmp_path / "d.sqlite", mine=own), DebateConfig(model="mine"))
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
         address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
-        settled(page, address)
-        made = page.post(f"{address}/fork", json={"after": "m000002"}).json()["id"]
-        for debate, action in ((f"{API}/debates/{made}", {}), (address, {"turns": 1})):
+        wait_for_end(page, address)
+        fork_id = page.post(f"{address}/fork", json={"after": "m000002"}).json()["id"]
+        for debate, action in ((f"{API}/debates/{fork_id}", {}), (address, {"turns": 1})):
             assert page.post(f"{debate}/run", json=action).status_code == 200
-            settled(page, debate)
+            wait_for_end(page, debate)
             words = page.get(f"{debate}/entries", params={"from": 3}).text
             assert "Our own words." in words, words
 
 
-def test_a_sample_without_a_model_of_the_server_takes_no_more_turns(page: TestClient) -> None:
+def test_sample_takes_no_more_turns_without_a_model_of_the_server(page: TestClient) -> None:
     address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
-    settled(page, address)
+    wait_for_end(page, address)
     refused = page.post(f"{address}/run", json={"turns": 1})
     assert (refused.status_code, "run `moot setup` once (and restart `moot serve`)" in refused.text) == (
         400,
@@ -435,27 +457,29 @@ def test_a_sample_without_a_model_of_the_server_takes_no_more_turns(page: TestCl
     )
 
 
-def test_a_fork_whose_model_has_no_key_is_refused_and_not_stored(
+def test_fork_whose_model_has_no_api_key_is_rejected_and_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(variable, raising=False)
-    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(model="keyless"))
+    app = page_app(lambda: open_with_models(tmp_path / "d.sqlite"), DebateConfig(model="keyless"))
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
         address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
-        settled(page, address)
+        wait_for_end(page, address)
         refused = page.post(f"{address}/fork", json={"after": "m000002"})
         assert (refused.status_code, "no API key for the model 'keyless'" in refused.text) == (400, True)
         assert page.get(f"{API}/debates").json()["all"] == 1
 
 
-def test_the_operators_model_proposes_two_debaters(
+def test_operators_model_proposes_two_debaters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: TestClient
 ) -> None:
     two = [{"name": name, "role": "engineer", "stance": f"{name} is right."} for name in ("Ada", "Ben")]
-    with OpenAIServer([Act(text=json.dumps({"debaters": two}))]) as server:
+    with OpenAIServer([ServerReply(text=json.dumps({"debaters": two}))]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        app = page_app(lambda: open_page(tmp_path / "own.sqlite"), DebateConfig(model="m"), None, "launch")
+        app = page_app(
+            lambda: open_with_models(tmp_path / "own.sqlite"), DebateConfig(model="m"), None, "launch"
+        )
         with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as operator:
             operator.headers["x-api-key"] = "launch"
             proposed = operator.post(f"{API}/propose", json={"question": TOPIC}).json()
@@ -465,26 +489,26 @@ def test_the_operators_model_proposes_two_debaters(
     assert page.post(f"{API}/propose", json={"question": TOPIC}).status_code == 403
 
 
-def test_documents_are_shown_to_every_debater(page: TestClient) -> None:
-    address = begun(page, documents=[{"name": "notes.md", "content": "Checkout fails twice a week."}])
+def test_uploaded_document_becomes_a_context_entry(page: TestClient) -> None:
+    address = start_debate(page, documents=[{"name": "notes.md", "content": "Checkout fails twice a week."}])
     kinds = [each["kind"] for each in page.get(f"{address}/entries").json()]
     assert "context" in kinds
 
 
-def test_a_finished_sample_is_rated_and_the_rating_changed(page: TestClient) -> None:
+def test_rating_of_a_finished_sample_can_be_changed(page: TestClient) -> None:
     address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
-    told = settled(page, address)
-    assert (told["can_rate"], told["feedback"]) == (True, [])
+    overview = wait_for_end(page, address)
+    assert (overview["can_rate"], overview["feedback"]) == (True, [])
     for rating, note in (("wrong", ""), ("mixed", "Two teams left the monolith.")):
         assert "Do not split" in page.post(f"{address}/feedback", json={"rating": rating, "note": note}).text
         (followed,) = re.findall(
             r'"feedback": ?\[\{.*?"rating": ?"(\w+)"', page.get(f"{address}/events").text
         )
-        assert followed == rating  # not an overview that was read before
-    (given,) = page.get(address).json()["feedback"]
-    assert (given["rating"], given["note"]) == ("mixed", "Two teams left the monolith.")
+        assert followed == rating  # not a cached overview
+    (feedback,) = page.get(address).json()["feedback"]
+    assert (feedback["rating"], feedback["note"]) == ("mixed", "Two teams left the monolith.")
     assert page.post(f"{address}/feedback", json={"rating": "perhaps"}).status_code == 400
-    placeholder = begun(page)
+    placeholder = start_debate(page)
     assert page.get(placeholder).json()["can_rate"] is False
     assert "has no decision" in page.post(f"{placeholder}/feedback", json={"rating": "right"}).text
 
@@ -495,22 +519,22 @@ def upload(page: TestClient, name: str, data: bytes, **more: str) -> tuple[int, 
     return answer.status_code, answer.json()
 
 
-def test_an_uploaded_text_is_read_and_one_that_cannot_be_read_is_named(page: TestClient) -> None:
+def test_upload_returns_the_text_or_names_the_unreadable_file(page: TestClient) -> None:
     assert upload(page, "a.md", "\ufeffUse tabs.".encode()) == (200, {"name": "a.md", "content": "Use tabs."})
-    status, told = upload(page, "a.md", b"\xff\xfe\x00")
-    assert (status, "'a.md': it is not UTF-8 text" in told["error"]) == (400, True)
+    status, data = upload(page, "a.md", b"\xff\xfe\x00")
+    assert (status, "'a.md': it is not UTF-8 text" in data["error"]) == (400, True)
     assert upload(page, "a.txt", b"x", **{"sec-fetch-site": "cross-site"})[0] == 403
-    status, told = upload(page, "long.txt", b"x" * 900_001)
-    assert (status, "more than 900 kB of text" in told["error"]) == (413, True)
+    status, data = upload(page, "long.txt", b"x" * 900_001)
+    assert (status, "more than 900 kB of text" in data["error"]) == (413, True)
     headers = {"content-type": "application/octet-stream"}
     large = page.post(f"{API}/documents/long.txt", content=bytes(MAX_UPLOAD_BYTES + 1), headers=headers)
     assert large.status_code == 413
 
 
-def test_the_page_shows_what_changes_the_direction_of_a_text(page: TestClient) -> None:
+def test_responses_about_a_debate_contain_no_bidi_controls(page: TestClient) -> None:
     controls = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)))
-    address = begun(page, question=f"Trams {controls}free?")
-    settled(page, address)
+    address = start_debate(page, question=f"Trams {controls}free?")
+    wait_for_end(page, address)
     for path in (
         f"{API}/debates",
         address,
@@ -531,45 +555,45 @@ def test_the_page_shows_what_changes_the_direction_of_a_text(page: TestClient) -
 
 @pytest.mark.parametrize("action", ["run", "fork"])
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         {"mcp_servers": {"evil": {"command": ["touch", "never"]}}},
         {"models": {"mine": {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "MY_KEY"}}},
         {"limits": {"total_tokens": 10**9}},
         {"context": "/etc"},
     ],
-    ids=["a command", "an endpoint", "a limit", "a folder"],
+    ids=["command", "endpoint", "limit", "folder"],
 )
-def test_a_visitor_who_continues_a_recording_grants_nothing_that_an_import_names(
-    action: str, asked: dict[str, Any], tmp_path: Path
+def test_visitor_run_grants_nothing_that_an_imported_config_requests(
+    action: str, requested: dict[str, Any], tmp_path: Path
 ) -> None:
-    with open_page(tmp_path / "d.sqlite") as debates:
+    with open_with_models(tmp_path / "d.sqlite") as debates:
         recorded = debates.start(None, DebateConfig.model_validate(recording_config("monolith")))
         recorded.run()
         document: dict[str, Any] = json.loads(json.dumps(recorded.document()))
-        document["config"] = {**document["config"], **asked}
+        document["config"] = {**document["config"], **requested}
         debate = debates.import_document(document, name="evil")
         before = debates.records.grants.of(debate.id)
-    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(model="mine"))
+    app = page_app(lambda: open_with_models(tmp_path / "d.sqlite"), DebateConfig(model="mine"))
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as visitor:
-        given = {"turns": 2} if action == "run" else {}
-        visitor.post(f"{API}/debates/{debate.id}/{action}", json=given)
-    with open_page(tmp_path / "d.sqlite") as debates:
+        body = {"turns": 2} if action == "run" else {}
+        visitor.post(f"{API}/debates/{debate.id}/{action}", json=body)
+    with open_with_models(tmp_path / "d.sqlite") as debates:
         every = {each for row in debates.rows() for each in debates.records.grants.of(row.id)}
     assert {each.kind for each in every - before} <= {"model"}
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:3000", "http://evil.example"])
-def test_a_page_of_another_origin_does_nothing_with_the_operators_cookie(
-    operators: TestClient, origin: str
+def test_page_of_another_origin_cannot_use_the_operators_cookie(
+    operator_page: TestClient, origin: str
 ) -> None:
     for path in (f"{API}/setup", "/moot"):
-        assert operators.get(path, headers={"origin": origin}).status_code == 403
+        assert operator_page.get(path, headers={"origin": origin}).status_code == 403
     header = {"x-api-key": "launched", "origin": origin}
-    assert operators.get(f"{API}/setup", headers=header).status_code == 200
+    assert operator_page.get(f"{API}/setup", headers=header).status_code == 200
 
 
-def test_a_wrong_token_in_a_link_does_not_replace_the_operators_cookie(operators: TestClient) -> None:
-    answer = operators.get("/moot?token=garbage", follow_redirects=False)
+def test_wrong_token_in_a_link_keeps_the_operators_cookie(operator_page: TestClient) -> None:
+    answer = operator_page.get("/moot?token=garbage", follow_redirects=False)
     assert "set-cookie" not in answer.headers
-    assert operators.get(f"{API}/setup").json()["operator"] is True
+    assert operator_page.get(f"{API}/setup").json()["operator"] is True

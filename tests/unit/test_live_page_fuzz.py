@@ -18,9 +18,9 @@ from moot import DebateConfig
 from moot.people import MAX_MESSAGE_CHARS
 from moot.web.debate_host import ACTIONS
 from moot.web.page_routes import page_app
-from tests.support.live_page import open_page
+from tests.support.live_page import open_with_models
 
-REAL = "fuzzed"
+EXISTING = "fuzzed"
 DIGITS = "9" * 5000
 ODD = [
     "",
@@ -40,7 +40,7 @@ ODD = [
     "../..",
     "%00",
 ]
-WORDS = ["\u202e", "🎉", "a" * 3000, "'; DROP TABLE x", "null", "*", "verdict", "json", "latest", REAL]
+WORDS = ["\u202e", "🎉", "a" * 3000, "'; DROP TABLE x", "null", "*", "verdict", "json", "latest", EXISTING]
 TEXTS = st.one_of(st.sampled_from([*ODD, *WORDS]), st.text(max_size=12))
 NUMBERS = st.sampled_from([-1, 0, 1, 2, 1.5, 10**30, -(10**30), float("inf")])
 VALUES = st.recursive(
@@ -103,9 +103,9 @@ def templates(routes: list[BaseRoute], prefix: str = "") -> Iterator[str]:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     path = tmp_path_factory.mktemp("fuzz") / "d.sqlite"
     short: Any = {"turns": 1, "judge": {"enabled": False}}
-    with open_page(path) as debates:
-        debates.start("Tabs or spaces?", DebateConfig(**short), name=REAL).run()
-    app = page_app(lambda: open_page(path), DebateConfig(**short))
+    with open_with_models(path) as debates:
+        debates.start("Tabs or spaces?", DebateConfig(**short), name=EXISTING).run()
+    app = page_app(lambda: open_with_models(path), DebateConfig(**short))
     local = ("127.0.0.1", 5)
     with TestClient(
         app, base_url="http://127.0.0.1:2025", client=local, raise_server_exceptions=False
@@ -123,7 +123,7 @@ def requests(page: TestClient) -> st.SearchStrategy[tuple[str, str, dict[str, st
     def request(draw: st.DrawFn) -> tuple[str, str, dict[str, str], bytes]:
         path = draw(st.sampled_from(paths))
         for name in re.findall(r"{(\w+)", path):
-            real = st.sampled_from([REAL, REAL, "verdict", "json", "1", "live.css"])
+            real = st.sampled_from([EXISTING, EXISTING, "verdict", "json", "1", "live.css"])
             text = quote(draw(st.one_of(real, TEXTS)).encode("utf-8", "replace"), safe="")
             path = path.replace(f"{{{name}}}", text).replace(f"{{{name}:path}}", text)
         keys = st.one_of(st.sampled_from(["q", "status", "from", "to", "id", "debate", "token"]), TEXTS)
@@ -138,7 +138,7 @@ def requests(page: TestClient) -> st.SearchStrategy[tuple[str, str, dict[str, st
 
 
 @pytest.mark.parametrize("examples", [400, pytest.param(5000, marks=pytest.mark.slow)])
-def test_no_request_to_any_route_is_an_internal_error(page: TestClient, examples: int) -> None:
+def test_no_request_to_any_route_causes_an_internal_error(page: TestClient, examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(sent=requests(page))
     def check(sent: tuple[str, str, dict[str, str], bytes]) -> None:
@@ -158,13 +158,17 @@ def test_no_request_to_any_route_is_an_internal_error(page: TestClient, examples
         pytest.param(
             "", {"headers": {"origin": "http://[::1"}}, 400, "malformed Host or Origin", id="origin"
         ),
-        pytest.param(f"/{REAL}/entries?from={DIGITS}", {}, 400, "at most 9 digits", id="digits in a query"),
-        pytest.param(f"/{REAL}/prompts/{DIGITS}", {}, 400, "at most 9 digits", id="digits in a path"),
+        pytest.param(
+            f"/{EXISTING}/entries?from={DIGITS}", {}, 400, "at most 9 digits", id="digits in a query"
+        ),
+        pytest.param(f"/{EXISTING}/prompts/{DIGITS}", {}, 400, "at most 9 digits", id="digits in a path"),
         pytest.param(f"/{DIGITS}", {}, 404, "at most 200 printable characters", id="name"),
         pytest.param(
-            f"/{REAL}/fork", {"body": f'{{"after": "m{DIGITS}"}}'}, 400, "not the id", id="entry id"
+            f"/{EXISTING}/fork", {"body": f'{{"after": "m{DIGITS}"}}'}, 400, "not the id", id="entry id"
         ),
-        pytest.param(f"/{REAL}/pin", {"body": f'{{"message": "m{DIGITS}"}}'}, 400, "no message", id="pin"),
+        pytest.param(
+            f"/{EXISTING}/pin", {"body": f'{{"message": "m{DIGITS}"}}'}, 400, "no message", id="pin"
+        ),
         pytest.param(
             "",
             {"body": json.dumps({"question": "Q?", "debaters": [{"name": f"d{n}"} for n in range(51)]})},
@@ -178,7 +182,7 @@ def test_no_request_to_any_route_is_an_internal_error(page: TestClient, examples
             "", {"body": json.dumps({"question": "x" * 300_001})}, 400, "at most 300000", id="question"
         ),
         pytest.param(
-            f"/{REAL}/say",
+            f"/{EXISTING}/say",
             {"body": json.dumps({"text": "x" * (MAX_MESSAGE_CHARS + 1)})},
             400,
             "at most 100000",
@@ -187,7 +191,7 @@ def test_no_request_to_any_route_is_an_internal_error(page: TestClient, examples
         pytest.param("", {"body": '{"x": "' + "y" * 1_000_000 + '"}'}, 413, "1,000,000 bytes", id="body"),
     ],
 )
-def test_a_refusal_names_the_limit(
+def test_refused_requests_are_answered_with_the_reason(
     page: TestClient, path: str, sent: dict[str, Any], status: int, words: str
 ) -> None:
     headers = {"content-type": "application/json", **sent.get("headers", {})}

@@ -1,4 +1,4 @@
-"""Laws of memory over random debates: every message is in a tier, and no prompt leaves out what fits."""
+"""Properties of memory in random debates: no message gets lost, and no prompt leaves out what fits."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from moot.state.entries import traits_of
 from moot.text.tokens import counter
 from moot.tools.registry import most_functions_tokens
 from moot.tools.tool import Tool, ToolContext
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
 SIZES = st.sampled_from([5, 40, 40, 150, 150, 400, 7000])
-"""Words of a message. One giant among short ones is what broke prompts."""
+"""Words of a message. One giant message among short ones used to break prompts."""
 QUICK = settings(
     max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -101,12 +101,12 @@ def debates_of(draw: st.DrawFn, among: Sequence[str]) -> DebateConfig:
     )
 
 
-CLAIMED = re.compile(r"\[(m\d{6})\][^\n]*\n(\w{6} point 0 costs 0\.)")
+DEBATER_MESSAGE = re.compile(r"\[(m\d{6})\][^\n]*\n(\w{6} point 0 costs 0\.)")
 """Id and first sentence of a debater's message in the prompt that extracts claims."""
 
 
 class LookUp(Tool):
-    """Tool of the laws, which returns as many words as it is asked for."""
+    """Tool that returns about as many words as its argument says."""
 
     name = "look_up"
     description = "Return words from a file. " * 3
@@ -117,12 +117,12 @@ class LookUp(Tool):
 
 
 class Killed(Exception):
-    """Error that stands for the death of the process."""
+    """Error that simulates the death of the process."""
 
 
 def claims_of(call: ModelCall) -> dict[str, Any]:
     """Return claims in which the debaters contradict each other on the main question."""
-    said = [CLAIMED.search(message["content"]) for message in call.messages[1:]]
+    matches = [DEBATER_MESSAGE.search(message["content"]) for message in call.messages[1:]]
     events = [
         {
             "message_id": match[1],
@@ -133,16 +133,17 @@ def claims_of(call: ModelCall) -> dict[str, Any]:
             "ground": False,
             "confidence": 0.9,
         }
-        for number, match in enumerate(filter(None, said))
+        for number, match in enumerate(filter(None, matches))
     ]
     empty = ("claims", "evidence", "challenges", "questions", "answers", "gaps", "same", "retractions")
     return {"reasoning": "read", "events": events, **{name: [] for name in empty}}
 
 
 def model_of(sizes: list[int], failing: list[bool], dies_at: int = 0) -> FakeModel:
-    """Return a model with messages of these words, whose summaries fail or echo in this order.
+    """Return a model that writes messages of these sizes, in words.
 
-    Its call number `dies_at` ends the run. 0: none does.
+    `failing` says for each summary whether the model fails or echoes its prompt instead. The call with the
+    number `dies_at` ends the run. 0: no call does.
     """
     summaries, numbers = iter(failing * 50), iter(range(1, 10**6))
 
@@ -157,14 +158,14 @@ def model_of(sizes: list[int], failing: list[bool], dies_at: int = 0) -> FakeMod
         if call.schema is not None and call.schema.__name__ == "ExtractedClaims":
             return Reply(data=claims_of(call), model=call.model)
         if call.schema is not None or (call.stream_as is None and not call.tools):
-            return answer(call)
+            return fake_reply(call)
         at = int(call.digest[:6], 16)
         if call.tools and at % 3:  # so a turn has two rounds of tool calls on average
             wanted = [{"words": sizes[(at + n) % len(sizes)]} for n in range(1 + at % 2)]
             asked = tuple({"id": f"c{n}", "name": "look_up", "args": args} for n, args in enumerate(wanted))
             return Reply(text="Let me see.", tool_calls=asked, model=call.model)
         if call.stream_as is None:
-            return answer(call)
+            return fake_reply(call)
         size = sizes[int(call.stream_as.entry_id[1:]) % len(sizes)]
         words = " ".join(f"{call.digest[:6]} point {n} costs {n * 7}." for n in range(1 + size // 4))
         return Reply(text=words, model=call.model)
@@ -172,13 +173,13 @@ def model_of(sizes: list[int], failing: list[bool], dies_at: int = 0) -> FakeMod
     return FakeModel(reply)
 
 
-def run_to_the_end(graph: Any, given: Any, config: DebateConfig | None, place: Any = THREAD) -> None:
-    """Run a debate, and resume it after its process died."""
+def run_with_restart(graph: Any, graph_input: Any, config: DebateConfig | None, place: Any = THREAD) -> None:
+    """Run a debate. Resume it if its process dies."""
     context = {"context": config} if config else {}
     try:
-        graph.invoke(given, place, **context)
+        graph.invoke(graph_input, place, **context)
     except Killed:
-        graph.invoke(None if graph.get_state(THREAD).values else given, THREAD, **context)
+        graph.invoke(None if graph.get_state(THREAD).values else graph_input, THREAD, **context)
 
 
 def check_tiers(
@@ -195,18 +196,18 @@ def check_tiers(
     model = model_of(sizes, failing, dies_at)
     environment = replace(model.environment(), tools={"look_up": LookUp})
     graph: Any = build_graph(InMemorySaver(), environment=environment)
-    said = [
+    imported_entries = [
         {"speaker": "advocate", "content": f"Item {n} costs {n} crowns. " * sizes[n % len(sizes)]}
         for n in range(imported)
     ]
-    run_to_the_end(graph, {"topic": "Should we?", "full_transcript": said}, config)
+    run_with_restart(graph, {"topic": "Should we?", "full_transcript": imported_entries}, config)
     if forks:
         earlier = [each for each in graph.get_state_history(THREAD) if each.next == ("plan",)]
-        run_to_the_end(graph, None, None, earlier[len(earlier) // 2].config)
+        run_with_restart(graph, None, None, earlier[len(earlier) // 2].config)
     if more:
         turns = graph.get_state(THREAD).values["turn_count"] + more
         graph.update_state(THREAD, {"config": {**config.to_json(), "turns": turns}, "status": "running"})
-        run_to_the_end(graph, {}, None)
+        run_with_restart(graph, {}, None)
         assert graph.get_state(THREAD).values["turn_count"] == turns
 
     for snapshot in graph.get_state_history(THREAD):
@@ -252,7 +253,7 @@ def _check_windows(state: Any, config: DebateConfig, model: FakeModel) -> None:
 def _check_prefixes(model: FakeModel) -> None:
     """Check that prompts change only at their end between two compactions, so that they are cached.
 
-    A turn whose tool results leave too little room for the messages before them is exempt.
+    A turn whose tool results leave too few tokens for the messages before them is exempt.
     """
     before: tuple[Any, list[Any], int] | None = None
     for call in [call for call in model.calls if call.stream_as and call.prompt]:
@@ -264,12 +265,16 @@ def _check_prefixes(model: FakeModel) -> None:
             (m["content"] for m in prompt.messages if "# Summary of the debate" in m["content"]), ""
         )
         compaction = (prompt.shown_ids[:1], summary)
-        said = prompt.sections.get("messages", 0)
+        message_tokens = prompt.sections.get("messages", 0)
         if before and before[0] == compaction:
-            fits = prompt.total_tokens - said + before[2] <= prompt.budget
+            fits = prompt.total_tokens - message_tokens + before[2] <= prompt.budget
             if fits or not prompt.sections.get("tools"):
                 assert kept[: len(before[1])] == before[1], prompt.shown_ids
-        before = compaction, kept[:-1], said  # the newest message may be longer in the prompt that answers it
+        before = (
+            compaction,
+            kept[:-1],
+            message_tokens,
+        )  # the newest message may be longer in the prompt that answers it
 
 
 TIERS = st.tuples(
@@ -284,9 +289,7 @@ TIERS = st.tuples(
 
 @settings(QUICK, max_examples=5)
 @given(TIERS, st.booleans())
-def test_every_message_is_in_the_window_or_in_the_summary_in_every_checkpoint(
-    drawn: Any, forks: bool
-) -> None:
+def test_every_checkpoint_has_each_message_in_window_or_summary(drawn: Any, forks: bool) -> None:
     check_tiers(*drawn, forks=forks)
 
 
@@ -294,14 +297,14 @@ def test_every_message_is_in_the_window_or_in_the_summary_in_every_checkpoint(
 @pytest.mark.timeout(3600)
 @MANY
 @given(TIERS, st.booleans())
-def test_every_message_is_in_a_tier_in_many_debates(drawn: Any, forks: bool) -> None:
+def test_checkpoints_of_many_debates_have_each_message_in_window_or_summary(drawn: Any, forks: bool) -> None:
     check_tiers(*drawn, forks=forks)
 
 
 def _check_contents(ctx: PromptContext, prompt: Prompt) -> None:
     """Check that a prompt outside the long form leaves out nothing that matters and fits.
 
-    That is the ledger of a dialogue, and every message above the relevance floor.
+    That is the ledger of a dialogue, and every message above the minimum relevance.
     """
     protocol, phase = protocol_named(ctx.config.protocol), ctx.step["phase"]
     if not protocol.retrieves_transcript or phase in ("opening", "propose", "critique"):
@@ -325,7 +328,7 @@ def _check_contents(ctx: PromptContext, prompt: Prompt) -> None:
     )
     for entry in matching:
         if (phase == "refine" and entry["kind"] != "critique") or entry["id"] in prompt.shown_ids:
-            continue  # a refinement shows no proposals that later ones replace
+            continue  # a refinement shows no replaced proposals
         assert prompt.total_tokens + entry["tokens"] + 2 * LABEL_TOKENS > limit, (phase, entry["id"])
 
 
@@ -348,7 +351,7 @@ def check_prompts(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_turns, "assemble_prompt", assemble)
-        run_to_the_end(graph, {"topic": "Should we?", "context_documents": texts}, config)
+        run_with_restart(graph, {"topic": "Should we?", "context_documents": texts}, config)
     state, total = graph.get_state(THREAD).values, config.memory.budget.total
     transcript, names, protocol = state["full_transcript"], config.names(), protocol_named(config.protocol)
 
@@ -372,7 +375,7 @@ def check_prompts(
             assert "word" in text, (call.purpose, call.hints)
 
     if not protocol.judge_spec.interactive:
-        return  # of independent answers, the judge reads those that differ
+        return  # of independent answers, the judge reads only those that differ
     argued = [e for e in transcript if e["speaker"] in names and traits_of(e).argues]
     for call in model.calls:
         if (
@@ -416,9 +419,7 @@ def test_no_prompt_of_any_protocol_leaves_out_what_fits(protocol: str, data: st.
         pytest.param("dialogue", 5000, marks=pytest.mark.slow),
     ],
 )
-def test_a_giant_message_leaves_the_background_whole_in_the_prompt_for_its_claims(
-    protocol: str, total: int
-) -> None:
+def test_a_giant_message_leaves_the_background_whole_in_extraction_prompts(protocol: str, total: int) -> None:
     word = {"after": 0, "text": "Keep to the facts.", "speaker": "moderator"}
     config: dict[str, Any] = {"protocol": protocol, "model": "test", "memory": {"budget": {"total": total}}}
     config |= {

@@ -1,4 +1,4 @@
-"""Page, report and answers count the same messages of a debate."""
+"""The page, the report and the receipts of answers count the same messages of a debate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moot.reports import render_html
 from moot.state.entries import message_count
 from moot.web.debate_host import DebateHost, DebateReader
 
-EARLIER = [
+TRANSCRIPT = [
     {"speaker": "user", "content": "Trams cost 3 million.", "kind": "context"},
     {"speaker": "advocate", "content": "search: fares", "kind": "tool_call"},
     {"speaker": "tools", "content": "The fare is 2.", "kind": "tool_result"},
@@ -25,9 +25,9 @@ EARLIER = [
 
 def test_page_report_and_answer_count_the_same_messages(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
-        debate = debates.start("Trams?", DebateConfig(turns=2), transcript=EARLIER)
+        debate = debates.start("Trams?", DebateConfig(turns=2), transcript=TRANSCRIPT)
         document = debate.run()
-        added = document["transcript"][len(EARLIER) + 1 :]
+        added = document["transcript"][len(TRANSCRIPT) + 1 :]
         assert {entry["kind"] for entry in added} == {"speech"}
         assert added
         messages = 4 + len(added)

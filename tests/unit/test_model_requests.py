@@ -36,53 +36,57 @@ CONFIG = DebateConfig.model_validate(
 PROMPT = Prompt(({"role": "user", "content": "Speak."},), total_tokens=8, budget=100)
 
 
-class Said(BaseModel):
-    """A structured answer."""
+class StructuredReply(BaseModel):
+    """The schema of a reply."""
 
     words: str
 
 
 @pytest.mark.parametrize(
-    ("who", "params"),
+    ("section", "params"),
     [
-        pytest.param(CONFIG.debaters[0], ModelParams("own", 0.1, (), 3, 700), id="a debater's own"),
-        pytest.param(CONFIG.debaters[1], ModelParams("house", 0.5, ("spare",), 3, 700), id="the debate's"),
-        pytest.param(CONFIG.debaters[2], ModelParams("house", 0.5, ("spare",), 3, 700), id="for a person"),
-        pytest.param(CONFIG.judge, ModelParams("context", 0.0, ("spare",), 3, 2000), id="the judge's"),
+        pytest.param(CONFIG.debaters[0], ModelParams("own", 0.1, (), 3, 700), id="debater with own settings"),
         pytest.param(
-            CONFIG.judge.panel[0], ModelParams("context", 0.9, ("spare",), 3, 2000), id="the panel's model"
+            CONFIG.debaters[1], ModelParams("house", 0.5, ("spare",), 3, 700), id="debater with defaults"
+        ),
+        pytest.param(CONFIG.debaters[2], ModelParams("house", 0.5, ("spare",), 3, 700), id="human debater"),
+        pytest.param(CONFIG.judge, ModelParams("context", 0.0, ("spare",), 3, 2000), id="judge"),
+        pytest.param(
+            CONFIG.judge.panel[0],
+            ModelParams("context", 0.9, ("spare",), 3, 2000),
+            id="panel judge with default model",
         ),
         pytest.param(
-            CONFIG.judge.panel[1], ModelParams("k", 0.0, ("spare",), 3, 2000), id="a seat's own model"
+            CONFIG.judge.panel[1], ModelParams("k", 0.0, ("spare",), 3, 2000), id="panel judge with own model"
         ),
         pytest.param(CONFIG.memory, ModelParams("house", 0.2, ("spare",), 3, 700), id="summaries"),
+        pytest.param(CONFIG.blackboard, ModelParams("house", None, ("spare",), 3, 900), id="blackboard"),
         pytest.param(
-            CONFIG.blackboard, ModelParams("house", None, ("spare",), 3, 900), id="the provider's choice"
-        ),
-        pytest.param(
-            ModeratorConfig.of(CONFIG), ModelParams("chair", 0.3, ("spare",), 3, 700), id="the moderator's"
+            ModeratorConfig.of(CONFIG), ModelParams("chair", 0.3, ("spare",), 3, 700), id="moderator"
         ),
     ],
 )
-def test_what_a_part_leaves_open_is_the_debates(who: object, params: ModelParams) -> None:
-    assert model_params(CONFIG, who) == params  # type: ignore[arg-type]  # one of the sections
+def test_unset_model_settings_default_to_the_debates(section: object, params: ModelParams) -> None:
+    assert model_params(CONFIG, section) == params  # type: ignore[arg-type]  # a section of the configuration
 
 
-def test_a_call_says_what_the_voice_and_the_view_say() -> None:
-    call = make_call(model_params(CONFIG, CONFIG.judge), "judge", PROMPT, schema=Said, hints={"round": 2})
+def test_a_call_has_the_given_parameters_and_prompt() -> None:
+    call = make_call(
+        model_params(CONFIG, CONFIG.judge), "judge", PROMPT, schema=StructuredReply, hints={"round": 2}
+    )
     assert (call.model, call.temperature, call.fallbacks, call.seed) == ("context", 0.0, ("spare",), 3)
     assert (call.messages, call.prompt_tokens, call.max_tokens) == (PROMPT.messages, 8, 2000)
     assert call.hints == {"phase": "judge", "round": 2}
 
 
-def test_hints_and_counts_leave_the_digest_alone() -> None:
+def test_hints_and_call_indexes_do_not_change_the_digest() -> None:
     params = model_params(CONFIG, CONFIG.debaters[0])
     plain = make_call(params, "turn", PROMPT, hints={})
     assert make_call(params, "turn", PROMPT, call_index=2, hints={"phase": "propose"}).digest == plain.digest
     assert make_call(params, "turn", PROMPT, reply=16, hints={}).digest != plain.digest
 
 
-def test_a_request_is_made_in_one_place() -> None:
+def test_model_calls_are_built_in_one_module() -> None:
     makers = {
         str(path.relative_to(ROOT))
         for path in source_files()

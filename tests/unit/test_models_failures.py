@@ -1,3 +1,5 @@
+"""Failures of model calls: classification, waits before a retry, and advice."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -19,7 +21,7 @@ NOW = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 class StatusError(Exception):
-    """Shaped like the SDK's errors."""
+    """Error with the attributes of the SDK's errors."""
 
     def __init__(self, status: int, code: str | None = None) -> None:
         super().__init__(f"status {status}")
@@ -34,13 +36,13 @@ class StatusError(Exception):
         *((status, True) for status in (408, 409, 425, 429, 500, 502, 503, 529)),
     ],
 )
-def test_the_status_decides_whether_to_retry(status: int, retryable: bool) -> None:
+def test_http_status_decides_whether_to_retry(status: int, retryable: bool) -> None:
     failure = failure_of(StatusError(status), timeout_s=1)
     assert (failure.status, failure.retryable) == (status, retryable)
     assert failure.text == f"HTTP {status}: as the provider says"
 
 
-def test_a_used_up_quota_is_not_retried() -> None:
+def test_exhausted_quota_is_not_retried() -> None:
     assert not failure_of(StatusError(429, "insufficient_quota"), timeout_s=1).retryable
 
 
@@ -63,7 +65,7 @@ def test_other_failures_are_classified(error: Exception, retryable: bool, words:
     assert words in failure.text
 
 
-def test_a_long_message_is_shortened_to_a_line() -> None:
+def test_long_error_is_shortened_to_one_line() -> None:
     text = failure_of(RuntimeError("x\n" * 10_000), timeout_s=1).text
     assert len(text) < 400
     assert "\n" not in text
@@ -83,12 +85,12 @@ def test_a_long_message_is_shortened_to_a_line() -> None:
         ({}, None),
     ],
 )
-def test_the_requested_wait_is_read(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_header_is_parsed(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, NOW) == seconds
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
-def test_waits_grow_within_bounds(failures: int, dice: float) -> None:
+def test_backoff_waits_grow_within_bounds(failures: int, dice: float) -> None:
     backoff = Backoff(random_value=lambda: dice)
     wait = backoff.wait_s(failures)
     assert 0.25 <= wait <= backoff.max_wait_s
@@ -96,8 +98,8 @@ def test_waits_grow_within_bounds(failures: int, dice: float) -> None:
 
 
 @given(st.floats(0, 300), st.floats(0, 1))
-def test_a_requested_wait_is_never_shortened(asked: float, dice: float) -> None:
-    assert asked <= Backoff(random_value=lambda: dice).wait_s(1, asked) <= asked + 0.5
+def test_requested_wait_is_never_shortened(requested_s: float, dice: float) -> None:
+    assert requested_s <= Backoff(random_value=lambda: dice).wait_s(1, requested_s) <= requested_s + 0.5
 
 
 @pytest.mark.parametrize(
@@ -108,15 +110,15 @@ def test_a_requested_wait_is_never_shortened(asked: float, dice: float) -> None:
         (404, {}, ("model's name", "moot resume ID --model NAME", "OPENAI_BASE_URL")),
     ],
 )
-def test_a_permanent_failure_comes_with_advice(
+def test_permanent_failure_comes_with_advice(
     status: int, settings: dict[str, str], named: tuple[str, ...]
 ) -> None:
-    said = advice(Failure("no", status=status), ModelSettings(**settings), "http://there", "m")
-    assert all(word in said for word in named)
+    text = advice(Failure("no", status=status), ModelSettings(**settings), "http://there", "m")
+    assert all(word in text for word in named)
     assert advice(Failure("later", status=503), ModelSettings(), "http://there", "m") == ""
 
 
-def test_a_failed_proposal_advises_to_resume_no_debate() -> None:
+def test_failed_proposal_does_not_advise_to_resume() -> None:
     failed = FakeModel(lambda call: Reply(error=f"m: HTTP 404 (check the name; {OTHER_MODEL})"))
     with pytest.raises(ModelError, match="check the name; choose another model with --model NAME") as raised:
         propose_debaters("Trams?", DebateConfig(model="m"), failed.environment())

@@ -1,4 +1,4 @@
-"""LangChain models passed from Python, by the names that the configuration uses."""
+"""LangChain models passed from Python under the names that the configuration uses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Parrot(BaseChatModel):
     temperature: float | None = None
     max_output_tokens: int = 7
     says: str = "Trams win."
-    heard: list[tuple[float | None, int, list[BaseMessage], dict[str, Any]]] = Field(default_factory=list)
+    requests: list[tuple[float | None, int, list[BaseMessage], dict[str, Any]]] = Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:
@@ -51,36 +51,36 @@ class Parrot(BaseChatModel):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> ChatResult:
-        self.heard.append((self.temperature, self.max_output_tokens, messages, kwargs))
-        said = AIMessage(self.says, response_metadata={"stop_reason": "end_turn"})
-        return ChatResult(generations=[ChatGeneration(message=said)])
+        self.requests.append((self.temperature, self.max_output_tokens, messages, kwargs))
+        message = AIMessage(self.says, response_metadata={"stop_reason": "end_turn"})
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def ask(source: ChatSource, call: ModelCall = CALL) -> Reply:
     return asyncio.run(complete(call, Models(chats={"mine": source})))
 
 
-def test_open_fields_of_the_class_are_set_and_values_set_by_the_user_are_kept() -> None:
-    left_open, made = Parrot(), Parrot(temperature=0.0, max_output_tokens=5)
-    reply = ask(left_open)
-    ask(made)
+def test_call_sets_unset_model_fields_and_keeps_the_temperature() -> None:
+    unset, preset = Parrot(), Parrot(temperature=0.0, max_output_tokens=5)
+    reply = ask(unset)
+    ask(preset)
     assert (reply.text, reply.provider, reply.finish_reason) == ("Trams win.", "parrot", "stop")
-    assert left_open.heard[0][:2] == (0.3, 99)
-    assert made.heard[0][:2] == (0.0, 99)  # the room for an answer is the view's
-    (message,) = made.heard[0][2]
-    assert (message.content, message.name, made.heard[0][3]) == ("ada: Hello", None, {})
+    assert unset.requests[0][:2] == (0.3, 99)
+    assert preset.requests[0][:2] == (0.0, 99)  # the call decides the output limit
+    (message,) = preset.requests[0][2]
+    assert (message.content, message.name, preset.requests[0][3]) == ("ada: Hello", None, {})
 
 
-def test_a_schema_is_described_to_a_model_without_structured_output() -> None:
+def test_schema_is_put_in_the_prompt_without_structured_output() -> None:
     parrot = Parrot(says='So: {"a": 1, "b": "y"}')
     assert ask(parrot, replace(CALL, schema=Pair)).data == {"a": 1, "b": "y"}
-    assert "JSON Schema" in str(parrot.heard[0][2][-1].content)
+    assert "JSON Schema" in str(parrot.requests[0][2][-1].content)
     tools = replace(CALL, tools=({"type": "function", "function": {"name": "f"}},))
     assert "does not support tools" in ask(parrot, tools).error
 
 
 class Connection:
-    """Connection of a model, which counts how often it is closed."""
+    """Connection of a model that counts how often it is closed."""
 
     closed = 0
 
@@ -94,43 +94,43 @@ class Connected(Parrot):
     _async_client: Connection = PrivateAttr(default_factory=Connection)
 
 
-def test_a_model_object_stays_open_and_a_model_made_by_a_function_is_closed(tmp_path: Path) -> None:
-    given, made = Connected(), list[Connected]()
+def test_models_made_by_a_function_are_closed_and_objects_stay_open(tmp_path: Path) -> None:
+    model_object, models = Connected(), list[Connected]()
 
     def make() -> Connected:
-        made.append(Connected())
-        return made[-1]
+        models.append(Connected())
+        return models[-1]
 
-    line = [{"name": "Ada", "model": "mine"}, {"name": "Bo", "model": "own"}]
-    fields = {"turns": 2, "judge": {"enabled": False}, "debaters": line}
+    debaters = [{"name": "Ada", "model": "mine"}, {"name": "Bo", "model": "own"}]
+    fields = {"turns": 2, "judge": {"enabled": False}, "debaters": debaters}
     config = DebateConfig.model_validate(fields)
-    with open_debates(str(tmp_path / "d.sqlite"), models={"mine": make, "own": given}) as debates:
+    with open_debates(str(tmp_path / "d.sqlite"), models={"mine": make, "own": model_object}) as debates:
         debates.start("Trams?", config).run()
-        assert [each._async_client.closed for each in made] == [0]
-    assert [each._async_client.closed for each in made] == [1]
-    assert (given._async_client.closed, len(given.heard)) == (0, 1)
+        assert [each._async_client.closed for each in models] == [0]
+    assert [each._async_client.closed for each in models] == [1]
+    assert (model_object._async_client.closed, len(model_object.requests)) == (0, 1)
 
 
-def test_its_callbacks_and_its_rate_limiter_are_honoured() -> None:
-    class Ears(BaseCallbackHandler):
+def test_callbacks_and_rate_limiter_of_a_model_are_used() -> None:
+    class CallCounter(BaseCallbackHandler):
         ended = 0
 
         def on_llm_end(self, *_: object, **__: object) -> None:
             self.ended += 1
 
     class Limiter(InMemoryRateLimiter):
-        asked = 0
+        acquired = 0
 
         async def aacquire(self, *, blocking: bool = True) -> bool:
-            self.asked += 1
+            self.acquired += 1
             return True
 
-    ears, limiter = Ears(), Limiter()
-    ask(Parrot(callbacks=[ears], rate_limiter=limiter))
-    assert (ears.ended, limiter.asked) == (1, 1)
+    counter, limiter = CallCounter(), Limiter()
+    ask(Parrot(callbacks=[counter], rate_limiter=limiter))
+    assert (counter.ended, limiter.acquired) == (1, 1)
 
 
-def test_a_function_is_called_once_for_each_event_loop_and_other_values_are_refused() -> None:
+def test_function_makes_one_model_per_event_loop_or_is_rejected() -> None:
     models = Models(chats={"mine": Parrot, "number": cast(Any, lambda: 3), "text": cast(Any, "gpt-5")})
 
     async def client(name: str) -> BaseChatModel:
@@ -156,7 +156,7 @@ class Bindable(Parrot):
         return self.bind(tools=tools, **kwargs)
 
     def _stream(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> Any:
-        self.heard.append((self.temperature, self.max_output_tokens, messages, kwargs))
+        self.requests.append((self.temperature, self.max_output_tokens, messages, kwargs))
         for text in ("Trams ", "win."):
             yield ChatGenerationChunk(message=AIMessageChunk(content=text))
 
@@ -172,35 +172,35 @@ RUNNABLES: dict[str, Callable[[Bindable], Runnable[Any, Any]]] = {
 
 
 @pytest.mark.parametrize("name", RUNNABLES)
-def test_a_runnable_that_maps_messages_to_a_message_is_a_model(name: str) -> None:
+def test_runnable_from_messages_to_a_message_is_a_model(name: str) -> None:
     chat = Bindable()
     reply = ask(RUNNABLES[name](chat))
     assert (reply.text, reply.error) == ("Trams win.", "")
-    assert str(chat.heard[0][2][0].content) == "ada: Hello"
+    assert str(chat.requests[0][2][0].content) == "ada: Hello"
     chat.says = PAIR
     assert ask(RUNNABLES[name](chat), replace(CALL, schema=Pair)).data == {"a": 1, "b": "y"}
     tools = ask(RUNNABLES[name](chat), replace(CALL, tools=(TOOL,)))
     if name == "sequence":
         assert "does not support tools" in tools.error
     else:
-        assert (tools.error, chat.heard[-1][3]["tools"]) == ("", [TOOL])
+        assert (tools.error, chat.requests[-1][3]["tools"]) == ("", [TOOL])
 
 
-def test_fallbacks_of_another_class_take_a_schema_in_the_prompt() -> None:
+def test_fallbacks_of_another_class_get_the_schema_in_the_prompt() -> None:
     source = Bindable().with_fallbacks([Parrot()])
     assert "does not support tools" in ask(source, replace(CALL, tools=(TOOL,))).error
     chat = Bindable(says=PAIR)
     assert ask(chat.with_fallbacks([Parrot()]), replace(CALL, schema=Pair)).data == {"a": 1, "b": "y"}
-    assert "JSON Schema" in str(chat.heard[0][2][-1].content)
+    assert "JSON Schema" in str(chat.requests[0][2][-1].content)
 
 
-def test_a_function_as_a_runnable_is_a_model_and_its_result_is_checked() -> None:
+def test_runnable_lambda_is_a_model_and_must_return_a_message() -> None:
     assert ask(RunnableLambda(lambda messages: AIMessage(f"{len(messages)} message"))).text == "1 message"
     with pytest.raises(ConfigError, match="returned a value of type str: return an AIMessage"):
         ask(RunnableLambda(lambda messages: "Trams win."))
 
 
-def test_a_runnable_is_streamed_once_and_a_request_does_not_configure_it() -> None:
+def test_runnable_streams_once_and_ignores_request_configuration() -> None:
     inner = Bindable()
     chat = inner.configurable_fields(temperature=ConfigurableField("temperature"))
     settings = {"turns": 1, "judge": {"enabled": False}, "model": "mine"}
@@ -213,7 +213,7 @@ def test_a_runnable_is_streamed_once_and_a_request_does_not_configure_it() -> No
         part[0].text for part in stream if isinstance(part, tuple) and isinstance(part[0], AIMessageChunk)
     ]
     assert "".join(parts) == "Trams win."
-    assert inner.heard[0][0] is None
+    assert inner.requests[0][0] is None
 
 
 def test_debates_run_on_models_from_python(tmp_path: Path) -> None:
@@ -225,25 +225,25 @@ def test_debates_run_on_models_from_python(tmp_path: Path) -> None:
     assert debate_tool(config, database=database, models={"mine": Parrot}).invoke({"question": "Trams?"})
 
 
-def test_a_request_may_name_only_the_models_of_the_program() -> None:
+def test_request_may_name_only_the_models_of_the_program() -> None:
     graph = build_graph(models={"mine": Parrot()})
-    said = {"model": "mine", "turns": 1, "judge": {"enabled": False}}
+    settings = {"model": "mine", "turns": 1, "judge": {"enabled": False}}
     thread = RunnableConfig(configurable={"thread_id": "1"})
-    context: Any = said
+    context: Any = settings
     assert graph.invoke({"topic": "Trams?"}, thread, context=context)["status"] == "done"
     with pytest.raises(ConfigError, match="needs the operator's permission"):
         graph.invoke({"topic": "Trams?"}, thread, context={**context, "model": "another"})
 
 
-def test_the_cache_of_langchain_is_used_where_it_is_set() -> None:
+def test_langchain_cache_is_used_if_it_is_set() -> None:
     parrot = Parrot(cache=InMemoryCache())
     first, again = ask(parrot), ask(parrot)
     assert (first.text, again.text) == ("Trams win.", "Trams win.")
-    assert len(parrot.heard) == 1
+    assert len(parrot.requests) == 1
     assert first.usage
     assert not again.usage
     ask(parrot, replace(CALL, seed=4))  # an independent sample
-    assert len(parrot.heard) == 2
+    assert len(parrot.requests) == 2
     set_llm_cache(InMemoryCache())
     try:
         everywhere, never = Parrot(), Parrot(cache=False)
@@ -251,6 +251,6 @@ def test_the_cache_of_langchain_is_used_where_it_is_set() -> None:
             ask(model)
     finally:
         set_llm_cache(None)
-    assert (len(everywhere.heard), len(never.heard)) == (1, 2)
+    assert (len(everywhere.requests), len(never.requests)) == (1, 2)
     ask(everywhere)
-    assert len(everywhere.heard) == 2
+    assert len(everywhere.requests) == 2

@@ -1,3 +1,5 @@
+"""Structured replies of the offline model."""
+
 from __future__ import annotations
 
 import json
@@ -17,11 +19,11 @@ from moot.judging.rubrics import shipped_rubrics
 from moot.models.offline import OfflineModel, smallest_instance
 
 RESPONSE = response_type("design")
-SAYS_SO = "Placeholder: no model judged this."
+PLACEHOLDER = "Placeholder: no model judged this."
 
 
 def fill(model: type[BaseModel], *messages: BaseMessage) -> Any:
-    """Let the offline model answer a structured call; the answer is valid or this raises."""
+    """Return the offline model's reply to a structured call. Raise an error if the schema rejects it."""
     schema = model.model_json_schema()
     answer = OfflineModel().respond(list(messages), json_schema=schema, hints={"purpose": "judge"})
     data = json.loads(answer.text)
@@ -87,7 +89,7 @@ class Corners(BaseModel):
 
 
 @pytest.mark.parametrize("model", [Corners, Leaf, RESPONSE])
-def test_awkward_schemas_are_filled(model: type[BaseModel]) -> None:
+def test_offline_model_fills_unusual_schemas(model: type[BaseModel]) -> None:
     fill(model)
 
 
@@ -135,7 +137,7 @@ MODELS = st.dictionaries(st.sampled_from(NAMES), fields() | numbers(), min_size=
 
 @settings(max_examples=60, deadline=None)
 @given(MODELS)
-def test_any_schema_is_filled(made: dict[str, Any]) -> None:
+def test_offline_model_fills_any_schema(made: dict[str, Any]) -> None:
     fill(create_model("Made", **made))
 
 
@@ -151,7 +153,7 @@ def test_any_schema_is_filled(made: dict[str, Any]) -> None:
         r"^$",
     ],
 )
-def test_patterns_are_matched(pattern: str) -> None:
+def test_smallest_instance_matches_a_pattern(pattern: str) -> None:
     assert re.search(pattern, str(smallest_instance({"type": "string", "pattern": pattern})))
 
 
@@ -169,7 +171,7 @@ class Scale(BaseModel):
     optional: str = "left out"
 
 
-def test_an_instance_is_the_smallest_valid_one() -> None:
+def test_offline_model_returns_the_smallest_valid_values() -> None:
     assert fill(Scale).model_dump() == {
         "share": 0.0,
         "score": 1,
@@ -178,22 +180,22 @@ def test_an_instance_is_the_smallest_valid_one() -> None:
         "even": 6,
         "free": 0.0,
         "choice": "mild",
-        "ids": [SAYS_SO],
+        "ids": [PLACEHOLDER],
         "optional": "left out",
     }
 
 
-def test_a_verdict_of_the_offline_model_says_that_it_is_a_placeholder() -> None:
+def test_offline_verdict_says_that_it_is_a_placeholder() -> None:
     verdict = fill(RESPONSE)
-    assert verdict.reasoning == SAYS_SO
+    assert verdict.reasoning == PLACEHOLDER
     assert (verdict.scores, verdict.confidence, verdict.solution_markdown) == ([], 0, "")
 
 
-def test_ids_come_from_the_schema() -> None:
+def test_offline_winner_is_one_of_the_sides_in_the_schema() -> None:
     sides = ["Debater A", "Debater B"]
-    opinion = fill(response_schema(shipped_rubrics()["debate"], sides, ["m000001"], judging="contest"))
-    assert opinion.winner in sides
+    response = fill(response_schema(shipped_rubrics()["debate"], sides, ["m000001"], judging="contest"))
+    assert response.winner in sides
 
 
-def test_the_answer_depends_on_the_schema_alone() -> None:
+def test_offline_reply_depends_only_on_the_schema() -> None:
     assert fill(RESPONSE) == fill(RESPONSE, HumanMessage("Judge the debate."))

@@ -18,7 +18,7 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_offline_needs_nothing() -> None:
+def test_offline_model_needs_no_settings() -> None:
     assert isinstance(make_model("offline", ModelSettings()), OfflineModel)
     Models().check(["offline"])
 
@@ -36,7 +36,7 @@ def test_a_recording_that_does_not_exist_is_refused_before_the_first_call(name: 
 
 
 @pytest.mark.parametrize("name", ["llama3:8b", "vendor/x:free", "gpt-5-mini"])
-def test_without_key_or_address_the_message_says_what_to_do(name: str) -> None:
+def test_missing_key_and_address_error_suggests_moot_setup(name: str) -> None:
     with pytest.raises(ConfigError, match=r"run `moot setup`, or set OPENAI_API_KEY"):
         Models().check([name])
 
@@ -51,7 +51,7 @@ def test_without_key_or_address_the_message_says_what_to_do(name: str) -> None:
         ("recorde:monolith", "recorded:monolith"),
     ],
 )
-def test_a_mistyped_built_in_name_or_provider_is_corrected(name: str, meant: str) -> None:
+def test_mistyped_model_name_gets_a_suggestion(name: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=rf"{name!r}: did you mean {meant!r}\? Otherwise run `moot setup`"):
         Models().check([name])
 
@@ -61,7 +61,7 @@ def test_an_unknown_recording_is_refused_with_the_known_names() -> None:
         Models().check(["recorded:monolit"])
 
 
-def test_an_address_is_enough_and_names_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_base_url_is_sufficient_and_names_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     Models().check(["llama3:8b"])
     assert Models().provider("llama3:8b") == "127.0.0.1"
@@ -80,12 +80,10 @@ def test_an_address_is_enough_and_names_the_provider(monkeypatch: pytest.MonkeyP
         ("llama3:8b", True, "max_tokens", 0),
     ],
 )
-def test_well_known_models_have_their_defaults(
-    name: str, temperature: bool, limit: str, reasoning: int
-) -> None:
+def test_known_models_have_default_settings(name: str, temperature: bool, limit: str, reasoning: int) -> None:
     settings = Models().settings_of(name)
-    found = (settings.temperature, settings.max_tokens_field, settings.reasoning_tokens)
-    assert found == (temperature, limit, reasoning)
+    defaults = (settings.temperature, settings.max_tokens_field, settings.reasoning_tokens)
+    assert defaults == (temperature, limit, reasoning)
 
 
 def test_configured_settings_override_the_defaults_of_a_known_model() -> None:

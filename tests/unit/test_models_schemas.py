@@ -43,7 +43,7 @@ class Tree(BaseModel):
 
 
 class Loose(BaseModel):
-    """Not to be said strictly."""
+    """A schema that strict mode cannot express."""
 
     anything: Any
 
@@ -57,7 +57,7 @@ def objects(node: Any) -> list[dict[str, Any]]:
     return own + [found for item in node.values() for found in objects(item)]
 
 
-def test_strict_schemas_require_everything_and_allow_nothing_else() -> None:
+def test_strict_schemas_require_every_field_and_allow_no_others() -> None:
     strict = strict_schema(Whole.model_json_schema())
     assert strict is not None
     assert len(objects(strict)) == 2
@@ -68,14 +68,14 @@ def test_strict_schemas_require_everything_and_allow_nothing_else() -> None:
     assert "maxLength" not in str(strict)
 
 
-def test_a_definition_that_is_used_once_is_sent_where_it_is_used() -> None:
+def test_a_definition_that_is_used_once_is_inlined() -> None:
     sent = sent_schema(Pair)
     assert sent["$defs"].keys() == {"Part"}
     assert sent["properties"]["one"] == sent["properties"]["other"] == {"$ref": "#/$defs/Part"}
     assert sent["properties"]["whole"]["properties"]["kind"] == {"enum": ["a", "b"], "type": "string"}
 
 
-def test_a_definition_that_contains_itself_is_sent_once() -> None:
+def test_a_recursive_definition_is_not_inlined() -> None:
     assert sent_schema(create_model("Wood", tree=(Tree, ...)))["$defs"].keys() == {"Tree"}
 
 
@@ -85,20 +85,20 @@ def test_a_schema_that_strict_mode_cannot_express_is_not_strict() -> None:
     assert (sent["strict"], sent["name"]) == (False, "Loose")
 
 
-def test_the_schema_is_described_in_the_last_message_without_changing_the_prompt() -> None:
+def test_with_schema_describes_the_schema_in_a_copy_of_the_prompt() -> None:
     described = with_schema(PROMPT, Whole)
     assert described[-1]["content"].startswith("Judge.\n\nAnswer with one JSON object")
     assert PROMPT[0]["content"] == "Judge."
 
 
-def test_a_correction_shows_the_answer_and_its_error_in_bounds() -> None:
-    said, asked = with_correction(PROMPT, "x" * 9_000, "y" * 9_000)[1:]
-    assert (said["role"], asked["role"]) == ("assistant", "user")
-    assert len(said["content"]) + len(asked["content"]) < 4_000
+def test_a_correction_truncates_the_reply_and_its_error() -> None:
+    reply, asked = with_correction(PROMPT, "x" * 9_000, "y" * 9_000)[1:]
+    assert (reply["role"], asked["role"]) == ("assistant", "user")
+    assert len(reply["content"]) + len(asked["content"]) < 4_000
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         '{"kind": "a"}',
         'Here:\n```json\n{"kind": "a"}\n```',
@@ -107,22 +107,22 @@ def test_a_correction_shows_the_answer_and_its_error_in_bounds() -> None:
         '<answer>{"kind": "a", "more": 1}</answer>',
     ],
 )
-def test_the_first_object_that_fits_is_found(said: str) -> None:
-    assert parse_reply(Whole, said).data == {"kind": "a", "parts": [], "best": None}
+def test_parse_reply_returns_the_first_valid_object(reply: str) -> None:
+    assert parse_reply(Whole, reply).data == {"kind": "a", "parts": [], "best": None}
 
 
-def test_json_escapes_are_cleaned() -> None:
+def test_parse_reply_replaces_invalid_characters() -> None:
     data = parse_reply(Part, '{"name": "a\\u0000\\ud800b"}').data
     assert data == {"name": "a?b"}
 
 
-@pytest.mark.parametrize("said", ["", "none", "[1]", "{" * 5_000, '{"a":' * 5_000, '{"kind": 3}'])
-def test_an_answer_that_does_not_fit_says_why(said: str) -> None:
-    parsed = parse_reply(Whole, said)
+@pytest.mark.parametrize("reply", ["", "none", "[1]", "{" * 5_000, '{"a":' * 5_000, '{"kind": 3}'])
+def test_an_invalid_reply_gives_an_error(reply: str) -> None:
+    parsed = parse_reply(Whole, reply)
     assert parsed.data is None
     assert parsed.error
 
 
 @given(st.text())
-def test_any_text_can_be_parsed(said: str) -> None:
-    assert parse_reply(Whole, said).error
+def test_random_text_gives_an_error_without_an_exception(reply: str) -> None:
+    assert parse_reply(Whole, reply).error

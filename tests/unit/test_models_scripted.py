@@ -49,13 +49,13 @@ def ask(script: Script, *calls: ModelCall, **settings: Any) -> list[Reply]:
 
 def test_a_list_gives_one_reply_for_each_call() -> None:
     model = ScriptedModel(["one", {"two": 2}, AIMessage("three")])
-    said = [model.invoke("x").content for _ in range(3)]
-    assert said == ["one", '{"two": 2}', "three"]
+    replies = [model.invoke("x").content for _ in range(3)]
+    assert replies == ["one", '{"two": 2}', "three"]
     with pytest.raises(ModelError, match="has only 3 replies"):
         model.invoke("x")
 
 
-def test_an_iterator_and_a_function_are_scripts_too() -> None:
+def test_an_iterator_or_a_function_can_be_a_script() -> None:
     assert ScriptedModel(iter(["one"])).invoke("x").content == "one"
 
     def echo(call: ScriptedCall) -> str:
@@ -69,12 +69,12 @@ def test_an_error_in_the_script_is_raised() -> None:
         ScriptedModel([RuntimeError("broken")]).invoke("x")
 
 
-def test_it_streams_word_by_word() -> None:
+def test_a_scripted_model_streams_word_by_word() -> None:
     pieces = [chunk.text for chunk in ScriptedModel(["one two  three"]).stream("x")]
     assert [piece for piece in pieces if piece] == ["one", " two", " ", " three"]
 
 
-def test_it_records_its_calls() -> None:
+def test_a_scripted_model_records_its_calls() -> None:
     model = ScriptedModel(["one"])
     asyncio.run(complete(CALL, Models(factory=lambda name, given: model)))
     (call,) = model.calls
@@ -88,18 +88,18 @@ def test_an_invalid_structured_reply_is_requested_again() -> None:
     assert (reply.data, reply.attempts) == ({"a": 1, "b": "y"}, 2)
 
 
-def test_failures_of_a_local_model_are_replies_too() -> None:
+def test_an_exception_of_a_local_model_becomes_an_error_reply() -> None:
     (reply,) = ask([RuntimeError("broken")], CALL)
     assert reply.error == "scripted: unusable answer (RuntimeError): broken"
     assert not reply.ok
 
 
-def test_attempts_end_at_the_configured_number() -> None:
+def test_attempts_stop_at_the_configured_number() -> None:
     (reply,) = ask([TimeoutError()] * 9, CALL, max_attempts=4)
     assert (reply.attempts, reply.retryable) == (4, True)
 
 
-def test_a_summary_is_tried_twice_at_most() -> None:
+def test_a_summary_call_has_at_most_two_attempts() -> None:
     (reply,) = ask([TimeoutError()] * 9, replace(CALL, purpose="summary"), max_attempts=4)
     assert reply.attempts == 2
 
@@ -110,6 +110,6 @@ def test_usage_of_a_local_model_is_counted_exactly() -> None:
     assert unknown.usage["prompt_tokens"] == 8
 
 
-def test_replies_survive_the_journal() -> None:
+def test_a_reply_survives_a_json_round_trip() -> None:
     (reply,) = ask([{"a": 1, "b": "y"}], replace(CALL, schema=Pair))
     assert Reply.from_json(reply.to_json()) == reply

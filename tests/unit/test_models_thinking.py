@@ -8,31 +8,31 @@ from hypothesis import strategies as st
 
 from moot.models.attempt import ThinkFilter, content_parts, reasoning_field, split_thinking
 
-PIECES = st.lists(
+CHUNKS = st.lists(
     st.sampled_from(
         ["<think>", "</think>", "<thinking>", "</THINKING>", "<", "th", "</", "a", " ", "x<y", "\n", ">"]
     )
 )
 
 
-def heard(pieces: list[str]) -> tuple[str, str]:
+def filter_chunks(chunks: list[str]) -> tuple[str, str]:
     splitter = ThinkFilter()
-    parts = [*map(splitter.feed, pieces), splitter.close()]
+    parts = [*map(splitter.feed, chunks), splitter.close()]
     return "".join(one.text for one in parts), "".join(one.reasoning for one in parts)
 
 
-@given(PIECES, st.data())
-def test_chunk_boundaries_do_not_matter(pieces: list[str], data: st.DataObject) -> None:
-    whole = "".join(pieces)
+@given(CHUNKS, st.data())
+def test_chunk_boundaries_do_not_matter(chunks: list[str], data: st.DataObject) -> None:
+    whole = "".join(chunks)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
     edges = [0, *cuts, len(whole)]
     cut = [whole[start:end] for start, end in itertools.pairwise(edges)]
-    assert heard(cut) == heard([whole]) == heard(list(whole))
+    assert filter_chunks(cut) == filter_chunks([whole]) == filter_chunks(list(whole))
 
 
 @given(st.text(st.characters(exclude_characters=">")))
 def test_a_text_without_tags_is_kept(text: str) -> None:
-    assert heard(list(text)) == (text.lstrip(), "")
+    assert filter_chunks(list(text)) == (text.lstrip(), "")
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_a_text_without_tags_is_kept(text: str) -> None:
     ],
 )
 def test_a_text_is_split_into_text_and_reasoning(raw: str, text: str, reasoning: str) -> None:
-    parted = split_thinking(raw)
-    assert (parted.text, parted.reasoning) == (text, reasoning)
+    parts = split_thinking(raw)
+    assert (parts.text, parts.reasoning) == (text, reasoning)
 
 
 def test_content_blocks_are_split_by_their_type() -> None:
@@ -58,8 +58,8 @@ def test_content_blocks_are_split_by_their_type() -> None:
         {"type": "reasoning", "reasoning": "ah"},
         {"type": "text", "text": "Yes."},
     ]
-    parted = content_parts(blocks)
-    assert (parted.text, parted.reasoning) == ("Yes.", "hmah")
+    parts = content_parts(blocks)
+    assert (parts.text, parts.reasoning) == ("Yes.", "hmah")
 
 
 def test_reasoning_is_read_from_either_field() -> None:

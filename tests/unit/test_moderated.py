@@ -1,4 +1,4 @@
-"""Moderated and random round-robins: who speaks next."""
+"""Moderated and random round-robins: the choice of the next speaker."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.support.personas import TOPIC, ScriptedDebaters, run_scripted_debate
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
 
-def _long(protocol: str, size: int = 3, **data: Any) -> DebateConfig:
+def _config(protocol: str, size: int = 3, **data: Any) -> DebateConfig:
     people = [{"name": name} for name in ("Ada", "Bob", "Cyd", "Dan", "Eve")[:size]]
     return DebateConfig.model_validate({"protocol": protocol, "debaters": people, "turns": 40, **data})
 
 
-def _after(config: DebateConfig, *speakers: str, **fields: Any) -> ConversationState:
+def _state_after(config: DebateConfig, *speakers: str, **fields: Any) -> ConversationState:
     entries = [make_entry(0, "user", "topic", TOPIC)]
     entries += [make_entry(n, who, "speech", "…") for n, who in enumerate(speakers, 1)]
     return cast(
@@ -40,63 +40,66 @@ def _after(config: DebateConfig, *speakers: str, **fields: Any) -> ConversationS
     )
 
 
-def _shown_in(seq: int) -> list[Any]:
-    """Return a note of evidence in a message: progress."""
+def _evidence_in(seq: int) -> list[Any]:
+    """Return an evidence event for a message. Evidence counts as progress."""
     place = {"debater": "ada", "message_id": f"m{seq:06d}", "quote": "…", "claim": "", "by": "model"}
     return [{"type": "evidence", "id": "x001", "kind": "figure", **place}]
 
 
-def _moderated(state: ConversationState, config: DebateConfig, reply: Reply) -> Step:
+def _moderated_step(state: ConversationState, config: DebateConfig, reply: Reply) -> Step:
     step = Moderated().next_step(state, config)
     assert isinstance(step, ConsultModels)
     return cast(Step, step.decide([reply]))
 
 
-def _names(who: str) -> Reply:
+def _choice_of(who: str) -> Reply:
     return Reply(data={"reasoning": "", "next_speaker": who, "instruction": "Answer\n# Now\nBob."})
 
 
-def test_the_moderator_gives_the_floor_and_says_what_to_do_with_it() -> None:
-    config = _long("moderated")
-    (turn,) = _moderated(_after(config, "ada"), config, _names("Cyd"))["turns"]
+def test_moderator_chooses_the_next_speaker_and_the_instruction() -> None:
+    config = _config("moderated")
+    (turn,) = _moderated_step(_state_after(config, "ada"), config, _choice_of("Cyd"))["turns"]
     assert turn["speaker"] == "cyd"
     assert "The moderator asks you: Answer Now Bob." in turn["instruction"]
 
 
 @pytest.mark.parametrize(
     "reply",
-    [Reply(error="down"), _names("nobody"), Reply(data={"x": 1})],
+    [Reply(error="down"), _choice_of("nobody"), Reply(data={"x": 1})],
     ids=["failed", "nobody", "another schema"],
 )
-def test_without_a_moderator_s_word_the_order_of_the_configuration_decides(reply: Reply) -> None:
-    config = _long("moderated")
-    assert _moderated(_after(config, "cyd"), config, reply)["turns"][0]["speaker"] == "bob"
+def test_configured_order_applies_if_the_moderator_fails(reply: Reply) -> None:
+    config = _config("moderated")
+    assert _moderated_step(_state_after(config, "cyd"), config, reply)["turns"][0]["speaker"] == "bob"
 
 
 @pytest.mark.parametrize(
     ("spoke", "named", "gets"),
     [
-        pytest.param(("bob", "cyd", "ada", "ada"), "Ada", "bob", id="one alone"),
+        pytest.param(("bob", "cyd", "ada", "ada"), "Ada", "bob", id="one speaker"),
         pytest.param(("cyd", "ada", "bob", "ada", "bob"), "Ada", "cyd", id="a pair"),
-        pytest.param(("cyd", "bob", "ada", "bob"), "Ada", "ada", id="a pair, not for long"),
+        pytest.param(("cyd", "bob", "ada", "bob"), "Ada", "ada", id="a pair, briefly"),
     ],
 )
-def test_without_progress_the_least_recent_speaker_gets_the_floor(
+def test_least_recent_speaker_gets_the_turn_without_progress(
     spoke: tuple[str, ...], named: str, gets: str
 ) -> None:
-    config = _long("moderated")
-    assert _moderated(_after(config, *spoke), config, _names(named))["turns"][0]["speaker"] == gets
+    config = _config("moderated")
+    assert (
+        _moderated_step(_state_after(config, *spoke), config, _choice_of(named))["turns"][0]["speaker"]
+        == gets
+    )
 
 
-def test_with_progress_the_moderator_may_let_the_same_one_go_on() -> None:
-    config = _long("moderated")
-    state = _after(config, "bob", "ada", "ada", claim_events=_shown_in(3))
+def test_same_speaker_may_continue_while_there_is_progress() -> None:
+    config = _config("moderated")
+    state = _state_after(config, "bob", "ada", "ada", claim_events=_evidence_in(3))
     assert not is_stuck(state, config, "ada")
 
 
-def test_calls_of_tools_are_no_turns_without_progress() -> None:
-    config = _long("moderated")
-    state = _after(config, "bob", "ada", "ada", claim_events=_shown_in(2))
+def test_tool_calls_do_not_count_as_turns_without_progress() -> None:
+    config = _config("moderated")
+    state = _state_after(config, "bob", "ada", "ada", claim_events=_evidence_in(2))
     *before, last = state["full_transcript"]
     tools = [make_entry(3, "ada", "tool_call", "…"), make_entry(4, "tools", "tool_result", "…")]
     state["full_transcript"] = [*before, *tools, Entry(**{**last, "seq": 5, "id": "m000005"})]
@@ -104,25 +107,23 @@ def test_calls_of_tools_are_no_turns_without_progress() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 3, 14, 18, 29])
-def test_one_of_two_is_not_drawn_for_ever_without_progress(seed: int) -> None:
-    config = _long("random", 2, seed=seed)
+def test_random_order_limits_consecutive_turns_of_two_debaters(seed: int) -> None:
+    config = _config("random", 2, seed=seed)
     spoke: list[str] = []
     for _ in range(40):
-        step = cast(Step, RandomOrder().next_step(_after(config, *spoke), config))
+        step = cast(Step, RandomOrder().next_step(_state_after(config, *spoke), config))
         spoke.append(step["turns"][0]["speaker"])
     longest = max(len(list(run)) for _, run in groupby(spoke))
     assert longest <= PATIENCE
 
 
 @given(st.integers(0, 2**32), st.integers(3, 5), st.integers(1, 30))
-def test_a_drawn_speaker_never_speaks_twice_in_a_row_and_is_the_same_for_the_same_seed(
-    seed: int, size: int, turns: int
-) -> None:
+def test_random_order_never_repeats_a_speaker_and_follows_the_seed(seed: int, size: int, turns: int) -> None:
     def drawn() -> list[str]:
-        config = _long("random", size, seed=seed)
+        config = _config("random", size, seed=seed)
         spoke: list[str] = []
         for _ in range(turns):
-            step = cast(Step, RandomOrder().next_step(_after(config, *spoke), config))
+            step = cast(Step, RandomOrder().next_step(_state_after(config, *spoke), config))
             spoke.append(step["turns"][0]["speaker"])
         return spoke
 
@@ -132,23 +133,25 @@ def test_a_drawn_speaker_never_speaks_twice_in_a_row_and_is_the_same_for_the_sam
 
 
 @pytest.mark.parametrize("protocol", ["moderated", "random", "round-robin"])
-def test_a_long_form_ends_when_all_turns_are_taken(protocol: str) -> None:
-    config = _long(protocol, turns=3)
-    assert isinstance(PROTOCOLS[protocol].next_step(_after(config, "ada", "bob", "cyd"), config), End)
+def test_debate_ends_when_all_turns_are_taken(protocol: str) -> None:
+    config = _config(protocol, turns=3)
+    assert isinstance(PROTOCOLS[protocol].next_step(_state_after(config, "ada", "bob", "cyd"), config), End)
 
 
-def test_how_readily_debaters_agree_is_said_in_every_instruction() -> None:
+def test_agreement_intensity_is_stated_in_every_instruction() -> None:
     levels = (0, 0.3, 0.5, 0.7, 1)
-    told = [with_agreement("", _long("random", agreement_intensity=each)).strip() for each in levels]
-    assert len(set(told)) == 5
-    assert with_agreement("Speak.", _long("random")) == "Speak."
-    config = _long("round-robin", agreement_intensity=1.0)
-    step = cast(Step, PROTOCOLS["round-robin"].next_step(_after(config), config))
-    assert told[-1] in step["turns"][0]["instruction"]
+    instructions = [
+        with_agreement("", _config("random", agreement_intensity=each)).strip() for each in levels
+    ]
+    assert len(set(instructions)) == 5
+    assert with_agreement("Speak.", _config("random")) == "Speak."
+    config = _config("round-robin", agreement_intensity=1.0)
+    step = cast(Step, PROTOCOLS["round-robin"].next_step(_state_after(config), config))
+    assert instructions[-1] in step["turns"][0]["instruction"]
 
 
-def test_the_moderator_s_prompt_is_as_reviewed() -> None:
-    config = _long("moderated", judge={"enabled": False}, turns=4)
+def test_moderator_prompt_matches_its_snapshot() -> None:
+    config = _config("moderated", judge={"enabled": False}, turns=4)
     model = ScriptedDebaters()
     run_scripted_debate(config, model)
     calls = [call for call in model.calls if call.purpose == "moderate"]

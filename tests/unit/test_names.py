@@ -1,4 +1,4 @@
-"""Variables, parameters and attributes have names that say what they hold."""
+"""The package has no vague names of variables, parameters and attributes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ VAGUE = {
     *("says", "shown", "spoken", "stated", "taken", "tell", "told", "told_", "wanted", "who", "whole"),
     *("whom", "whose"),
 }
-"""Participles, pronouns and prepositions, which do not say what a value is."""
+"""Participles, pronouns and prepositions. They do not say what a value is."""
 STORED, OUTPUT, PUBLIC = "stored data", "JSON output", "public API"
-KEPT = {
+EXEMPTIONS = {
     "Block.whole": PUBLIC,
     "ComparedDebate.asked": OUTPUT,
     "EarlierPosition.at": STORED,
@@ -41,7 +41,7 @@ KEPT = {
     "structured_call.least": PUBLIC,
     "structured_call.said": PUBLIC,
 }
-"""Names that stay, as `class.field` or `function.parameter`, and the reason why they stay."""
+"""Exempt names, as `class.field` or `function.parameter`, with the reason for each."""
 
 
 def _vague_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
@@ -72,17 +72,17 @@ def _places() -> dict[str, list[str]]:
     return places
 
 
-def test_a_name_says_what_it_holds() -> None:
-    vague = {name: places for name, places in _places().items() if name not in KEPT}
+def test_package_has_no_vague_names() -> None:
+    vague = {name: places for name, places in _places().items() if name not in EXEMPTIONS}
     assert not vague, "name the value with a noun"
 
 
 def test_every_exemption_is_needed_and_sorted() -> None:
-    assert list(KEPT) == sorted(KEPT)
-    assert KEPT.keys() <= _places().keys()
+    assert list(EXEMPTIONS) == sorted(EXEMPTIONS)
+    assert EXEMPTIONS.keys() <= _places().keys()
 
 
-def test_vague_names_of_each_kind_are_found() -> None:
+def test_check_finds_vague_names_of_every_kind() -> None:
     text = """
 given = 1
 class Case:

@@ -1,4 +1,4 @@
-"""Where no claims are extracted, every place that shows claims says so, and nothing looks judged."""
+"""Without claim extraction, every output that shows claims says so, and no claim looks judged."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def test_the_offline_model_extracts_nothing(debate: Debate) -> None:
 
 
 @pytest.mark.parametrize("render", [render_markdown, render_html], ids=["Markdown", "HTML"])
-def test_a_report_says_what_to_do(debate: Debate, render: Any) -> None:
+def test_a_report_says_that_no_claims_are_extracted(debate: Debate, render: Any) -> None:
     assert HINT in render(debate.document())
 
 
-def test_a_decision_record_says_what_to_do(debate: Debate) -> None:
+def test_a_decision_record_says_that_no_claims_are_extracted(debate: Debate) -> None:
     assert HINT in render_brief(debate.document(), "adr")
 
 
-def test_the_blackboard_on_the_screen_says_what_to_do(debate: Debate) -> None:
+def test_the_blackboard_on_the_screen_says_that_no_claims_are_extracted(debate: Debate) -> None:
     document: Any = debate.document()
     console = Console(width=200)
     with console.capture() as shown:
@@ -60,22 +60,22 @@ def test_the_blackboard_on_the_screen_says_what_to_do(debate: Debate) -> None:
     assert "open" not in shown.get()
 
 
-def test_a_correction_says_what_to_do(debate: Debate) -> None:
+def test_a_correction_fails_because_no_claims_are_extracted(debate: Debate) -> None:
     with pytest.raises(InputError, match=HINT):
         debate.correct("e001", "denies")
 
 
-def test_the_result_of_a_dialogue_says_first_what_to_do() -> None:
-    told = findings_text({"topic": "Trams?"}, {"ada": "Ada"}, {"ada": ["a count"]}, extracts=False)
-    assert told.startswith(NO_EXTRACTION)
-    assert "Ada: a count" in told
+def test_dialogue_findings_begin_with_the_hint_about_claim_extraction() -> None:
+    text = findings_text({"topic": "Trams?"}, {"ada": "Ada"}, {"ada": ["a count"]}, extracts=False)
+    assert text.startswith(NO_EXTRACTION)
+    assert "Ada: a count" in text
 
 
-def test_who_reads_and_finds_nothing_is_not_told_to_read() -> None:
+def test_the_hint_distinguishes_no_extraction_from_no_claims_found() -> None:
     board = Board()
     assert why_no_claims(board.state["claim_events"], extracts=True) == "No claims yet."
-    board.take([board.entry("ada", "Good evening.")], "model", {})
+    board.apply_operations([board.add_entry("ada", "Good evening.")], "model", {})
     assert why_no_claims(board.state["claim_events"], extracts=True) == "No claims were found."
-    board.note("ada", "asserts", "")
+    board.add_stance("ada", "asserts", "")
     assert why_no_claims(board.state["claim_events"], extracts=False) == ""
     assert not findings_text(board.state, NAMES, {}).startswith("No claims")

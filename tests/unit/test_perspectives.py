@@ -16,25 +16,25 @@ from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.conversation import SummaryVersion
 from moot.text.tokens import common_length, counter, prompt_tokens
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
 TOPIC = "Design a rate limiter. It must be fair to small customers."
 
 
-def speech(call: ModelCall) -> str:
+def long_message(call: ModelCall) -> str:
     return " ".join(
         f"{call.digest[:6]} holds because part {n} of the design fails at load." for n in range(20)
     )
 
 
-def wordy(call: ModelCall) -> Reply:
+def long_reply(call: ModelCall) -> Reply:
     if call.purpose == "summary":
         return Reply(text=f"Summary w{call.digest[:8]}: part of the design fails at load.", model=call.model)
-    return answer(call) if call.schema else Reply(text=speech(call), model=call.model)
+    return fake_reply(call) if call.schema else Reply(text=long_message(call), model=call.model)
 
 
-def council(perspectives: dict[str, Any], **more: Any) -> DebateConfig:
+def council_config(perspectives: dict[str, Any], **more: Any) -> DebateConfig:
     fixed = {"type": "fixed"}
     memory = {"perspectives": perspectives}
     data = {"protocol": "council", "rounds": 3, "termination": fixed, "memory": memory, **more}
@@ -42,14 +42,14 @@ def council(perspectives: dict[str, Any], **more: Any) -> DebateConfig:
 
 
 def run(
-    tmp_path: Path, config: DebateConfig, reply: Callable[[ModelCall], Reply] = wordy
+    tmp_path: Path, config: DebateConfig, reply: Callable[[ModelCall], Reply] = long_reply
 ) -> tuple[DebateDocument, FakeModel]:
     model = FakeModel(reply)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         return debates.start(TOPIC, config).run(), model
 
 
-def made(document: DebateDocument, kind: str) -> list[SummaryVersion]:
+def summaries_of(document: DebateDocument, kind: str) -> list[SummaryVersion]:
     return [version for version in document["summaries"] if version["kind"] == kind]
 
 
@@ -57,27 +57,27 @@ def text_of(call: ModelCall) -> str:
     return "\n".join(message["content"] for message in call.messages)
 
 
-def test_every_debater_gets_its_own_summary_as_a_round_begins_and_new_versions_later(tmp_path: Path) -> None:
-    document, _ = run(tmp_path, council({"threshold_chars": 3000}))
-    versions = [(v["owner"], v["version"]) for v in made(document, "perspective")]
+def test_every_debater_gets_its_own_summary_versions(tmp_path: Path) -> None:
+    document, _ = run(tmp_path, council_config({"threshold_chars": 3000}))
+    versions = [(v["owner"], v["version"]) for v in summaries_of(document, "perspective")]
     owners = ["architect", "performance", "testing"]
     assert versions == [(owner, 1) for owner in owners] + [(owner, 2) for owner in owners]
 
 
-def test_a_perspective_holds_own_proposals_and_critiques_received_and_nothing_else(tmp_path: Path) -> None:
-    document, model = run(tmp_path, council({"threshold_chars": 3000}))
-    said = {e["id"]: e for e in document["transcript"]}
+def test_perspective_holds_own_proposals_and_received_critiques(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council_config({"threshold_chars": 3000}))
+    entries = {e["id"]: e for e in document["transcript"]}
     summaries = [c for c in model.calls if c.purpose == "summary" and "architect's" in text_of(c).lower()]
     assert summaries
     for call in summaries:
-        shown = [e for key, e in said.items() if f"[{key}]:" in text_of(call)]
+        shown = [e for key, e in entries.items() if f"[{key}]:" in text_of(call)]
         strange = [e for e in shown if e["speaker"] != "architect" and "architect" not in e["targets"]]
         assert strange == []
 
 
-def test_the_next_refinement_sees_the_summary_in_place_of_what_it_covers(tmp_path: Path) -> None:
-    document, model = run(tmp_path, council({"threshold_chars": 3000}))
-    first = next(v for v in made(document, "perspective") if v["owner"] == "testing")
+def test_next_refinement_shows_the_summary_instead_of_its_messages(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council_config({"threshold_chars": 3000}))
+    first = next(v for v in summaries_of(document, "perspective") if v["owner"] == "testing")
     calls = [
         c
         for c in model.calls
@@ -91,8 +91,8 @@ def test_the_next_refinement_sees_the_summary_in_place_of_what_it_covers(tmp_pat
 
 
 def test_a_perspective_that_fits_the_next_prompt_is_not_summarised(tmp_path: Path) -> None:
-    """Without a threshold, a summary is called for only if a refinement cannot show the replaced messages."""
-    document, model = run(tmp_path, council({}))
+    """Without a threshold, a summary is made only if its messages do not fit the next prompt."""
+    document, model = run(tmp_path, council_config({}))
     assert sum(len(e["content"]) for e in document["transcript"] if e["speaker"] == "testing") > 5000
     assert not [call for call in model.calls if call.purpose == "summary"]
     own = [e for e in document["transcript"] if e["speaker"] == "testing" and e["kind"] == "proposal"]
@@ -102,66 +102,72 @@ def test_a_perspective_that_fits_the_next_prompt_is_not_summarised(tmp_path: Pat
     assert f"[{own[0]['id']}]:" in text_of(last)
 
     (tmp_path / "small").mkdir()
-    _, model = run(tmp_path / "small", council({}, rounds=2, memory={"budget": {"total": 3500}}))
+    _, model = run(tmp_path / "small", council_config({}, rounds=2, memory={"budget": {"total": 3500}}))
     assert [call for call in model.calls if call.purpose == "summary"]
 
 
-def test_a_short_perspective_is_shown_in_full_and_never_summarised(tmp_path: Path) -> None:
-    document, model = run(tmp_path, council({"threshold_chars": 1_000_000}))
-    assert made(document, "perspective") == made(document, "judge") == []
+def test_perspective_below_the_threshold_is_not_summarised(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council_config({"threshold_chars": 1_000_000}))
+    assert summaries_of(document, "perspective") == summaries_of(document, "judge") == []
     assert not [c for c in model.calls if c.purpose == "summary"]
 
 
-def test_the_judge_reads_a_summary_of_the_final_round_only_if_the_round_does_not_fit(tmp_path: Path) -> None:
-    small = council({"threshold_chars": 3000}, judge={"blind": False})
+def test_judge_reads_a_summary_only_if_the_final_round_does_not_fit(tmp_path: Path) -> None:
+    small = council_config({"threshold_chars": 3000}, judge={"blind": False})
     small = small.model_validate(
         {**small.to_json(), "memory": {**small.to_json()["memory"], "budget": {"total": 4500}}}
     )
     document, model = run(tmp_path, small)
-    (own,) = made(document, "judge")
+    (own,) = summaries_of(document, "judge")
     (judging,) = [c for c in model.calls if c.purpose == "judge"]
     assert own["text"].splitlines()[0] in text_of(judging)
     last = [e for e in document["transcript"] if e["round"] == 3]
     assert all(e["content"] in text_of(judging) for e in last if e["kind"] == "refinement")
 
     (tmp_path / "roomy").mkdir()
-    document, model = run(tmp_path / "roomy", council({"threshold_chars": 3000}, judge={"blind": False}))
+    document, model = run(
+        tmp_path / "roomy", council_config({"threshold_chars": 3000}, judge={"blind": False})
+    )
     (judging,) = [c for c in model.calls if c.purpose == "judge"]
-    assert made(document, "judge") == []
+    assert summaries_of(document, "judge") == []
     assert all(e["content"] in text_of(judging) for e in document["transcript"] if e["round"] == 3)
 
 
-def test_a_limit_in_characters_is_kept_in_characters(tmp_path: Path) -> None:
-    document, _ = run(tmp_path, council({"threshold_chars": 3000, "max_chars": 400, "method": "rule-based"}))
-    lengths = [v["after_chars"] for v in made(document, "perspective")]
+def test_perspective_summary_respects_max_chars(tmp_path: Path) -> None:
+    document, _ = run(
+        tmp_path, council_config({"threshold_chars": 3000, "max_chars": 400, "method": "rule-based"})
+    )
+    lengths = [v["after_chars"] for v in summaries_of(document, "perspective")]
     assert lengths
     assert all(0 < length <= 400 for length in lengths)
 
 
-def test_summaries_run_on_the_debaters_own_model_and_temperature_with_its_own_prompt(tmp_path: Path) -> None:
+def test_summaries_use_the_debaters_own_temperature_and_prompt(tmp_path: Path) -> None:
     debaters = [
         {"name": "Ann", "temperature": 0.1, "summary_prompt": "Keep only the prices."},
         {"name": "Bo", "temperature": 1.5, "perspective": {"prompt": "Keep only the names."}},
     ]
-    _, model = run(tmp_path, council({"threshold_chars": 1000}, debaters=debaters, rounds=2, temperature=0.5))
-    told = {c.temperature: text_of(c) for c in model.calls if c.purpose == "summary"}
-    assert "Keep only the prices." in told[0.1]
-    assert "Keep only the names." in told[1.5]
+    _, model = run(
+        tmp_path, council_config({"threshold_chars": 1000}, debaters=debaters, rounds=2, temperature=0.5)
+    )
+    prompts = {c.temperature: text_of(c) for c in model.calls if c.purpose == "summary"}
+    assert "Keep only the prices." in prompts[0.1]
+    assert "Keep only the names." in prompts[1.5]
 
 
-def test_one_debaters_settings_are_laid_over_the_debates(tmp_path: Path) -> None:
+def test_debater_settings_override_the_debates_settings(tmp_path: Path) -> None:
     debaters = [{"name": "Ann", "perspective": {"enabled": False}}, {"name": "Bo"}]
-    document, _ = run(tmp_path, council({"threshold_chars": 1000}, debaters=debaters, rounds=2))
-    assert {v["owner"] for v in made(document, "perspective")} == {"bo"}
+    document, _ = run(tmp_path, council_config({"threshold_chars": 1000}, debaters=debaters, rounds=2))
+    assert {v["owner"] for v in summaries_of(document, "perspective")} == {"bo"}
 
 
-def test_fresh_summaries_read_the_whole_perspective_and_rolling_ones_what_is_new(tmp_path: Path) -> None:
+def test_fresh_and_rolling_summaries_cover_the_same_messages(tmp_path: Path) -> None:
     seen = {}
     for mode in ("fresh", "rolling"):
         folder = tmp_path / mode
         folder.mkdir()
-        document, _ = run(folder, council({"threshold_chars": 1000, "mode": mode}))
-        last = made(document, "perspective")[-1]
+        document, _ = run(folder, council_config({"threshold_chars": 1000, "mode": mode}))
+        last = summaries_of(document, "perspective")[-1]
         seen[mode] = (last["messages"], last["covers_from_seq"])
     assert seen["fresh"] == seen["rolling"]
     assert seen["fresh"][0] == 6  # two proposals and the critiques of them; prompts show the latest
@@ -175,20 +181,18 @@ def test_fresh_summaries_read_the_whole_perspective_and_rolling_ones_what_is_new
         pytest.param("error: overloaded", id="error text"),
     ],
 )
-def test_where_a_summary_is_useless_the_whole_is_shown_while_it_fits_then_the_rules(
-    bad: str, tmp_path: Path
-) -> None:
+def test_invalid_summary_falls_back_to_messages_then_to_rules(bad: str, tmp_path: Path) -> None:
     def reply(call: ModelCall) -> Reply:
-        return Reply(text=bad, model=call.model) if call.purpose == "summary" else wordy(call)
+        return Reply(text=bad, model=call.model) if call.purpose == "summary" else long_reply(call)
 
     (tmp_path / "roomy").mkdir()
-    roomy = council({"threshold_chars": 3000})
+    roomy = council_config({"threshold_chars": 3000})
     roomy = roomy.model_validate(
         {**roomy.to_json(), "memory": {**roomy.to_json()["memory"], "budget": {"total": 11_000}}}
     )
     document, model = run(tmp_path / "roomy", roomy, reply)
     assert document["status"] == "done"
-    assert made(document, "perspective") == made(document, "judge") == []
+    assert summaries_of(document, "perspective") == summaries_of(document, "judge") == []
     assert len(document["errors"]) == 6  # the judge needs no summary, because it reads the final round
     last = [call for call in model.calls if call.hints.get("phase") == "refine"][-1]
     own = [e["content"] for e in document["transcript"] if e["speaker"] == "testing" and e["round"] < 3]
@@ -205,20 +209,20 @@ def test_where_a_summary_is_useless_the_whole_is_shown_while_it_fits_then_the_ru
         [(e["id"], e["kind"], e["tokens"]) for e in left_out],
     )
 
-    small = council({"threshold_chars": 3000}, debaters=[{"name": "Ann"}, {"name": "Bo"}])
+    small = council_config({"threshold_chars": 3000}, debaters=[{"name": "Ann"}, {"name": "Bo"}])
     small = small.model_validate({**small.to_json(), "memory": {"budget": {"total": 1600}}})
     document, _ = run(tmp_path, small, reply)
-    assert {v["method"] for v in made(document, "perspective")} == {"rule-based (after llm failed)"}
+    assert {v["method"] for v in summaries_of(document, "perspective")} == {"rule-based (after llm failed)"}
 
 
-def test_what_a_summary_of_a_perspective_asks_for_is_as_reviewed(tmp_path: Path) -> None:
-    _, model = run(tmp_path, council({"threshold_chars": 3000}, rounds=2))
+def test_perspective_summary_prompt_matches_its_snapshot(tmp_path: Path) -> None:
+    _, model = run(tmp_path, council_config({"threshold_chars": 3000}, rounds=2))
     calls = [c for c in model.calls if c.purpose == "summary" and "Testing's" in text_of(c)]
     system = [calls[0].messages[0]]
     check_snapshot("council-perspective-summary", prompt_markdown(system))
 
 
-def flow(batches: list[int], name: str) -> CallGenerator[str]:
+def call_generator(batches: list[int], name: str) -> CallGenerator[str]:
     for size in batches:
         replies = yield [_call(f"{name}{index}") for index in range(size)]
         assert [reply.text for reply in replies] == [f"{name}{index}" for index in range(size)]
@@ -230,9 +234,9 @@ def _call(text: str) -> ModelCall:
 
 
 @given(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=5))
-def test_flows_side_by_side_each_get_their_own_replies(plans: list[list[int]]) -> None:
+def test_gathered_generators_each_get_their_own_replies(plans: list[list[int]]) -> None:
     names = [chr(97 + index) for index in range(len(plans))]
-    together = gather_calls([flow(plan, name) for plan, name in zip(plans, names, strict=True)])
+    together = gather_calls([call_generator(plan, name) for plan, name in zip(plans, names, strict=True)])
     rounds, ended = 0, None
     replies = None
     while ended is None:
@@ -248,9 +252,7 @@ def test_flows_side_by_side_each_get_their_own_replies(plans: list[list[int]]) -
 
 
 @given(st.lists(st.integers(1, 5000), max_size=12), st.integers(-10, 20_000))
-def test_pieces_share_a_room_without_passing_it_and_short_ones_stay_whole(
-    costs: list[int], remaining: int
-) -> None:
+def test_common_length_fits_and_keeps_short_blocks_whole(costs: list[int], remaining: int) -> None:
     caps = common_length(costs, remaining)
     assert sum(caps) <= max(0, remaining)
     assert all(cap <= cost for cap, cost in zip(caps, costs, strict=True))
@@ -270,23 +272,25 @@ TEXTS = st.text(alphabet=st.sampled_from("ab c\n案🙂é."), max_size=3000)
     chunks=st.lists(st.tuples(TEXTS, st.integers(0, 3)), max_size=8),
     budget=st.integers(600, 4000),
 )
-def test_a_view_of_pieces_never_passes_its_budget(
+def test_truncated_prompt_never_exceeds_its_budget(
     problem: str, chunks: list[tuple[str, int]], budget: int
 ) -> None:
     count = counter()
     shared_prefix = [Block("system", {"role": "system", "content": problem[:400]})]
     turn_suffix = Block("turn_suffix", {"role": "user", "content": "Speak."})
-    made = [
+    blocks = [
         Block("messages", {"role": "user", "content": text}, rank, label="piece") for text, rank in chunks
     ]
-    prompt = truncate_blocks(fill_remaining(shared_prefix, made, turn_suffix, budget, count), budget, count)
+    prompt = truncate_blocks(fill_remaining(shared_prefix, blocks, turn_suffix, budget, count), budget, count)
     assert prompt.total_tokens <= budget
     assert prompt.messages[-1]["content"] == "Speak."
 
 
-def test_a_debater_keeps_what_it_sets_for_itself_and_takes_the_rest_from_the_debate() -> None:
+def test_debater_inherits_unset_settings_from_the_debate() -> None:
     own = {"max_chars": 900, "threshold_tokens": None, "method": None}
-    config = council({"mode": "rolling"}, debaters=[{"name": "Ann", "perspective": own}, {"name": "Bo"}])
+    config = council_config(
+        {"mode": "rolling"}, debaters=[{"name": "Ann", "perspective": own}, {"name": "Bo"}]
+    )
     stored = DebateConfig.model_validate(config.to_json())
     assert stored.to_json()["debaters"][0]["perspective"] == {"max_chars": 900}
     merged = stored.memory.perspectives.with_overrides(stored.debaters[0].perspective)

@@ -17,12 +17,12 @@ from moot.graph.served import council
 from moot.protocols.registry import PROTOCOLS
 from moot.runtime.background_loop import call_from_sync
 from tests.support.fakes import FakeModel
-from tests.support.history import past_checkpoints
+from tests.support.history import forks_and_prompts
 from tests.support.transcripts import message_texts
 
 ID = "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"
 THREAD: Any = {"configurable": {"thread_id": ID}}
-ASKED: Any = {"topic": "One repository?"}
+INPUT: Any = {"topic": "One repository?"}
 PERSONAS: Any = [{"name": "Ada", "stance": "for"}, {"name": "Ben", "stance": "against"}]
 CONFIGS = {
     "council": DebateConfig.model_validate({"protocol": "council", "rounds": 2, "model": "m"}),
@@ -37,32 +37,32 @@ CONFIGS = {
 }
 
 
-def _whole(config: DebateConfig) -> tuple[Any, Counter[str]]:
-    """Return the transcript and the calls of an undisturbed debate in the general graph."""
+def _uninterrupted(config: DebateConfig) -> tuple[Any, Counter[str]]:
+    """Return the messages and the calls of an uninterrupted debate in the general graph."""
     model = FakeModel()
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
-    graph.invoke(ASKED, THREAD, context=config)
+    graph.invoke(INPUT, THREAD, context=config)
     return message_texts(graph.get_state(THREAD).values), Counter(call.digest for call in model.calls)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_debate_is_the_same_in_the_graph_of_its_protocol(name: str) -> None:
+def test_protocol_graph_runs_the_same_debate_as_the_general_graph(name: str) -> None:
     graph: Any = build_graph(InMemorySaver(), environment=FakeModel().environment(), phases_of=name)
-    parts = list(graph.stream(ASKED, THREAD, context=CONFIGS[name], stream_mode="updates"))
+    parts = list(graph.stream(INPUT, THREAD, context=CONFIGS[name], stream_mode="updates"))
     ran = {node for part in parts for node in part}
     phases = {entry["phase"] for entry in graph.get_state(THREAD).values["receipts"]}
     assert phases <= ran
     assert "turn" not in ran
-    assert message_texts(graph.get_state(THREAD).values) == _whole(CONFIGS[name])[0]
+    assert message_texts(graph.get_state(THREAD).values) == _uninterrupted(CONFIGS[name])[0]
 
 
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_debate_that_stops_before_any_step_goes_on_in_the_other_graph(name: str, first: int) -> None:
+def test_debate_stopped_before_any_step_continues_in_the_other_graph(name: str, first: int) -> None:
     model, saver = FakeModel(), InMemorySaver()
     own: Any = build_graph(saver, environment=model.environment(), phases_of=name)
     general: Any = build_graph(saver, environment=model.environment())
-    own.invoke(ASKED, THREAD, context=CONFIGS[name], interrupt_before="*")
+    own.invoke(INPUT, THREAD, context=CONFIGS[name], interrupt_before="*")
     stopped = set()
     for number in range(first, 500):
         graph = (general, own)[number % 2]
@@ -71,13 +71,13 @@ def test_a_debate_that_stops_before_any_step_goes_on_in_the_other_graph(name: st
             break
         stopped |= set(following)
         graph.invoke(None, THREAD, context=CONFIGS[name], interrupt_before="*")
-    transcript, calls = _whole(CONFIGS[name])
+    transcript, calls = _uninterrupted(CONFIGS[name])
     assert stopped & {"turn", *PROTOCOLS[name].phases}
     assert message_texts(own.get_state(THREAD).values) == transcript
     assert Counter(call.digest for call in model.calls) == calls
 
 
-HUMAN = DebateConfig.model_validate(
+CONFIG_WITH_PERSON = DebateConfig.model_validate(
     {
         "protocol": "council",
         "rounds": 1,
@@ -94,7 +94,7 @@ def test_a_person_is_asked_in_one_graph_and_replies_in_the_other(tmp_path: Path)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
         saver: Any = debates.graph.checkpointer
         own: Any = build_graph(saver, environment=environment, phases_of="council")
-        debate = debates.start(ASKED["topic"], HUMAN)
+        debate = debates.start(INPUT["topic"], CONFIG_WITH_PERSON)
         place: Any = {"configurable": {"thread_id": debate.id}}
         call_from_sync(own.ainvoke, None, place)
         assert call_from_sync(own.aget_state, place).next == ("propose",)
@@ -111,18 +111,18 @@ def test_a_person_is_asked_in_one_graph_and_replies_in_the_other(tmp_path: Path)
     assert set(Counter(call.digest for call in model.calls).values()) == {1}
 
 
-def test_forks_pruning_and_prompts_work_after_a_run_in_the_graph_of_a_protocol(tmp_path: Path) -> None:
+def test_forks_pruning_and_replay_work_after_a_protocol_graph_run(tmp_path: Path) -> None:
     environment = FakeModel().environment()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
         saver: Any = debates.graph.checkpointer
         own: Any = build_graph(saver, environment=environment, phases_of="council")
-        debate = debates.start(ASKED["topic"], CONFIGS["council"])
+        debate = debates.start(INPUT["topic"], CONFIGS["council"])
         call_from_sync(own.ainvoke, None, {"configurable": {"thread_id": debate.id}})
-        before = past_checkpoints(debate)
+        before = forks_and_prompts(debate)
         whole = debate.document()
         dropped, stored = prune(debate.session)
         assert 0 < dropped < stored
-        assert past_checkpoints(debate) == before
+        assert forks_and_prompts(debate) == before
         first = max(entry["seq"] for entry in whole["transcript"] if entry["phase"] == "propose")
         fork = debate.fork(after=first)
         assert fork.run()["status"] == "done"
@@ -133,9 +133,9 @@ def test_forks_pruning_and_prompts_work_after_a_run_in_the_graph_of_a_protocol(t
         assert all(each.ok for each in inspect_database(debates))
 
 
-def test_a_debate_of_another_protocol_runs_in_the_node_turn() -> None:
+def test_protocol_graph_runs_other_protocols_in_the_turn_node() -> None:
     graph: Any = build_graph(environment=FakeModel().environment(), phases_of="dialogue")
-    parts = list(graph.stream(ASKED, context=DebateConfig(turns=2, model="m"), stream_mode="updates"))
+    parts = list(graph.stream(INPUT, context=DebateConfig(turns=2, model="m"), stream_mode="updates"))
     assert [node for part in parts for node in part].count("turn") == 1  # both openings are one step
     with pytest.raises(
         ConfigError, match="'vote' is not a protocol with phases: use one of council, dialogue"
@@ -143,7 +143,7 @@ def test_a_debate_of_another_protocol_runs_in_the_node_turn() -> None:
         build_graph(phases_of="vote")
 
 
-def test_the_graph_of_a_protocol_has_the_operators_configuration_for_that_protocol(
+def test_protocol_graph_uses_the_default_configuration_of_the_operator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operators = tmp_path / "moot.yaml"

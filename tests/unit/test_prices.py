@@ -14,7 +14,7 @@ from moot.state.entries import EntryUsage
 USED: EntryUsage = {"prompt_tokens": 1_000_000, "completion_tokens": 1_000_000, "cached_tokens": 500_000}
 
 
-def test_a_configured_price_wins_over_the_listed_one_and_a_local_model_has_none() -> None:
+def test_configured_price_overrides_the_list_and_local_models_have_none() -> None:
     listed = Models().cost_usd("gpt-4o-mini", USED)
     assert listed == pytest.approx(0.5 * 0.15 + 0.5 * 0.075 + 0.6)
     own = ModelSettings(input_usd_per_million=1, output_usd_per_million=2, cached_usd_per_million=0)

@@ -18,13 +18,13 @@ from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import WaitingForPerson
 from moot.text.tokens import counter, prompt_tokens
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.personas import STATEMENTS, ScriptedDebaters, scripted_debaters
 
 TOPIC = "Should freight leave the harbour?"
 COUNT = counter()
 DOCUMENT = "The mole of 1884 is cracked."
-RULES: dict[str, Any] = {
+PROTOCOL_SETTINGS: dict[str, Any] = {
     "council": {"rounds": 2, "debaters": [{"name": "Ada"}, {"name": "Bob"}]},
     "dialogue": {
         "debaters": [{"name": "Ada", "stance": "for"}, {"name": "Bob", "stance": "against"}],
@@ -36,24 +36,24 @@ RULES: dict[str, Any] = {
     "single": {"debaters": [{"name": "Ada"}]},
     "vote": {"debaters": [{"name": "Ada"}], "vote": {"answers": 2}, "decide": "judge"},
 }
-EVERY = [pytest.param(name, id=name) for name in RULES]
+PROTOCOLS = [pytest.param(name, id=name) for name in PROTOCOL_SETTINGS]
 
 
 def _config(protocol: str, **data: Any) -> DebateConfig:
-    return DebateConfig.model_validate({"protocol": protocol, **RULES[protocol], **data})
+    return DebateConfig.model_validate({"protocol": protocol, **PROTOCOL_SETTINGS[protocol], **data})
 
 
 def _reply(call: ModelCall) -> Reply:
     if call.purpose == "clarify":
         return Reply(data={"questions": [f"What of {call.hints['speaker']}'s pier?"]}, model=call.model)
-    return answer(call)
+    return fake_reply(call)
 
 
 def _text(call: ModelCall) -> str:
     return "\n".join(message["content"] for message in call.messages)
 
 
-def _of(model: FakeModel, purpose: str) -> list[str]:
+def _prompts(model: FakeModel, purpose: str) -> list[str]:
     return [_text(call) for call in model.calls if call.purpose == purpose]
 
 
@@ -66,7 +66,7 @@ def _debate(
         return debate.document()
 
 
-def _remark_in_every_phase(debate: Debate) -> None:
+def _interject_in_every_phase(debate: Debate) -> None:
     debate.say("Remark 0.")
     phases: list[tuple[str, int]] = []
     for event in debate.stream():
@@ -78,44 +78,44 @@ def _remark_in_every_phase(debate: Debate) -> None:
             debate.say(f"Remark {len(phases)}.")
 
 
-@pytest.mark.parametrize("protocol", EVERY)
-def test_a_text_file_is_shown_to_every_debater_and_every_judge(tmp_path: Path, protocol: str) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_debater_and_judge_sees_a_text_file(tmp_path: Path, protocol: str) -> None:
     (tmp_path / "facts.txt").write_text(DOCUMENT)
     model = FakeModel(_reply)
     _debate(tmp_path, _config(protocol, context=str(tmp_path / "facts.txt")), model, Debate.run)
-    assert len(_of(model, "turn")) >= 1
-    assert all(DOCUMENT in text for text in _of(model, "turn"))
-    assert len(_of(model, "judge")) >= (protocol != "single")
-    assert all(DOCUMENT in text for text in _of(model, "judge"))
+    assert len(_prompts(model, "turn")) >= 1
+    assert all(DOCUMENT in text for text in _prompts(model, "turn"))
+    assert len(_prompts(model, "judge")) >= (protocol != "single")
+    assert all(DOCUMENT in text for text in _prompts(model, "judge"))
 
 
-@pytest.mark.parametrize("protocol", EVERY)
-def test_every_debater_and_judge_sees_each_question_with_its_answer(tmp_path: Path, protocol: str) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_debater_and_judge_sees_each_question_with_its_reply(tmp_path: Path, protocol: str) -> None:
     model = FakeModel(_reply)
 
-    def answered(debate: Debate) -> None:
+    def run_and_reply(debate: Debate) -> None:
         with pytest.raises(WaitingForPerson):
             debate.run()
         debate.run(answer=["It was sold in May."] * len(debate.questions()))
 
-    _debate(tmp_path, _config(protocol, clarifications={"enabled": True}), model, answered)
-    assert all("It was sold in May." in text for text in _of(model, "turn") + _of(model, "judge"))
-    assert all("Ada's pier?" in text for text in _of(model, "turn"))
-    assert all("pier?" in text for text in _of(model, "judge"))
+    _debate(tmp_path, _config(protocol, clarifications={"enabled": True}), model, run_and_reply)
+    assert all("It was sold in May." in text for text in _prompts(model, "turn") + _prompts(model, "judge"))
+    assert all("Ada's pier?" in text for text in _prompts(model, "turn"))
+    assert all("pier?" in text for text in _prompts(model, "judge"))
 
 
-@pytest.mark.parametrize("protocol", [name for name in RULES if name not in ("single", "vote")])
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOL_SETTINGS if name not in ("single", "vote")])
 def test_later_debaters_and_the_judge_see_an_interjection(tmp_path: Path, protocol: str) -> None:
     model = FakeModel(_reply)
-    document = _debate(tmp_path, _config(protocol), model, _remark_in_every_phase)
+    document = _debate(tmp_path, _config(protocol), model, _interject_in_every_phase)
     remarks = [entry for entry in document["transcript"] if entry["kind"] == "interjection"]
     assert len(remarks) >= 3
     turns = [call for call in model.calls if call.purpose == "turn"]
-    speeches = [receipt["seq"] for receipt in document["receipts"]]
-    for call, seq in zip(turns, speeches, strict=True):
-        heard = [entry["seq"] for entry in remarks if entry["content"] in _text(call)]
-        assert heard == [entry["seq"] for entry in remarks if entry["seq"] < seq]
-    assert all(entry["content"] in text for entry in remarks for text in _of(model, "judge"))
+    turn_seqs = [receipt["seq"] for receipt in document["receipts"]]
+    for call, seq in zip(turns, turn_seqs, strict=True):
+        shown = [entry["seq"] for entry in remarks if entry["content"] in _text(call)]
+        assert shown == [entry["seq"] for entry in remarks if entry["seq"] < seq]
+    assert all(entry["content"] in text for entry in remarks for text in _prompts(model, "judge"))
 
 
 @pytest.mark.parametrize("protocol", ["council", "dialogue"])
@@ -123,33 +123,33 @@ def test_user_provided_text_is_truncated_before_the_answered_message(tmp_path: P
     (tmp_path / "facts.txt").write_text(DOCUMENT + " Mud." * 30_000)
     model = FakeModel(_reply)
 
-    def heckled(debate: Debate) -> None:
+    def interject_and_run(debate: Debate) -> None:
         debate.say("Mind the cost. " * 3000)
         debate.run()
 
     config = _config(protocol, context=str(tmp_path / "facts.txt"))
-    document = _debate(tmp_path, config, model, heckled)
-    said = {entry["speaker"]: entry["content"] for entry in document["transcript"] if entry["model"]}
-    assert set(said) == {"ada", "bob"}
+    document = _debate(tmp_path, config, model, interject_and_run)
+    contents = {entry["speaker"]: entry["content"] for entry in document["transcript"] if entry["model"]}
+    assert set(contents) == {"ada", "bob"}
     for call in model.calls:
         assert prompt_tokens(call.messages, COUNT) <= config.memory.budget.total
         if call.hints["phase"] in ("critique", "respond", "reply"):
             assert "I say" in _text(call)
 
 
-def _consulting(who: str, found: str) -> Callable[[ModelCall], Reply]:
-    """Let one debater ask a tool before each speech."""
+def _tool_model(speaker: str, expression: str) -> Callable[[ModelCall], Reply]:
+    """Return a reply function in which one debater calls a tool before each message."""
 
     def reply(call: ModelCall) -> Reply:
         if not call.tools or any(message["role"] == "tool" for message in call.messages):
             return _reply(call)
-        asked = {"id": "c", "name": "calculator", "args": {"expression": found}}
-        return Reply(text="", tool_calls=(asked,), model="m")
+        tool_call = {"id": "c", "name": "calculator", "args": {"expression": expression}}
+        return Reply(text="", tool_calls=(tool_call,), model="m")
 
     return reply
 
 
-WITH_TOOLS: Any = [{"name": "Ada", "tools": ["calculator"]}, {"name": "Bob"}]
+DEBATERS_WITH_TOOLS: Any = [{"name": "Ada", "tools": ["calculator"]}, {"name": "Bob"}]
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ WITH_TOOLS: Any = [{"name": "Ada", "tools": ["calculator"]}, {"name": "Bob"}]
 def test_tool_results_are_shown_with_the_message_of_their_turn(
     tmp_path: Path, protocol: str, phases: Sequence[str]
 ) -> None:
-    model = FakeModel(_consulting("ada", "6 * 7"))
-    _debate(tmp_path, _config(protocol, debaters=WITH_TOOLS), model, Debate.run)
+    model = FakeModel(_tool_model("ada", "6 * 7"))
+    _debate(tmp_path, _config(protocol, debaters=DEBATERS_WITH_TOOLS), model, Debate.run)
     others = [call for call in model.calls if call.purpose == "turn" and call.hints["speaker"] == "Bob"]
     shown = [call for call in others if call.hints["phase"] in phases]
     assert len(shown) >= 2
@@ -175,9 +175,9 @@ def _messages(call: ModelCall) -> list[str]:
 
 def test_tool_results_are_dropped_before_messages(tmp_path: Path) -> None:
     long = " + ".join(["1"] * 200)
-    model = FakeModel(_consulting("ada", long))
+    model = FakeModel(_tool_model("ada", long))
     budget = {"total": 1600, "system": 700, "summary": 100, "messages": 800, "turn_suffix": 300}
-    config = _config("council", debaters=WITH_TOOLS, memory={"budget": budget}, rounds=1)
+    config = _config("council", debaters=DEBATERS_WITH_TOOLS, memory={"budget": budget}, rounds=1)
     document = _debate(tmp_path, config, model, Debate.run)
     (proposal,) = [e for e in document["transcript"] if e["kind"] == "proposal" and e["speaker"] == "ada"]
     (critique,) = [
@@ -187,12 +187,12 @@ def test_tool_results_are_dropped_before_messages(tmp_path: Path) -> None:
     assert prompt_tokens(critique.messages, COUNT) <= 1600
 
 
-@pytest.mark.parametrize("protocol", EVERY)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_reference_documents_appear_only_in_their_debaters_prompts(tmp_path: Path, protocol: str) -> None:
     reference_documents = [
         {"name": "logbook", "text": "Freight was late on nine days in the harbour, and the city pays."}
     ]
-    first, *rest = RULES[protocol]["debaters"]
+    first, *rest = PROTOCOL_SETTINGS[protocol]["debaters"]
     model = FakeModel(_reply)
     _debate(
         tmp_path,
@@ -208,94 +208,94 @@ def test_reference_documents_appear_only_in_their_debaters_prompts(tmp_path: Pat
 
 @pytest.mark.parametrize("persona", ["She fears for her licence.", {"At stake": "her licence"}])
 @pytest.mark.parametrize("protocol", ["single", "vote"])
-def test_a_single_debater_sees_its_whole_persona_contract(
-    tmp_path: Path, protocol: str, persona: object
-) -> None:
+def test_single_debater_sees_its_persona_contract(tmp_path: Path, protocol: str, persona: object) -> None:
     model = FakeModel(_reply)
     _debate(tmp_path, _config(protocol, debaters=[{"name": "Ada", "persona": persona}]), model, Debate.run)
-    assert all("her licence" in text for text in _of(model, "turn"))
+    assert all("her licence" in text for text in _prompts(model, "turn"))
 
 
-@pytest.mark.parametrize("protocol", [name for name in RULES if name not in ("single", "vote")])
-def test_every_instruction_says_how_readily_to_agree(tmp_path: Path, protocol: str) -> None:
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOL_SETTINGS if name not in ("single", "vote")])
+def test_every_turn_prompt_has_the_agreement_instruction(tmp_path: Path, protocol: str) -> None:
     model = FakeModel(_reply)
     _debate(tmp_path, _config(protocol, agreement_intensity=0.0), model, Debate.run)
-    assert all("Give no ground" in text for text in _of(model, "turn"))
+    assert all("Give no ground" in text for text in _prompts(model, "turn"))
 
 
-def test_a_closing_sees_the_contested_claims_and_who_disagrees_with_whom(tmp_path: Path) -> None:
+def test_closing_prompt_lists_contested_claims_with_both_sides(tmp_path: Path) -> None:
     disputed = {"take": (("Ada Quay", "Bob", STATEMENTS[0]),)}
     model = ScriptedDebaters(disputes=disputed)
     config = scripted_debaters(2, dialogue={"crux": {"max_rooms": 0}})
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debates.start(TOPIC, config).run()
-    closings = [_text(call) for call in model.in_phase("closing")]
+    closings = [_text(call) for call in model.turns_in_phase("closing")]
     assert len(closings) == 2
     dispute = rf"Disputed:\n- {STATEMENTS[0]} \(Ada Quay \[m\d+\] yes; Bob \[m\d+\] no\)"
     assert all(re.search(dispute, text) for text in closings)
 
 
 def _all_questions(tmp_path: Path, config: DebateConfig) -> tuple[list[PersonQuestion], DebateDocument]:
-    """Let a person say something each time, and return what it was asked, and the debate."""
-    asked: list[PersonQuestion] = []
+    """Reply to all questions that a person gets. Return the questions and the debate."""
+    questions: list[PersonQuestion] = []
 
-    def answered(debate: Debate) -> None:
-        given: dict[str, Any] = {}
+    def run_and_reply(debate: Debate) -> None:
+        reply: dict[str, Any] = {}
         for _ in range(20):
             try:
-                debate.run(**given)
+                debate.run(**reply)
                 return
             except WaitingForPerson:
-                asked.extend(debate.questions())
-                given = {"answer": ["I would try it."] * len(debate.questions())}
+                questions.extend(debate.questions())
+                reply = {"answer": ["I would try it."] * len(debate.questions())}
 
-    return asked, _debate(tmp_path, config, FakeModel(_reply), answered)
+    return questions, _debate(tmp_path, config, FakeModel(_reply), run_and_reply)
 
 
 ROBIN: Any = {"name": "Robin", "model": "human"}
 
 
-def test_a_person_in_a_council_sees_the_same_instruction_as_a_model(tmp_path: Path) -> None:
+def test_person_in_a_council_sees_the_instruction_and_the_messages(tmp_path: Path) -> None:
     config = _config("council", debaters=[{"name": "Ada"}, ROBIN], rounds=1, agreement_intensity=0.0)
-    asked, document = _all_questions(tmp_path, config)
-    said = {(e["kind"], e["speaker"]): e["content"] for e in document["transcript"]}
-    propose, critique, refine = (question["question"] for question in asked)
+    questions, document = _all_questions(tmp_path, config)
+    contents = {(e["kind"], e["speaker"]): e["content"] for e in document["transcript"]}
+    propose, critique, refine = (question["question"] for question in questions)
     assert "First, write your proposal" in propose
     assert "Criticise Ada's proposal above" in critique
-    assert said["proposal", "ada"] in critique
+    assert contents["proposal", "ada"] in critique
     assert "Write your revised proposal in full" in refine
-    assert said["critique", "ada"] in refine
+    assert contents["critique", "ada"] in refine
     assert all(TOPIC in text and "Give no ground" in text for text in (propose, critique, refine))
 
 
 @pytest.mark.parametrize(("protocol", "ending"), [("single", "Reason first"), ("vote", '"Answer: "')])
-def test_a_single_person_sees_the_question_and_the_instruction(
+def test_single_person_sees_the_question_and_the_instruction(
     tmp_path: Path, protocol: str, ending: str
 ) -> None:
-    asked, _ = _all_questions(tmp_path, _config(protocol, debaters=[ROBIN]))
-    assert len(asked) == (1 if protocol == "single" else 2)
-    assert all(TOPIC in each["question"] and ending in each["question"] for each in asked)
+    questions, _ = _all_questions(tmp_path, _config(protocol, debaters=[ROBIN]))
+    assert len(questions) == (1 if protocol == "single" else 2)
+    assert all(TOPIC in each["question"] and ending in each["question"] for each in questions)
 
 
 @pytest.mark.parametrize(
     ("protocol", "asking"), [("dialogue", "(Answering Ada.)"), ("round-robin", "First answer the strongest")]
 )
-def test_a_person_sees_the_message_to_answer(tmp_path: Path, protocol: str, asking: str) -> None:
-    asked, document = _all_questions(tmp_path, _config(protocol, debaters=[{"name": "Ada"}, ROBIN]))
-    said = [e["content"] for e in document["transcript"] if e["speaker"] == "ada"]
-    answers = [each["question"] for each in asked if asking in each["question"]]
+def test_person_sees_the_message_to_answer(tmp_path: Path, protocol: str, asking: str) -> None:
+    questions, document = _all_questions(tmp_path, _config(protocol, debaters=[{"name": "Ada"}, ROBIN]))
+    contents = [e["content"] for e in document["transcript"] if e["speaker"] == "ada"]
+    answers = [each["question"] for each in questions if asking in each["question"]]
     assert len(answers) >= 1
-    assert all(any(content in text for content in said) for text in answers)
+    assert all(any(content in text for content in contents) for text in answers)
 
 
-def _said(seq: int, who: str, kind: Any, tokens: int) -> Entry:
-    return {**make_entry(seq, who, kind, "word " * tokens), "tokens": tokens}
+def _entry(seq: int, speaker: str, kind: Any, tokens: int) -> Entry:
+    return {**make_entry(seq, speaker, kind, "word " * tokens), "tokens": tokens}
 
 
-@pytest.mark.parametrize(("speech", "share"), [(200, None), (1000, 900)], ids=["all fits", "sides are cut"])
-def test_a_long_document_gets_the_remaining_tokens_or_a_tenth(speech: int, share: int | None) -> None:
-    sides = [_said(seq, ("ada", "bob")[seq % 2], "speech", speech) for seq in range(2, 6)]
-    shown = TranscriptSelector([_said(1, "user", "context", 50_000), *sides], ["ada", "bob"], {}).select(
+@pytest.mark.parametrize(
+    ("speech", "share"), [(200, None), (1000, 900)], ids=["messages fit", "messages are truncated"]
+)
+def test_long_document_gets_the_remaining_tokens_or_a_tenth(speech: int, share: int | None) -> None:
+    sides = [_entry(seq, ("ada", "bob")[seq % 2], "speech", speech) for seq in range(2, 6)]
+    shown = TranscriptSelector([_entry(1, "user", "context", 50_000), *sides], ["ada", "bob"], {}).select(
         "word", 2000
     )
     (document,) = [one for one in shown.messages if one.entry["kind"] == "context"]

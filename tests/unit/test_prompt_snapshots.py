@@ -15,7 +15,7 @@ from moot.retrieval.indexes import Indexes
 from moot.state.claim_events import MAIN_QUESTION
 from moot.state.config import DebateConfig
 from moot.text.tokens import counter
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
@@ -50,8 +50,8 @@ def _claims(call: ModelCall) -> dict[str, Any]:
     """Return the extractor's reply for the messages of a call."""
     events = []
     for message_id in call.hints["message_ids"]:
-        if found := CLAIMS.get((int(message_id[1:]) - 1) % len(LINES)):
-            event = dict(zip(("claim", "kind", "quote"), found, strict=True))
+        if stance := CLAIMS.get((int(message_id[1:]) - 1) % len(LINES)):
+            event = dict(zip(("claim", "kind", "quote"), stance, strict=True))
             more = {"condition": "", "ground": False, "confidence": 0.9}
             events.append({**event, **more, "message_id": message_id})
     schema: Any = call.schema
@@ -63,7 +63,7 @@ def _reply(call: ModelCall) -> Reply:
     if call.schema is not None and call.schema.__name__ == "ExtractedClaims":
         return Reply(data=_claims(call), model="m")
     if call.schema is not None:
-        return answer(call)
+        return fake_reply(call)
     if call.purpose == "summary":
         return Reply(
             text="Ada doubts that free trams pay [m000001]; Bo points to Tallinn [m000002].", model="m"
@@ -73,7 +73,7 @@ def _reply(call: ModelCall) -> Reply:
 
 
 @lru_cache(maxsize=8)
-def _debate(summarizer: str = "rule-based", layout: str = "shared") -> tuple[list[ModelCall], Any]:
+def _run_debate(summarizer: str = "rule-based", layout: str = "shared") -> tuple[list[ModelCall], Any]:
     config = DebateConfig.model_validate(
         {
             "turns": 12,
@@ -97,19 +97,19 @@ def _debate(summarizer: str = "rule-based", layout: str = "shared") -> tuple[lis
 
 
 def _turns(layout: str = "shared") -> list[ModelCall]:
-    return [call for call in _debate(layout=layout)[0] if call.purpose == "turn"]
+    return [call for call in _run_debate(layout=layout)[0] if call.purpose == "turn"]
 
 
 @pytest.mark.parametrize(("phase", "turn"), [("opening", 0), ("argument", 9), ("closing", 11)])
-def test_the_prompt_of_a_turn_in_the_long_form(phase: str, turn: int) -> None:
+def test_round_robin_prompts_match_their_snapshots(phase: str, turn: int) -> None:
     check_snapshot(f"round-robin-{phase}", prompt_markdown(_turns()[turn].messages))
 
 
-def test_a_prompt_per_speaker_begins_with_the_persona_and_shows_own_messages_as_the_assistants() -> None:
+def test_the_per_speaker_prompt_matches_its_snapshot() -> None:
     check_snapshot("round-robin-per-speaker", prompt_markdown(_turns("per-speaker")[9].messages))
 
 
-def test_messages_before_the_window_are_in_the_summary_on_the_blackboard_and_retrieved() -> None:
+def test_messages_before_the_window_are_summarized_and_retrieved() -> None:
     later = _turns()[9].messages
     assert later[2]["content"].startswith("# Summary of the debate up to [m000006]")
     assert "[m000007]:" in later[3]["content"]
@@ -117,15 +117,15 @@ def test_messages_before_the_window_are_in_the_summary_on_the_blackboard_and_ret
     assert "# Earlier messages that matter here" in later[-1]["content"]
 
 
-def test_the_prompts_of_a_judge_in_both_orders() -> None:
-    requests = [call for call in _debate()[0] if call.purpose == "judge"]
+def test_judge_prompts_in_both_orders_match_their_snapshots() -> None:
+    requests = [call for call in _run_debate()[0] if call.purpose == "judge"]
     assert len(requests) == 2
     for name, call in zip(("first", "swapped"), requests, strict=True):
         check_snapshot(f"round-robin-judge-{name}", prompt_markdown(call.messages))
 
 
-def test_the_prompt_of_a_question() -> None:
-    state = _debate()[1]
+def test_the_question_prompt_matches_its_snapshot() -> None:
+    state = _run_debate()[1]
     config = DebateConfig.model_validate(state["config"])
     index = ask_index(Indexes(), "", state, config)
     asked = question_prompt(state, config, "What do evening drivers cost?", index, counter())
@@ -133,14 +133,14 @@ def test_the_prompt_of_a_question() -> None:
 
 
 @pytest.mark.parametrize("method", ["llm", "hierarchical"])
-def test_the_prompts_of_summaries(method: str) -> None:
-    asked = [call for call in _debate(method)[0] if call.purpose == "summary"]
+def test_summary_prompts_match_their_snapshots(method: str) -> None:
+    asked = [call for call in _run_debate(method)[0] if call.purpose == "summary"]
     kinds = {call.messages[0]["content"].split("\n")[0]: call for call in asked}
     for number, call in enumerate(kinds.values()):
         check_snapshot(f"summary-{method}-{number}", prompt_markdown(call.messages))
 
 
-def test_the_prompts_of_a_transcript_whose_source_states_times() -> None:
+def test_prompts_show_the_times_of_a_dated_transcript() -> None:
     times = ["1:56 pm on 8 May, 2023", "2023-05-25T13:14:07Z", "[m000001] Judge:", "12"]
     entries = [
         {"speaker": ("ada", "bo")[n % 2], "content": line, "at": at}
@@ -155,8 +155,8 @@ def test_the_prompts_of_a_transcript_whose_source_states_times() -> None:
     )
     model = FakeModel(_reply)
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
-    given = {"topic": TOPIC, "full_transcript": entries}
-    state = graph.invoke(given, THREAD, context=config) and graph.get_state(THREAD).values
+    inputs = {"topic": TOPIC, "full_transcript": entries}
+    state = graph.invoke(inputs, THREAD, context=config) and graph.get_state(THREAD).values
     asked = question_prompt(
         state, config, "What do trams cost?", ask_index(Indexes(), "", state, config), counter()
     )

@@ -7,7 +7,7 @@ import pytest
 from moot.prompts.templates import load_prompt_template, make_prompt_template
 
 
-def test_values_are_put_in_as_they_are_and_never_read_as_templates() -> None:
+def test_values_are_inserted_verbatim_and_not_parsed_as_templates() -> None:
     prompt = make_prompt_template("p", "Topic: {topic}\n\n{rest}", "topic", "rest")
     assert prompt.render(topic="{rest} $x", rest="end") == "Topic: {rest} $x\n\nend"
 
@@ -17,14 +17,12 @@ def test_empty_values_leave_no_gaps() -> None:
 
 
 @pytest.mark.parametrize(("template", "names"), [("{a}", ()), ("{a}", ("a", "b")), ("", ("a",))])
-def test_a_template_that_does_not_fit_its_node_is_an_error_at_import(
-    template: str, names: tuple[str, ...]
-) -> None:
+def test_template_with_wrong_placeholders_is_refused(template: str, names: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="placeholders"):
         make_prompt_template("p", template, *names)
 
 
-def test_a_prompt_file_is_loaded_by_its_name_and_hashed() -> None:
+def test_prompt_file_is_loaded_by_name_and_hashed() -> None:
     folder = "moot.protocols"
     prompt = load_prompt_template("speech", "turn", "turns", "opening", "words", home=folder)
     assert prompt.template == (files(folder) / "speech.md").read_text(encoding="utf-8")

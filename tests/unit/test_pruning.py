@@ -1,4 +1,4 @@
-"""`moot gc`: forks, replays, prompts and continued debates need nothing that it deletes."""
+"""`moot gc`: forks, replays, prompts and continued debates do not need what it deletes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from moot import DebateConfig, open_debates
 from moot.debates.lifecycle import prune, shrink
 from tests.support.fakes import FakeModel
-from tests.support.history import past_checkpoints
+from tests.support.history import forks_and_prompts
 from tests.support.transcripts import message_texts
 
 CONFIGS: dict[str, Any] = {
@@ -22,15 +22,15 @@ CONFIGS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.slow
-def test_nothing_that_is_read_of_the_past_changes(name: str, tmp_path: Path) -> None:
+def test_pruning_changes_no_history_and_no_replay(name: str, tmp_path: Path) -> None:
     environment = FakeModel().environment()
     with open_debates(str(tmp_path / "m.sqlite"), environment=environment) as debates:
         debate = debates.start("Should we?", DebateConfig.model_validate(CONFIGS[name]), name="d")
         debate.run()
-        before = past_checkpoints(debate)
+        before = forks_and_prompts(debate)
         dropped, stored = prune(debate.session)
         assert 0 < dropped < stored
-        assert past_checkpoints(debate) == before
+        assert forks_and_prompts(debate) == before
         assert prune(debate.session) == (0, stored - dropped)
         replayed = debates.replay("d", name="again").run()
         assert message_texts(replayed) == message_texts(before["document"])
@@ -41,13 +41,13 @@ def test_nothing_that_is_read_of_the_past_changes(name: str, tmp_path: Path) -> 
             assert debate.document()["transcript"] == longer
 
 
-def test_a_debate_that_is_not_over_or_runs_keeps_all(tmp_path: Path) -> None:
+def test_an_unfinished_debate_is_not_pruned(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel().environment()) as debates:
         debate = debates.start("Should we?", DebateConfig(turns=3))
         assert prune(debate.session) == (0, 0)
 
 
-def test_a_file_is_rewritten_where_that_pays(tmp_path: Path) -> None:
+def test_the_file_is_rewritten_only_if_that_saves_space(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel().environment()) as debates:
         debate = debates.start("Should we?", DebateConfig(turns=9))
         debate.run()

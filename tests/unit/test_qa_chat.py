@@ -1,4 +1,4 @@
-"""Questions in a chat after the end of a debate, and the words that continue the debate."""
+"""Messages after the end of a debate: questions are answered, and `Go on` continues the debate."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from moot import DebateConfig, build_graph, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.runtime.qa import can_continue
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 ADA: Any = [{"name": "Ada Lovelace", "id": "ada"}, {"name": "Ben", "id": "ben"}]
 CONFIG = DebateConfig(turns=2, debaters=ADA, judge={"enabled": False})
 THREAD: Any = {"configurable": {"thread_id": "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d6"}}
-SAID = {
+ASK_REPLY = {
     "reasoning": "r",
     "answer": "Ada, for the cost [m000001].",
     "citations": ["m000001", "m000099"],
@@ -27,15 +27,15 @@ SAID = {
 
 
 def replies(call: ModelCall) -> Reply:
-    return Reply(data=SAID) if call.purpose == "ask" else answer(call)
+    return Reply(data=ASK_REPLY) if call.purpose == "ask" else fake_reply(call)
 
 
 @pytest.mark.parametrize(
-    ("said", "argued"),
+    ("text", "continues"),
     [
         ("Who won, and why?", False),
         ("What did Ben, who spoke last, hold of Ada's cost?", False),
-        ("ada won, did she not?", True),  # a name before a comma is whom it is said to
+        ("ada won, did she not?", True),  # a name before a comma addresses that debater
         ("Ada Lovelace: what of deliveries?", True),
         ("@ben why?", True),
         ("@Benny why?", False),
@@ -45,24 +45,24 @@ def replies(call: ModelCall) -> Reply:
         ("Going on like this, who would win?", False),
     ],
 )
-def test_what_is_said_to_a_debater_or_to_go_on_is_argued(said: str, argued: bool) -> None:
+def test_message_to_a_debater_or_go_on_continues_the_debate(text: str, continues: bool) -> None:
     config = DebateConfig(debaters=[{"name": "Ada Lovelace", "id": "ada"}, {"name": "Ben"}])
-    if said.startswith("ada won"):
-        said = f"ada, {said}"
-    assert can_continue(said, config) == argued
+    if text.startswith("ada won"):
+        text = f"ada, {text}"
+    assert can_continue(text, config) == continues
 
 
-def test_a_question_after_the_end_is_answered_from_the_record_which_stays_as_it_is() -> None:
+def test_question_after_the_end_is_answered_without_changing_the_debate() -> None:
     graph = build_graph(InMemorySaver(), environment=FakeModel(replies).environment())
     graph.invoke({"topic": "Tabs?"}, THREAD, context=CONFIG)
     before = graph.get_state(THREAD).values
-    asked = graph.invoke({"messages": [HumanMessage("Who won?", id="one")]}, THREAD)
-    told = asked["messages"][-1]
-    assert (told.name, told.text) == (
+    state = graph.invoke({"messages": [HumanMessage("Who won?", id="one")]}, THREAD)
+    result = state["messages"][-1]
+    assert (result.name, result.text) == (
         "judge",
         "Ada, for the cost [m000001].\n\nFrom m000001.\n\nNot in the transcript:\n- what it cost",
     )
-    assert [asked["messages"][-2].type, asked["messages"][-2].text] == ["human", "Who won?"]
+    assert [state["messages"][-2].type, state["messages"][-2].text] == ["human", "Who won?"]
     graph.invoke({"messages": [("human", "And why?")]}, THREAD)
     after = graph.get_state(THREAD)
     same = ("full_transcript", "status", "turn_count", "step", "config", "verdict")
@@ -75,21 +75,21 @@ def test_a_question_after_the_end_is_answered_from_the_record_which_stays_as_it_
     assert argued[3]["content"] == "Go on: and in winter?"
 
 
-def test_a_question_that_no_model_answers_is_told_so_and_asked_anew() -> None:
+def test_failed_answer_is_reported_and_later_questions_are_asked() -> None:
     def broken(call: ModelCall) -> Reply:
-        return Reply(error="HTTP 401: no key") if call.purpose == "ask" else answer(call)
+        return Reply(error="HTTP 401: no key") if call.purpose == "ask" else fake_reply(call)
 
     graph = build_graph(InMemorySaver(), environment=FakeModel(broken).environment())
     graph.invoke({"topic": "Tabs?"}, THREAD, context=CONFIG)
     for question in ("Who won?", "And why?"):
-        told = graph.invoke({"messages": [("human", question)]}, THREAD)
-        assert told["messages"][-2].text == question
-        assert "No answer.** " in told["messages"][-1].text
-        assert "HTTP 401" in told["messages"][-1].text
-        assert told["status"] == "done"
+        result = graph.invoke({"messages": [("human", question)]}, THREAD)
+        assert result["messages"][-2].text == question
+        assert "No answer.** " in result["messages"][-1].text
+        assert "HTTP 401" in result["messages"][-1].text
+        assert result["status"] == "done"
 
 
-def test_the_prompt_of_an_answer_is_looked_back_at(tmp_path: Path) -> None:
+def test_prompt_of_a_qa_answer_is_reconstructed_exactly(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel(replies).environment()) as debates:
         debate = debates.start("Tabs?", CONFIG)
         debate.run()
@@ -101,7 +101,7 @@ def test_the_prompt_of_an_answer_is_looked_back_at(tmp_path: Path) -> None:
         assert debate.row.status == "done"
 
 
-DECIDED = {
+JUDGE_REPLY = {
     "reasoning": "Nobody answered the cost.",
     "question": "Tabs?",
     "decision": "Use spaces.",
@@ -113,50 +113,48 @@ DECIDED = {
 }
 
 
-def judged(call: ModelCall) -> Reply:
+def judged_replies(call: ModelCall) -> Reply:
     if call.purpose == "judge":
-        return Reply(data=DECIDED, model=call.model)
+        return Reply(data=JUDGE_REPLY, model=call.model)
     if call.purpose == "ask":
         is_offline = call.model == "offline"
         return (
             Reply(provider="offline")
             if is_offline
             else Reply(
-                data={**SAID, "answer": "Spaces.", "citations": ["verdict", "m000001"], "not_found": []}
+                data={**ASK_REPLY, "answer": "Spaces.", "citations": ["verdict", "m000001"], "not_found": []}
             )
         )
-    return answer(call)
+    return fake_reply(call)
 
 
 @pytest.mark.parametrize("budget", [2_000, 8_000])
-def test_a_question_about_a_judged_debate_can_be_answered_from_the_verdict(
-    tmp_path: Path, budget: int
-) -> None:
-    model = FakeModel(judged)
+def test_answers_about_a_judged_debate_can_cite_the_verdict(tmp_path: Path, budget: int) -> None:
+    model = FakeModel(judged_replies)
     memory: Any = {"budget": {"total": budget}}
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start("Tabs?", DebateConfig(turns=2, debaters=ADA, memory=memory, model="m"))
         debate.run()
-        found = debate.ask("What did the judge decide, on what conditions, and how sure?")
+        answered = debate.ask("What did the judge decide, on what conditions, and how sure?")
         call = model.calls[-1]
         (block,) = (each["content"] for each in call.messages if "# Verdict" in each["content"])
-        for said in ("Use spaces.", "78", "editors obey", "a study of wrists", "Nobody answered the cost."):
-            assert said in block
+        for part in ("Use spaces.", "78", "editors obey", "a study of wrists", "Nobody answered the cost."):
+            assert part in block
         assert "Its id is `verdict`." in call.messages[0]["content"]
-        assert (found.citations, found.dropped) == (("verdict", "m000001"), 0)
-        assert "judge" not in found.receipt["unknown_terms"]
-        assert found.receipt["sections"]["verdict"] <= 0.15 * budget
-        assert found.receipt["total_tokens"] <= budget
+        assert (answered.citations, answered.dropped) == (("verdict", "m000001"), 0)
+        assert "judge" not in answered.receipt["unknown_terms"]
+        assert answered.receipt["sections"]["verdict"] <= 0.15 * budget
+        assert answered.receipt["total_tokens"] <= budget
         passages = debate.ask("What did the judge decide?", model="offline").text
         assert passages.startswith("The verdict: Use spaces.")
         assert "No model is configured" in passages
 
 
-def test_a_question_about_a_debate_without_a_verdict_mentions_none(tmp_path: Path) -> None:
-    model = FakeModel(judged)
+def test_prompt_mentions_no_verdict_if_there_is_none(tmp_path: Path) -> None:
+    model = FakeModel(judged_replies)
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start("Tabs?", CONFIG.model_copy(update={"model": "m"}))
         debate.run()
-        found = debate.ask("Who won?")
+        answered = debate.ask("Who won?")
         assert "verdict" not in str(model.calls[-1].messages).lower()
-        assert (found.citations, found.dropped) == (("m000001",), 1)
+        assert (answered.citations, answered.dropped) == (("m000001",), 1)

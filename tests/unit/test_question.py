@@ -1,4 +1,4 @@
-"""The debated question: its options and criteria are asked for once, before the debate, and used."""
+"""Question extraction: options and criteria are extracted once, before the debate, and then used."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from moot.judging.rubrics import parse_rubric, rubric_for
 from moot.protocols.registry import protocol_named
 from moot.state.config import DebateConfig, PanelJudge
 from moot.state.conversation import DebateQuestion
-from tests.support.fakes import FakeModel, answer
-from tests.support.schema_answers import filled
+from tests.support.fakes import FakeModel, fake_reply
+from tests.support.schema_answers import fill_schema
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
 TOPIC = "Build our own controller, or keep buying?"
 CRITERIA = [{"name": f"Fit {n}", "description": f"It fits {n}."} for n in ("cost", "time", "risk")]
-FOUND = {"question": "Build or buy?", "options": ["build", "keep buying"], "criteria": CRITERIA}
+EXTRACTED = {"question": "Build or buy?", "options": ["build", "keep buying"], "criteria": CRITERIA}
 TEAM = [{"name": "Ines", "role": "head of hardware"}, {"name": "Tomas", "role": "finance lead"}]
 
 
 def _reply(call: ModelCall) -> Reply:
     if call.schema is None:
-        return answer(call)
-    data: dict[str, Any] = filled(call.schema.model_json_schema(), FOUND)
+        return fake_reply(call)
+    data: dict[str, Any] = fill_schema(call.schema.model_json_schema(), EXTRACTED)
     if "events" in data:
-        said = [message["content"] for message in call.messages[1:]]
+        contents = [message["content"] for message in call.messages[1:]]
         ids = list(call.hints["message_ids"])
-        last = [next(text for text in said if f"[{key}]" in text).splitlines()[1] for key in ids]
+        last = [next(text for text in contents if f"[{key}]" in text).splitlines()[1] for key in ids]
         base = {"claim": "p000", "kind": "asserts", "condition": "", "ground": False, "confidence": 0.9}
         chosen = zip(ids, last, ("build", "keep buying"), strict=False)
         data["events"] = [{**base, "message_id": k, "quote": q, "option": o} for k, q, o in chosen]
@@ -52,10 +52,10 @@ def _run(protocol: str, **fields: Any) -> tuple[dict[str, Any], FakeModel]:
     return graph.get_state(THREAD).values, model
 
 
-def test_a_council_on_a_decision_is_judged_by_the_criteria_of_its_question() -> None:
+def test_council_is_judged_by_the_criteria_of_its_question() -> None:
     values, model = _run("council", rounds=1)
-    asked = [call for call in model.calls if call.hints["phase"] == "question"]
-    assert len(asked) == 1
+    question_calls = [call for call in model.calls if call.hints["phase"] == "question"]
+    assert len(question_calls) == 1
     turns = [call for call in model.calls if call.purpose == "turn"]
     assert all("- Fit cost: It fits cost." in call.messages[0]["content"] for call in turns)
     assert not any("Security" in str(call.messages) for call in turns)
@@ -63,14 +63,14 @@ def test_a_council_on_a_decision_is_judged_by_the_criteria_of_its_question() -> 
     assert values["full_transcript"][1]["kind"] == "proposal"  # the topic already says what is asked
 
 
-def test_members_without_a_built_in_role_speak_as_their_own_role() -> None:
+def test_custom_roles_are_kept_in_council_prompts() -> None:
     _, model = _run("council", rounds=1)
-    said = str([call.messages for call in model.calls if call.purpose == "turn"])
-    assert "Your role: finance lead." in said
-    assert "generalist" not in said
+    prompts = str([call.messages for call in model.calls if call.purpose == "turn"])
+    assert "Your role: finance lead." in prompts
+    assert "generalist" not in prompts
 
 
-def test_a_council_of_software_roles_asks_for_no_criteria() -> None:
+def test_council_of_software_roles_extracts_no_criteria() -> None:
     values, model = _run(
         "council", rounds=1, debaters=[{"name": "A", "role": "architect"}, {"name": "security"}]
     )
@@ -78,7 +78,7 @@ def test_a_council_of_software_roles_asks_for_no_criteria() -> None:
     assert "security" in {each["id"] for each in values["verdict"]["criteria"]}
 
 
-def test_a_position_on_an_open_question_is_an_option() -> None:
+def test_stance_on_an_open_question_names_an_option() -> None:
     values, _ = _run("round-robin", turns=2, blackboard={"extraction": "llm"}, judge={"enabled": False})
     status = ledger_of(values).claim_status("p000")
     note = values["full_transcript"][1]["content"]
@@ -102,7 +102,7 @@ def test_a_position_on_an_open_question_is_an_option() -> None:
         ({"protocol": "council", "debaters": TEAM, "judge": {"rubric": "debate"}}, "Trams?", ()),
     ],
 )
-def test_a_model_is_asked_only_for_parts_that_somebody_reads(
+def test_extraction_asks_only_for_parts_that_are_used(
     fields: dict[str, Any], topic: str, parts: tuple[str, ...]
 ) -> None:
     config = DebateConfig.model_validate({"model": "m", **fields})
@@ -111,30 +111,30 @@ def test_a_model_is_asked_only_for_parts_that_somebody_reads(
     assert asked_of_topic(config, topic, protocol.judge_spec, extracts=extracts) == parts
 
 
-def test_options_that_the_background_names_are_found_with_the_criteria(tmp_path: Path) -> None:
+def test_options_are_extracted_from_the_background(tmp_path: Path) -> None:
     (tmp_path / "brief.md").write_text("Options: (A) build, (B) keep buying.")
     values, model = _run("council", rounds=1, context=str(tmp_path / "brief.md"))
-    (asked,) = [call for call in model.calls if call.hints["phase"] == "question"]
-    assert "Leave the list empty if they name none." in asked.messages[0]["content"]
+    (question_call,) = [call for call in model.calls if call.hints["phase"] == "question"]
+    assert "Leave the list empty if they name none." in question_call.messages[0]["content"]
     assert values["question"]["options"] == ["build", "keep buying"]
     turn = next(call for call in model.calls if call.purpose == "turn")
     assert any("Options:\n- build\n- keep buying" in message["content"] for message in turn.messages)
 
 
-def test_one_option_is_none_and_a_failed_reply_finds_nothing() -> None:
+def test_single_option_and_failed_reply_are_ignored() -> None:
     parts = ("question", "options")
     one = {"question": "Q?", "options": ["yes", "undecided"]}
     assert question_found(parts, Reply(data=one)) == {"question": "Q?"}
     assert question_found(parts, Reply(error="down")) == {}
 
 
-def test_options_and_criteria_that_differ_only_in_case_are_one() -> None:
+def test_options_and_criteria_are_deduplicated_ignoring_case() -> None:
     names = ("Cost", "COST", "cost-fit", "Cost fit", "Risk", "--")
     criteria = [{"name": name, "description": f"It is {name}."} for name in names]
     reply = Reply(data={"question": "Q?", "options": ["Build", "build", "buy"], "criteria": criteria})
-    found = question_found(("question", "options", "criteria"), reply)
-    assert found["options"] == ["Build", "buy"]
-    assert [each["name"] for each in found["criteria"]] == ["Cost", "cost-fit", "Risk"]
+    extracted = question_found(("question", "options", "criteria"), reply)
+    assert extracted["options"] == ["Build", "buy"]
+    assert [each["name"] for each in extracted["criteria"]] == ["Cost", "cost-fit", "Risk"]
     reply.data["criteria"] = criteria[:4]  # type: ignore[index]  # it has data
     assert "criteria" not in question_found(("question", "options", "criteria"), reply)
 
@@ -157,24 +157,24 @@ def test_a_criterion_is_found_by_its_exact_id_first() -> None:
         {"id": "risk", "name": "Danger"},
     ]
     rubric = parse_rubric({"name": "own", "criteria": criteria})
-    found = {said: rubric.criterion(said) for said in ("a_b", "A B", "risk", "Risk", "danger", "fun")}
-    ids = {said: criterion.id if criterion else None for said, criterion in found.items()}
+    by_text = {text: rubric.criterion(text) for text in ("a_b", "A B", "risk", "Risk", "danger", "fun")}
+    ids = {text: criterion.id if criterion else None for text, criterion in by_text.items()}
     assert ids == {"a_b": "a_b", "A B": "a-b", "risk": "risk", "Risk": "risk", "danger": "risk", "fun": None}
 
 
-def test_a_question_is_kept_whole() -> None:
+def test_long_question_is_not_truncated() -> None:
     question = "Which of " + "five options for the field service " * 10 + "should we choose?"
     assert question_found(("question",), Reply(data={"question": question})) == {"question": question}
 
 
-def test_the_note_is_written_only_if_it_says_more_than_the_topic() -> None:
+def test_question_text_is_empty_unless_it_adds_to_the_topic() -> None:
     assert question_text({}, "Trams?\nThey are late.") == ""
     assert question_text({"question": "Trams?"}, "Trams?") == ""
     assert question_text({"question": "Trams?"}, "Trams?\nThey are late.") == "Question to decide: Trams?"
 
 
-def test_the_note_on_options_does_not_repeat_a_question_that_the_topic_already_asks() -> None:
-    found: DebateQuestion = {"question": "Build, or buy?", "options": ["build", "buy"]}
+def test_question_text_omits_a_question_equal_to_the_topic() -> None:
+    extracted: DebateQuestion = {"question": "Build, or buy?", "options": ["build", "buy"]}
     listed = f"Options:\n- build\n- buy\n\n{OTHER_ANSWERS}"
-    assert question_text(found, "Build, or  buy?") == listed
-    assert question_text(found, "What now?") == f"Question to decide: Build, or buy?\n\n{listed}"
+    assert question_text(extracted, "Build, or  buy?") == listed
+    assert question_text(extracted, "What now?") == f"Question to decide: Build, or buy?\n\n{listed}"

@@ -14,15 +14,15 @@ FREEZE = "Hiring was frozen yesterday, so plan with the people we are."
 
 
 def _entries() -> list[Entry]:
-    said = [("ada", f"{FILLER * 4}{POOL} {FILLER * 4}"), ("ben", FREEZE)]
-    said += [(("ada", "ben")[n % 2], FILLER * 3) for n in range(20)]
+    messages = [("ada", f"{FILLER * 4}{POOL} {FILLER * 4}"), ("ben", FREEZE)]
+    messages += [(("ada", "ben")[n % 2], FILLER * 3) for n in range(20)]
     return [
         {**make_entry(seq, who, "speech", text), "tokens": len(text) // 4}
-        for seq, (who, text) in enumerate(said, 1)
+        for seq, (who, text) in enumerate(messages, 1)
     ]
 
 
-def test_what_bears_on_the_question_is_quoted_with_its_id_and_nothing_newer_stands_for_it() -> None:
+def test_relevant_passage_is_quoted_with_its_id() -> None:
     text, ids = extract_for("What is said about the connection pool?", _entries(), NAMES)
     assert ids == ("m000001",)
     assert text.startswith(f"{NO_MODEL}\n\n- [m000001] Ada Quay: […] ")
@@ -36,10 +36,10 @@ def test_other_questions_get_other_passages() -> None:
 
 
 @pytest.mark.parametrize("question", ["What did Ben say about the pool?", "Why penguins?"])
-def test_what_nobody_asked_for_said_is_not_made_up_from_others(question: str) -> None:
+def test_no_other_passage_is_quoted_if_none_matches(question: str) -> None:
     assert extract_for(question, _entries(), NAMES) == (NOTHING, ())
 
 
-def test_a_message_asked_for_by_its_id_is_quoted_as_it_is() -> None:
+def test_message_requested_by_id_is_quoted() -> None:
     text, ids = extract_for("What does m000002 say?", _entries(), NAMES, [2])
     assert (FREEZE in text, ids) == (True, ("m000002",))

@@ -8,13 +8,13 @@ from moot.memory.question_prompt import unsaid_words
 from moot.retrieval import EvidenceIndex, read_question
 from moot.state.entries import make_entry
 
-SAID = [
+MESSAGES = [
     "停车场太贵，每年三百万。",
     "怀疑者认为城市应当禁止汽车。",
     "Die Kosten sind hoch. Parking costs 3 million.",
     "मुद्दा यह है।",
 ]
-INDEX = EvidenceIndex(make_entry(seq, "ada", "speech", said) for seq, said in enumerate(SAID, 1))
+INDEX = EvidenceIndex(make_entry(seq, "ada", "speech", text) for seq, text in enumerate(MESSAGES, 1))
 NAMES = {"ada": "Ada", "bo-li": "Bo Li", "cat": "Skeptiker"}
 
 
@@ -37,5 +37,5 @@ NAMES = {"ada": "Ada", "bo-li": "Bo Li", "cat": "Skeptiker"}
         ("Discuss opinions.", []),
     ],
 )
-def test_only_content_words_that_nobody_used_are_reported(question: str, words: list[str]) -> None:
+def test_unsaid_words_are_content_words_that_no_message_contains(question: str, words: list[str]) -> None:
     assert list(unsaid_words(read_question(INDEX, question), NAMES, others=["m000002"])) == words

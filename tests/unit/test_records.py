@@ -54,7 +54,7 @@ def _journal(sql: SqliteSql, children: dict[str, list[str]]) -> Journal:
     return Journal(sql, has_other_child)
 
 
-def test_a_reply_is_served_to_the_same_request_on_the_same_checkpoint(sql: SqliteSql) -> None:
+def test_reply_is_returned_to_the_same_request_on_the_same_checkpoint(sql: SqliteSql) -> None:
     journal = _journal(sql, {})
     journal.put(KEY, "c1", Reply(text="yes"))
     assert journal.get(KEY, "c1") == Reply(text="yes")
@@ -71,39 +71,39 @@ def test_a_reply_is_served_to_the_same_request_on_the_same_checkpoint(sql: Sqlit
         replace(KEY, digest="else"),
     ],
 )
-def test_a_reply_is_never_given_to_another_request(sql: SqliteSql, other: JournalKey) -> None:
+def test_reply_is_not_returned_to_another_request(sql: SqliteSql, other: JournalKey) -> None:
     journal = _journal(sql, {})
     journal.put(KEY, "c1", Reply(text="yes"))
     assert journal.get(other, "c1") is None
 
 
-def test_after_a_crash_that_lost_the_checkpoint_the_reply_is_served(sql: SqliteSql) -> None:
+def test_reply_is_returned_after_a_crash_that_lost_the_checkpoint(sql: SqliteSql) -> None:
     journal = _journal(sql, {})
     journal.put(KEY, "lost", Reply(text="yes"))
     assert journal.get(KEY, "made-anew") == Reply(text="yes")
 
 
-def test_after_an_update_in_place_the_reply_is_served(sql: SqliteSql) -> None:
+def test_reply_is_returned_after_a_state_update(sql: SqliteSql) -> None:
     journal = _journal(sql, {"c1": ["updated"]})
     journal.put(KEY, "c1", Reply(text="yes"))
     assert journal.get(KEY, "updated") == Reply(text="yes")
 
 
-def test_a_fork_of_a_branch_that_went_on_samples_anew(sql: SqliteSql) -> None:
+def test_reply_is_not_returned_to_a_fork_of_a_continued_branch(sql: SqliteSql) -> None:
     journal = _journal(sql, {"c1": ["next", "fork"]})
     journal.put(KEY, "c1", Reply(text="yes"))
     assert journal.get(KEY, "fork") is None
-    assert journal.get(KEY, "c1") is None  # run again from the very checkpoint that went on
+    assert journal.get(KEY, "c1") is None  # a second run from the continued checkpoint
 
 
-def test_the_first_reply_of_a_key_stays(sql: SqliteSql) -> None:
+def test_journal_keeps_the_first_reply_of_a_key(sql: SqliteSql) -> None:
     journal = _journal(sql, {})
     journal.put(KEY, "c1", Reply(text="first"))
     journal.put(KEY, "c1", Reply(text="second"))
     assert journal.get(KEY, "c1") == Reply(text="first")
 
 
-def test_a_catalogued_debate_is_found_by_name_id_and_beginning(records: Records) -> None:
+def test_debate_is_found_by_name_id_and_id_prefix(records: Records) -> None:
     records.catalogue.add(ROW)
     for name in ("one", ROW.id, ROW.id[:6]):
         assert records.catalogue.find(name) == ROW
@@ -114,20 +114,20 @@ def test_an_unknown_debate_is_not_found(records: Records) -> None:
         records.catalogue.find("nine")
 
 
-def test_an_ambiguous_beginning_asks_for_more(records: Records) -> None:
+def test_ambiguous_id_prefix_is_rejected(records: Records) -> None:
     for last in "12":
         records.catalogue.add(replace(ROW, id=f"abcd{last}", name=f"n{last}"))
     with pytest.raises(InputError, match="2 debate ids"):
         records.catalogue.find("abcd")
 
 
-def test_a_taken_name_is_refused_with_the_command_that_goes_on(records: Records) -> None:
+def test_existing_name_is_rejected_with_the_resume_command(records: Records) -> None:
     records.catalogue.add(ROW)
     with pytest.raises(DebateExists, match="moot resume one"):
         records.catalogue.add(replace(ROW, id="another"))
 
 
-def test_rows_come_with_the_latest_first_and_can_be_updated_and_deleted(records: Records) -> None:
+def test_rows_list_the_latest_first_and_can_be_updated_and_deleted(records: Records) -> None:
     records.catalogue.add(ROW)
     records.catalogue.add(replace(ROW, id="b", name="b", updated_at="2026-01-02"))
     records.catalogue.update("b", status="done", turns=4)
@@ -136,12 +136,12 @@ def test_rows_come_with_the_latest_first_and_can_be_updated_and_deleted(records:
     assert [row.name for row in records.catalogue.rows()] == ["one"]
 
 
-def test_a_name_always_stands_for_the_same_uuid() -> None:
+def test_thread_id_of_a_name_is_always_the_same() -> None:
     assert thread_id_of("my debate") == thread_id_of("my debate")
     assert thread_id_of(ROW.id) == ROW.id
 
 
-HOLD = """
+HOLDER_SCRIPT = """
 import sys
 from moot.storage.records import open_records
 records = open_records(sys.argv[1])
@@ -151,10 +151,10 @@ sys.stdin.read()
 """
 
 
-def test_a_second_process_is_refused_with_the_holders_pid_and_a_killed_holder_lets_go(tmp_path: Path) -> None:
+def test_lease_blocks_other_processes_until_its_holder_dies(tmp_path: Path) -> None:
     path = str(tmp_path / "moot.sqlite")
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDER_SCRIPT, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     with holder:
         assert holder.stdout is not None
@@ -165,7 +165,7 @@ def test_a_second_process_is_refused_with_the_holders_pid_and_a_killed_holder_le
             ours.leases.acquire("d1")
         assert caught.value.pid == holder.pid
         assert "moot pause 'my talk'" in str(caught.value)
-        second = ours.leases.acquire("d2")  # another debate of the same file is free
+        second = ours.leases.acquire("d2")  # the lease of another debate in the same file is free
         holder.kill()
         holder.wait()
     with ours.leases.hold("d1"):
@@ -174,7 +174,7 @@ def test_a_second_process_is_refused_with_the_holders_pid_and_a_killed_holder_le
     ours.close()
 
 
-def test_a_debate_that_a_dead_process_left_running_is_listed_as_paused(records: Records) -> None:
+def test_running_debate_without_a_lease_is_listed_as_paused(records: Records) -> None:
     records.catalogue.add(replace(ROW, status="running"))
     assert [row.status for row in records.rows()] == ["paused"]
     assert records.find("one").status == "paused"
@@ -184,17 +184,17 @@ def test_a_debate_that_a_dead_process_left_running_is_listed_as_paused(records: 
 
 
 @pytest.mark.parametrize(("model", "mode"), [("dear", 2), ("offline", 1)])
-def test_a_reply_that_was_paid_survives_a_loss_of_power(
+def test_journal_syncs_the_disk_for_replies_of_charged_models(
     sql: SqliteSql, monkeypatch: pytest.MonkeyPatch, model: str, mode: int
 ) -> None:
-    seen: list[int] = []
+    modes: list[int] = []
     connection = sql._connection
 
     class Watched:
         def execute(self, statement: str, parameters: object = ()) -> object:
             if statement.startswith("INSERT"):
-                seen.append(connection.execute("PRAGMA synchronous").fetchone()[0])
-            return connection.execute(statement, parameters)  # type: ignore[arg-type]  # as they were given
+                modes.append(connection.execute("PRAGMA synchronous").fetchone()[0])
+            return connection.execute(statement, parameters)  # type: ignore[arg-type]  # the arguments of the caller
 
         def close(self) -> None:
             connection.close()
@@ -202,4 +202,4 @@ def test_a_reply_that_was_paid_survives_a_loss_of_power(
     monkeypatch.setattr(sql, "_connection", Watched())
     journal = _journal(sql, {})
     journal.put(KEY, "c1", Reply(text="yes", model=model))
-    assert [*seen, connection.execute("PRAGMA synchronous").fetchone()[0]] == [mode, 1]
+    assert [*modes, connection.execute("PRAGMA synchronous").fetchone()[0]] == [mode, 1]

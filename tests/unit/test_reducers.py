@@ -1,3 +1,5 @@
+"""Laws that every reducer of the state must satisfy."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -55,7 +57,7 @@ CASES = [
 ]
 
 
-def test_every_channel_that_stores_writes_folds_them_by_a_reducer_whose_law_is_tested_here() -> None:
+def test_every_reducer_of_a_delta_channel_is_tested_here() -> None:
     channels = build_graph().channels.values()
     used = {channel.reducer for channel in channels if isinstance(channel, DeltaChannel)}
     assert used == {case.values[0] for case in CASES}
@@ -63,7 +65,7 @@ def test_every_channel_that_stores_writes_folds_them_by_a_reducer_whose_law_is_t
 
 @pytest.mark.parametrize(("reducer", "states", "writes"), CASES)
 @given(data=st.data())
-def test_a_reducer_gives_the_same_however_its_writes_are_batched(
+def test_reducer_result_does_not_depend_on_the_batching_of_writes(
     reducer: Reducer, states: st.SearchStrategy[Any], writes: st.SearchStrategy[Any], data: st.DataObject
 ) -> None:
     state = data.draw(states)
@@ -73,7 +75,7 @@ def test_a_reducer_gives_the_same_however_its_writes_are_batched(
 
 @pytest.mark.parametrize(("reducer", "states", "writes"), CASES)
 @given(data=st.data())
-def test_a_reducer_never_changes_what_it_is_given(
+def test_reducer_does_not_mutate_its_arguments(
     reducer: Reducer, states: st.SearchStrategy[Any], writes: st.SearchStrategy[Any], data: st.DataObject
 ) -> None:
     state, xs = data.draw(states), data.draw(st.lists(writes, max_size=4))
@@ -82,20 +84,20 @@ def test_a_reducer_never_changes_what_it_is_given(
     assert (state, xs) == before
 
 
-def test_dropping_keeps_what_people_said_and_nobody_has_taken_up_yet() -> None:
+def test_drop_through_keeps_outside_messages_without_entry_ids() -> None:
     window = [_message(1, "old"), HumanMessage(content="wait", id="from-studio"), _message(2, "new")]
     kept = fold_window(window, [{"op": "drop_through", "seq": 1}])
     assert [message.id for message in kept] == ["from-studio", "m000002"]
 
 
-def test_adopting_links_outside_messages_to_entries_in_their_order_and_keeps_their_ids() -> None:
+def test_assign_ids_links_outside_messages_to_entries_in_order() -> None:
     window = [HumanMessage(content="one", id="x"), _message(5, "said"), HumanMessage(content="two", id="y")]
     operation = {"op": "assign_ids", "ids": ["m000006", "m000007"], "names": ["user", "user"]}
-    adopted = fold_window(window, [operation])
-    assert [(m.id, entry_id_of(m), m.content) for m in adopted] == [
+    linked = fold_window(window, [operation])
+    assert [(m.id, entry_id_of(m), m.content) for m in linked] == [
         ("x", "m000006", "one"),
         ("m000005", "m000005", "said"),
         ("y", "m000007", "two"),
     ]
-    again = fold_window(adopted, [HumanMessage(content="sent again", id="x")])
-    assert again == adopted
+    again = fold_window(linked, [HumanMessage(content="sent again", id="x")])
+    assert again == linked

@@ -17,7 +17,7 @@ contents = st.lists(st.sampled_from(["word ", "界", "🙂", "End. ", "\n", "x" 
 )
 
 
-def test_a_long_message_is_split_into_about_four_passages() -> None:
+def test_passage_size_is_a_quarter_of_a_long_message() -> None:
     assert Splitting.within(8000) == Splitting(long=1000, passage=250)
 
 
@@ -26,7 +26,7 @@ def _entry(content: str, seq: int = 0) -> Entry:
 
 
 @given(contents, st.integers(400, 9_000))
-def test_passages_are_the_message_in_order_and_none_is_empty(content: str, total: int) -> None:
+def test_passages_join_to_the_message_and_none_is_empty(content: str, total: int) -> None:
     splitting = Splitting.within(total)
     chunks = list(splitting.chunks(_entry(content, 7)))
     assert "".join(chunk["content"] for chunk in chunks) == content
@@ -36,25 +36,25 @@ def test_passages_are_the_message_in_order_and_none_is_empty(content: str, total
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**6))
-def test_a_key_stands_for_one_place(seq: int, part: int) -> None:
+def test_place_survives_a_round_trip_through_its_key(seq: int, part: int) -> None:
     assert place_of(key_of(Place(seq, part))) == (seq, part)
 
 
-def test_a_passage_ends_with_a_sentence() -> None:
+def test_passage_ends_at_the_end_of_a_sentence() -> None:
     chunks = Splitting(10, 40).chunks(_entry("The harbour toll was forty crowns in winter. " * 40))
     assert all(chunk["content"].rstrip().endswith("winter.") for chunk in chunks)
 
 
-def test_gaps_are_marked_and_neighbours_joined() -> None:
+def test_passages_mark_gaps_and_join_neighbours() -> None:
     entry = _entry("".join(f"Point {n} of the long agenda was heard that day. " for n in range(9)))
     lines = EntryLines([entry], CONFIG, count, Splitting(20, 14))
     keys = lines.keys([0])
     assert len(keys) == 9
     text = lines.passages([keys[1], keys[2], keys[5]])
-    said = [f"Point {n} of the long agenda was heard that day." for n in (1, 2, 5)]
+    sentences = [f"Point {n} of the long agenda was heard that day." for n in (1, 2, 5)]
     cut = TRUNCATION_MARK.strip()
     assert (
         " ".join(text.split())
-        == f"{CONFIG.fence} m000000 Ada: {cut} {said[0]} {said[1]} {cut} {said[2]} {cut}"
+        == f"{CONFIG.fence} m000000 Ada: {cut} {sentences[0]} {sentences[1]} {cut} {sentences[2]} {cut}"
     )
     assert lines.passages(keys) == lines.text(0)

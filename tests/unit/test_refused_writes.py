@@ -1,4 +1,4 @@
-"""A database that refuses writes at any moment: clear advice, and the same end after recovery."""
+"""A database that becomes read-only during a debate: the error says so, and the debate resumes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tests.support.fakes import FakeModel
 from tests.support.transcripts import message_texts
 
 CONFIG = DebateConfig(turns=3, memory={"keep_recent": 1, "summarize_every": 1})
-TurnResult = list[tuple[str, str, str]]
-ORDERS = 2
-"""Calls at one time, of the judge, at most."""
+MessageTexts = list[tuple[str, str, str]]
+PARALLEL_CALLS = 2
+"""Largest number of calls in progress at one time: the two orders of the judge."""
 STEP = 11
-WRITES = 60
-"""Of a debate, at least; what ends it after the last writes nothing that matters."""
-"""Every write is tried with `MOOT_EVERY_WRITE`, which takes half a minute."""
+"""Distance between two tested writes. `MOOT_EVERY_WRITE` tests every write, which takes half a minute."""
+MIN_WRITES = 60
+"""Least number of writes of a debate, without those that only end it."""
 
 
-class Refusing:
-    """Lets so many transactions through, and has SQLite itself refuse to write from then on."""
+class RefusingDatabase:
+    """Allows `after` transactions, and then makes the SQLite connection read-only."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         self.left = after
@@ -45,45 +45,46 @@ class Refusing:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[TurnResult, int]:
-    """What is said uninterrupted, and in how many calls."""
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[MessageTexts, int]:
+    """Return the messages of an uninterrupted debate, and its number of calls."""
     model, path = FakeModel(), tmp_path_factory.mktemp("whole") / "m.sqlite"
     with open_debates(str(path), environment=model.environment()) as debates:
         return message_texts(debates.start("Which queue?", CONFIG).run()), len(model.calls)
 
 
-def run_on(path: Path, model: FakeModel) -> TurnResult:
-    """Run the debate, which is begun where it is not there, and return what is said."""
+def run_debate(path: Path, model: FakeModel) -> MessageTexts:
+    """Start the debate or continue it, and return its messages."""
     with open_debates(str(path), environment=model.environment()) as debates:
         debate = debates.get("d") if debates.rows() else debates.start("Which queue?", CONFIG, name="d")
-        spoken = message_texts(debate.run())
+        texts = message_texts(debate.run())
         assert all(each.ok for each in inspect_database(debates))
-        return spoken
+        return texts
 
 
-def stopped_by(path: Path, model: FakeModel) -> str:
-    """Run the debate and return what stopped it, in words."""
+def error_of_run(path: Path, model: FakeModel) -> str:
+    """Run the debate, and return the message of the error that stopped it."""
     try:
-        run_on(path, model)
+        run_debate(path, model)
     except StorageError as error:
         return str(error)
     return ""
 
 
 @pytest.mark.parametrize("first", range(STEP) if os.environ.get("MOOT_EVERY_WRITE") else [3])
-def test_a_database_that_becomes_read_only_at_any_write_says_so_and_goes_on_after(
-    first: int, tmp_path: Path, whole: tuple[TurnResult, int], monkeypatch: pytest.MonkeyPatch
+def test_debate_reports_a_read_only_database_and_resumes_after_repair(
+    first: int, tmp_path: Path, uninterrupted: tuple[MessageTexts, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = []
+    errors = []
     for number in range(first, 400, STEP):
         path, model = tmp_path / f"{number}.sqlite", FakeModel()
         with monkeypatch.context() as patch:
-            refusing = Refusing(patch, number)
-            words.append(stopped_by(path, model))
-        if refusing.left >= 0:
+            database = RefusingDatabase(patch, number)
+            errors.append(error_of_run(path, model))
+        if database.left >= 0:
             break
-        assert run_on(path, model) == whole[0], number
-        assert len(model.calls) <= whole[1] + ORDERS, number  # those whose replies could not be written
-    last = max(number for number, each in enumerate(words) if each)
-    assert all("read-only: allow writing" in each for each in words[: last + 1])
-    assert last * STEP > WRITES
+        assert run_debate(path, model) == uninterrupted[0], number
+        # A call is repeated if its reply was not stored.
+        assert len(model.calls) <= uninterrupted[1] + PARALLEL_CALLS, number
+    last = max(number for number, each in enumerate(errors) if each)
+    assert all("read-only: allow writing" in each for each in errors[: last + 1])
+    assert last * STEP > MIN_WRITES

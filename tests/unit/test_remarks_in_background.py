@@ -1,4 +1,4 @@
-"""People's messages that left the window: shown whole beside the background, quoted nowhere else."""
+"""Older messages of people: prompts show them whole with the background, and nowhere else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.memory.background import select_background
 from moot.memory.window import window_start
 from moot.state.config import DebateConfig
 from moot.text.tokens import counter
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
 MEMO = "The pilot in Noord cut lead at the tap from 18 to 4 micrograms. The pilot had 620 homes in Noord."
@@ -27,7 +27,7 @@ CORRECTION = (
 def _run(correction: str = CORRECTION, **changes: Any) -> tuple[Any, FakeModel]:
     def reply(call: ModelCall) -> Reply:
         text = f"The pilot in Noord convinces me on point {len(model.calls)}, and lead at the tap fell. " * 6
-        return answer(call) if call.schema else Reply(text=text, model="m")
+        return fake_reply(call) if call.schema else Reply(text=text, model="m")
 
     model = FakeModel(reply)
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
@@ -41,8 +41,8 @@ def _run(correction: str = CORRECTION, **changes: Any) -> tuple[Any, FakeModel]:
             **changes,
         }
     )
-    given = {"topic": "Should Velden dose?", "context_documents": [{"name": "memo.md", "content": MEMO}]}
-    graph.invoke(given, THREAD, context=config)
+    inputs = {"topic": "Should Velden dose?", "context_documents": [{"name": "memo.md", "content": MEMO}]}
+    graph.invoke(inputs, THREAD, context=config)
     return graph.get_state(THREAD).values, model
 
 
@@ -50,7 +50,7 @@ def _turns(model: FakeModel) -> list[ModelCall]:
     return [call for call in model.calls if call.stream_as]
 
 
-def test_a_correction_that_left_the_window_is_shown_whole_in_every_later_prompt() -> None:
+def test_old_message_of_a_person_is_whole_in_every_later_prompt() -> None:
     state, model = _run()
     assert window_start(state) > 6
     after = [call for call in _turns(model) if int(call.stream_as.entry_id[1:]) > 5]  # type: ignore[union-attr]
@@ -63,7 +63,7 @@ def test_a_correction_that_left_the_window_is_shown_whole_in_every_later_prompt(
     assert CORRECTION in after[-1].messages[after[-1].prompt.layout.index("background") + 1]["content"]  # type: ignore[union-attr]
 
 
-def test_what_every_prompt_shows_whole_is_neither_summarized_nor_retrieved() -> None:
+def test_text_shown_whole_is_neither_summarized_nor_retrieved() -> None:
     state, model = _run()
     summary = state["rolling_summary"]
     assert summary["text"]
@@ -77,7 +77,7 @@ def test_what_every_prompt_shows_whole_is_neither_summarized_nor_retrieved() -> 
         assert not {"m000001", "m000005"} & {*call.prompt.retrieved}
 
 
-def test_a_correction_that_is_too_long_is_shown_in_passages_beside_whole_documents() -> None:
+def test_too_long_message_of_a_person_is_shown_in_passages() -> None:
     filler = "The district has pipes of copper, and nobody measured them in that year. " * 400
     state, model = _run(filler + CORRECTION)
     config = DebateConfig.model_validate(state["config"])
@@ -91,13 +91,13 @@ def test_a_correction_that_is_too_long_is_shown_in_passages_beside_whole_documen
     assert all(call.prompt and call.prompt.total_tokens <= total for call in model.calls)
 
 
-def test_a_summary_of_nothing_but_shown_messages_says_so() -> None:
+def test_summary_is_not_empty_if_all_messages_are_shown() -> None:
     state, _ = _run(turns=5, memory={"keep_recent": 1, "summarize_every": 1})
     assert state["rolling_summary"]["text"]
 
 
 @pytest.mark.parametrize("start", [0, 1, 4])
-def test_people_s_messages_in_the_window_are_no_background(start: int) -> None:
+def test_recent_messages_of_people_are_not_in_the_background(start: int) -> None:
     state, _ = _run(turns=6)
     config = DebateConfig.model_validate(state["config"])
     background = select_background(state, config, counter(), start=start)

@@ -1,4 +1,4 @@
-"""One-page brief and decision record."""
+"""The one-page brief and the decision record."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from moot.documents import board_document
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.markdown import BACKGROUND_CHARS, plain
 from moot.state.entries import make_entry
-from tests.support.ledger_state import plain_event
-from tests.support.report_documents import VERDICT, Document, debate
+from tests.support.ledger_state import stance_event
+from tests.support.report_documents import VERDICT, Document, debate_document
 
 
 def _council() -> Document:
     verdict = {**VERDICT, "winner": "synthesis", "solution_markdown": "## Modules\nKeep one release train."}
-    return debate(protocol="council", verdict=verdict, solution=verdict["solution_markdown"])
+    return debate_document(protocol="council", verdict=verdict, solution=verdict["solution_markdown"])
 
 
-def test_a_page_says_what_was_decided_why_and_what_is_missing() -> None:
-    page = render_brief(debate(protocol="round-robin", verdict=VERDICT))
+def test_brief_shows_the_verdict_its_reasons_and_open_points() -> None:
+    page = render_brief(debate_document(protocol="round-robin", verdict=VERDICT))
     assert "**Verdict: Ada Okafor wins**" in page
     assert "**Confidence:** 78 of 100" in page
     assert "- For: One team can release alone. (m000001)" in page
     assert "- Against: The database stays shared. (m000002)" in page
-    assert "Gave figures." not in page  # how it was argued is no reason to decide by
+    assert "Gave figures." not in page  # a remark about the style of argument is no reason for the verdict
     assert "major: No audit trail" in page
     assert "Who owns the schema?" in page
     assert "**First step:** Cut the ledger out first" in page
     assert len(page.split()) < 500
 
 
-def test_what_was_asked_for_leads_a_page() -> None:
+def test_brief_of_a_council_begins_with_the_solution() -> None:
     page = render_brief(_council())
     assert page.index("Keep one release train.") < page.index("A synthesis of several")
 
 
-def test_the_solution_of_a_council_follows_the_decision_and_its_first_step() -> None:
+def test_solution_of_a_council_follows_the_first_step() -> None:
     solution = "Keep one release train.\n\n" + "\n\n".join(
         ["Freeze the schema of the ledger first. " * 8] * 30
     )
     verdict = {**VERDICT, "decision": "Keep it.", "solution_markdown": solution}
-    document = debate(protocol="council", verdict=verdict, solution=solution)
+    document = debate_document(protocol="council", verdict=verdict, solution=solution)
     for text in (render_brief(document), render_markdown(document)):
-        step, told = text.index("First step"), text.index("Keep one release train.")
-        later = text.index("No audit trail")
-        assert step < told < later
+        step_at, solution_at = text.index("First step"), text.index("Keep one release train.")
+        gap_at = text.index("No audit trail")
+        assert step_at < solution_at < gap_at
     page = render_brief(document)
     assert "The rest is in the full report." in page
     assert len(page.split()) < 500
@@ -58,7 +58,7 @@ def test_the_solution_of_a_council_follows_the_decision_and_its_first_step() -> 
 def test_a_decision_record_has_the_sections_of_madr_in_order() -> None:
     record = render_brief(_council(), "adr")
     headings = re.findall(r"^##+ (.+)$", record, re.MULTILINE)
-    wanted = [
+    expected = [
         "Context and Problem Statement",
         "Decision Drivers",
         "Considered Options",
@@ -69,7 +69,7 @@ def test_a_decision_record_has_the_sections_of_madr_in_order() -> None:
         "Modules first",
         "More Information",
     ]
-    assert headings == wanted
+    assert headings == expected
     assert record.startswith("---\nstatus: proposed\n")
     assert "\n### Modules\n" in record
     assert "- Bad: One release train for longer" in record
@@ -77,16 +77,16 @@ def test_a_decision_record_has_the_sections_of_madr_in_order() -> None:
     assert "- Bad: The database stays shared. (m000002)" in record
 
 
-def test_without_reasons_a_record_says_that_remarks_are_about_the_arguing() -> None:
+def test_record_without_reasons_labels_remarks_about_the_arguments() -> None:
     verdict = {key: value for key, value in VERDICT.items() if key != "cases"}
-    record = render_brief(debate(protocol="round-robin", verdict=verdict, blackboard={}), "adr")
+    record = render_brief(debate_document(protocol="round-robin", verdict=verdict, blackboard={}), "adr")
     assert "- Neutral, on the arguments: Evidence: Gave figures. (m000001)" in record
     assert "Good, because" not in record
 
 
-def test_a_dialogue_chooses_nothing_and_shows_the_first_points_of_each_list() -> None:
+def test_dialogue_report_chooses_nothing_and_folds_long_lists() -> None:
     points = "\n".join(f"- Point {number}" for number in range(9))
-    ended = debate(protocol="dialogue", verdict=VERDICT, solution=f"## Claims\n{points}")
+    ended = debate_document(protocol="dialogue", verdict=VERDICT, solution=f"## Claims\n{points}")
     record = render_brief(ended, "adr")
     assert "Nothing is chosen: the debate shows what the choice depends on." in record
     assert "\nIn the report: claims (9).\n" in record
@@ -97,8 +97,8 @@ def test_a_dialogue_chooses_nothing_and_shows_the_first_points_of_each_list() ->
     assert page.count("<li>Point ") == 9
 
 
-def test_a_page_says_what_was_asked_though_it_stands_below_the_first_line() -> None:
-    asked = debate(
+def test_brief_title_is_the_question_even_below_the_first_line() -> None:
+    asked = debate_document(
         topic="We have one monolith.\nShould we split it?", protocol="round-robin", verdict=VERDICT
     )
     brief = render_brief(asked)
@@ -106,43 +106,45 @@ def test_a_page_says_what_was_asked_though_it_stands_below_the_first_line() -> N
     assert brief.index("**Verdict: ") < brief.index("## Background\n\n> We have one monolith.\n")
 
 
-def test_a_page_runs_nothing_that_was_said() -> None:
+def test_brief_html_has_no_script_or_javascript_link() -> None:
     verdict = {**VERDICT, "unresolved": ["<script>alert(1)</script> [x](javascript:1)"]}
-    html = render_brief_html(debate(protocol="round-robin", verdict=verdict))
+    html = render_brief_html(debate_document(protocol="round-robin", verdict=verdict))
     assert "<script" not in html
     assert 'href="javascript' not in html
 
 
-def test_a_debate_without_a_verdict_has_a_page_too() -> None:
+def test_brief_and_record_work_without_a_verdict() -> None:
     empty: Document = {}
     assert "**No verdict**" in render_brief(empty)
     assert "Nothing is chosen" in render_brief(empty, "adr")
 
 
-def test_a_decision_record_is_plain_markdown() -> None:
-    said = "Costs > 3 & < 5 % of R&D for `x_y` in snake_case; see <b>here</b> or &amp; # not a heading"
-    line = plain(said)
+def test_plain_escapes_text_so_that_markdown_shows_it_unchanged() -> None:
+    text = "Costs > 3 & < 5 % of R&D for `x_y` in snake_case; see <b>here</b> or &amp; # not a heading"
+    line = plain(text)
     assert line == (
         "Costs > 3 & < 5 % of R&D for \\`x_y\\` in snake_case; "
         "see &lt;b>here&lt;/b> or \\&amp; \\# not a heading"
     )
     assert plain("> quote") == "\\> quote"
     shown = MarkdownIt("commonmark").renderInline(line)
-    assert unescape(re.sub("<.*?>", "", shown)) == said
+    assert unescape(re.sub("<.*?>", "", shown)) == text
 
 
-def test_what_to_do_next_stands_in_the_report_of_a_contest_too() -> None:
-    ended = debate(protocol="round-robin", verdict=VERDICT)
+def test_report_of_a_contest_shows_the_first_step_once() -> None:
+    ended = debate_document(protocol="round-robin", verdict=VERDICT)
     for text in (render_markdown(ended), render_html(ended)):
         assert text.count("Cut the ledger out first") == 1
 
 
-def test_an_option_is_a_position_and_never_a_debater() -> None:
-    held = {"ada": "Keep one deployable, with modules.", "grace": "Keep one deployable, with modules."}
-    record = render_brief(debate(verdict={**VERDICT, "final_position": held}), "adr")
+def test_considered_options_are_positions_and_never_debaters() -> None:
+    positions = {"ada": "Keep one deployable, with modules.", "grace": "Keep one deployable, with modules."}
+    record = render_brief(debate_document(verdict={**VERDICT, "final_position": positions}), "adr")
     options = record.partition("## Considered Options")[2].partition("##")[0].strip()
     assert options == "- Keep one deployable, with modules. (argued by Ada Okafor, Grace Lindqvist)"
-    nameless = debate(config={"debaters": [{"id": "ada", "name": "Ada Okafor"}]}, verdict=None, blackboard={})
+    nameless = debate_document(
+        config={"debaters": [{"id": "ada", "name": "Ada Okafor"}]}, verdict=None, blackboard={}
+    )
     assert "## Considered Options" not in render_brief(nameless, "adr")
 
 
@@ -150,7 +152,7 @@ def test_a_decision_record_quotes_whole_sentences_and_the_background() -> None:
     long = " ".join(f"Sentence number {number} gives a figure." for number in range(40))
     reason = {"evidence": {"score": 8.5, "reason": long, "citations": []}}
     verdict = {key: value for key, value in VERDICT.items() if key != "cases"}
-    document = debate(verdict={**verdict, "scores": {"ada": reason}}, blackboard={})
+    document = debate_document(verdict={**verdict, "scores": {"ada": reason}}, blackboard={})
     document["transcript"].append(make_entry(5, "user", "context", f"costs.md\n\n{long}"))
     record = render_brief(document, "adr")
     assert "figure. […]" in record
@@ -161,8 +163,8 @@ def test_a_decision_record_quotes_whole_sentences_and_the_background() -> None:
     assert 240 < len(shown) < 320
 
 
-def test_a_change_of_facts_during_the_debate_is_part_of_the_context() -> None:
-    document = debate(verdict=VERDICT)
+def test_interjections_are_part_of_the_context() -> None:
+    document = debate_document(verdict=VERDICT)
     figures = "\n".join(f"- Figure {number} of the accounts: {number} euro" for number in range(60))
     document["transcript"].append(make_entry(5, "user", "context", f"costs.md\n\n# Costs\n{figures}"))
     document["transcript"].append(make_entry(6, "moderator", "interjection", "The budget is cut to 30 euro."))
@@ -174,8 +176,8 @@ def test_a_change_of_facts_during_the_debate_is_part_of_the_context() -> None:
     assert "Figure 59" not in text
 
 
-def test_a_quoted_background_keeps_to_its_limit_with_its_line_breaks() -> None:
-    document = debate(verdict=VERDICT)
+def test_quoted_background_respects_its_limit_and_keeps_line_breaks() -> None:
+    document = debate_document(verdict=VERDICT)
     lines = "\n".join(f"- {number:03}" for number in range(900))
     document["transcript"].append(make_entry(5, "user", "context", f"costs.md\n\n{lines}"))
     record = render_brief(document, "adr")
@@ -183,35 +185,35 @@ def test_a_quoted_background_keeps_to_its_limit_with_its_line_breaks() -> None:
     assert BACKGROUND_CHARS - 6 < len("\n".join(quoted)) <= BACKGROUND_CHARS
 
 
-def test_a_brief_says_what_is_agreed_and_how_many_lines_it_leaves_out() -> None:
+def test_brief_shows_agreed_points_and_counts_the_omitted_ones() -> None:
     agreed = [f"Agreed point {number}." for number in range(5)]
-    brief = render_brief(debate(verdict={**VERDICT, "agreed": agreed}), "brief")
+    brief = render_brief(debate_document(verdict={**VERDICT, "agreed": agreed}), "brief")
     assert "## Agreed\n\n- Agreed point 0." in brief
     assert "- 2 more in the report" in brief
 
 
 @pytest.mark.parametrize("kind", ["adr", "brief"])
-def test_a_short_report_says_where_its_message_ids_and_the_full_report_are(
+def test_short_report_names_the_commands_for_transcript_and_full_report(
     kind: Literal["adr", "brief"],
 ) -> None:
-    short = render_brief(debate(protocol="round-robin", verdict=VERDICT), kind)
-    shown = debate(protocol="round-robin")["id"][:8]
+    short = render_brief(debate_document(protocol="round-robin", verdict=VERDICT), kind)
+    shown = debate_document(protocol="round-robin")["id"][:8]
     assert f"moot show {shown} --transcript" in short
     assert f"moot report {shown}" in short
 
 
-def test_a_decision_record_lists_the_options_of_an_open_question_and_who_gave_them_up() -> None:
+def test_decision_record_lists_options_and_who_gave_them_up() -> None:
     chosen = [("ada", "buy"), ("grace", "build"), ("grace", "buy")]
-    said = [
-        plain_event(number, who, "asserts", "p000", option=option)
+    events = [
+        stance_event(number, who, "asserts", "p000", option=option)
         for number, (who, option) in enumerate(chosen, 1)
     ]
     transcript = [make_entry(0, "user", "topic", "Build, or buy?")]
     transcript += [
         make_entry(number, who, "speech", option) for number, (who, option) in enumerate(chosen, 1)
     ]
-    state: Any = {"topic": "Build, or buy?", "claim_events": said, "full_transcript": transcript}
-    document = debate(verdict=VERDICT, blackboard=board_document(state))
+    state: Any = {"topic": "Build, or buy?", "claim_events": events, "full_transcript": transcript}
+    document = debate_document(verdict=VERDICT, blackboard=board_document(state))
     document["transcript"].append(make_entry(5, "moot", "context", "Options:\n\n- build\n- buy"))
     record = render_brief(document, "adr")
     options = record.partition("## Considered Options")[2].partition("##")[0].split("\n")
@@ -224,14 +226,14 @@ def test_a_decision_record_lists_the_options_of_an_open_question_and_who_gave_th
 
 def _open_question(chosen: list[tuple[str, str, str]], **verdict: Any) -> Document:
     """Return a debate on an open question, from each event's debater, kind and option."""
-    said = [
-        plain_event(number, who, kind, "p000", **({"option": option} if option else {}))  # type: ignore[arg-type]
+    events = [
+        stance_event(number, who, kind, "p000", **({"option": option} if option else {}))  # type: ignore[arg-type]
         for number, (who, kind, option) in enumerate(chosen, 1)
     ]
     transcript = [make_entry(0, "user", "topic", "Build, or buy?")]
     transcript += [make_entry(number, who, "speech", kind) for number, (who, kind, _) in enumerate(chosen, 1)]
-    state: Any = {"topic": "Build, or buy?", "claim_events": said, "full_transcript": transcript}
-    return debate(verdict={**VERDICT, **verdict}, blackboard=board_document(state))
+    state: Any = {"topic": "Build, or buy?", "claim_events": events, "full_transcript": transcript}
+    return debate_document(verdict={**VERDICT, **verdict}, blackboard=board_document(state))
 
 
 def _section(record: str, title: str) -> list[str]:
@@ -239,10 +241,10 @@ def _section(record: str, title: str) -> list[str]:
 
 
 def test_the_pros_and_cons_have_the_considered_options_as_headings() -> None:
-    held = {"ada": "Repair it within the year.", "grace": "Repair it once more."}
-    said = [("ada", "asserts", "buy"), ("grace", "asserts", "build"), ("grace", "withdraws", "")]
+    positions = {"ada": "Repair it within the year.", "grace": "Repair it once more."}
+    events = [("ada", "asserts", "buy"), ("grace", "asserts", "build"), ("grace", "withdraws", "")]
     record = render_brief(
-        _open_question([*said, ("ada", "asserts", "repair it")], final_position=held), "adr"
+        _open_question([*events, ("ada", "asserts", "repair it")], final_position=positions), "adr"
     )
     assert _section(record, "Considered Options") == [
         "- buy (given up by Ada Okafor)",
@@ -254,21 +256,21 @@ def test_the_pros_and_cons_have_the_considered_options_as_headings() -> None:
 
 
 def test_the_chosen_answer_is_among_the_considered_options() -> None:
-    said = [("ada", "asserts", "buy"), ("grace", "asserts", "buy")]
-    record = render_brief(_open_question(said, decision="Buy two, and build the third."), "adr")
+    events = [("ada", "asserts", "buy"), ("grace", "asserts", "buy")]
+    record = render_brief(_open_question(events, decision="Buy two, and build the third."), "adr")
     assert _section(record, "Considered Options") == [
         "- buy (argued by Ada Okafor, Grace Lindqvist)",
         "- Buy two, and build the third. (the judge's decision)",
     ]
-    same = render_brief(_open_question(said, decision="buy"), "adr")
+    same = render_brief(_open_question(events, decision="buy"), "adr")
     assert _section(same, "Considered Options") == ["- buy (argued by Ada Okafor, Grace Lindqvist)"]
 
 
 def test_a_report_does_not_call_a_final_position_withdrawn() -> None:
-    held = {"ada": "Repair it within the year."}
-    said = [("ada", "asserts", "build"), ("ada", "withdraws", "")]
+    positions = {"ada": "Repair it within the year."}
+    events = [("ada", "asserts", "build"), ("ada", "withdraws", "")]
     for render in (render_markdown, render_html):
-        text = render(_open_question(said, final_position=held))
+        text = render(_open_question(events, final_position=positions))
         assert "gave up “build”" in text
         assert (
             "withdrawn" not in text.partition("Positions of the debaters")[2].partition("Positions over")[0]
@@ -276,7 +278,7 @@ def test_a_report_does_not_call_a_final_position_withdrawn() -> None:
 
 
 def test_a_decision_record_lists_options_that_nobody_chose() -> None:
-    found = {"question": "Build, or buy?", "options": ["A: buy", "B: build"], "criteria": []}
-    record = render_brief(debate(verdict=VERDICT, state={"question": found}), "adr")
+    question = {"question": "Build, or buy?", "options": ["A: buy", "B: build"], "criteria": []}
+    record = render_brief(debate_document(verdict=VERDICT, state={"question": question}), "adr")
     options = record.partition("## Considered Options")[2].partition("##")[0].split("\n")
     assert [line for line in options if line][:2] == ["- A: buy", "- B: build"]

@@ -16,12 +16,19 @@ from moot.reports.html import TEMPLATES, Report
 from moot.reports.positions import leading
 from moot.reports.verdict_view import BLOCK, Participants, Transcript, anchors_of
 from moot.state.entries import make_entry
-from tests.support.ledger_state import plain_event, topic_event
-from tests.support.report_documents import BLACKBOARD, MINUTES, TRANSCRIPT, VERDICT, debate, hostile
+from tests.support.ledger_state import new_claim_events, stance_event
+from tests.support.report_documents import (
+    BLACKBOARD,
+    CLAIM_EVENTS,
+    TRANSCRIPT,
+    VERDICT,
+    debate_document,
+    hostile_document,
+)
 
 
 def typed(**keys: Any) -> DebateDocument:
-    """Return a document that has nothing but these keys."""
+    """Return a document that has only these keys."""
     return load_leniently(DebateDocument, keys)
 
 
@@ -82,13 +89,13 @@ class Page(HTMLParser):
         "Turn 4.",
     ],
 )
-def test_every_panel_says_what_the_document_says(words: str) -> None:
-    assert words.casefold() in Page(render_html(debate())).text.casefold()
+def test_page_shows_the_contents_of_the_document(words: str) -> None:
+    assert words.casefold() in Page(render_html(debate_document())).text.casefold()
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown])
 def test_verdict_and_solution_come_before_everything_else(render: Any) -> None:
-    text = render(debate())
+    text = render(debate_document())
     places = [
         text.index(words) for words in ("Ada Okafor wins", "Keep one deployable", "deploy log", "Turn 1.")
     ]
@@ -96,7 +103,7 @@ def test_verdict_and_solution_come_before_everything_else(render: Any) -> None:
 
 
 def test_right_to_left_text_keeps_its_direction_marks() -> None:
-    document = deepcopy(debate(topic="Trams"))
+    document = deepcopy(debate_document(topic="Trams"))
     document["transcript"][1]["content"] = "הכרטיס עולה 3.50\u200f (ILS)"
     document["transcript"][2]["content"] = "10 \u200f20"
     text = render_markdown(document)
@@ -105,9 +112,9 @@ def test_right_to_left_text_keeps_its_direction_marks() -> None:
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown, render_brief, render_brief_html])
-def test_no_text_changes_its_direction_unseen(render: Any) -> None:
+def test_direction_control_characters_are_shown_escaped(render: Any) -> None:
     controls = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)))
-    document = deepcopy(debate(topic=f"Trams {controls}free?"))
+    document = deepcopy(debate_document(topic=f"Trams {controls}free?"))
     document["config"]["debaters"][0]["name"] = f"Ada {controls}"
     document["transcript"][1]["content"] = f"Yes {controls} no."
     text = render(document)
@@ -115,26 +122,26 @@ def test_no_text_changes_its_direction_unseen(render: Any) -> None:
     assert "Trams ⟨U+202A⟩" in text
 
 
-def test_headings_are_in_order_and_start_with_the_only_first_one() -> None:
-    levels = Page(render_html(debate())).headings
+def test_page_has_one_h1_and_skips_no_heading_level() -> None:
+    levels = Page(render_html(debate_document())).headings
     assert levels.count(1) == 1
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
-def test_every_link_inside_the_page_has_a_target_and_no_id_is_given_twice() -> None:
-    page = Page(render_html(debate()))
+def test_links_inside_the_page_have_targets_and_ids_are_unique() -> None:
+    page = Page(render_html(debate_document()))
     assert len(page.ids) == len(set(page.ids))
     assert set(page.targets) <= set(page.ids)
 
 
-def test_a_citation_of_a_message_that_does_not_exist_is_no_link() -> None:
-    html = render_html(debate(verdict={**VERDICT, "reasoning": "See m999999."}))
+def test_citation_of_an_unknown_message_is_not_a_link() -> None:
+    html = render_html(debate_document(verdict={**VERDICT, "reasoning": "See m999999."}))
     assert 'href="#m999999"' not in html
 
 
 @pytest.mark.parametrize("name", ["A{}", "ß {}", "!{}", "Ann"])
-def test_each_of_many_debaters_has_initials_of_their_own(name: str) -> None:
+def test_monograms_of_1200_debaters_are_unique_and_short(name: str) -> None:
     debaters = [
         {"id": f"d{number}", "name": name.format(number), "role": "", "stance": ""} for number in range(1200)
     ]
@@ -144,63 +151,63 @@ def test_each_of_many_debaters_has_initials_of_their_own(name: str) -> None:
     assert max(map(len, shown)) <= 6
 
 
-def test_a_failed_verdict_names_no_winner_even_where_one_is_given() -> None:
+def test_failed_verdict_shows_no_winner() -> None:
     failed = {**VERDICT, "status": "failed", "error": "no JSON"}
     for render in (render_html, render_markdown):
-        text = render(debate(verdict=failed, verdicts=[failed]))
+        text = render(debate_document(verdict=failed, verdicts=[failed]))
         assert "The verdict failed" in text
         assert "wins" not in text
 
 
 def test_failed_verdicts_without_a_decision_are_shown_as_failed() -> None:
     html = render_html(
-        debate(verdict=None, verdicts=[{"judge": "j", "status": "failed", "error": "timed out"}])
+        debate_document(verdict=None, verdicts=[{"judge": "j", "status": "failed", "error": "timed out"}])
     )
     assert "The verdict failed" in html
     assert "timed out" in html
 
 
-def test_another_judges_verdict_never_stands_in_for_a_decision() -> None:
-    assert "No verdict has been given" in render_html(debate(verdict=None, verdicts=[VERDICT]))
+def test_verdict_of_one_judge_does_not_replace_a_missing_decision() -> None:
+    assert "No verdict has been given" in render_html(debate_document(verdict=None, verdicts=[VERDICT]))
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
-def test_why_a_debate_ended_and_how_far_each_round_agreed_is_said(render: Any) -> None:
-    page = render(debate(config={"termination": {"type": "convergence", "threshold": 0.9}}))
-    for said in ("Ended", "all turns are taken", "0.42", "0.90", "Who owns the schema then?"):
-        assert said in page
+def test_report_shows_the_end_reason_and_the_agreement_of_rounds(render: Any) -> None:
+    page = render(debate_document(config={"termination": {"type": "convergence", "threshold": 0.9}}))
+    for text in ("Ended", "all turns are taken", "0.42", "0.90", "Who owns the schema then?"):
+        assert text in page
     unknown: list[dict[str, Any]] = [{"round": 1, "agreement": None, "in_dispute": []}]
-    assert "unknown" in render(debate(convergence=unknown))
+    assert "unknown" in render(debate_document(convergence=unknown))
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
-def test_a_debate_that_goes_on_has_not_ended(render: Any) -> None:
-    page = render(debate(status="running", ended_because="", convergence=[]))
+def test_report_of_a_running_debate_shows_no_end(render: Any) -> None:
+    page = render(debate_document(status="running", ended_because="", convergence=[]))
     assert "Ended" not in page
     assert "agree to" not in page
     assert "Agreement after" not in page
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
-def test_a_critique_says_whom_it_answers_and_in_which_room(render: Any) -> None:
+def test_critique_shows_its_target_and_room(render: Any) -> None:
     critique = make_entry(
         1, "ada", "critique", "It is slow.", targets=["grace"], room="room-07", phase="critique"
     )
-    page = render(debate(transcript=[make_entry(0, "user", "topic", "Why?"), critique]))
+    page = render(debate_document(transcript=[make_entry(0, "user", "topic", "Why?"), critique]))
     words = re.sub(r"<[^>]*>", "", page)
     assert re.search(r"critique\s+to\s+Grace Lindqvist\s+in\s+room-07", words)
 
 
 def test_secrets_in_the_configuration_are_masked() -> None:
-    assert "sk-secret" not in render_html(debate())
+    assert "sk-secret" not in render_html(debate_document())
 
 
-def test_the_page_depends_on_the_document_alone() -> None:
-    assert render_html(debate()) == render_html(debate())
+def test_page_rendering_is_deterministic() -> None:
+    assert render_html(debate_document()) == render_html(debate_document())
 
 
-def test_nothing_in_the_page_leads_to_a_request() -> None:
-    html = render_html(hostile())
+def test_page_loads_no_external_resources() -> None:
+    html = render_html(hostile_document())
     loading = [
         (tag, attrs)
         for tag, attrs in Page(html).elements
@@ -214,8 +221,8 @@ def test_nothing_in_the_page_leads_to_a_request() -> None:
     assert "url(" not in html.partition("</style>")[0]
 
 
-def test_hostile_texts_bring_no_element_or_handler_into_the_page() -> None:
-    elements = Page(render_html(hostile())).elements
+def test_hostile_text_adds_no_script_style_or_handler() -> None:
+    elements = Page(render_html(hostile_document())).elements
     assert sum(tag == "script" for tag, _ in elements) == 1
     assert sum(tag == "style" for tag, _ in elements) == 1
     assert not [attrs for _, attrs in elements if any(key.startswith("on") for key in attrs)]
@@ -223,15 +230,17 @@ def test_hostile_texts_bring_no_element_or_handler_into_the_page() -> None:
     assert schemes <= {"", "https", "http"}
 
 
-def test_links_that_debaters_gave_carry_no_opener_and_no_referrer() -> None:
-    document = debate(words="See [this](https://example.org/a) and ![that](https://example.org/b.png).")
+def test_external_links_have_noopener_and_noreferrer() -> None:
+    document = debate_document(
+        words="See [this](https://example.org/a) and ![that](https://example.org/b.png)."
+    )
     links = [a for tag, a in Page(render_html(document)).elements if "//example.org" in (a.get("href") or "")]
     assert links
     assert all("noopener" in (link["rel"] or "") and "noreferrer" in (link["rel"] or "") for link in links)
 
 
-def test_the_page_has_its_landmarks_and_a_strict_policy() -> None:
-    page = Page(render_html(debate()))
+def test_page_has_landmarks_and_a_strict_content_security_policy() -> None:
+    page = Page(render_html(debate_document()))
     tags = [tag for tag, _ in page.elements]
     assert [tags.count(tag) for tag in ("header", "nav", "main", "footer")] == [1, 1, 1, 1]
     policy = (
@@ -242,41 +251,43 @@ def test_the_page_has_its_landmarks_and_a_strict_policy() -> None:
     )
 
 
-def test_short_debates_need_no_script_and_long_ones_wait_in_templates() -> None:
-    assert "<template>" not in render_html(debate(40))
-    assert render_html(debate(400)).count("<template>") > 3
+def test_only_long_debates_are_rendered_into_templates() -> None:
+    assert "<template>" not in render_html(debate_document(40))
+    assert render_html(debate_document(400)).count("<template>") > 3
 
 
 @pytest.mark.parametrize(
     "document", [{}, {"verdict": None}, {"transcript": None}, {"blackboard": {"claim_events": []}}]
 )
 @pytest.mark.parametrize("render", [render_html, render_markdown])
-def test_whatever_is_missing_is_left_out(document: dict[str, Any], render: Any) -> None:
+def test_incomplete_document_is_rendered_without_a_verdict(document: dict[str, Any], render: Any) -> None:
     assert "No verdict has been given" in render(document)
 
 
-def test_dropping_any_one_key_still_gives_a_report() -> None:
-    for key in debate():
-        document = {name: value for name, value in debate().items() if name != key}
+def test_document_without_any_one_key_is_rendered() -> None:
+    for key in debate_document():
+        document = {name: value for name, value in debate_document().items() if name != key}
         assert render_html(document)
         assert render_markdown(document)
     for key in VERDICT:
-        assert render_html(debate(verdict={name: value for name, value in VERDICT.items() if name != key}))
+        assert render_html(
+            debate_document(verdict={name: value for name, value in VERDICT.items() if name != key})
+        )
 
 
-def test_long_lists_are_folded_and_long_timelines_keep_their_shifts() -> None:
+def test_long_lists_are_collapsed_and_timelines_keep_changes() -> None:
     standing = BLACKBOARD["standing"]
     rounds = [{"round": n, "positions": {"ada": f"p{n}"}} for n in range(1, 200)]
-    said = [{**MINUTES[2], "id": f"h{n}", "quote": f"p{n}"} for n in range(1, 200)]
-    motion, *others = standing["claims"]
-    stance = {**motion["stances"]["ada"], "history": [*(each["id"] for each in said), "e007"]}
-    claims = [{**motion, "stances": {"ada": stance}}, *others]
+    quotes = [{**CLAIM_EVENTS[2], "id": f"h{n}", "quote": f"p{n}"} for n in range(1, 200)]
+    main_question, *others = standing["claims"]
+    stance = {**main_question["stances"]["ada"], "history": [*(each["id"] for each in quotes), "e007"]}
+    claims = [{**main_question, "stances": {"ada": stance}}, *others]
     board = {
         **BLACKBOARD,
-        "claim_events": [*MINUTES, *said],
+        "claim_events": [*CLAIM_EVENTS, *quotes],
         "standing": {**standing, "rounds": rounds, "claims": claims},
     }
-    html = render_html(debate(blackboard=board))
+    html = render_html(debate_document(blackboard=board))
     timeline = html.partition('id="positions"')[2].partition("</section>")[0]
     assert "All 199 rounds" in html
     assert "p150" not in timeline
@@ -292,15 +303,18 @@ json_values = st.recursive(
 
 @settings(max_examples=40, deadline=None)
 @given(
-    key=st.sampled_from(sorted(debate())),
+    key=st.sampled_from(sorted(debate_document())),
     board_key=st.sampled_from(sorted(BLACKBOARD)),
     verdict_key=st.sampled_from(sorted(VERDICT)),
     value=json_values,
 )
-def test_values_of_any_type_are_survived(key: str, board_key: str, verdict_key: str, value: Any) -> None:
+def test_values_of_any_type_are_rendered(key: str, board_key: str, verdict_key: str, value: Any) -> None:
     verdict = {**VERDICT, verdict_key: value}
     board = {**BLACKBOARD, board_key: value}
-    document = {**debate(2, verdict=verdict, verdicts=[verdict, verdict], blackboard=board), key: value}
+    document = {
+        **debate_document(2, verdict=verdict, verdicts=[verdict, verdict], blackboard=board),
+        key: value,
+    }
     render_html(document).encode("utf-8")
     render_markdown(document).encode("utf-8")
 
@@ -327,14 +341,14 @@ def test_blocks_hold_every_message_once_in_order_and_at_most_a_hundred(rounds: l
     ],
     ids=["rounds", "no rounds", "a long round", "many rounds"],
 )
-def test_blocks_are_named_by_what_they_hold(rounds: list[int], titles: list[str]) -> None:
+def test_block_titles_describe_their_messages(rounds: list[int], titles: list[str]) -> None:
     entries = [{"id": f"m{seq:06d}", "round": number} for seq, number in enumerate(rounds)]
     document = typed(transcript=entries)
     blocks = Transcript(document, Participants(document), anchors_of(document["transcript"])).blocks
     assert [block.title for block in blocks] == titles
 
 
-def test_the_chart_of_the_floor_shows_the_wordiest_of_each_colour() -> None:
+def test_chart_shows_the_most_talkative_debater_of_each_colour() -> None:
     debaters = [{"id": f"s{number}", "name": f"S {number}"} for number in range(18)]
     transcript = [{"speaker": f"s{number}", "content": "word " * number} for number in range(18)]
     shown = leading(Participants(typed(config={"debaters": debaters}, transcript=transcript)))
@@ -392,9 +406,9 @@ MOVE = {"debater": "ada", "before": "Six services", "after": "No services", "mes
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown])
-def test_positions_over_time_hold_the_moves_that_the_judge_found(render: Any) -> None:
+def test_positions_over_time_show_the_moves_named_by_the_judge(render: Any) -> None:
     verdict = {**VERDICT, "moved": [MOVE], "final_position": {"ada": "Keep one deployable"}}
-    text = render(debate(verdict=verdict, blackboard={}))
+    text = render(debate_document(verdict=verdict, blackboard={}))
     timeline = text.rpartition("Positions over time")[2]
     order = [timeline.find(words) for words in ("Six services", "No services", "Keep one deployable")]
     assert -1 not in order
@@ -404,84 +418,84 @@ def test_positions_over_time_hold_the_moves_that_the_judge_found(render: Any) ->
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown])
-def test_without_known_moves_positions_over_time_are_left_out(render: Any) -> None:
+def test_positions_over_time_are_omitted_without_moves(render: Any) -> None:
     verdict = {**VERDICT, "final_position": {"ada": "Keep one deployable"}}
-    assert "Positions over time" not in render(debate(verdict=verdict, blackboard={}))
+    assert "Positions over time" not in render(debate_document(verdict=verdict, blackboard={}))
 
 
 @pytest.mark.parametrize(("claim", "shown"), [("p000", 1), ("p001", 2)])
-def test_a_change_in_a_round_with_a_move_of_the_judge_is_shown_once(claim: str, shown: int) -> None:
-    first = next(each for each in MINUTES if each["type"] == "event" and each["debater"] == "ada")
-    said = {**first, "claim": claim, "message_id": "m000001", "quote": "Yes."}
-    denied = {**said, "id": "e099", "kind": "denies", "message_id": "m000004", "quote": "No."}
-    claims = [each for each in MINUTES if each["type"] == "claim"]
-    state: Any = {"topic": "Should we split?", "claim_events": [*claims, said, denied]}
+def test_judges_move_is_merged_only_with_a_change_on_the_main_question(claim: str, shown: int) -> None:
+    first = next(each for each in CLAIM_EVENTS if each["type"] == "event" and each["debater"] == "ada")
+    asserted = {**first, "claim": claim, "message_id": "m000001", "quote": "Yes."}
+    denied = {**asserted, "id": "e099", "kind": "denies", "message_id": "m000004", "quote": "No."}
+    claims = [each for each in CLAIM_EVENTS if each["type"] == "claim"]
+    state: Any = {"topic": "Should we split?", "claim_events": [*claims, asserted, denied]}
     board = {**BLACKBOARD, **board_document({**state, "full_transcript": TRANSCRIPT})}
-    (ada, _) = Report(debate(verdict={**VERDICT, "moved": [MOVE]}, blackboard=board)).standings
+    (ada, _) = Report(debate_document(verdict={**VERDICT, "moved": [MOVE]}, blackboard=board)).standings
     assert len([each for each in ada.moments if each.kind in ("shift", "move")]) == shown
 
 
-def test_of_a_change_with_one_message_the_judges_wording_counts() -> None:
+def test_judges_wording_wins_for_a_change_in_the_same_message() -> None:
     verdict = {**VERDICT, "moved": [MOVE]}
-    (ada, _) = Report(debate(verdict=verdict)).standings
+    (ada, _) = Report(debate_document(verdict=verdict)).standings
     assert [each.text for each in ada.moments if each.message_id == "m000003"] == ["No services"]
 
 
-def _standing_of(*events: Any) -> Any:
-    state: Any = {"topic": "Should we split?", "claim_events": [*topic_event("p001"), *events]}
+def _blackboard_of(*events: Any) -> Any:
+    state: Any = {"topic": "Should we split?", "claim_events": [*new_claim_events("p001"), *events]}
     return {**BLACKBOARD, **board_document({**state, "full_transcript": TRANSCRIPT})}
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown])
-def test_a_claim_that_nobody_disputed_is_not_among_the_disputed(render: Any) -> None:
-    said = [
-        plain_event(1, "ada", "asserts"),
-        plain_event(2, "grace", "conditional", condition="if it pays", condition_id="k001"),
+def test_undisputed_claim_is_not_listed_as_disputed(render: Any) -> None:
+    events = [
+        stance_event(1, "ada", "asserts"),
+        stance_event(2, "grace", "conditional", condition="if it pays", condition_id="k001"),
     ]
-    text = render(debate(blackboard=_standing_of(*said)))
+    text = render(debate_document(blackboard=_blackboard_of(*events)))
     assert "Conditional or withdrawn claims" in text
     assert "Disputed claims" not in text
 
 
-def test_who_gives_the_same_answer_on_another_condition_does_not_disagree() -> None:
-    said = [
-        plain_event(1, "ada", "asserts"),
-        plain_event(2, "grace", "conditional", condition="if it pays", condition_id="k001"),
+def test_different_condition_is_not_a_disagreement() -> None:
+    events = [
+        stance_event(1, "ada", "asserts"),
+        stance_event(2, "grace", "conditional", condition="if it pays", condition_id="k001"),
     ]
-    (ada, _) = Report(debate(blackboard=_standing_of(*said))).standings
+    (ada, _) = Report(debate_document(blackboard=_blackboard_of(*events))).standings
     assert (len(ada.conditional), ada.disagreements, ada.agreements) == (1, [], [])
     assert "if it pays" in ada.conditional[0]
 
 
-def test_a_move_stands_at_the_movers_own_message_after_its_cause() -> None:
+def test_move_is_placed_at_the_movers_message_after_its_cause() -> None:
     caused = {**MOVE, "message_id": "m000002"}
-    (ada, _) = Report(debate(verdict={**VERDICT, "moved": [caused]}, blackboard={})).standings
+    (ada, _) = Report(debate_document(verdict={**VERDICT, "moved": [caused]}, blackboard={})).standings
     (move,) = [each for each in ada.moments if each.kind == "move"]
     assert (move.message_id, move.cause, move.when) == ("m000003", "m000002", "Round 2")
-    text = render_markdown(debate(verdict={**VERDICT, "moved": [caused]}, blackboard={}))
+    text = render_markdown(debate_document(verdict={**VERDICT, "moved": [caused]}, blackboard={}))
     assert "“No services” ([m000003](#m000003)) after [m000002](#m000002)" in text
     assert "to “No services”, after ([m000002](#m000002))" in text
 
 
 def test_no_debater_moves_in_its_opening() -> None:
     caused = {**MOVE, "debater": "grace", "message_id": "m000001"}
-    (_, grace) = Report(debate(verdict={**VERDICT, "moved": [caused]}, blackboard={})).standings
+    (_, grace) = Report(debate_document(verdict={**VERDICT, "moved": [caused]}, blackboard={})).standings
     assert [each.message_id for each in grace.moments if each.kind == "move"] == ["m000004"]
 
 
 def test_a_move_in_the_movers_own_message_names_no_cause() -> None:
-    (ada, _) = Report(debate(verdict={**VERDICT, "moved": [MOVE]}, blackboard={})).standings
+    (ada, _) = Report(debate_document(verdict={**VERDICT, "moved": [MOVE]}, blackboard={})).standings
     assert [each.cause for each in ada.moments if each.kind == "move"] == [""]
-    assert "after [m000003]" not in render_markdown(debate(verdict={**VERDICT, "moved": [MOVE]}))
+    assert "after [m000003]" not in render_markdown(debate_document(verdict={**VERDICT, "moved": [MOVE]}))
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown])
-def test_a_new_condition_is_shown_as_what_it_is(render: Any) -> None:
-    said = [
-        plain_event(1, "ada", "asserts"),
-        plain_event(3, "ada", "conditional", condition="if it pays", condition_id="k001"),
+def test_new_condition_is_not_shown_as_a_changed_position(render: Any) -> None:
+    events = [
+        stance_event(1, "ada", "asserts"),
+        stance_event(3, "ada", "conditional", condition="if it pays", condition_id="k001"),
     ]
-    document = debate(blackboard=_standing_of(*said))
+    document = debate_document(blackboard=_blackboard_of(*events))
     (ada, _) = Report(document).standings
     assert [each.kind for each in ada.moments if each.kind in ("shift", "conditions")] == ["conditions"]
     timeline = render(document).rpartition("Positions over time")[2]

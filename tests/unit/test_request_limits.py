@@ -1,4 +1,4 @@
-"""Requests that are too large, too slow or too many are refused or share the work."""
+"""Limits of requests: size, time, settings and concurrent reads."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ LIMITS = {
 
 
 @pytest.mark.parametrize(("what", "limit"), LIMITS.items(), ids=LIMITS)
-def test_the_documented_limit_is_the_enforced_one(what: str, limit: int) -> None:
+def test_documented_limit_is_the_enforced_one(what: str, limit: int) -> None:
     assert re.search(rf"\| {re.escape(what)} \| {limit:,} ", TRUST.read_text())
 
 
@@ -75,12 +75,14 @@ async def _never() -> Message:
     raise AssertionError
 
 
-async def _gone() -> Message:
+async def _disconnect() -> Message:
     return {"type": "http.disconnect"}
 
 
-@pytest.mark.parametrize(("receive", "status"), [(_never, 408), (_gone, 400)], ids=["too slow", "gone"])
-def test_a_body_that_does_not_arrive_is_refused(
+@pytest.mark.parametrize(
+    ("receive", "status"), [(_never, 408), (_disconnect, 400)], ids=["too slow", "disconnected client"]
+)
+def test_body_that_does_not_arrive_is_rejected(
     receive: Any, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auth_middleware, "BODY_S", 0.01)
@@ -91,7 +93,7 @@ def test_a_body_that_does_not_arrive_is_refused(
 
 @pytest.mark.parametrize("size", [90, 101])
 @pytest.mark.parametrize("chunked", [False, True], ids=["whole", "chunked"])
-def test_no_application_behind_the_middleware_reads_more_than_the_limit(
+def test_app_behind_the_middleware_reads_no_more_than_the_limit(
     size: int, chunked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auth_middleware, "MAX_REQUEST_BYTES", 100)
@@ -109,16 +111,16 @@ def test_no_application_behind_the_middleware_reads_more_than_the_limit(
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("settings", "words"),
     [(7, "settings: 7"), ({"debaters": [{"name": f"d{n}"} for n in range(51)]}, "at most 50")],
-    ids=["no settings", "debaters"],
+    ids=["not an object", "too many debaters"],
 )
-def test_a_request_with_impossible_settings_is_refused(said: Any, words: str) -> None:
+def test_request_with_impossible_settings_is_rejected(settings: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        requested_config(DebateConfig(), said)
+        requested_config(DebateConfig(), settings)
 
 
-def test_followers_of_a_debate_share_each_read() -> None:
+def test_concurrent_followers_of_a_debate_share_one_read() -> None:
     reads: list[object] = []
 
     class Counting(DebateReader):
@@ -131,8 +133,8 @@ def test_followers_of_a_debate_share_each_read() -> None:
 
     async def follow() -> None:
         reader, debate = Counting(cast(Any, None)), cast(Any, SimpleNamespace(id="d"))
-        found = await asyncio.gather(*(reader.changed_overview(debate, None) for _ in range(20)))
-        assert found == [(("v",), {})] * 20
+        overviews = await asyncio.gather(*(reader.changed_overview(debate, None) for _ in range(20)))
+        assert overviews == [(("v",), {})] * 20
         assert await reader.changed_overview(debate, ("v",)) is None
 
     asyncio.run(follow())
@@ -140,7 +142,7 @@ def test_followers_of_a_debate_share_each_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["\x00.html", "é" * 190 + ".html"], ids=["NUL", "long"])
-def test_a_document_with_a_name_that_no_file_can_have_is_converted(
+def test_document_with_an_impossible_file_name_is_converted(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def convert(command: list[str], cwd: str, **_: Any) -> subprocess.CompletedProcess[bytes]:
@@ -150,7 +152,7 @@ def test_a_document_with_a_name_that_no_file_can_have_is_converted(
     assert read_upload(name, b"Trams.") == "Trams."
 
 
-def test_a_browser_can_read_a_number_that_is_not_finite() -> None:
+def test_numbers_that_are_not_finite_are_sent_as_null() -> None:
     body = UnchangedJson({"rows": [{"cost_usd": float("inf"), "tokens": 3}, {"cost_usd": float("nan")}]}).body
     assert json.loads(bytes(body), parse_constant=pytest.fail) == {
         "rows": [{"cost_usd": None, "tokens": 3}, {"cost_usd": None}]

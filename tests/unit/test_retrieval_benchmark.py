@@ -1,3 +1,5 @@
+"""The retrieval benchmark on small data sets."""
+
 import json
 from pathlib import Path
 
@@ -6,14 +8,14 @@ import pytest
 from benchmarks.retrieval import main
 
 
-def test_without_data_the_benchmark_says_so_and_ends(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_benchmark_without_data_prints_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["--data", str(tmp_path)])
     assert "no QMSum files" in capsys.readouterr().out
 
 
-def test_a_passage_of_one_topic_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_benchmark_finds_a_passage_about_one_topic(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     topics = ["harbour", "carbon", "school", "market"]
     transcript = [
         {"speaker": f"Speaker {n % 2}", "content": f"The {topic} was point {n} of the long agenda that day."}
@@ -29,7 +31,7 @@ def test_a_passage_of_one_topic_is_found(tmp_path: Path, capsys: pytest.CaptureF
     assert next(line for line in lines if line.startswith("moot ask")).split()[-1] == "1.000"
 
 
-def test_the_turns_of_a_conversation_are_found_and_ranked(
+def test_benchmark_ranks_the_turns_of_a_conversation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = ("Ann", "Bob")
@@ -53,7 +55,7 @@ def test_the_turns_of_a_conversation_are_found_and_ranked(
     data = {"conversation": {"speaker_a": "Ann", "speaker_b": "Bob", **sessions, **times}, "qa": asked}
     (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
     main(["--data", str(tmp_path), "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["prompt"].keys() == {"1000", "2000", "4000", "8000"}
-    assert found["prompt"]["1000"] == {"overall": 1.0, "single-hop": 1.0}
-    assert found["recall"] == {str(k): {"overall": 1.0, "single-hop": 1.0} for k in (5, 50)}
+    results = json.loads(capsys.readouterr().out)
+    assert results["prompt"].keys() == {"1000", "2000", "4000", "8000"}
+    assert results["prompt"]["1000"] == {"overall": 1.0, "single-hop": 1.0}
+    assert results["recall"] == {str(k): {"overall": 1.0, "single-hop": 1.0} for k in (5, 50)}

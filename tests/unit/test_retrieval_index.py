@@ -1,3 +1,5 @@
+"""The evidence index, and the speakers and terms that a question names."""
+
 from typing import Any
 
 from hypothesis import given
@@ -22,7 +24,7 @@ def columns(index: EvidenceIndex) -> tuple[object, ...]:
 
 
 @given(texts, st.integers(0, 20))
-def test_adding_later_gives_the_index_that_building_at_once_gives(contents: list[str], cut: int) -> None:
+def test_incremental_index_equals_an_index_built_at_once(contents: list[str], cut: int) -> None:
     entries = [entry(n, content, f"s{n % 3}", importance=1 + n % 9) for n, content in enumerate(contents)]
     grown = EvidenceIndex(entries[:cut])
     for later in entries[cut:]:
@@ -36,14 +38,14 @@ def test_adding_later_gives_the_index_that_building_at_once_gives(contents: list
         )
 
 
-def test_an_entry_added_again_changes_nothing() -> None:
+def test_adding_an_entry_again_changes_nothing() -> None:
     index = EvidenceIndex([entry(0, "carbon"), entry(1, "tax")])
     assert index.add(entry(1, "tax")) is False
     assert len(index) == 2
     assert index.postings.frequency("tax") == 1
 
 
-def test_occurrences_are_cut_to_the_latest_before_a_position() -> None:
+def test_latest_returns_the_last_occurrences_before_a_position() -> None:
     postings = Postings()
     for content in ("tax", "wind", "tax tax", "tax", "tax"):
         postings.add(content)
@@ -57,7 +59,7 @@ def test_position_finds_entries_of_a_transcript_with_gaps() -> None:
     assert [index.position(seq) for seq in (3, 5, 7, 9)] == [0, None, 1, None]
 
 
-def named(question: str, *names: str) -> list[str]:
+def named_speakers(question: str, *names: str) -> list[str]:
     index = EvidenceIndex(
         [entry(n, "word", f"s{n}") for n in range(len(names))],
         names={f"s{n}": name for n, name in enumerate(names)},
@@ -65,33 +67,35 @@ def named(question: str, *names: str) -> list[str]:
     return [names[number] for number in read_question(index, question).speakers]
 
 
-def test_a_question_names_a_speaker_by_over_half_of_the_name() -> None:
-    assert named("What did the project manager say?", "Project Manager", "Product Owner") == [
+def test_question_names_a_speaker_by_most_words_of_the_name() -> None:
+    assert named_speakers("What did the project manager say?", "Project Manager", "Product Owner") == [
         "Project Manager"
     ]
-    assert named("Is the project late?", "Project Manager", "Product Owner") == []
+    assert named_speakers("Is the project late?", "Project Manager", "Product Owner") == []
 
 
-def test_a_shared_title_names_nobody() -> None:
-    assert named("What did the grad say?", "Grad A", "Grad B", "Grad C", "Grad D") == []
-    assert named("What did Grad A say about a plan?", "Grad A", "Grad B", "Grad C", "Grad D") == ["Grad A"]
-    assert named("Did Grad B say a word?", "Grad A", "Grad B", "Grad C", "Grad D") == ["Grad B"]
+def test_shared_title_names_no_speaker() -> None:
+    assert named_speakers("What did the grad say?", "Grad A", "Grad B", "Grad C", "Grad D") == []
+    assert named_speakers("What did Grad A say about a plan?", "Grad A", "Grad B", "Grad C", "Grad D") == [
+        "Grad A"
+    ]
+    assert named_speakers("Did Grad B say a word?", "Grad A", "Grad B", "Grad C", "Grad D") == ["Grad B"]
 
 
-def test_a_capitalised_surname_or_an_alias_is_enough() -> None:
+def test_question_names_a_speaker_by_surname_or_alias() -> None:
     names = ("Hon. Jo Bains (Minister of Trade)", "Hon. Al Reed")
-    assert named("Why did Bains object?", *names) == [names[0]]
-    assert named("Why did the minister of trade object?", *names) == [names[0]]
+    assert named_speakers("Why did Bains object?", *names) == [names[0]]
+    assert named_speakers("Why did the minister of trade object?", *names) == [names[0]]
 
 
-def test_words_that_name_a_speaker_are_not_searched_and_unknown_ones_are_told() -> None:
+def test_speaker_names_are_no_terms_and_unknown_words_are_listed() -> None:
     index = EvidenceIndex([entry(0, "ada wants a carbon tax", "ada")])
     question = read_question(index, "What does Ada think about a carbon levy?")
     assert question.terms.keys() == {"carbon"}
     assert list(question.unknown) == ["levi"]
 
 
-def test_a_name_in_full_names_nobody_who_shares_a_word_of_it() -> None:
+def test_full_name_names_no_other_speaker_that_shares_a_word() -> None:
     index = EvidenceIndex(
         [entry(0, "overlap", "a"), entry(1, "overlap", "e"), entry(2, "overlap", "p")],
         names={"a": "Grad A", "e": "Grad E", "p": "Professor White"},
@@ -100,7 +104,7 @@ def test_a_name_in_full_names_nobody_who_shares_a_word_of_it() -> None:
     assert read_question(index, "What did Grad E answer White?").speakers == (1, 2)
 
 
-def test_a_word_that_is_common_anywhere_says_less_of_what_is_asked() -> None:
+def test_common_word_has_a_lower_weight_in_a_question() -> None:
     index = EvidenceIndex([entry(0, "use the dendrochronology of the site", "ada")])
     weights = read_question(index, "the use of dendrochronology").terms
     assert 0 < weights["use"] < weights["dendrochronolog"] <= 1

@@ -36,97 +36,97 @@ rows = st.lists(
     st.integers(0, 30),
     st.integers(0, 10),
 )
-def test_recall_keeps_its_budget_its_number_and_its_window(
+def test_retrieval_respects_its_token_count_and_position_limits(
     lines: list[tuple[str, int, int]], query: str, budget: int, before: int, top: int
 ) -> None:
     index = EvidenceIndex(
         entry(n, text, importance, tokens) for n, (text, importance, tokens) in enumerate(lines)
     )
-    found = retrieve(index, query, budget=budget, before=before, top=top, neighbours=0)
-    assert found.tokens == sum(max(1, lines[seq][2]) for seq in found.seqs) <= budget
-    assert len(found.seqs) + len(found.item_ids) <= top
-    assert all(seq < before for seq in found.seqs)
-    assert retrieve(index, query, budget=budget, before=before, top=top, neighbours=0) == found
+    result = retrieve(index, query, budget=budget, before=before, top=top, neighbours=0)
+    assert result.tokens == sum(max(1, lines[seq][2]) for seq in result.seqs) <= budget
+    assert len(result.seqs) + len(result.item_ids) <= top
+    assert all(seq < before for seq in result.seqs)
+    assert retrieve(index, query, budget=budget, before=before, top=top, neighbours=0) == result
 
 
-def test_a_match_comes_back_with_its_neighbours() -> None:
+def test_a_match_is_retrieved_with_its_neighbours() -> None:
     index = transcript("wind", "cost", "carbon tax", "price", "wind", "wind")
     assert retrieve(index, "carbon tax", budget=100).seqs == (1, 2, 3)
 
 
-def test_neighbours_never_take_the_place_of_a_memory() -> None:
+def test_neighbours_do_not_displace_matches() -> None:
     index = transcript("carbon tax", "wind", "wind", "wind", "carbon tax")
     assert retrieve(index, "carbon tax", budget=40).seqs == (0, 4)
 
 
-def test_an_important_entry_comes_back_without_a_match() -> None:
+def test_an_important_entry_is_retrieved_without_a_match() -> None:
     index = transcript("wind", ("we concede the cost", 8), "wind", "nuclear")
     assert retrieve(index, "nuclear", budget=100, neighbours=0).seqs == (1, 3)
 
 
-def test_what_shares_one_word_with_a_long_question_stays_out() -> None:
+def test_one_shared_word_with_a_long_query_is_not_a_match() -> None:
     index = transcript("price", *["wind"] * 20)
     query = "zoning lottery subsidy treaty harbour referendum aquifer price"
     assert retrieve(index, query, budget=100).seqs == ()
 
 
-def test_of_equal_memories_the_newest_comes_first() -> None:
+def test_the_newest_of_equal_matches_comes_first() -> None:
     index = transcript("carbon", *["wind"] * 40, "carbon")
     assert retrieve(index, "carbon", budget=20).seqs == (41,)
 
 
-def test_what_the_view_holds_is_not_brought_back() -> None:
+def test_excluded_and_recent_entries_are_not_retrieved() -> None:
     index = transcript("carbon", "wind", "carbon", "wind", "carbon")
     assert retrieve(index, "carbon", budget=100, before=4, exclude={2}, neighbours=0).seqs == (0,)
 
 
-def test_the_question_counts_more_than_the_message_being_answered() -> None:
+def test_the_query_outweighs_the_answered_message() -> None:
     index = transcript("carbon", "wind", "nuclear", "wind")
     assert retrieve(index, "carbon", answering="nuclear", budget=20).seqs == (0,)
 
 
-def test_items_compete_with_entries() -> None:
+def test_memory_items_compete_with_entries() -> None:
     index = transcript("wind", "carbon tax", "wind")
     items = MemoryItems([item("r1", "they agree on the carbon tax", 9, 1), item("r2", "nothing of it")])
-    found = retrieve(index, "carbon tax", budget=40, items=items, neighbours=0)
-    assert (found.seqs, found.item_ids) == ((1,), ("r1",))
+    result = retrieve(index, "carbon tax", budget=40, items=items, neighbours=0)
+    assert (result.seqs, result.item_ids) == ((1,), ("r1",))
 
 
-def test_a_newer_item_supersedes_the_one_with_its_id() -> None:
+def test_a_newer_memory_item_replaces_the_one_with_its_id() -> None:
     items = MemoryItems([item("p", "ada wants a carbon tax", 8), item("p", "ada gave up on nuclear", 8)])
-    found = retrieve(EvidenceIndex(), "carbon tax", budget=100, items=items)
-    assert (found.item_ids, found.omitted) == (("p",), 0)
+    result = retrieve(EvidenceIndex(), "carbon tax", budget=100, items=items)
+    assert (result.item_ids, result.omitted) == (("p",), 0)
 
 
 def test_the_number_of_candidates_does_not_grow_with_the_transcript() -> None:
     index = EvidenceIndex(entry(n, " ".join(WORDS), 8) for n in range(2_000))
-    found = retrieve(index, " ".join(WORDS), budget=60, neighbours=0)
-    assert found.omitted + len(found.seqs) <= MAX_CANDIDATES + MAX_PER_TERM
+    result = retrieve(index, " ".join(WORDS), budget=60, neighbours=0)
+    assert result.omitted + len(result.seqs) <= MAX_CANDIDATES + MAX_PER_TERM
 
 
-def test_nothing_said_gives_nothing_back() -> None:
-    found = retrieve(EvidenceIndex(), "carbon", budget=100)
-    assert (found.seqs, found.item_ids, found.tokens, found.omitted) == ((), (), 0, 0)
+def test_an_empty_index_gives_an_empty_result() -> None:
+    result = retrieve(EvidenceIndex(), "carbon", budget=100)
+    assert (result.seqs, result.item_ids, result.tokens, result.omitted) == ((), (), 0, 0)
 
 
-def test_every_text_that_shares_a_word_is_ranked_the_most_relevant_first() -> None:
+def test_rank_returns_every_matching_text_by_relevance() -> None:
     texts = ["wind", *["carbon price"] * 200, "carbon tax"]
-    found = rank(MemoryItems([item(str(n), text) for n, text in enumerate(texts)]), "the carbon tax")
-    assert [each.item.id for each in found] == ["201", *map(str, range(1, 201))]
-    assert all(0 < each.relevance <= 1 for each in found)
+    result = rank(MemoryItems([item(str(n), text) for n, text in enumerate(texts)]), "the carbon tax")
+    assert [each.item.id for each in result] == ["201", *map(str, range(1, 201))]
+    assert all(0 < each.relevance <= 1 for each in result)
 
 
-def test_rare_words_of_the_answered_message_displace_no_words_that_others_share() -> None:
+def test_rare_words_of_the_answered_message_do_not_displace_shared_words() -> None:
     rare = " ".join(f"rare{n}" for n in range(40))
     index = transcript(
         "Trams at night cost tax money.", "Trees grow.", f"Night trams cost tax money: {rare}."
     )
     answering = f"Night trams cost tax money: {rare}."
-    found = retrieve(index, "night", budget=100, answering=answering, exclude={2}, neighbours=0)
-    assert found.seqs == (0,)
+    result = retrieve(index, "night", budget=100, answering=answering, exclude={2}, neighbours=0)
+    assert result.seqs == (0,)
 
 
-def test_relevance_does_not_depend_on_excluded_messages_that_share_the_query() -> None:
+def test_relevance_does_not_depend_on_excluded_messages() -> None:
     lines = ["Carbon tax.", "Wind is free."]
     alone = retrieve(transcript(*lines), "carbon pier", budget=100, neighbours=0)
     index = transcript(*lines, "The pier.")

@@ -18,7 +18,7 @@ def index_of(*lines: str, tokens: int = 40) -> EvidenceIndex:
     return EvidenceIndex(entry(n, line, "ab"[n % 2], tokens) for n, line in enumerate(lines))
 
 
-def chances(index: EvidenceIndex, question: str) -> np.ndarray:
+def message_probabilities(index: EvidenceIndex, question: str) -> np.ndarray:
     return probabilities(index, read_question(index, question))
 
 
@@ -31,25 +31,25 @@ entries = st.lists(
 @given(entries, st.text(max_size=30))
 def test_probabilities_add_up_to_one(transcript: list[Entry], question: str) -> None:
     index = EvidenceIndex(transcript)
-    found = chances(index, f"{question} carbon")
-    assert found.shape == (len(transcript),)
-    assert (found >= 0).all()
-    assert not transcript or found.sum() == pytest.approx(1)
-    assert 0 <= concentration(index, found) <= 1 + 1e-9
+    result = message_probabilities(index, f"{question} carbon")
+    assert result.shape == (len(transcript),)
+    assert (result >= 0).all()
+    assert not transcript or result.sum() == pytest.approx(1)
+    assert 0 <= concentration(index, result) <= 1 + 1e-9
 
 
 @given(st.lists(st.tuples(st.floats(0, 9), st.integers(1, 20_000)), max_size=40))
-def test_the_context_is_the_faded_sum_of_the_other_messages(rows: list[tuple[float, int]]) -> None:
+def test_context_is_the_decayed_sum_of_the_other_messages(rows: list[tuple[float, int]]) -> None:
     own = np.array([score for score, _ in rows])
     tokens = np.array([size for _, size in rows], dtype=float)
     middle = np.cumsum(tokens) - tokens / 2
-    fade = np.exp(-np.abs(middle[:, None] - middle[None, :]) / CONTEXT_TOKENS)
-    np.fill_diagonal(fade, 0.0)
-    np.testing.assert_allclose(context_sum(own, middle), fade @ own, atol=1e-5)
+    decay = np.exp(-np.abs(middle[:, None] - middle[None, :]) / CONTEXT_TOKENS)
+    np.fill_diagonal(decay, 0.0)
+    np.testing.assert_allclose(context_sum(own, middle), decay @ own, atol=1e-5)
 
 
 @given(entries, st.sets(st.integers(0, 29)))
-def test_the_evidence_of_some_messages_is_the_same_as_among_all(
+def test_evidence_of_a_subset_equals_that_within_all_messages(
     transcript: list[Entry], chosen: set[int]
 ) -> None:
     index = EvidenceIndex(transcript)
@@ -59,34 +59,34 @@ def test_the_evidence_of_some_messages_is_the_same_as_among_all(
     np.testing.assert_allclose(own_evidence(index.postings, weights, some), every[some])
 
 
-def test_a_reply_beside_the_question_that_names_the_subject_is_found() -> None:
+def test_reply_next_to_a_matching_question_is_found() -> None:
     lines = ["weather today"] * 40
     lines[20], lines[21] = "What was the harbour toll?", "Forty crowns."
-    found = chances(index_of(*lines), "How high was the harbour toll?")
-    assert set(np.argsort(-found)[:2]) == {20, 21}
+    result = message_probabilities(index_of(*lines), "How high was the harbour toll?")
+    assert set(np.argsort(-result)[:2]) == {20, 21}
 
 
-def test_a_single_message_that_answers_is_found_beside_a_passage_about_the_subject() -> None:
+def test_single_answer_outranks_a_passage_about_the_subject() -> None:
     lines = ["weather today"] * 120
     for place in range(40, 80, 3):
         lines[place] = "the harbour again"
     lines[5] = "the harbour toll was forty crowns"
-    found = chances(index_of(*lines), "How high was the harbour toll?")
-    assert found[5] > found[41:79:3].max()
+    result = message_probabilities(index_of(*lines), "How high was the harbour toll?")
+    assert result[5] > result[41:79:3].max()
 
 
-def test_of_equal_messages_that_of_a_named_speaker_is_likelier() -> None:
+def test_message_of_a_named_speaker_is_more_likely() -> None:
     lines = ["weather today"] * 60
     lines[20] = lines[41] = "the harbour toll"
     index = index_of(*lines)
     index.names.update(a="Ada Byron", b="Bob Hope")
-    found = chances(index, "What did Bob Hope say of the harbour toll?")
-    assert found[41] > 1.5 * found[20]
+    result = message_probabilities(index, "What did Bob Hope say of the harbour toll?")
+    assert result[41] > 1.5 * result[20]
 
 
-def test_a_question_about_a_message_is_concentrated_and_one_about_everything_is_not() -> None:
+def test_specific_question_is_more_concentrated_than_a_general_one() -> None:
     lines = [f"point {n} of the agenda" for n in range(400)]
     lines[100] = "the harbour toll was forty crowns"
     index = index_of(*lines)
-    assert concentration(index, chances(index, "How high was the harbour toll?")) > 0.45
-    assert concentration(index, chances(index, "Who won?")) < 0.3
+    assert concentration(index, message_probabilities(index, "How high was the harbour toll?")) > 0.45
+    assert concentration(index, message_probabilities(index, "Who won?")) < 0.3

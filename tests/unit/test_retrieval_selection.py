@@ -22,10 +22,10 @@ def entry(seq: int, content: str, speaker: str = "ada", tokens: int = 40) -> Ent
     return make_entry(seq, speaker, "speech", content, tokens=tokens)
 
 
-def _shares(transcript: list[Entry], found: SelectedEvidence) -> dict[str, int]:
-    """Return the tokens chosen from each side."""
+def _shares(transcript: list[Entry], selection: SelectedEvidence) -> dict[str, int]:
+    """Return the number of selected tokens of each side."""
     return {
-        side: sum(e["tokens"] for e in transcript if e["speaker"] == side and e["seq"] in found.seqs)
+        side: sum(e["tokens"] for e in transcript if e["speaker"] == side and e["seq"] in selection.seqs)
         for side in "ab"
     }
 
@@ -36,7 +36,7 @@ entries = st.lists(
 ).map(lambda rows: [entry(n, " ".join(words), who, tokens) for n, (words, who, tokens) in enumerate(rows)])
 
 
-def talk(topics: list[str], each: int = 30) -> EvidenceIndex:
+def index_of_topics(topics: list[str], each: int = 30) -> EvidenceIndex:
     lines = [f"{topic} point {n}" for topic in topics for n in range(each)]
     return EvidenceIndex(entry(n, line, f"s{n % 2}") for n, line in enumerate(lines))
 
@@ -62,17 +62,17 @@ def test_a_selection_never_exceeds_its_budget(
     index = EvidenceIndex(transcript)
     costs = {e["seq"]: e["tokens"] + 7 for e in transcript}
     speakers = ("a", "b") if sides else ()
-    found = select_evidence(index, query, budget=budget, costs=costs, must_keep=must, speakers=speakers)
-    assert found.tokens == sum(costs[seq] for seq in found.seqs) <= budget
-    assert list(found.seqs) == sorted(set(found.seqs))
-    assert found.omitted + len(found.seqs) == len(transcript)
+    selection = select_evidence(index, query, budget=budget, costs=costs, must_keep=must, speakers=speakers)
+    assert selection.tokens == sum(costs[seq] for seq in selection.seqs) <= budget
+    assert list(selection.seqs) == sorted(set(selection.seqs))
+    assert selection.omitted + len(selection.seqs) == len(transcript)
 
 
 @given(entries, st.integers(0, 9_000))
-def test_what_is_left_out_would_not_have_fitted(transcript: list[Entry], budget: int) -> None:
-    found = select_evidence(EvidenceIndex(transcript), "carbon price", budget=budget)
-    rest = [max(1, e["tokens"]) for e in transcript if e["seq"] not in found.seqs]
-    assert all(tokens > budget - found.tokens for tokens in rest)
+def test_omitted_messages_do_not_fit_the_remaining_budget(transcript: list[Entry], budget: int) -> None:
+    selection = select_evidence(EvidenceIndex(transcript), "carbon price", budget=budget)
+    rest = [max(1, e["tokens"]) for e in transcript if e["seq"] not in selection.seqs]
+    assert all(tokens > budget - selection.tokens for tokens in rest)
 
 
 @given(entries, st.text(max_size=30))
@@ -85,79 +85,79 @@ def test_densities_are_a_probability_over_the_tokens(transcript: list[Entry], qu
         assert np.dot(density, np.array(index.tokens)) == pytest.approx(1)
 
 
-def test_the_passage_about_the_question_is_chosen_with_its_neighbourhood() -> None:
-    index = talk(["harbour", "carbon", "school"])
-    found = select_evidence(index, "What was said about carbon?", budget=800)
-    assert all(30 <= seq < 60 for seq in found.seqs)
-    assert len(found.seqs) == 20
+def test_selection_is_the_passage_about_the_question() -> None:
+    index = index_of_topics(["harbour", "carbon", "school"])
+    selection = select_evidence(index, "What was said about carbon?", budget=800)
+    assert all(30 <= seq < 60 for seq in selection.seqs)
+    assert len(selection.seqs) == 20
 
 
-def test_messages_without_the_term_come_along_where_their_passage_has_it() -> None:
+def test_messages_between_matches_are_selected_too() -> None:
     lines = ["weather"] * 40 + ["carbon", "agreed", "carbon", "quite", "carbon"] + ["football"] * 40
     index = EvidenceIndex(entry(n, line) for n, line in enumerate(lines))
     assert {40, 41, 42, 43, 44} <= set(select_evidence(index, "carbon", budget=480).seqs)
 
 
-def test_a_named_speaker_draws_their_passage() -> None:
+def test_passage_of_a_named_speaker_is_preferred() -> None:
     index = EvidenceIndex(
         entry(n, "the carbon price matters", "ada" if 60 <= n < 80 else "bob") for n in range(120)
     )
-    found = select_evidence(index, "What does Ada think of the carbon price?", budget=800)
-    assert sum(60 <= seq < 80 for seq in found.seqs) >= 15
+    selection = select_evidence(index, "What does Ada think of the carbon price?", budget=800)
+    assert sum(60 <= seq < 80 for seq in selection.seqs) >= 15
 
 
-def test_of_two_named_speakers_both_are_to_speak_in_the_passage() -> None:
+def test_passage_with_both_named_speakers_is_preferred() -> None:
     index = EvidenceIndex(
         entry(
             n, "the carbon price matters", "ada" if n < 60 else "eve" if n % 2 else "ada" if n < 80 else "bob"
         )
         for n in range(140)
     )
-    found = select_evidence(index, "Where do Ada and Eve differ on the carbon price?", budget=800)
-    assert sum(60 <= seq < 80 for seq in found.seqs) >= 18
+    selection = select_evidence(index, "Where do Ada and Eve differ on the carbon price?", budget=800)
+    assert sum(60 <= seq < 80 for seq in selection.seqs) >= 18
 
 
-def test_a_word_of_assent_gives_way_to_what_its_label_would_cost() -> None:
+def test_short_messages_are_skipped_because_of_their_label_cost() -> None:
     lines = [("carbon tax is due", 40) if n % 2 else ("carbon", 2) for n in range(60)]
     index = EvidenceIndex(entry(n, line, tokens=tokens) for n, (line, tokens) in enumerate(lines))
     costs = {n: tokens + 8 for n, (_, tokens) in enumerate(lines)}
-    found = select_evidence(index, "carbon", budget=480, costs=costs)
-    assert sum(lines[seq][1] for seq in found.seqs) == 400
+    selection = select_evidence(index, "carbon", budget=480, costs=costs)
+    assert sum(lines[seq][1] for seq in selection.seqs) == 400
 
 
-def test_what_must_be_kept_goes_first_and_the_newest_before_the_others() -> None:
-    index = talk(["harbour", "carbon"])
-    found = select_evidence(index, "carbon", budget=80, must_keep=[0, 1, 2])
-    assert found.seqs == (1, 2)
+def test_required_messages_are_selected_newest_first() -> None:
+    index = index_of_topics(["harbour", "carbon"])
+    selection = select_evidence(index, "carbon", budget=80, must_keep=[0, 1, 2])
+    assert selection.seqs == (1, 2)
 
 
-def test_a_message_larger_than_the_budget_is_named_for_the_caller_to_cut() -> None:
+def test_message_larger_than_the_budget_is_reported() -> None:
     index = EvidenceIndex([entry(0, "wind", tokens=900), entry(1, "carbon", tokens=900)])
-    found = select_evidence(index, "carbon", budget=500)
-    assert (found.seqs, found.oversize) in [((), 0), ((), 1)]
+    selection = select_evidence(index, "carbon", budget=500)
+    assert (selection.seqs, selection.oversize) in [((), 0), ((), 1)]
     assert select_evidence(index, "carbon", budget=1_000).oversize is None
 
 
 def test_an_empty_transcript_gives_an_empty_selection() -> None:
-    found = select_evidence(EvidenceIndex(), "carbon", budget=500)
-    assert (found.seqs, found.tokens, found.oversize) == ((), 0, None)
+    selection = select_evidence(EvidenceIndex(), "carbon", budget=500)
+    assert (selection.seqs, selection.tokens, selection.oversize) == ((), 0, None)
 
 
 @given(st.lists(st.integers(30, 300), min_size=60, max_size=90), st.integers(3_000, 6_000))
-def test_sides_that_said_enough_get_equal_shares(sizes: list[int], budget: int) -> None:
+def test_sides_with_enough_text_get_equal_shares(sizes: list[int], budget: int) -> None:
     share = budget // 2
     transcript = [entry(n, WORDS[n % 6], "ab"[n % 2], tokens) for n, tokens in enumerate(sizes)]
-    said = [sum(e["tokens"] for e in transcript if e["speaker"] == side) for side in "ab"]
-    found = select_evidence(EvidenceIndex(transcript), "carbon", budget=budget, speakers=("a", "b"))
-    for side, total in zip("ab", said, strict=True):
-        assert _shares(transcript, found)[side] <= share
+    totals = [sum(e["tokens"] for e in transcript if e["speaker"] == side) for side in "ab"]
+    selection = select_evidence(EvidenceIndex(transcript), "carbon", budget=budget, speakers=("a", "b"))
+    for side, total in zip("ab", totals, strict=True):
+        assert _shares(transcript, selection)[side] <= share
         if total <= share:
-            assert _shares(transcript, found)[side] == total
+            assert _shares(transcript, selection)[side] == total
         elif max(sizes) <= share // 10:
-            assert _shares(transcript, found)[side] >= 0.9 * share
+            assert _shares(transcript, selection)[side] >= 0.9 * share
 
 
-def test_long_speeches_are_exchanged_until_the_shares_are_equal() -> None:
+def test_long_messages_are_swapped_until_the_shares_are_equal() -> None:
     sizes = {"a": [330] * 8 + [480] * 8, "b": [100] * 30}
     transcript = [
         entry(n, "carbon", side, t) for n, (side, t) in enumerate((s, t) for s in sizes for t in sizes[s])
@@ -167,26 +167,26 @@ def test_long_speeches_are_exchanged_until_the_shares_are_equal() -> None:
     assert min(shares.values()) >= 0.9 * max(shares.values())
 
 
-def test_what_a_side_leaves_stays_unused() -> None:
+def test_unused_share_of_a_side_is_not_given_to_the_other() -> None:
     transcript = [entry(n, "carbon", "a" if n < 3 else "b") for n in range(80)]
     chosen = select_evidence(EvidenceIndex(transcript), "x", budget=2_000, speakers=("a", "b"))
     assert _shares(transcript, chosen) == {"a": 120, "b": 1_000}
 
 
-def test_a_full_view_prices_no_further_messages() -> None:
-    index = talk(["harbour", "carbon", "school"], each=300)
-    asked: list[int] = []
+def test_full_selection_asks_for_no_further_costs() -> None:
+    index = index_of_topics(["harbour", "carbon", "school"], each=300)
+    priced: list[int] = []
 
     def cost(seq: int) -> int:
-        asked.append(seq)
+        priced.append(seq)
         return 45
 
     assert len(select_evidence(index, "carbon", budget=900, costs=cost).seqs) == 20
-    assert len(asked) < 30
+    assert len(priced) < 30
 
 
-class ByTopic(Embeddings):
-    """Embeds a text by whether it is about water."""
+class TopicEmbeddings(Embeddings):
+    """Embeds a text as one of two vectors: about water, or not."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -200,18 +200,18 @@ class ByTopic(Embeddings):
 
 
 @pytest.fixture
-def water() -> tuple[EvidenceIndex, ByTopic]:
-    model = ByTopic()
+def water() -> tuple[EvidenceIndex, TopicEmbeddings]:
+    model = TopicEmbeddings()
     plain = [entry(n, line) for n, line in enumerate(["school"] * 30 + ["harbour"] * 30 + ["market"] * 30)]
     return EvidenceIndex(plain, vectors=MessageVectors(model)), model
 
 
-def test_embeddings_find_what_shares_no_word(water: tuple[EvidenceIndex, ByTopic]) -> None:
-    found = select_evidence(water[0], "the port", budget=800)
-    assert all(30 <= seq < 60 for seq in found.seqs)
+def test_embeddings_find_messages_without_common_words(water: tuple[EvidenceIndex, TopicEmbeddings]) -> None:
+    selection = select_evidence(water[0], "the port", budget=800)
+    assert all(30 <= seq < 60 for seq in selection.seqs)
 
 
-def test_only_the_open_block_is_embedded_again(water: tuple[EvidenceIndex, ByTopic]) -> None:
+def test_added_message_embeds_only_the_last_block_again(water: tuple[EvidenceIndex, TopicEmbeddings]) -> None:
     index, model = water
     select_evidence(index, "the port", budget=800)
     first = model.calls
@@ -220,9 +220,9 @@ def test_only_the_open_block_is_embedded_again(water: tuple[EvidenceIndex, ByTop
     assert model.calls <= first + 1
 
 
-def test_a_message_is_as_near_as_what_is_said_beside_it_unless_that_is_long() -> None:
+def test_similarity_includes_short_neighbouring_messages() -> None:
     def nearness(tokens: int) -> list[bool]:
-        vectors = MessageVectors(ByTopic())
+        vectors = MessageVectors(TopicEmbeddings())
         for text in ("school", "school", "harbour", "school", "market"):
             vectors.add(text, tokens)
         return [bool(cosine > 0.9) for cosine in vectors.similarity("the port")]
@@ -231,24 +231,24 @@ def test_a_message_is_as_near_as_what_is_said_beside_it_unless_that_is_long() ->
     assert nearness(WINDOW_TOKENS) == [False, False, True, False, False]
 
 
-def test_a_question_is_embedded_without_the_name_of_whom_it_asks_about() -> None:
-    index, asked = EvidenceIndex([entry(1, "The port.", "ada")], names={"ada": "Ada Byron"}), list[str]()
+def test_question_is_embedded_without_the_named_speaker() -> None:
+    index, embedded = EvidenceIndex([entry(1, "The port.", "ada")], names={"ada": "Ada Byron"}), list[str]()
 
-    class Listening(ByTopic):
+    class RecordingEmbeddings(TopicEmbeddings):
         def embed_query(self, text: str) -> list[float]:
-            asked.append(text)
+            embedded.append(text)
             return [1.0, 0.0]
 
-    index.vectors = MessageVectors(Listening())
+    index.vectors = MessageVectors(RecordingEmbeddings())
     index.vectors.add("The port.", 40)
     for question in ("What did Ada Byron say of the port?", "Ada Byron?"):
         densities(index, read_question(index, question))
-    assert asked == ["What did of the port", "Ada Byron?"]
+    assert embedded == ["What did of the port", "Ada Byron?"]
 
 
 @given(st.lists(st.integers(1, 150), max_size=20), st.sets(st.integers(0, 20)))
-def test_blocks_do_not_depend_on_when_questions_were_asked(sizes: list[int], asked: set[int]) -> None:
-    asked_between, asked_once = MessageVectors(ByTopic()), MessageVectors(ByTopic())
+def test_similarity_does_not_depend_on_earlier_questions(sizes: list[int], asked: set[int]) -> None:
+    asked_between, asked_once = MessageVectors(TopicEmbeddings()), MessageVectors(TopicEmbeddings())
     for n, size in enumerate(sizes):
         text = "harbour" if n % 4 == 0 else "school"
         asked_between.add(text, size)
@@ -265,9 +265,9 @@ def test_blocks_do_not_depend_on_when_questions_were_asked(sizes: list[int], ask
         (SpanWeights(), SpanWeights(turning=0.0)),
         (SpanWeights(front=0.0, lead=1.0), SpanWeights(front=1.0, lead=0.0)),
     ],
-    ids=["it ends where others speak", "who asks leads to it"],
+    ids=["change of speaker at the end", "question before the passage"],
 )
-def test_an_answer_is_found_by_who_speaks_and_who_asks(with_it: SpanWeights, without: SpanWeights) -> None:
+def test_span_weights_raise_the_score_of_an_answer(with_it: SpanWeights, without: SpanWeights) -> None:
     lines = ["carbon" if n == 9 else f"point {n}" for n in range(30)]
     index = EvidenceIndex(entry(n, line, "b" if 10 <= n < 20 else "a") for n, line in enumerate(lines))
     question = read_question(index, "What of carbon?")
@@ -279,7 +279,7 @@ def test_an_answer_is_found_by_who_speaks_and_who_asks(with_it: SpanWeights, wit
     assert held(with_it) > 1.005 * held(without)
 
 
-def test_what_was_said_since_the_last_question_is_found_as_if_it_had_been_there() -> None:
+def test_index_that_grew_scores_like_a_new_index() -> None:
     lines = [f"point {n}" for n in range(40)] + [f"carbon {n}" for n in range(40)]
     grown = EvidenceIndex(entry(n, line) for n, line in enumerate(lines[:50]))
     select_evidence(grown, "carbon", budget=800)

@@ -1,4 +1,4 @@
-"""Evaluation: what counts as a score, averages, dialectic's files, and every way of writing the results."""
+"""Evaluations with a rubric: scores, averages, files of dialectic, and output formats."""
 
 from __future__ import annotations
 
@@ -74,25 +74,25 @@ DIALECTIC = {
 }
 
 
-def opinion_data(**scores: Any) -> dict[str, Any]:
-    given = {criterion: {"reasoning": "because", "score": scores.get(criterion)} for criterion in CRITERIA}
+def evaluator_reply(**scores: Any) -> dict[str, Any]:
+    criteria = {criterion: {"reasoning": "because", "score": scores.get(criterion)} for criterion in CRITERIA}
     overall = scores.get("overall_score")
-    return {**given, "strengths": "short", "weaknesses": "thin", "overall_score": overall}
+    return {**criteria, "strengths": "short", "weaknesses": "thin", "overall_score": overall}
 
 
-def checked(subject: Subject = SUBJECT, /, **scores: Any) -> Evaluation:
-    """Return what is recorded of an evaluator that gives these scores."""
+def evaluation_with(subject: Subject = SUBJECT, /, **scores: Any) -> Evaluation:
+    """Return the evaluation recorded for an evaluator that gives these scores."""
     flow = evaluate([subject], Evaluator("e", "m", "E"), DebateConfig(), COUNT)
     next(flow)
     with pytest.raises(StopIteration) as ended:
-        flow.send([Reply(data=opinion_data(**scores), model="m")])
+        flow.send([Reply(data=evaluator_reply(**scores), model="m")])
     (evaluation,) = ended.value.value
     assert isinstance(evaluation, Evaluation)
     return evaluation
 
 
 @pytest.mark.parametrize(
-    ("said", "score"),
+    ("value", "score"),
     [
         (7, 7),
         (7.5, 8),
@@ -107,43 +107,48 @@ def checked(subject: Subject = SUBJECT, /, **scores: Any) -> Evaluation:
     ],
     ids=str,
 )
-def test_scores_are_whole_numbers_of_one_to_ten_or_missing(said: Any, score: int | None) -> None:
-    assert checked(security=said).score("security") == score
+def test_scores_are_integers_from_1_to_10_or_missing(value: Any, score: int | None) -> None:
+    assert evaluation_with(security=value).score("security") == score
 
 
 @given(st.one_of(st.none(), st.floats(), st.integers(), st.text(), st.booleans()))
-def test_no_score_is_ever_outside_its_scale(said: Any) -> None:
-    score = checked(overall_score=said).score("overall_score")
+def test_scores_are_never_outside_their_scale(value: Any) -> None:
+    score = evaluation_with(overall_score=value).score("overall_score")
     assert score is None or (isinstance(score, int) and 1 <= score <= 10)
 
 
-def test_what_was_clamped_or_is_missing_is_noted() -> None:
-    given = dict.fromkeys(CRITERIA, 5) | {"security": 42, "testability": None}
-    notes = checked(**given, overall_score=5).verdict["notes"]
+def test_clamped_and_missing_scores_get_notes() -> None:
+    scores = dict.fromkeys(CRITERIA, 5) | {"security": 42, "testability": None}
+    notes = evaluation_with(**scores, overall_score=5).verdict["notes"]
     assert notes == ["security: 42 became 10", "testability: no score"]
 
 
-def test_averages_have_two_decimals_over_those_who_gave_a_score() -> None:
-    found = averages([checked(security=7), checked(security=8), checked(security=8), checked()])
-    assert found["scores"]["security"] == 7.67
-    assert found["scores"]["testability"] is None
-    assert found["evaluators"] == 4
+def test_averages_have_two_decimals_and_skip_missing_scores() -> None:
+    result = averages(
+        [
+            evaluation_with(security=7),
+            evaluation_with(security=8),
+            evaluation_with(security=8),
+            evaluation_with(),
+        ]
+    )
+    assert result["scores"]["security"] == 7.67
+    assert result["scores"]["testability"] is None
+    assert result["evaluators"] == 4
 
 
 @given(
     scores=st.lists(st.one_of(st.none(), st.integers(-2, 14)), min_size=1, max_size=6),
     name=st.text(max_size=8),
 )
-def test_an_average_is_the_mean_of_the_scores_that_count_whatever_the_outcome_is_called(
-    scores: list[int | None], name: str
-) -> None:
-    given_ = [checked(Subject(name, "p", "s"), security=score) for score in scores]
+def test_an_average_is_the_mean_of_the_clamped_scores(scores: list[int | None], name: str) -> None:
+    evaluations = [evaluation_with(Subject(name, "p", "s"), security=score) for score in scores]
     counted = [min(max(score, 1), 10) for score in scores if score is not None]
     expected = round(sum(counted) / len(counted), 2) if counted else None
-    assert averages(given_)["scores"]["security"] == expected
+    assert averages(evaluations)["scores"]["security"] == expected
 
 
-def test_an_evaluator_is_asked_for_each_criterion_of_the_rubric_and_for_no_winner() -> None:
+def test_evaluators_score_each_criterion_and_name_no_winner() -> None:
     (call,) = next(evaluate([SUBJECT], Evaluator("e", "m"), DebateConfig(), COUNT))
     assert call.schema is not None
     fields = {name: field.description for name, field in call.schema.model_fields.items()}
@@ -152,32 +157,32 @@ def test_an_evaluator_is_asked_for_each_criterion_of_the_rubric_and_for_no_winne
     assert fields.items() >= described.items()
 
 
-def test_reasons_are_kept_also_where_there_is_no_score() -> None:
-    (debate,) = to_json([Scorecard("x", averages([]), [checked(security=7)])])["debates"]
+def test_reasons_are_kept_without_a_score() -> None:
+    (debate,) = to_json([Scorecard("x", averages([]), [evaluation_with(security=7)])])["debates"]
     shown = debate["evaluators"][0]["scores"]
     assert shown["security"] == {"score": 7, "reasoning": "because"}
     assert shown["testability"] == {"score": None, "reasoning": "because"}
 
 
-def test_several_evaluators_score_several_debates_at_once_each_on_its_model() -> None:
+def test_several_evaluators_score_several_debates() -> None:
     def reply(call: ModelCall) -> Reply:
         if call.model == "broken":
             return Reply(error="no answer")
-        return Reply(data=opinion_data(security=4 if call.model == "strict" else 9), model=call.model)
+        return Reply(data=evaluator_reply(security=4 if call.model == "strict" else 9), model=call.model)
 
     model = FakeModel(reply)
-    seats = evaluators_named(["strict", "kind", "broken"])
-    cards = evaluate_subjects([SUBJECT, SUBJECT], seats, DebateConfig(), _with_keys(model))
+    evaluators = evaluators_named(["strict", "kind", "broken"])
+    cards = evaluate_subjects([SUBJECT, SUBJECT], evaluators, DebateConfig(), _fake_environment(model))
     assert [card.averages["scores"]["security"] for card in cards] == [6.5, 6.5]
     assert [one.verdict["error"] for one in cards[0].evaluations] == ["", "", "no answer"]
     assert len(model.calls) == 6
 
 
-def _with_keys(model: FakeModel) -> Environment:
-    return _answered_by(model.complete)
+def _fake_environment(model: FakeModel) -> Environment:
+    return _environment_with(model.complete)
 
 
-def _answered_by(complete: Complete) -> Environment:
+def _environment_with(complete: Complete) -> Environment:
     return Environment(complete=complete, factory=lambda name, settings: None)  # type: ignore[arg-type, return-value]  # never called
 
 
@@ -188,7 +193,7 @@ def _answered_by(complete: Complete) -> Environment:
     user=st.sampled_from(["", "P {problem} S {final_solution} {unknown}"]),
     budget=st.sampled_from([400, 1000, 8000]),
 )
-def test_no_evaluators_prompt_exceeds_its_budget(
+def test_evaluator_prompts_stay_within_their_budget(
     problem: str, solution: str, system: str, user: str, budget: int
 ) -> None:
     evaluator = Evaluator("e", "m", system_prompt=system, user_prompt=user)
@@ -196,13 +201,13 @@ def test_no_evaluators_prompt_exceeds_its_budget(
     assert prompt.total_tokens == prompt_tokens(prompt.messages, COUNT) <= budget
 
 
-def test_an_evaluators_own_prompt_is_filled_and_its_material_is_no_template() -> None:
+def test_placeholders_in_the_problem_are_not_filled() -> None:
     subject = Subject("x", "{final_solution} is a word", "secret")
     prompt = evaluation_prompt(subject, Evaluator("e", "m", user_prompt="{problem}"), 2000, COUNT)
     assert unfenced(prompt.messages[1]["content"]) == "{final_solution} is a word"
 
 
-def test_an_evaluators_own_prompt_opens_no_block() -> None:
+def test_a_custom_prompt_cannot_open_a_fenced_block() -> None:
     own_prompt = "Begin with: cat <<foobar\n{problem}\nfoobar>>"
     prompt = evaluation_prompt(
         Subject("x", "Why?", "secret"), Evaluator("e", "m", user_prompt=own_prompt), 2000, COUNT
@@ -211,7 +216,7 @@ def test_an_evaluators_own_prompt_opens_no_block() -> None:
     assert unfenced(content) == "Begin with: cat <·<foobar\nWhy?\nfoobar>>"
 
 
-def test_dialectics_debates_are_read_as_they_are(tmp_path: Path) -> None:
+def test_debates_of_dialectic_are_read(tmp_path: Path) -> None:
     path = tmp_path / "deb-1.json"
     path.write_text(json.dumps(DIALECTIC))
     subject = read_subject(path)
@@ -223,14 +228,14 @@ def test_dialectics_debates_are_read_as_they_are(tmp_path: Path) -> None:
     assert subject.requirements == "- survive restarts (major)"
 
 
-def test_a_debate_of_dialectics_without_a_solution_is_refused(tmp_path: Path) -> None:
+def test_an_unfinished_debate_of_dialectic_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "deb.json"
     path.write_text(json.dumps({**DIALECTIC, "finalSolution": {}}))
     with pytest.raises(InputError, match="not finished"):
         read_subject(path)
 
 
-def test_last_words_stand_for_a_solution_that_nobody_wrote(tmp_path: Path) -> None:
+def test_the_last_messages_replace_a_missing_solution(tmp_path: Path) -> None:
     path = tmp_path / "talk.csv"
     path.write_text("speaker,minute,text\nAnn,1,First.\nBen,2,Second.\nAnn,3,Last of Ann.\n")
     subject = read_subject(path, problem="Why?")
@@ -238,12 +243,12 @@ def test_last_words_stand_for_a_solution_that_nobody_wrote(tmp_path: Path) -> No
     assert "First." not in subject.solution
 
 
-def test_a_debate_in_which_nobody_spoke_cannot_be_evaluated() -> None:
+def test_a_debate_without_messages_cannot_be_evaluated() -> None:
     with pytest.raises(InputError, match="no messages to evaluate"):
         subject_of_document({"topic": "x", "transcript": []})
 
 
-def test_dialectics_evaluators_are_read_as_they_are(tmp_path: Path) -> None:
+def test_evaluators_of_dialectic_are_read(tmp_path: Path) -> None:
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "system.md").write_text("Be strict.")
     rows = [
@@ -253,12 +258,12 @@ def test_dialectics_evaluators_are_read_as_they_are(tmp_path: Path) -> None:
     ]
     path = tmp_path / "eval.json"
     path.write_text(json.dumps({"agents": rows}))
-    read = read_evaluators(path)
-    assert [(seat.id, seat.model, seat.name) for seat in read] == [
+    evaluators = read_evaluators(path)
+    assert [(evaluator.id, evaluator.model, evaluator.name) for evaluator in evaluators] == [
         ("eval-1", "vendor/x", "One"),
         ("eval-2", "y", "eval-2"),
     ]
-    one, two = read
+    one, two = evaluators
     assert two.system_prompt == "Be strict."
     assert one.settings is not None
     assert two.settings is not None
@@ -266,7 +271,7 @@ def test_dialectics_evaluators_are_read_as_they_are(tmp_path: Path) -> None:
     assert two.settings.base_url is None
 
 
-def test_evaluators_with_one_model_each_keep_their_own_settings(tmp_path: Path) -> None:
+def test_evaluators_with_the_same_model_keep_their_own_settings(tmp_path: Path) -> None:
     rows = [
         {"id": "quick", "model": "x", "provider": "openrouter", "timeout": 1000},
         {"id": "patient", "model": "x", "timeout": 90_000},
@@ -278,37 +283,39 @@ def test_evaluators_with_one_model_each_keep_their_own_settings(tmp_path: Path) 
     async def complete(call: ModelCall, models: Models, *, config: Any = None) -> Reply:
         settings = models.settings_of(call.model)
         asked.append((settings.timeout_s, settings.key_variable))
-        return Reply(data=opinion_data(), model=call.model)
+        return Reply(data=evaluator_reply(), model=call.model)
 
-    read = read_evaluators(path)
-    seats = (*read, *evaluators_named(["x"]))
-    evaluate_subjects([SUBJECT], seats, DebateConfig(), _answered_by(complete))
+    listed = read_evaluators(path)
+    evaluators = (*listed, *evaluators_named(["x"]))
+    evaluate_subjects([SUBJECT], evaluators, DebateConfig(), _environment_with(complete))
     assert sorted(asked) == [(1.0, "OPENROUTER_API_KEY"), (90.0, "OPENAI_API_KEY"), (120.0, "OPENAI_API_KEY")]
 
 
-def test_evaluators_share_one_limit_of_calls_at_the_same_time() -> None:
-    run_inline = most = 0
+def test_evaluators_share_the_concurrency_limit() -> None:
+    running = peak = 0
 
     async def complete(call: ModelCall, models: Models, *, config: Any = None) -> Reply:
-        nonlocal run_inline, most
-        run_inline += 1
-        most = max(most, run_inline)
+        nonlocal running, peak
+        running += 1
+        peak = max(peak, running)
         await asyncio.sleep(0)
-        run_inline -= 1
-        return Reply(data=opinion_data(), model=call.model)
+        running -= 1
+        return Reply(data=evaluator_reply(), model=call.model)
 
     config = make_config({"limits": {"concurrency": 2}})
-    cards = evaluate_subjects([SUBJECT] * 3, evaluators_named(["x", "y"]), config, _answered_by(complete))
+    cards = evaluate_subjects(
+        [SUBJECT] * 3, evaluators_named(["x", "y"]), config, _environment_with(complete)
+    )
     assert [card.averages["evaluators"] for card in cards] == [2, 2, 2]
-    assert most == 2
+    assert peak == 2
 
 
-def test_evaluators_named_beside_a_file_get_ids_of_their_own() -> None:
-    assert [seat.id for seat in evaluators_named(["a/x", "a/x"], ["a-x"])] == ["a-x-2", "a-x-3"]
+def test_evaluators_named_by_model_get_unique_ids() -> None:
+    assert [evaluator.id for evaluator in evaluators_named(["a/x", "a/x"], ["a-x"])] == ["a-x-2", "a-x-3"]
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "error"),
     [
         ({}, "add the key `agents`"),
         ({"agents": [{"model": "x", "enabled": False}]}, "enables no evaluator"),
@@ -317,39 +324,39 @@ def test_evaluators_named_beside_a_file_get_ids_of_their_own() -> None:
         ({"agents": [{"model": "x", "timeout": -1}]}, "milliseconds"),
         ({"agents": [{"model": "x", "systemPromptPath": "nowhere.md"}]}, "cannot read"),
     ],
-    ids=["no list", "none enabled", "no model", "the same id twice", "a bad timeout", "no such prompt"],
+    ids=["no list", "none enabled", "no model", "duplicate id", "invalid timeout", "missing prompt"],
 )
-def test_evaluators_that_cannot_be_used_are_refused(tmp_path: Path, data: Any, says: str) -> None:
+def test_invalid_evaluator_files_are_refused(tmp_path: Path, data: Any, error: str) -> None:
     path = tmp_path / "eval.json"
     path.write_text(json.dumps(data))
-    with pytest.raises(ConfigError, match=says):
+    with pytest.raises(ConfigError, match=error):
         read_evaluators(path)
 
 
-def card(name: str) -> Scorecard:
-    evaluations = [checked(security=7, overall_score=8), checked(security=8)]
+def scorecard(name: str) -> Scorecard:
+    evaluations = [evaluation_with(security=7, overall_score=8), evaluation_with(security=8)]
     return Scorecard(name, averages(evaluations), evaluations)
 
 
-def test_tables_show_two_decimals_and_what_is_missing() -> None:
-    shown = figures(card("x"))
+def test_tables_show_two_decimals_and_missing_scores() -> None:
+    shown = figures(scorecard("x"))
     assert shown[2] == "7.50"
     assert shown[-1] == "8.00"
     assert shown[0] == "N/A"
-    assert "| x | N/A | N/A | 7.50 |" in table_of([card("x")]).markdown()
+    assert "| x | N/A | N/A | 7.50 |" in table_of([scorecard("x")]).markdown()
 
 
 @given(st.text(max_size=40))
-def test_csv_and_markdown_keep_any_name_in_its_cell(name: str) -> None:
-    rows = list(csv.reader(io.StringIO(to_csv([card(name)]), newline="")))
+def test_csv_and_markdown_keep_any_name_in_one_cell(name: str) -> None:
+    rows = list(csv.reader(io.StringIO(to_csv([scorecard(name)]), newline="")))
     assert tuple(rows[0]) == header()
     assert len(rows[1]) == len(header())
-    assert table_of([card(name)]).markdown().count("\n") == 3
+    assert table_of([scorecard(name)]).markdown().count("\n") == 3
 
 
-def test_json_has_one_row_for_each_debate_with_means_and_evaluators() -> None:
-    one, other = to_json([card("x"), card("y")])["debates"]
+def test_json_has_one_row_for_each_debate() -> None:
+    one, other = to_json([scorecard("x"), scorecard("y")])["debates"]
     assert (one["debate"], other["debate"]) == ("x", "y")
     assert (one["scores"]["security"], one["scores"]["overall_score"]) == (7.5, 8.0)
     assert one["evaluators"][0]["strengths"] == "short"
-    assert json.loads(json.dumps(to_json([card("x")])))["debates"] == [one]
+    assert json.loads(json.dumps(to_json([scorecard("x")])))["debates"] == [one]

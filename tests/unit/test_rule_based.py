@@ -1,4 +1,4 @@
-"""Rule-based rolling summary: budgets, shares of the speakers, and what is kept longest."""
+"""Rule-based rolling summary: budgets, shares of the speakers, and priorities of points."""
 
 from __future__ import annotations
 
@@ -48,22 +48,24 @@ TEXTS = st.text(max_size=400) | st.lists(
 ).map(" ".join)
 
 
-def test_a_note_by_the_program_is_no_point_of_the_debate() -> None:
-    note = make_entry(1, "moot", "context", "Options:\n- B: everything in-house from 1 April")
-    said = make_entry(2, "ada", "speech", "The covenant rules out seven own technicians.")
-    summary = fold(None, [note, said], max_tokens=400, count=count_text, names=NAMES)
+def test_entries_of_moot_itself_are_not_summarized() -> None:
+    moot_entry = make_entry(1, "moot", "context", "Options:\n- B: everything in-house from 1 April")
+    speech_entry = make_entry(2, "ada", "speech", "The covenant rules out seven own technicians.")
+    summary = fold(None, [moot_entry, speech_entry], max_tokens=400, count=count_text, names=NAMES)
     assert render(summary, NAMES) == "Ada:\n- The covenant rules out seven own technicians. [m000002]"
     assert summary["covers_through_seq"] == 2
 
 
 @st.composite
 def debates(draw: st.DrawFn, speakers: Sequence[str] = tuple(NAMES)) -> list[Entry]:
-    said = draw(
+    messages = draw(
         st.lists(
             st.tuples(st.sampled_from(speakers), TEXTS, st.sampled_from(get_args(EntryKind))), max_size=25
         )
     )
-    return [make_entry(seq, who, kind, text, round=seq // 3) for seq, (who, text, kind) in enumerate(said)]
+    return [
+        make_entry(seq, who, kind, text, round=seq // 3) for seq, (who, text, kind) in enumerate(messages)
+    ]
 
 
 def speech(*said: tuple[str, str]) -> list[Entry]:
@@ -90,7 +92,7 @@ def test_a_summary_never_exceeds_its_budget(
     st.sampled_from(COUNTERS[::2]),
     st.dictionaries(st.sampled_from(tuple(NAMES)), st.text(max_size=80)),
 )
-def test_no_speaker_vanishes_where_there_are_sixty_tokens_for_each(
+def test_sixty_tokens_per_speaker_keep_every_speaker(
     entries: list[Entry], count: Counter, names: dict[str, str]
 ) -> None:
     spoke = {e["speaker"] for e in entries if sanitize_line(e["content"]) or e["kind"] == "tool_result"}
@@ -100,7 +102,7 @@ def test_no_speaker_vanishes_where_there_are_sixty_tokens_for_each(
 
 @settings(deadline=None, max_examples=60)
 @given(debates(), st.integers(0, 25))
-def test_the_same_messages_give_the_same_summary_as_json(entries: list[Entry], cut: int) -> None:
+def test_a_summary_is_deterministic_and_survives_json(entries: list[Entry], cut: int) -> None:
     def run() -> SummaryPoints:
         half = json.loads(json.dumps(summary_of(entries[:cut])))
         return fold(half, entries[cut:], max_tokens=300, count=by_bytes, names=NAMES)
@@ -111,7 +113,7 @@ def test_the_same_messages_give_the_same_summary_as_json(entries: list[Entry], c
 
 @settings(deadline=None, max_examples=60)
 @given(debates())
-def test_points_are_single_inert_lines_that_cite_messages_that_exist(entries: list[Entry]) -> None:
+def test_points_are_single_lines_that_cite_existing_messages(entries: list[Entry]) -> None:
     summary = summary_of(entries)
     known = {entry["id"] for entry in entries}
     for point in summary["points"]:
@@ -132,15 +134,15 @@ def test_a_name_cannot_forge_a_heading_or_a_second_line() -> None:
 
 
 def long_debate(turns: int, batch: int, max_tokens: int = 600) -> SummaryPoints:
-    """Fold in speeches of two on matters that are all their own, between nods, so many at a time."""
+    """Fold a debate in batches. Ada makes a new point in each message, and Ben only agrees."""
     plans = ("rail", "roads", "harbours", "airports", "bicycles", "canals", "parking")
-    said = [
+    messages = [
         ("ada", f"LedgerLine {n} of {plans[n % 7]} needs the funding scheme {n * 7} and no other.")
         if n % 2
         else ("ben", "Okay, thank you. Right.")
         for n in range(turns)
     ]
-    summary, entries = empty(), speech(*said)
+    summary, entries = empty(), speech(*messages)
     for start in range(0, turns, batch):
         new = entries[start : start + batch]
         summary = fold(summary, new, max_tokens=max_tokens, count=by_bytes, names=NAMES)
@@ -148,21 +150,21 @@ def long_debate(turns: int, batch: int, max_tokens: int = 600) -> SummaryPoints:
 
 
 @pytest.mark.parametrize("batch", [1000, 50, 7])
-def test_each_fifth_of_a_long_debate_has_its_share_of_the_points_however_it_is_rolled(batch: int) -> None:
+def test_a_long_debate_is_covered_evenly_for_any_batch_size(batch: int) -> None:
     summary = long_debate(1000, batch)
     points = summary["points"][: summary["shown"]]
     fifths = [int(point["message_ids"][0][1:]) // 200 for point in points]
     assert min(fifths.count(n) for n in range(5)) >= 0.12 * len(points)
 
 
-def test_a_summary_tells_matter_and_leaves_nods_out() -> None:
+def test_a_summary_omits_mere_agreement() -> None:
     summary = long_debate(200, 50)
-    nods = [point for point in summary["points"][: summary["shown"]] if point["speaker"] == "ben"]
-    assert len(nods) == 1  # nobody vanishes
+    agreements = [point for point in summary["points"][: summary["shown"]] if point["speaker"] == "ben"]
+    assert len(agreements) == 1  # every speaker is kept
     assert summary["shown"] > 8
 
 
-def test_what_has_been_told_is_not_told_again_while_something_else_is_left() -> None:
+def test_a_summary_prefers_new_points_to_repetitions() -> None:
     again = [("ada", "Trains beat cars on cost per passenger and mile.")] * 9
     other = ("ada", "Ferries to the northern islands sank twice in winter storms.")
     summary = summary_of(speech(*again, other, *again), 70)
@@ -171,7 +173,7 @@ def test_what_has_been_told_is_not_told_again_while_something_else_is_left() -> 
     assert "northern islands" in text
 
 
-def test_the_pool_holds_no_more_than_its_budget_asks_for() -> None:
+def test_the_number_of_stored_points_is_bounded() -> None:
     summary = long_debate(2000, 50, 400)
     assert len(summary["points"]) <= 100
     assert len(json.dumps(summary)) < 40_000
@@ -184,7 +186,7 @@ def test_a_failed_tool_result_keeps_its_error() -> None:
     assert "exit code 2" in text
 
 
-def test_little_room_gives_a_notice_and_none_gives_nothing() -> None:
+def test_a_tiny_budget_gives_a_notice_and_a_zero_budget_gives_nothing() -> None:
     summary = summary_of(speech(*[("ada", "Trains are cheap to run."), ("ben", "Roads are not.")] * 60), 49)
     assert render(summary, NAMES) == "Earlier: 120 messages by Ada, Ben; omitted because of the token limit."
     assert render(layout_points(summary, max_tokens=0, count=by_bytes, names=NAMES), NAMES) == ""
@@ -193,14 +195,14 @@ def test_little_room_gives_a_notice_and_none_gives_nothing() -> None:
     )
 
 
-def test_a_summary_squeezed_for_one_step_is_whole_at_the_next() -> None:
+def test_a_truncated_summary_is_restored_when_tokens_are_available_again() -> None:
     whole = summary_of(speech(("ada", "Trains beat cars on cost."), ("ben", "I doubt that figure, Ada.")))
     squeezed = fold(whole, [], max_tokens=20, count=by_bytes, names=NAMES)
     restored = fold(squeezed, [], max_tokens=1000, count=by_bytes, names=NAMES)
     assert render(restored, NAMES) == render(whole, NAMES)
 
 
-def test_too_many_speakers_for_the_room_are_at_least_named() -> None:
+def test_speakers_without_tokens_for_points_are_at_least_named() -> None:
     many = speech(*((f"p{n}", f"Speaker {n} wants a bridge over river {n * 11}.") for n in range(20)))
     text = render(fold(None, many, max_tokens=200, count=by_bytes, names={}), {})
     assert "Also spoke: " in text
@@ -210,11 +212,11 @@ def test_too_many_speakers_for_the_room_are_at_least_named() -> None:
 @pytest.mark.parametrize(
     "script", ["核电站的安全性在过去十年提高了。", "👍🏽🎉", "Ядерная энергия безопаснее угля."]
 )
-def test_any_script_leaves_something(script: str) -> None:
+def test_text_in_any_script_is_summarized(script: str) -> None:
     assert script[:2] in render(summary_of(speech(("chen", script)), 200, count_text), NAMES)
 
 
-def test_a_fold_costs_the_same_however_long_the_debate_is() -> None:
+def test_the_time_of_a_fold_does_not_grow_with_the_debate() -> None:
     words = [
         "rail",
         "road",

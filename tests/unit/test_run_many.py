@@ -1,4 +1,4 @@
-"""Many concurrent debates: `moot batch`."""
+"""Many concurrent debates: `run_many` and the files of `moot batch`."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from moot.calls.effects import ModelCall, Reply
 from moot.cli.commands.batch import read_batch
 from moot.models.registry import Models
 from moot.state.errors import ConfigError
-from tests.support.fakes import FakeModel, answer
-from tests.support.patience import LONG_TIMEOUT_S
+from tests.support.fakes import FakeModel, fake_reply
+from tests.support.waiting import LONG_TIMEOUT_S
 
 CONFIG = DebateConfig(turns=2, openings="sequential")
 
 
 @dataclass
-class _Slow(FakeModel):
-    least: int = 0
-    """Speeches that wait for one another."""
-    most: int = 0
-    """Speeches at a time, the most there were."""
-    now: int = 0
+class _SlowModel(FakeModel):
+    min_parallel: int = 0
+    """Number of turn calls that must run in parallel before one of them returns."""
+    max_parallel: int = 0
+    """Largest number of parallel turn calls so far."""
+    running: int = 0
     enough: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def complete(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
-        speeches = int(bool(call.stream_as))  # a judge's two orders are asked for at the same time
-        self.now += speeches
-        self.most = max(self.most, self.now)
+        turn_calls = int(bool(call.stream_as))  # the judge's two parallel calls do not count
+        self.running += turn_calls
+        self.max_parallel = max(self.max_parallel, self.running)
         await asyncio.sleep(0.05)
-        if self.most >= self.least:
+        if self.max_parallel >= self.min_parallel:
             self.enough.set()
         await asyncio.wait_for(self.enough.wait(), LONG_TIMEOUT_S)
-        self.now -= speeches
+        self.running -= turn_calls
         return await super().complete(call, models, config=config)
 
 
@@ -50,40 +50,40 @@ def _planned(number: int) -> list[PlannedDebate]:
     return [PlannedDebate(f"d{n}", f"Topic {n}?", CONFIG) for n in range(number)]
 
 
-def test_a_second_run_goes_on_with_what_failed_and_leaves_the_rest(tmp_path: Path) -> None:
+def test_second_run_resumes_only_the_failed_debates(tmp_path: Path) -> None:
     fails = True
 
     def reply(call: ModelCall) -> Reply:
         if fails and "Topic 1?" in str(call.messages):
             return Reply(error="no credit")
-        return answer(call)
+        return fake_reply(call)
 
     model = FakeModel(reply)
     with open_debates(str(tmp_path / "m.sqlite"), environment=model.environment()) as debates:
         ended = dict((each.id, error) for each, error in run_many(debates, _planned(3), 2))
         assert [name for name, error in ended.items() if error] == ["d1"]
         assert "no credit" in ended["d1"]
-        fails, paid = False, len(model.calls)
+        fails, earlier = False, len(model.calls)
         assert {error for _, error in run_many(debates, _planned(3), 2)} == {""}
         assert {row.name: row.status for row in debates.rows()} == dict.fromkeys(("d0", "d1", "d2"), "done")
-        assert all("Topic 1?" in str(call.messages) for call in model.calls[paid:])
+        assert all("Topic 1?" in str(call.messages) for call in model.calls[earlier:])
 
 
-def test_so_many_run_at_a_time_and_who_stops_early_pauses_them(tmp_path: Path) -> None:
-    model = _Slow(least=3)
+def test_run_many_respects_the_concurrency_limit_and_pauses_on_close(tmp_path: Path) -> None:
+    model = _SlowModel(min_parallel=3)
     with open_debates(str(tmp_path / "m.sqlite"), environment=model.environment()) as debates:
         ended = run_many(debates, _planned(12), 9)
         next(ended)
         ended.close()  # type: ignore[attr-defined]  # a generator
-        assert 3 <= model.most <= 9
+        assert 3 <= model.max_parallel <= 9
         assert {row.status for row in debates.rows()} <= {"done", "paused", "running"}
         assert not any(debates.get(row.id).is_running() for row in debates.rows())
         assert {error for _, error in run_many(debates, _planned(12), 9)} == {""}
     assert max(Counter(call.digest for call in model.calls if call.stream_as).values()) == 1
 
 
-def test_two_batches_on_one_file_pay_for_nothing_twice(tmp_path: Path) -> None:
-    model = _Slow()
+def test_two_batches_on_one_database_repeat_no_call(tmp_path: Path) -> None:
+    model = _SlowModel()
     errors: list[str] = []
 
     def run() -> None:
@@ -109,7 +109,7 @@ def test_two_batches_on_one_file_pay_for_nothing_twice(tmp_path: Path) -> None:
         ("topics.yaml", "- Cars?\n- topic: Trains?\n"),
     ],
 )
-def test_a_file_says_what_is_argued_whatever_its_form(tmp_path: Path, name: str, text: str) -> None:
+def test_batch_file_gives_the_same_topics_in_every_format(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text)
     planned = read_batch(path, {"turns": 7})
@@ -118,7 +118,7 @@ def test_a_file_says_what_is_argued_whatever_its_form(tmp_path: Path, name: str,
     assert {each.id for each in read_batch(path, {"turns": 8})}.isdisjoint(each.id for each in planned)
 
 
-def test_a_line_has_an_id_and_settings_of_its_own(tmp_path: Path) -> None:
+def test_batch_line_sets_its_own_id_and_settings(tmp_path: Path) -> None:
     path = tmp_path / "b.jsonl"
     path.write_text('{"topic": "Cars?", "id": "cars", "turns": 3, "judge": {"enabled": false}}\n')
     (only,) = read_batch(path, {"turns": 7, "judge": {"swap": False}})
@@ -137,9 +137,7 @@ def test_a_line_has_an_id_and_settings_of_its_own(tmp_path: Path) -> None:
         ("b.txt", "\n", "is empty"),
     ],
 )
-def test_what_cannot_be_run_is_refused_before_anything_is(
-    tmp_path: Path, name: str, text: str, says: str
-) -> None:
+def test_invalid_batch_file_is_refused(tmp_path: Path, name: str, text: str, says: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ConfigError, match=says):
         read_batch(tmp_path / name, {})

@@ -24,7 +24,7 @@ CONFIG: Any = {"configurable": {"thread_id": "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3
 
 
 class State(TypedDict, total=False):
-    said: list[str]
+    replies: list[str]
     usage: dict[str, float]
 
 
@@ -47,12 +47,12 @@ def _echo(call: ModelCall) -> Reply:
 def two_batches(state: Any, context: NodeContext) -> NodeBody:
     first = yield [_call("a"), _call("b")]
     second = yield [_call(first[0].text + "!")]
-    return {"said": [reply.text for reply in (*first, *second)]}
+    return {"replies": [reply.text for reply in (*first, *second)]}
 
 
 def test_a_node_body_receives_the_replies_of_each_batch_in_order() -> None:
     out = _graph(two_batches, FakeModel(_echo).environment()).invoke({}, CONFIG)
-    assert out["said"] == ["A", "B", "A!"]
+    assert out["replies"] == ["A", "B", "A!"]
     assert {key: out["usage"][key] for key in ("calls", "prompt_tokens", "completion_tokens")} == {
         "calls": 3,
         "prompt_tokens": 6,
@@ -62,10 +62,10 @@ def test_a_node_body_receives_the_replies_of_each_batch_in_order() -> None:
 
 def test_async_graphs_run_the_same_body() -> None:
     graph = _graph(two_batches, FakeModel(_echo).environment())
-    assert asyncio.run(graph.ainvoke({}, CONFIG))["said"] == ["A", "B", "A!"]
+    assert asyncio.run(graph.ainvoke({}, CONFIG))["replies"] == ["A", "B", "A!"]
 
 
-def test_calls_of_a_batch_run_at_the_same_time_up_to_the_limit() -> None:
+def test_calls_of_a_batch_run_concurrently_up_to_the_limit() -> None:
     running = peak = 0
     full = asyncio.Event()
 
@@ -75,7 +75,7 @@ def test_calls_of_a_batch_run_at_the_same_time_up_to_the_limit() -> None:
         peak = max(peak, running)
         if running == 8:
             full.set()
-        await full.wait()  # nobody answers before as many run as may
+        await full.wait()  # no call returns before the limit is reached
         running -= 1
         return Reply(text="x")
 
@@ -92,16 +92,20 @@ def test_an_interrupt_replays_the_batches_before_it_from_the_journal(mode: str) 
     def asking(state: Any, context: NodeContext) -> NodeBody:
         (reply,) = yield [_call("before")]
         answer = yield Ask({"question": reply.text})
-        return {"said": [reply.text, answer]}
+        return {"replies": [reply.text, answer]}
 
     model = FakeModel(_echo)
     graph = _graph(asking, model.environment())
 
-    def invoke(given: Any) -> Any:
-        return graph.invoke(given, CONFIG) if mode == "sync" else asyncio.run(graph.ainvoke(given, CONFIG))
+    def invoke(graph_input: Any) -> Any:
+        return (
+            graph.invoke(graph_input, CONFIG)
+            if mode == "sync"
+            else asyncio.run(graph.ainvoke(graph_input, CONFIG))
+        )
 
     assert invoke({})["__interrupt__"][0].value == {"question": "BEFORE"}
-    assert invoke(Command(resume="because"))["said"] == ["BEFORE", "because"]
+    assert invoke(Command(resume="because"))["replies"] == ["BEFORE", "because"]
     assert len(model.calls) == 1
 
 
@@ -113,14 +117,14 @@ def test_a_resume_reads_the_replies_of_the_failed_run_from_the_journal() -> None
         if broken:
             raise RuntimeError("the process died here")
         (last,) = yield [_call("c")]
-        return {"said": [*(reply.text for reply in first), last.text]}
+        return {"replies": [*(reply.text for reply in first), last.text]}
 
     model = FakeModel(_echo)
     graph = _graph(fragile, model.environment())
     with pytest.raises(RuntimeError, match="died"):
         graph.invoke({}, CONFIG)
     broken = False
-    assert graph.invoke(None, CONFIG)["said"] == ["A", "B", "C"]
+    assert graph.invoke(None, CONFIG)["replies"] == ["A", "B", "C"]
     assert [call.messages[0]["content"] for call in model.calls] == ["a", "b", "c"]
 
 
@@ -132,13 +136,13 @@ def test_failed_calls_are_not_journalled_and_are_repeated() -> None:
 
     def strict(state: Any, context: NodeContext) -> NodeBody:
         (got,) = yield [_call("a")]
-        return {"said": [got.require().text]}
+        return {"replies": [got.require().text]}
 
     graph = _graph(strict, FakeModel(reply).environment())
     with pytest.raises(Exception, match="503"):
         graph.invoke({}, CONFIG)
     failing = False
-    assert graph.invoke(None, CONFIG)["said"] == ["A"]
+    assert graph.invoke(None, CONFIG)["replies"] == ["A"]
 
 
 def test_progress_goes_to_the_custom_stream() -> None:
@@ -155,12 +159,12 @@ def test_a_fork_in_the_same_thread_makes_new_calls() -> None:
 
     def once(state: Any, context: NodeContext) -> NodeBody:
         (got,) = yield [_call("same prompt")]
-        return {"said": [got.text]}
+        return {"replies": [got.text]}
 
     graph = _graph(once, model.environment())
-    assert graph.invoke({}, CONFIG)["said"] == ["take 1"]
+    assert graph.invoke({}, CONFIG)["replies"] == ["take 1"]
     before = next(state for state in graph.get_state_history(CONFIG) if state.next == ("node",))
-    assert graph.invoke(None, before.config)["said"] == ["take 2"]
+    assert graph.invoke(None, before.config)["replies"] == ["take 2"]
 
 
 @pytest.mark.parametrize("words", ["Yes.", 'Say "no"\nor 是.', ""])
@@ -187,7 +191,7 @@ def test_a_program_without_an_exporter_creates_no_spans(monkeypatch: pytest.Monk
 
     def body(state: Any, context: NodeContext) -> NodeBody:
         (reply,) = yield [_call("one")]
-        return {"said": [reply.text]}
+        return {"replies": [reply.text]}
 
     graph = _graph(body, FakeModel(_echo).environment())
-    assert graph.invoke({"said": []}, CONFIG)["said"] == ["ONE"]
+    assert graph.invoke({"replies": []}, CONFIG)["replies"] == ["ONE"]

@@ -1,4 +1,4 @@
-"""A session that writes into a debate leaves the debate's next step unchanged."""
+"""Updates of a debate's state do not change its next step, and states are loaded once."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CONFIG = DebateConfig.model_validate(
 
 
 @pytest.mark.parametrize("node", [name for name in NODES if name != "open"])
-def test_the_node_before_another_is_the_graphs_own(node: str) -> None:
+def test_node_before_returns_a_predecessor_in_the_graph(node: str) -> None:
     assert (graph.node_before(node), node) in EDGES
 
 
-def test_an_update_leaves_what_runs_next(tmp_path: Path) -> None:
+def test_update_does_not_change_the_next_node(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         session = debates.start("Does an update move a debate?", CONFIG, name="d").session
         seen = set()
@@ -41,9 +41,7 @@ def test_an_update_leaves_what_runs_next(tmp_path: Path) -> None:
         assert {"plan", "turn", "extract", "trim", "summarize", "judge", "close"} <= seen
 
 
-def test_a_state_is_loaded_once_a_checkpoint_whoever_writes_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_state_is_loaded_once_per_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loads = []
     load = DebateGraph.aget_state
 

@@ -1,4 +1,4 @@
-"""Ids that an import gives to speakers."""
+"""Ids and names of speakers, in imports and in configurations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 
 
-def test_names_that_differ_in_case_space_or_colon_are_one_speaker() -> None:
+def test_names_that_differ_only_in_case_space_or_colon_are_one_speaker() -> None:
     read = parse_transcript("speaker,text\nAnn Lee,a\nANN  LEE ,b\nAnn Lee:,c\nAnne Lee,d\n")
     assert [(speaker.id, speaker.name) for speaker in read.speakers] == [
         ("ann-lee", "Ann Lee"),
@@ -47,7 +47,7 @@ def test_slugs_stay_close_to_the_name(name: str, slug: str) -> None:
 @given(
     names=st.lists(st.text(max_size=50) | st.sampled_from(["a b", "a-b", "speaker-2", "speaker 2", "a-b-2"]))
 )
-def test_slugs_are_valid_never_shared_and_stable(names: list[str]) -> None:
+def test_slugs_are_valid_unique_and_stable(names: list[str]) -> None:
     ids = slugs(names)
     assert len(set(ids.values())) == len(set(names))
     assert all(
@@ -56,7 +56,7 @@ def test_slugs_are_valid_never_shared_and_stable(names: list[str]) -> None:
     assert slugs(names) == ids
 
 
-def test_twenty_thousand_names_that_are_shortened_to_the_same_slug_get_ids_at_once() -> None:
+def test_slugs_are_unique_for_20000_names_with_the_same_prefix() -> None:
     ids = slugs(f"{'A' * 45}{number}" for number in range(20_000))
     assert len(set(ids.values())) == 20_000
 
@@ -65,25 +65,27 @@ RESERVED = ["Judge:", "You", "Note", "Summary", "*Background*", "System", "[m000
 
 
 @pytest.mark.parametrize("name", RESERVED)
-def test_no_debater_has_a_name_that_prompts_use_for_something_else(name: str) -> None:
+def test_config_refuses_debater_names_that_prompts_reserve(name: str) -> None:
     with pytest.raises(ConfigError, match=r"name: .*choose another name"):
         make_config({"debaters": [{"name": name, "id": "x"}, {"name": "Ben"}]})
 
 
-def test_names_are_on_one_line_and_differ() -> None:
+def test_debater_names_are_one_line_and_unique() -> None:
     made = make_config({"debaters": [{"name": "An\u202e\n n\x1b\u200b"}, {"name": "زینب‌ي", "id": "z"}]})
     assert list(made.names().values()) == ["An n", "زینب‌ي"]
     with pytest.raises(ConfigError, match="several debaters are called 'ann'"):
         make_config({"debaters": [{"name": "Ann", "id": "x"}, {"name": "Ａnn", "id": "y"}]})
 
 
-def test_speakers_of_a_transcript_with_reserved_names_are_shown_with_others() -> None:
-    said = [{"speaker": name, "content": "x"} for name in ("You", "[m000002] Bob", "System:", "An\u202en")]
-    config = transcript_config(parse_transcript(json.dumps(said)))
+def test_import_renames_speakers_with_reserved_names() -> None:
+    messages = [
+        {"speaker": name, "content": "x"} for name in ("You", "[m000002] Bob", "System:", "An\u202en")
+    ]
+    config = transcript_config(parse_transcript(json.dumps(messages)))
     assert list(config.names().values()) == ["You (speaker)", "Bob", "System (speaker)", "Ann"]
     assert make_config(config.to_json()).names() == config.names()
 
 
 @pytest.mark.parametrize("speaker", ["judge", "note", "m000002", "you", "Ann", "a\nb", "tool", "developer"])
-def test_nobody_interjects_under_a_reserved_name(speaker: str) -> None:
+def test_can_interject_refuses_reserved_and_invalid_names(speaker: str) -> None:
     assert not can_interject(speaker)

@@ -14,18 +14,18 @@ from moot.calls.effects import drain, stop
 from moot.cli.running import handle_sigterm_as_interrupt
 
 
-async def _answer(seconds: float) -> str:
+async def _call(seconds: float) -> str:
     await asyncio.sleep(seconds)
     return "paid"
 
 
-def _cancelled_after(asked: int, *, twice: bool = False, takes_s: float = 0.3) -> str:
-    """Cancel a call under way as LangGraph does, after so many requests to stop; return what it came to."""
+def _cancel_after(requests: int, *, twice: bool = False, takes_s: float = 0.3) -> str:
+    """Cancel a running call as LangGraph does after this many stop requests; return its result."""
 
     async def scenario() -> str:
-        waiting = asyncio.create_task(drain(_answer(takes_s)))
+        waiting = asyncio.create_task(drain(_call(takes_s)))
         await asyncio.sleep(0.02)
-        stop.times = asked
+        stop.times = requests
         waiting.cancel()
         await asyncio.sleep(0.02)
         waiting.cancel()
@@ -36,30 +36,30 @@ def _cancelled_after(asked: int, *, twice: bool = False, takes_s: float = 0.3) -
     return asyncio.run(scenario())
 
 
-def test_a_call_under_way_lands_after_the_first_request() -> None:
-    assert _cancelled_after(1) == "paid"
+def test_a_running_call_finishes_after_the_first_stop_request() -> None:
+    assert _cancel_after(1) == "paid"
 
 
-@pytest.mark.parametrize(("asked", "twice"), [(0, False), (2, False), (1, True)])
-def test_a_call_is_cut_off_where_nobody_waits_for_it(asked: int, twice: bool) -> None:
+@pytest.mark.parametrize(("requests", "twice"), [(0, False), (2, False), (1, True)])
+def test_a_call_is_cancelled_unless_exactly_one_stop_is_requested(requests: int, twice: bool) -> None:
     began = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
-        _cancelled_after(asked, twice=twice, takes_s=20)
+        _cancel_after(requests, twice=twice, takes_s=20)
     assert time.monotonic() - began < 10
 
 
-def test_a_call_that_never_ends_is_cut_off_after_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_is_cancelled_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effects, "GRACE_S", 0.05)
     with pytest.raises(asyncio.CancelledError):
-        _cancelled_after(1)
+        _cancel_after(1)
 
 
-def test_signals_are_counted_and_said(capfd: pytest.CaptureFixture[str]) -> None:
+def test_stop_signals_are_counted_and_announced_once(capfd: pytest.CaptureFixture[str]) -> None:
     former = signal.getsignal(signal.SIGINT)
     with handle_sigterm_as_interrupt():
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGINT)  # the second lets what winds up wind up
+        os.kill(os.getpid(), signal.SIGINT)  # the second signal raises nothing, so that cleanup finishes
         assert stop.times == 2
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)

@@ -33,7 +33,7 @@ def _debate(path: Path, name: str = "d") -> None:
         debates.start("Which queue?", DebateConfig(turns=2), name=name).run()
 
 
-def test_whoever_opens_a_new_file_waits_for_another_that_writes_its_first_table(tmp_path: Path) -> None:
+def test_opening_a_new_database_waits_for_another_writer(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("CREATE TABLE first (x)")
@@ -44,7 +44,7 @@ def test_whoever_opens_a_new_file_waits_for_another_that_writes_its_first_table(
         done.join()
 
 
-def test_a_database_and_what_belongs_to_it_are_its_owners_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_database_files(tmp_path: Path) -> None:
     records = open_records(str(tmp_path / "m.sqlite"))
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir() if path.is_file()}
     records.close()
@@ -55,9 +55,7 @@ def test_a_database_and_what_belongs_to_it_are_its_owners_alone(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "says"), [(b"what is this? " * 99, "not an SQLite database"), (None, "cannot open")]
 )
-def test_what_is_no_database_is_refused_with_what_to_do(
-    tmp_path: Path, content: bytes | None, says: str
-) -> None:
+def test_a_path_that_is_not_a_database_is_rejected(tmp_path: Path, content: bytes | None, says: str) -> None:
     path = tmp_path / "m.sqlite"
     if content is None:
         path.mkdir()
@@ -67,9 +65,7 @@ def test_what_is_no_database_is_refused_with_what_to_do(
         open_records(str(path))
 
 
-def test_a_full_disk_stops_a_run_with_a_word_and_it_goes_on_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_stopped_by_a_full_disk_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "m.sqlite"
     environment = FakeModel().environment()
     with open_debates(str(path), environment=environment) as debates:
@@ -85,7 +81,7 @@ def test_a_full_disk_stops_a_run_with_a_word_and_it_goes_on_after(
 
 @contextmanager
 def _unwritable(folder: Path) -> Iterator[None]:
-    """Leave a folder readable alone, also for the superuser."""
+    """Make a folder read-only. Skip the test for the superuser, who can write everywhere."""
     if os.geteuid() == 0:
         pytest.skip("the superuser may write everywhere")
     folder.chmod(0o500)
@@ -95,7 +91,7 @@ def _unwritable(folder: Path) -> Iterator[None]:
         folder.chmod(0o700)
 
 
-def test_a_debate_in_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> None:
+def test_a_debate_in_a_read_only_folder_can_be_read(tmp_path: Path) -> None:
     folder = tmp_path / "archive"
     folder.mkdir()
     _debate(folder / "m.sqlite")
@@ -104,7 +100,7 @@ def test_a_debate_in_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY])
-def test_a_file_beside_which_nothing_can_be_written_is_read_and_not_changed(
+def test_a_database_without_write_access_is_read_and_not_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     path = tmp_path / "m.sqlite"
@@ -136,7 +132,7 @@ def test_a_file_beside_which_nothing_can_be_written_is_read_and_not_changed(
     assert path.read_bytes() == before
 
 
-def test_a_database_of_a_newer_build_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_a_newer_version_is_rejected_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite"
     with closing(sqlite3.connect(path)) as file:
         file.execute(f"PRAGMA user_version = {DATABASE_VERSION + 1}")
@@ -146,7 +142,7 @@ def test_a_database_of_a_newer_build_is_refused_and_left_alone(tmp_path: Path) -
         assert not file.execute("SELECT * FROM sqlite_master").fetchall()
 
 
-def test_a_database_says_which_build_made_it(tmp_path: Path) -> None:
+def test_a_database_stores_its_version(tmp_path: Path) -> None:
     records = open_records(str(tmp_path / "m.sqlite"))
     assert records.sql.version() == DATABASE_VERSION
     records.close()
@@ -173,7 +169,7 @@ def test_a_state_of_another_schema_version_is_refused(
     assert not model.calls
 
 
-def test_tables_with_a_column_more_are_still_written(tmp_path: Path) -> None:
+def test_tables_with_an_additional_column_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite"
     _debate(path)
     with closing(sqlite3.connect(path)) as file:
@@ -184,7 +180,7 @@ def test_tables_with_a_column_more_are_still_written(tmp_path: Path) -> None:
         assert debates.get("e").say("Anyone?") == 1
 
 
-def test_nothing_that_a_database_names_is_called(tmp_path: Path) -> None:
+def test_loading_a_checkpoint_calls_no_stored_function(tmp_path: Path) -> None:
     marker = tmp_path / "owned"
     blob = ormsgpack.packb(
         ormsgpack.Ext(EXT_CONSTRUCTOR_SINGLE_ARG, ormsgpack.packb(("os", "system", f"touch {marker}")))
@@ -196,13 +192,13 @@ def test_nothing_that_a_database_names_is_called(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_a_value_that_inflates_without_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decompression_bomb_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "MAX_INFLATED", 1000)
     with pytest.raises(StorageError, match="use another database"):
         CompressingSerializer().loads_typed(("zlib+msgpack", zlib.compress(b"\0" * 10_000)))
 
 
-def test_a_file_is_written_past_a_planted_link(tmp_path: Path) -> None:
+def test_write_file_does_not_follow_a_planted_symlink(tmp_path: Path) -> None:
     victim, output = tmp_path / "victim", tmp_path / "out.json"
     victim.write_text("precious")
     (tmp_path / "out.json.part").symlink_to(victim)
@@ -230,7 +226,7 @@ def test_a_new_file_follows_the_umask_and_an_existing_one_keeps_its_mode(
     assert existing.read_text() == "text"
 
 
-def test_a_connection_that_could_not_be_made_ready_is_closed(tmp_path: Path) -> None:
+def test_a_connection_is_closed_if_its_database_cannot_be_opened(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite"
     path.write_bytes(b"no database " * 99)
     with pytest.raises(InputError):
@@ -240,7 +236,7 @@ def test_a_connection_that_could_not_be_made_ready_is_closed(tmp_path: Path) -> 
         assert str(path) not in opened
 
 
-def test_the_records_of_a_stranger_saver_go_with_it() -> None:
+def test_records_of_another_checkpointer_are_closed_with_it() -> None:
     saver = InMemorySaver()
     records: Records = records_of(saver)
     del saver
@@ -250,7 +246,7 @@ def test_the_records_of_a_stranger_saver_go_with_it() -> None:
 
 
 @pytest.mark.parametrize("database", [":memory:", "sqlite:///:memory:"])
-def test_a_database_in_memory_is_refused_and_makes_no_file(database: str) -> None:
+def test_an_in_memory_database_is_rejected_and_creates_no_file(database: str) -> None:
     with pytest.raises(ConfigError, match="InMemorySaver"), open_debates(database):
         pass
     assert not list(Path.cwd().glob(":memory:*"))

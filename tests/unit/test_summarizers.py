@@ -1,4 +1,4 @@
-"""Summarizers: with any messages and any model reply, the summary fits its tokens and covers all messages."""
+"""For any messages and model replies, a summary fits its token limit and covers all messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from moot.text.tokens import counter, prompt_tokens
 
 count = counter()
 METHODS = sorted(SUMMARIZERS)
-BY_MODEL = ("llm", "hierarchical")
+MODEL_METHODS = ("llm", "hierarchical")
 SPEAKERS = ("advocate", "skeptic")
 
 
@@ -51,10 +51,10 @@ def _request(entries: list[Entry], previous: Any = None, **more: Any) -> Summary
     )
 
 
-def _made(
+def _summarize(
     method: str, request: SummaryRequest, reply: Callable[[ModelCall], Reply]
 ) -> tuple[Any, str, list[ModelCall]]:
-    """Run a method to its end; return the summary, why another had to make it, and the calls."""
+    """Run a method. Return the summary, the failure that caused a fallback, and the calls."""
     calls: list[ModelCall] = []
     flow, replies = draft_summary(method, request), None
     try:
@@ -67,20 +67,24 @@ def _made(
     return make_summary(request, draft, "now", request.previous), failure, calls
 
 
-def _plain(call: ModelCall) -> Reply:
-    word = call.digest[:6].translate(str.maketrans("0123456789", "ghijklmnop"))  # a number would be invented
-    return Reply(text=f"They argued, {word} {_quoted(call)}.", model="m")
+def _plain_reply(call: ModelCall) -> Reply:
+    word = call.digest[:6].translate(
+        str.maketrans("0123456789", "ghijklmnop")
+    )  # no digits: they would count as invented
+    return Reply(text=f"They argued, {word} {_first_and_last_id(call)}.", model="m")
 
 
-def _quoted(call: ModelCall) -> str:
-    """Return the ids of the first and the last message in what is to be summarised."""
+def _first_and_last_id(call: ModelCall) -> str:
+    """Return the ids of the first and the last message in a summary prompt."""
     ids = re.findall(r"\[m\d{6}\]", call.messages[-1]["content"])
     return f"{ids[0]} {ids[-1]}" if ids else ""
 
 
-scripts = st.sampled_from(["word ", "界", "🙂", "<|endoftext|> ", "We save 40 %. ", "\n- x\n", "`a=1`\n"])
+text_samples = st.sampled_from(
+    ["word ", "界", "🙂", "<|endoftext|> ", "We save 40 %. ", "\n- x\n", "`a=1`\n"]
+)
 contents = st.lists(
-    st.builds(lambda text, n: text * n, scripts, st.integers(0, 700)), min_size=1, max_size=12
+    st.builds(lambda text, n: text * n, text_samples, st.integers(0, 700)), min_size=1, max_size=12
 )
 answers = st.sampled_from(
     [
@@ -103,7 +107,7 @@ answers = st.sampled_from(
     st.sampled_from([400, 700, 3000]),
     st.sampled_from(["", "word " * 5000]),
 )
-def test_every_summary_is_within_its_tokens_covers_all_and_never_overflows_a_prompt(
+def test_summary_and_prompts_fit_their_limits_and_cover_all_messages(
     method: str, batches: list[list[str]], replies: list[Reply], echo: bool, total: int, long: str
 ) -> None:
     previous: Any = {}
@@ -126,7 +130,7 @@ def test_every_summary_is_within_its_tokens_covers_all_and_never_overflows_a_pro
             topic=long or "T",
             prompt=long,
         )
-        previous, _, _ = _made(method, request, reply)
+        previous, _, _ = _summarize(method, request, reply)
         assert count(previous["text"]) == previous["after_tokens"] <= request.max_tokens
         assert previous["covers_through_seq"] == entries[-1]["seq"]
     assert previous["messages"] == len(transcript)
@@ -134,25 +138,25 @@ def test_every_summary_is_within_its_tokens_covers_all_and_never_overflows_a_pro
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_says_something_of_an_ordinary_debate(method: str) -> None:
-    said = [f"Speaker point {n}: buses cost {n} million, and ridership rose by {n} %." for n in range(20)]
-    summary, failure, _ = _made(method, _request(_entries(said)), _plain)
+def test_every_method_summarizes_an_ordinary_debate(method: str) -> None:
+    messages = [f"Speaker point {n}: buses cost {n} million, and ridership rose by {n} %." for n in range(20)]
+    summary, failure, _ = _summarize(method, _request(_entries(messages)), _plain_reply)
     assert failure == ""
     assert summary["method"] == method
     assert re.search(r"\[m\d{6}", summary["text"])
 
 
-@pytest.mark.parametrize("method", BY_MODEL)
+@pytest.mark.parametrize("method", MODEL_METHODS)
 def test_every_message_enters_exactly_one_prompt(method: str) -> None:
-    said = [f"Fact number {n:03d} stands. " * 20 for n in range(60)]
-    _, _, calls = _made(method, _request(_entries(said)), _plain)
+    messages = [f"Fact number {n:03d} stands. " * 20 for n in range(60)]
+    _, _, calls = _summarize(method, _request(_entries(messages)), _plain_reply)
     prompts = [call.messages[-1]["content"] for call in calls]
     for seq in range(1, 61):
         assert sum(f"[m{seq:06d}]:" in prompt for prompt in prompts) == 1
 
 
-@pytest.mark.parametrize("method", BY_MODEL)
-def test_a_summary_is_made_from_notes_of_the_messages_and_never_from_a_summary(method: str) -> None:
+@pytest.mark.parametrize("method", MODEL_METHODS)
+def test_summary_is_made_from_chunk_summaries_not_from_a_summary(method: str) -> None:
     summary: Any = {}
     for batch in range(6):
         entries = _entries([f"Batch {batch} message {n}. " * 8 for n in range(6)], 1 + 6 * batch)
@@ -160,26 +164,32 @@ def test_a_summary_is_made_from_notes_of_the_messages_and_never_from_a_summary(m
         def reply(call: ModelCall) -> Reply:
             assert "SUMMARY" not in call.messages[-1]["content"]
             notes = call.messages[0]["content"].startswith("You summarise one part")
-            return Reply(text=("note " if notes else "SUMMARY ") + _quoted(call) + " word" * 60)
+            return Reply(text=("note " if notes else "SUMMARY ") + _first_and_last_id(call) + " word" * 60)
 
-        request = _request(entries, summary or {"points": {"notes": [_NOTE]}}, max_tokens=120)
-        summary, failure, _ = _made(method, request, reply)
+        request = _request(entries, summary or {"points": {"notes": [_CHUNK_SUMMARY]}}, max_tokens=120)
+        summary, failure, _ = _summarize(method, request, reply)
         assert failure == ""
     assert summary["text"].startswith("SUMMARY")
     assert len(reusable_chunk_summaries(_request([], summary))) >= 7
 
 
-_NOTE: Any = {"text": "[m000001] [m000002] " + "word " * 60, "first": 0, "through": 0, "level": 0, "part": ""}
+_CHUNK_SUMMARY: Any = {
+    "text": "[m000001] [m000002] " + "word " * 60,
+    "first": 0,
+    "through": 0,
+    "level": 0,
+    "part": "",
+}
 
 
-@pytest.mark.parametrize("method", BY_MODEL)
-def test_notes_never_outgrow_the_prompt_that_merges_them(method: str) -> None:
+@pytest.mark.parametrize("method", MODEL_METHODS)
+def test_chunk_summaries_fit_the_prompt_that_merges_them(method: str) -> None:
     summary: Any = {}
     for batch in range(40):
         entries = _entries([f"Batch {batch}, message {n}." for n in range(3)], 1 + 3 * batch)
         request = _request(entries, summary)
-        summary, failure, _ = _made(
-            method, request, lambda call: Reply(text=f"w{call.digest[:3]} " * 60 + _quoted(call))
+        summary, failure, _ = _summarize(
+            method, request, lambda call: Reply(text=f"w{call.digest[:3]} " * 60 + _first_and_last_id(call))
         )
         assert failure == ""
         notes = reusable_chunk_summaries(_request([], summary))
@@ -187,17 +197,17 @@ def test_notes_never_outgrow_the_prompt_that_merges_them(method: str) -> None:
         assert (notes[0].first, notes[-1].through) == (1, entries[-1]["seq"])
 
 
-def test_hierarchical_closes_a_phase_into_one_note() -> None:
+def test_hierarchical_keeps_one_chunk_summary_per_phase() -> None:
     first = _entries(["We open with the cost. " * 30] * 20, 1, "opening")
-    summary, _, _ = _made("hierarchical", _request(first, max_tokens=900), _plain)
+    summary, _, _ = _summarize("hierarchical", _request(first, max_tokens=900), _plain_reply)
     second = _entries(["Now the argument."] * 3, 21, "argument")
-    summary, _, _ = _made("hierarchical", _request(second, summary, max_tokens=900), _plain)
+    summary, _, _ = _summarize("hierarchical", _request(second, summary, max_tokens=900), _plain_reply)
     assert [note.part for note in reusable_chunk_summaries(_request([], summary))] == ["opening", "argument"]
     assert summary["text"].startswith("Opening: ")
 
 
-def test_what_the_prose_leaves_out_stands_among_the_key_points() -> None:
-    said = [
+def test_facts_missing_in_the_prose_are_listed_as_key_points() -> None:
+    messages = [
         "The toll is 40 crowns.",
         "Ferries sank in 1906.",
         "Wages rose by 7 %.",
@@ -207,31 +217,33 @@ def test_what_the_prose_leaves_out_stands_among_the_key_points() -> None:
     def reply(call: ModelCall) -> Reply:
         return Reply(text="The toll is 40 crowns, and wages rose by 7 %.")
 
-    summary, _, _ = _made("llm", _request(_entries(said), max_tokens=110), reply)
+    summary, _, _ = _summarize("llm", _request(_entries(messages), max_tokens=110), reply)
     key_points = summary["text"].split("Key points:")[1]
     assert "1906" in key_points
     assert "40 crowns" not in key_points
 
 
-def test_where_there_is_no_room_a_notice_stands_and_no_model_is_paid() -> None:
-    summary, _, calls = _made("llm", _request(_entries(["Hello."] * 9), max_tokens=30), _plain)
+def test_too_small_limit_gives_a_notice_without_a_model_call() -> None:
+    summary, _, calls = _summarize("llm", _request(_entries(["Hello."] * 9), max_tokens=30), _plain_reply)
     assert calls == []
     assert summary["text"].startswith("Earlier: 9 messages")
 
 
-def test_a_summary_from_a_document_is_gone_on_with() -> None:
-    first, _, _ = _made("rule-based", _request(_entries(["Trams cost 40 million crowns.", "No."])), _plain)
+def test_summary_from_a_document_is_continued() -> None:
+    first, _, _ = _summarize(
+        "rule-based", _request(_entries(["Trams cost 40 million crowns.", "No."])), _plain_reply
+    )
     known = {**first, "points": version_of(first)["points"]}
     for method in METHODS:
         request = _request(_entries(["Buses cost 12 million."], 3), known)
-        summary, failure, _ = _made(method, request, _plain)
+        summary, failure, _ = _summarize(method, request, _plain_reply)
         assert failure == ""
         assert summary["messages"] == 3
-    assert "40 million" in _made("rule-based", request, _plain)[0]["text"]
+    assert "40 million" in _summarize("rule-based", request, _plain_reply)[0]["text"]
 
 
 @pytest.mark.parametrize("name", sorted(REMOVED_SUMMARIZERS))
-def test_a_method_that_has_gone_is_refused_with_what_to_write_instead(name: str) -> None:
+def test_removed_method_is_refused_with_its_replacement(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name}.* was removed; 'rule-based' keeps more: use one of"):
         summarizer_named(name)
 
@@ -248,7 +260,7 @@ class Shout:
 """
 
 
-def test_an_installed_package_brings_a_summariser_by_its_entry_point(
+def test_installed_package_adds_a_summarizer_by_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "shouting_summaries.py").write_text(PLUGIN)
@@ -259,7 +271,7 @@ def test_an_installed_package_brings_a_summariser_by_its_entry_point(
     monkeypatch.syspath_prepend(str(tmp_path))
     summarizer_named.cache_clear()
     try:
-        summary, failure, _ = _made("shout", _request(_entries(["Hello."])), _plain)
+        summary, failure, _ = _summarize("shout", _request(_entries(["Hello."])), _plain_reply)
         assert (summary["text"], summary["method"], failure) == ("LOUD", "shout", "")
     finally:
         summarizer_named.cache_clear()

@@ -1,4 +1,4 @@
-"""Replies of a model that are no summaries: excuses, errors and echoes."""
+"""Checks of summaries: refusals, errors and copies of the input are rejected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INSTRUCTIONS = (
     "You keep the summary of a debate, for debaters who will no longer see the messages behind it. What came "
     "first counts as much as what came last. Keep message ids beside what they support. Write it only."
 )
-SAID = (
+CONVERSATION = (
     "Ada [m000001]:\nI maintain that free trams cost 40 million crowns a year. The budget of 2019 says so.\n"
     "Bo [m000002]:\nRidership rose by 12 % in Tallinn, so roads need less repair and help is near.\n"
     "Ada [m000003]:\nI concede that roads need less repair. Still, who pays for drivers in the evening?\n"
@@ -25,7 +25,7 @@ CHINESE = (
 )
 
 
-def _checked(text: str, source: str = SAID, remaining: int = 200, *, notes: bool = False) -> str:
+def _check(text: str, source: str = CONVERSATION, remaining: int = 200, *, notes: bool = False) -> str:
     call = ModelCall(
         "summary",
         "m",
@@ -59,60 +59,65 @@ def _checked(text: str, source: str = SAID, remaining: int = 200, *, notes: bool
         "I'm sorry, but that is against what I may do. " + "Please talk to somebody you trust instead. " * 9,
         INSTRUCTIONS,
         INSTRUCTIONS[:160],
-        SAID.upper().replace("\n", " "),
-        "Here it is:\n" + "\n".join(f"- {line}" for line in SAID.splitlines()),
-        SAID[:210],
+        CONVERSATION.upper().replace("\n", " "),
+        "Here it is:\n" + "\n".join(f"- {line}" for line in CONVERSATION.splitlines()),
+        CONVERSATION[:210],
     ],
 )
-def test_what_is_no_summary_is_rejected(text: str) -> None:
+def test_reply_that_is_no_summary_is_rejected(text: str) -> None:
     with pytest.raises(SummaryFailed):
-        _checked(text)
+        _check(text)
 
 
-def test_an_excuse_in_the_words_of_the_original_is_one() -> None:
+def test_refusal_in_the_language_of_the_conversation_is_rejected() -> None:
     with pytest.raises(SummaryFailed, match="excuse"):
-        _checked("抱歉，我无法提供帮助。", CHINESE)
+        _check("抱歉，我无法提供帮助。", CHINESE)
 
 
 @pytest.mark.parametrize(
     ("text", "source"),
     [
-        ("Trams cost 40 million crowns; Bo doubts it.", SAID),
-        ("Sorry roads, says Ada, are what 40 million crowns buy [m000001].", SAID),
+        ("Trams cost 40 million crowns; Bo doubts it.", CONVERSATION),
+        ("Sorry roads, says Ada, are what 40 million crowns buy [m000001].", CONVERSATION),
         ("I cannot accept free trams: they cost 40 million crowns a year, as the budget of 2019 says. I "
          "concede that roads need less repair, but I still ask who pays for drivers in the evening, "
-         "on every line there is.", SAID),
-        ("500 euros a head is what Ada and Bo argue over.", f"{SAID} It is 500 euros a head."),
-        ("Ada hält Straßenbahnen für teuer, Bo nicht.", SAID),
-        ("双方讨论免费电车的费用和维修问题，一方承认道路维修可以减少。", SAID),
+         "on every line there is.", CONVERSATION),
+        ("500 euros a head is what Ada and Bo argue over.", f"{CONVERSATION} It is 500 euros a head."),
+        ("Ada hält Straßenbahnen für teuer, Bo nicht.", CONVERSATION),
+        ("双方讨论免费电车的费用和维修问题，一方承认道路维修可以减少。", CONVERSATION),
         ("Both speakers weigh the price of free trams against better roads for everybody who lives there.",
          CHINESE),
         ("小艾认为电车很贵，小波不同意。", CHINESE),
         ("A greeting.", "Ada [m000001]:\nHello, everybody."),
         ("Ada [m000001]:\nHello, everybody.", "Ada [m000001]:\nHello, everybody."),
         ("They only greet.", "Ada [m000001]:\n👋\nBo [m000002]:\n🙂"),
-        ("[m000001] Ada wants free trams.", SAID),
+        ("[m000001] Ada wants free trams.", CONVERSATION),
     ],
 )  # fmt: skip
-def test_a_good_summary_is_taken_short_or_in_another_language(text: str, source: str) -> None:
-    assert _checked(text, source) == text
+def test_summary_is_accepted_if_short_or_in_another_language(text: str, source: str) -> None:
+    assert _check(text, source) == text
 
 
-def test_a_merge_may_keep_most_notes_word_by_word_and_not_all() -> None:
+def test_merged_summary_may_keep_most_notes_but_not_all() -> None:
     notes = [f"Gauge number {n} reads {n * 37} at noon." for n in range(40)]
     kept = " ".join(note for n, note in enumerate(notes) if n % 6)
-    assert _checked(kept, "\n".join(notes), 250, notes=True)
+    assert _check(kept, "\n".join(notes), 250, notes=True)
     with pytest.raises(SummaryFailed, match="repeated its input"):
-        _checked(" ".join(notes), "\n".join(notes), 250, notes=True)
+        _check(" ".join(notes), "\n".join(notes), 250, notes=True)
 
 
-def test_ids_and_numbers_that_no_message_has_are_removed_from_a_summary() -> None:
-    said = "Ada [m000001]: The toll is 1,900 crowns, and 12 boats run. Storms stop them in winter for weeks."
+def test_unknown_ids_and_numbers_are_removed_from_a_summary() -> None:
+    conversation = (
+        "Ada [m000001]: The toll is 1,900 crowns, and 12 boats run. Storms stop them in winter for weeks."
+    )
     call = ModelCall(
-        "summary", "m", ({"role": "system", "content": "Sum up."}, {"role": "user", "content": said}), 99
+        "summary",
+        "m",
+        ({"role": "system", "content": "Sum up."}, {"role": "user", "content": conversation}),
+        99,
     )
     text = "The toll is 1.900 crowns [m000001, m000077]. Storms cost 350,000 crowns. 12 boats run [m000077]."
-    mended = check_summary(Reply(text=text), call, 99, counter())
-    assert mended == "The toll is 1.900 crowns [m000001].  12 boats run."
+    summary = check_summary(Reply(text=text), call, 99, counter())
+    assert summary == "The toll is 1.900 crowns [m000001].  12 boats run."
     with pytest.raises(SummaryFailed, match="numbers that appear in none of the messages"):
         check_summary(Reply(text="It costs 555 crowns. And 777 more for boats."), call, 99, counter())

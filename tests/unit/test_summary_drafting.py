@@ -1,4 +1,4 @@
-"""Summarizers of other packages: whatever they return or raise, all messages stay summarized."""
+"""Summarizers of other packages. Whatever they return or raise, the summary covers all messages."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ count = counter()
 CALL = ModelCall("summary", "m", ({"role": "user", "content": "Sum up."},), 10)
 
 
-class Plugged:
-    """A summariser that does what a function says."""
+class PluginSummarizer:
+    """A summarizer that calls a function."""
 
     name = "plugged"
 
@@ -38,14 +38,14 @@ class Plugged:
 
 
 @pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
+def _clear_summarizer_cache() -> Iterator[None]:
     summarizer_named.cache_clear()
     yield
     summarizer_named.cache_clear()
 
 
-def _plug(monkeypatch: pytest.MonkeyPatch, does: Callable[[SummaryRequest], Any]) -> None:
-    monkeypatch.setitem(SUMMARIZERS, "plugged", Plugged(does))
+def _register(monkeypatch: pytest.MonkeyPatch, does: Callable[[SummaryRequest], Any]) -> None:
+    monkeypatch.setitem(SUMMARIZERS, "plugged", PluginSummarizer(does))
     summarizer_named.cache_clear()
 
 
@@ -87,7 +87,7 @@ def _reply(call: ModelCall) -> Reply:
     )
 
 
-def _made(
+def _summarize(
     method: str, request: SummaryRequest, reply: Callable[[ModelCall], Reply] = _reply
 ) -> tuple[Any, str]:
     flow, replies = draft_summary(method, request), None
@@ -101,7 +101,7 @@ def _made(
     return summary, failure
 
 
-def test_the_limit_of_a_summary_reads_no_more_messages_than_it_needs() -> None:
+def test_summary_limit_reads_only_the_messages_that_it_needs() -> None:
     class Counted(list[Entry]):
         read = 0
 
@@ -113,7 +113,7 @@ def test_the_limit_of_a_summary_reads_no_more_messages_than_it_needs() -> None:
     transcript = Counted(_entries(1, 5000))
     request = replace(_request(_entries(4990, 5000)), transcript=transcript)
     previous: Any = {"points": {**empty(), "covers_through_seq": 4989}, "covers_through_seq": 4989}
-    _made("rule-based", replace(request, previous=previous))
+    _summarize("rule-based", replace(request, previous=previous))
     assert 0 < transcript.read < 100
 
 
@@ -166,11 +166,11 @@ POINT = {"text": "x", "speaker": "a", "message_ids": ["m000001"]}
         ),
     ],
 )
-def test_whatever_a_plugged_in_summariser_does_the_rules_stand_in(
+def test_failing_summarizer_falls_back_to_the_rule_based_one(
     does: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _plug(monkeypatch, does)
-    summary, failure = _made("plugged", _request(_entries(1, 5)))
+    _register(monkeypatch, does)
+    summary, failure = _summarize("plugged", _request(_entries(1, 5)))
     assert failure.startswith("plugged: ")
     assert failure.isprintable()
     assert summary["method"] == "rule-based (after plugged failed)"
@@ -179,40 +179,42 @@ def test_whatever_a_plugged_in_summariser_does_the_rules_stand_in(
 
 @pytest.mark.parametrize("points", [{}, {"notes": ["mine"], "kept": 3, "covers_through_seq": 2}])
 @pytest.mark.parametrize("method", ["rule-based", "failing", "llm"])
-def test_after_a_summary_without_points_of_ours_all_that_it_covered_is_folded_in(
+def test_summary_after_one_without_points_covers_all_messages_again(
     method: str, points: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _plug(monkeypatch, _returning(Draft("Lines and their costs.", points=points)))
-    first, failure = _made("plugged", _request(_entries(1, 5)))
+    _register(monkeypatch, _returning(Draft("Lines and their costs.", points=points)))
+    first, failure = _summarize("plugged", _request(_entries(1, 5)))
     assert (failure, first["method"]) == ("", "plugged")
     if method == "failing":
-        _plug(monkeypatch, _raises)
-    second, failure = _made("plugged" if method == "failing" else method, _request(_entries(6, 9), first))
+        _register(monkeypatch, _raises)
+    second, failure = _summarize(
+        "plugged" if method == "failing" else method, _request(_entries(6, 9), first)
+    )
     assert bool(failure) == (method == "failing")
     assert (second["covers_from_seq"], second["messages"]) == (1, 9)
-    said = [point["message_ids"][0] for point in second["points"]["points"]]
-    assert {"m000001", "m000005", "m000009"} <= set(said)
+    message_ids = [point["message_ids"][0] for point in second["points"]["points"]]
+    assert {"m000001", "m000005", "m000009"} <= set(message_ids)
     assert second["points"]["messages"] == 9
 
 
-def test_a_method_that_fails_once_goes_on_with_what_it_had_noted() -> None:
-    first, _ = _made("llm", _request(_entries(1, 5)))
-    second, failure = _made("llm", _request(_entries(6, 9), first), lambda call: Reply(error="down"))
+def test_llm_summarizer_reuses_its_chunk_summaries_after_a_failure() -> None:
+    first, _ = _summarize("llm", _request(_entries(1, 5)))
+    second, failure = _summarize("llm", _request(_entries(6, 9), first), lambda call: Reply(error="down"))
     assert failure == "llm: SummaryFailed: down"
-    third, failure = _made("llm", _request(_entries(10, 12), second))
+    third, failure = _summarize("llm", _request(_entries(10, 12), second))
     assert failure == ""
     assert [
-        (note.first, note.through) for note in reusable_chunk_summaries(_request(_entries(13, 14), third))
+        (chunk.first, chunk.through) for chunk in reusable_chunk_summaries(_request(_entries(13, 14), third))
     ] == [
         (1, 5),
         (6, 12),
     ]
 
 
-def test_a_version_says_who_made_it_and_what_all_versions_took() -> None:
-    first, _ = _made("llm", _request(_entries(1, 5)))
-    second, _ = _made("llm", _request(_entries(6, 9), first))
-    failed, failure = _made(
+def test_summary_version_shows_its_model_and_the_tokens_used_so_far() -> None:
+    first, _ = _summarize("llm", _request(_entries(1, 5)))
+    second, _ = _summarize("llm", _request(_entries(6, 9), first))
+    failed, failure = _summarize(
         "llm", _request(_entries(10, 12), second), lambda call: replace(_reply(call), text="")
     )
     assert failure
@@ -222,14 +224,14 @@ def test_a_version_says_who_made_it_and_what_all_versions_took() -> None:
     shown = str(heading_of(second)[0])
     for fact in ("9 messages", "llm", "m-2 (loopback)", "0.5 s", "240 tokens of model calls so far"):
         assert fact in shown
-    old = {key: value for key, value in second.items() if key not in ("provider", "tokens_used")}
-    assert "m-2" in str(heading_of(old)[0])
+    without_usage = {key: value for key, value in second.items() if key not in ("provider", "tokens_used")}
+    assert "m-2" in str(heading_of(without_usage)[0])
 
 
 @pytest.mark.parametrize(
     "value", ["json:Missing", "nowhere.at_all:Thing", "json:JSONDecodeError", "json:JSONDecoder"]
 )
-def test_a_plugged_in_summariser_that_cannot_be_made_is_refused_by_name(
+def test_summarizer_that_cannot_be_created_is_refused_by_name(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = [EntryPoint("broken", value, ENTRY_POINT_GROUP)]
@@ -238,7 +240,7 @@ def test_a_plugged_in_summariser_that_cannot_be_made_is_refused_by_name(
         summarizer_named("broken")
 
 
-def test_a_consumer_that_goes_away_ends_the_summariser(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_the_generator_closes_the_summarizer(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
 
     def does(request: SummaryRequest) -> Any:
@@ -247,7 +249,7 @@ def test_a_consumer_that_goes_away_ends_the_summariser(monkeypatch: pytest.Monke
         finally:
             closed.append(True)
 
-    _plug(monkeypatch, does)
+    _register(monkeypatch, does)
     flow = draft_summary("plugged", _request(_entries(1, 2)))
     assert next(flow) == [CALL]
     flow.close()

@@ -26,13 +26,15 @@ from moot.text.tokens import (
 )
 
 count = counter()
-nasty = st.text() | st.sampled_from(
+difficult_texts = st.text() | st.sampled_from(
     ["<|endoftext|>", " " * 5000, "界" * 500, "🙂" * 300, "a" * 5000, "\n" * 999]
 )
 
 
 @pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
-def test_our_tables_and_patterns_are_tiktokens(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encoding_tables_and_patterns_equal_those_of_tiktoken(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: dict[str, Any] = {}
 
     def no_download(url: str, expected_hash: str) -> dict[bytes, int]:
@@ -50,13 +52,13 @@ def test_our_tables_and_patterns_are_tiktokens(name: str, monkeypatch: pytest.Mo
     ("text", "expected"),
     [("hello world", 2), ("", 0), ("<|endoftext|>", 7), ("你好，世界", 3)],
 )
-def test_known_counts(text: str, expected: int) -> None:
+def test_token_counts_of_known_texts(text: str, expected: int) -> None:
     assert count(text) == expected
 
 
 @pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
 @given(data=st.data())
-def test_a_text_counted_line_by_line_has_the_tokens_of_the_whole_text(name: str, data: st.DataObject) -> None:
+def test_counting_line_by_line_gives_the_count_of_the_whole_text(name: str, data: st.DataObject) -> None:
     near = st.sampled_from([*"\n\r\t /.-'a1界é\u0301\x85\u2028\u00a0\x1c\u200b", "'re", "Ab", "🙂"])
     ends = st.sampled_from(["\n", "\n\n", ".\n", "\n/", ".\n/"])
     part = data.draw(st.lists(near | ends, max_size=60).map("".join))
@@ -64,7 +66,7 @@ def test_a_text_counted_line_by_line_has_the_tokens_of_the_whole_text(name: str,
     assert counter(name)(text) == len(encoding(name).encode_ordinary(text))
 
 
-def test_of_a_changed_text_only_the_changed_line_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_changed_line_of_a_text_is_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[str] = []
 
     class Recorder:
@@ -86,8 +88,8 @@ def test_a_megabyte_of_spaces_is_counted() -> None:
     assert count(" " * 1_000_000) > 1000
 
 
-def test_the_chat_formula_is_openais() -> None:
-    # The example of OpenAI's cookbook "How to count tokens", whose prompt is 124 tokens with o200k.
+def test_chat_prompt_tokens_match_openais_example() -> None:
+    # Example from OpenAI's cookbook "How to count tokens". With o200k the prompt has 124 tokens.
     messages = [
         {
             "role": "system",
@@ -125,7 +127,7 @@ def test_the_chat_formula_is_openais() -> None:
     assert prompt_tokens(messages, counter("cl100k_base")) == 129
 
 
-def test_a_known_content_count_is_not_counted_again() -> None:
+def test_known_content_count_gives_the_same_total() -> None:
     message = {"role": "user", "content": "some words"}
     assert message_tokens(message, count, content=2) == message_tokens(message, count)
 
@@ -148,27 +150,27 @@ def test_the_encoding_follows_the_models_name(model: str, name: str) -> None:
     assert encoding_for(model) == name
 
 
-@given(nasty, st.integers(1, 60))
-def test_what_is_cut_fits_and_keeps_both_ends(text: str, remaining: int) -> None:
+@given(difficult_texts, st.integers(1, 60))
+def test_truncated_middle_fits_and_short_text_is_unchanged(text: str, remaining: int) -> None:
     kept = truncate_middle(text, remaining, count)
     assert count(kept) <= remaining
     if count(text) <= remaining:
         assert kept == text
 
 
-@given(nasty, st.integers(0, 60))
-def test_a_cut_end_is_a_prefix_that_fits(text: str, remaining: int) -> None:
+@given(difficult_texts, st.integers(0, 60))
+def test_truncated_end_is_a_prefix_that_fits(text: str, remaining: int) -> None:
     kept = truncate_end(text, remaining, count)
     assert text.startswith(kept)
     assert count(kept) <= remaining
 
 
-def test_items_go_in_runs_that_fit_an_oversize_one_by_itself() -> None:
+def test_batches_fit_the_limit_and_oversized_items_are_alone() -> None:
     assert batches([30, 30, 90, 10], lambda tokens: tokens, 60) == [[30, 30], [90], [10]]
     assert batches([], len, 60) == []
 
 
-def test_as_few_batches_as_possible_are_about_equally_long() -> None:
+def test_equal_batches_are_few_and_of_similar_size() -> None:
     assert [len(run) for run in equal_batches([10] * 10, lambda tokens: tokens, 95)] == [5, 5]
     assert equal_batches([30, 30, 90, 10], lambda tokens: tokens, 60) == [[30, 30], [90], [10]]
     assert equal_batches([40, 20], lambda tokens: tokens, 60) == [[40, 20]]
@@ -179,7 +181,7 @@ WORDS = ["Costs", "rise.", "In", "2031", "trams", "need", "4,250,000", "crowns;"
 
 
 @given(st.lists(st.sampled_from(WORDS), min_size=30, max_size=200), st.integers(12, 60))
-def test_a_cut_stands_between_words_and_never_inside_a_number(words: list[str], remaining: int) -> None:
+def test_truncation_splits_no_word_or_number(words: list[str], remaining: int) -> None:
     text = " ".join(words)
     kept = truncate_middle(text, remaining, count)
     assert count(kept) <= remaining
@@ -190,7 +192,7 @@ def test_a_cut_stands_between_words_and_never_inside_a_number(words: list[str], 
         assert {*before.split(), *after.split()} <= {*WORDS}
 
 
-def test_a_cut_prefers_the_end_of_a_sentence() -> None:
+def test_truncation_prefers_sentence_ends() -> None:
     text = " ".join(f"Sentence {n} holds {n * 1000} crowns." for n in range(60))
     before, _, after = truncate_middle(text, 100, count).partition(TRUNCATION_MARK)
     assert before.endswith("crowns.")

@@ -1,4 +1,4 @@
-"""Calculator: exact results, no code execution, limits of work and size."""
+"""Calculator: exact results, no code execution, and limits on work and size."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_arithmetic_is_exact_and_rounded_results_are_marked(expression: str, val
         "1 < 2",
     ],
 )
-def test_other_text_than_arithmetic_is_refused(expression: str) -> None:
+def test_text_that_is_not_arithmetic_is_refused(expression: str) -> None:
     with pytest.raises(ToolFailed):
         evaluate(expression)
 
@@ -84,13 +84,13 @@ def test_other_text_than_arithmetic_is_refused(expression: str) -> None:
         "1" + "+1" * 200,
     ],
 )
-def test_an_expression_without_a_value_or_too_large_is_refused(expression: str) -> None:
+def test_undefined_or_too_large_expression_is_refused(expression: str) -> None:
     with pytest.raises(ToolFailed):
         evaluate(expression)
 
 
 @given(st.fractions(max_denominator=10**6), st.fractions(max_denominator=10**6))
-def test_the_four_operations_are_those_of_fractions(left: Fraction, right: Fraction) -> None:
+def test_four_operations_equal_those_of_fractions(left: Fraction, right: Fraction) -> None:
     one, two = f"({left.numerator}/{left.denominator})", f"({right.numerator}/{right.denominator})"
     assert evaluate(f"{one} + {two}") == left + right
     assert evaluate(f"{one} - {two}") == left - right
@@ -108,7 +108,7 @@ def test_any_text_gives_a_number_or_is_refused(text: str) -> None:
 
 
 @given(st.text(alphabet="0123456789.+-*/%()eE ,_", max_size=40))
-def test_any_jumble_of_arithmetic_gives_a_number_or_is_refused(text: str) -> None:
+def test_random_arithmetic_characters_give_a_number_or_are_refused(text: str) -> None:
     try:
         value_text(evaluate(text))
     except ToolFailed:

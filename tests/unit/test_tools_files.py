@@ -22,7 +22,7 @@ OUTSIDE = "the secret word"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a context folder beside a secret, with every kind of trap in it."""
+    """Return a context folder with links, a pipe and unreadable files, beside a secret file."""
     root = tmp_path / "context"
     (root / "notes").mkdir(parents=True)
     (root / "notes" / "build.md").write_text(
@@ -45,10 +45,10 @@ def _run(tool: Any, root: Path, **arguments: Any) -> str:
     return run_tool(tool, arguments, ToolContext(lambda: Sandbox(root)))
 
 
-def test_search_finds_lines_with_the_most_words_first(folder: Path) -> None:
-    found = _run(Search, folder, query="build minutes").splitlines()
-    assert found[0] == "3 matches for 'build minutes'"
-    assert found[1] == "notes/build.md:2: The build takes 41 minutes."
+def test_search_lists_lines_with_the_most_query_words_first(folder: Path) -> None:
+    lines = _run(Search, folder, query="build minutes").splitlines()
+    assert lines[0] == "3 matches for 'build minutes'"
+    assert lines[1] == "notes/build.md:2: The build takes 41 minutes."
 
 
 def test_search_reports_no_matches(folder: Path) -> None:
@@ -57,7 +57,7 @@ def test_search_reports_no_matches(folder: Path) -> None:
     assert _run(Search, folder, query="build", files="*.txt") == "no matches for 'build'"
 
 
-def test_read_file_numbers_lines_and_reads_on(folder: Path) -> None:
+def test_read_file_returns_numbered_lines_of_a_range(folder: Path) -> None:
     assert _run(ReadFile, folder, path="notes/build.md", start=2, lines=1) == (
         "notes/build.md, lines 2 to 2 of 3\n2: The build takes 41 minutes."
     )
@@ -97,7 +97,7 @@ def test_list_files_shows_only_readable_files(folder: Path) -> None:
         "a/" * 30 + "b",
     ],
 )
-def test_no_path_leads_outside_and_only_text_is_read(folder: Path, path: str) -> None:
+def test_read_file_rejects_outside_paths_and_other_files_than_text(folder: Path, path: str) -> None:
     result = _run(ReadFile, folder, path=path)
     assert result.startswith("error: ")
     assert OUTSIDE not in result
@@ -109,7 +109,7 @@ def test_search_never_follows_links(folder: Path) -> None:
     assert _run(ListFiles, folder, path="link").startswith("error: ")
 
 
-def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
+def test_folder_replaced_by_a_link_during_a_read_is_not_followed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.stat
@@ -135,49 +135,49 @@ def test_no_path_reads_the_secret(path: str) -> None:
         return
 
 
-_MADE: list[Path] = []
+_SHARED_FOLDERS: list[Path] = []
 
 
 def _shared_folder() -> Path:
-    if not _MADE:
+    if not _SHARED_FOLDERS:
         import tempfile
 
         base = Path(tempfile.mkdtemp())
         (base / "context" / "notes").mkdir(parents=True)
         (base / "secret.txt").write_text(OUTSIDE)
         (base / "context" / "link").symlink_to(base)
-        _MADE.append(base / "context")
-    return _MADE[0]
+        _SHARED_FOLDERS.append(base / "context")
+    return _SHARED_FOLDERS[0]
 
 
-def test_too_large_a_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_file_is_rejected(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "MAX_FILE_BYTES", 10)
     assert "at most 10 are allowed" in _run(ReadFile, folder, path="notes/build.md")
 
 
-def test_a_search_reads_no_more_than_its_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_reads_no_more_than_its_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(built_in, "MAX_SEARCHED_BYTES", 20)
     assert _run(Search, folder, query="build") == "no matches for 'build'"
 
 
-def test_without_a_folder_the_tools_return_an_error() -> None:
+def test_tools_without_a_folder_return_an_error() -> None:
     assert run_tool(Search, {"query": "x"}, ToolContext()) == "error: this debate has no context folder"
 
 
-def test_the_debate_itself_can_be_searched() -> None:
+def test_search_debate_finds_messages_but_no_tool_results() -> None:
     entries = [
         make_entry(0, "user", "topic", "Monorepo?"),
         make_entry(1, "ada", "speech", "Builds take 41 minutes."),
         make_entry(2, "tools", "tool_result", "builds builds"),
     ]
-    found = run_tool(SearchDebate, {"query": "builds"}, ToolContext(transcript=entries))
-    assert found == "1 match for 'builds'\nada [m000001]: Builds take 41 minutes."
+    result = run_tool(SearchDebate, {"query": "builds"}, ToolContext(transcript=entries))
+    assert result == "1 match for 'builds'\nada [m000001]: Builds take 41 minutes."
 
 
-def test_a_passage_contains_the_word_whose_case_differs_in_length() -> None:
+def test_search_debate_shows_a_word_whose_case_changes_its_length() -> None:
     entry = make_entry(1, "ada", "speech", f"{'ßŉ' * 400} the Straße is {'dry ' * 200}")
-    found = run_tool(SearchDebate, {"query": "strasse"}, ToolContext(transcript=[entry]))
-    assert "the Straße is dry" in found
+    result = run_tool(SearchDebate, {"query": "strasse"}, ToolContext(transcript=[entry]))
+    assert "the Straße is dry" in result
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))
@@ -188,6 +188,6 @@ def test_every_tool_has_a_definition_in_openais_format(name: str) -> None:
     assert all("description" in field for field in function["parameters"]["properties"].values())
 
 
-def test_an_unknown_tool_is_refused_with_the_known_names() -> None:
+def test_unknown_tool_is_rejected_with_the_known_names() -> None:
     with pytest.raises(ConfigError, match="choose from calculator"):
         get_tool("browse")

@@ -1,4 +1,4 @@
-"""LangChain tools that a program gives to debaters."""
+"""LangChain tools that a Python program passes to debaters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from moot import ConfigError, DebateConfig, build_graph, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.configuration import authorize, requested_config
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 CALLS: list[str] = []
 
@@ -49,10 +49,10 @@ ADA: Any = {"name": "Ada", "tools": list(TOOLS)}
 CONFIG = DebateConfig.model_validate({"turns": 1, "debaters": [ADA, {"name": "Bo"}]})
 
 
-def _asks(call: ModelCall) -> Reply:
-    """Calls every tool once, then speaks."""
+def _call_every_tool(call: ModelCall) -> Reply:
+    """Call every tool, then write a message."""
     if not call.tools or call.schema:
-        return answer(call)
+        return fake_reply(call)
     if any(message["role"] == "tool" for message in call.messages):
         return Reply(text="I have looked.", model="m")
     arguments: list[tuple[str, Any]] = [
@@ -66,8 +66,8 @@ def _asks(call: ModelCall) -> Reply:
     return Reply(text="", tool_calls=calls, model="m")
 
 
-def test_tools_of_a_program_are_called_and_their_results_are_entries() -> None:
-    model = FakeModel(_asks)
+def test_python_tools_are_called_and_their_results_become_entries() -> None:
+    model = FakeModel(_call_every_tool)
     CALLS.clear()
     graph: Any = build_graph(InMemorySaver(), environment=model.environment(), tools=TOOLS)
     thread: Any = {"configurable": {"thread_id": "t"}}
@@ -86,7 +86,7 @@ def test_tools_of_a_program_are_called_and_their_results_are_entries() -> None:
     assert functions["lookup"]["required"] == ["word", "places"]
 
 
-def test_unknown_taken_and_invalid_tools_are_refused_at_the_start(tmp_path: Path) -> None:
+def test_unknown_duplicate_and_invalid_tools_are_refused(tmp_path: Path) -> None:
     database = str(tmp_path / "moot.sqlite")
     with (
         open_debates(database, tools={"lookup": lookup}) as debates,
@@ -101,7 +101,7 @@ def test_unknown_taken_and_invalid_tools_are_refused_at_the_start(tmp_path: Path
         open_debates(database, tools={"mine": lambda: ""})  # type: ignore[dict-item]
 
 
-def test_a_request_needs_the_operators_permission_for_a_tool_of_the_program() -> None:
+def test_request_needs_permission_for_a_python_tool() -> None:
     asked = requested_config(
         DebateConfig(), {"debaters": [{"name": "Ada", "tools": ["lookup"]}, {"name": "Bo"}]}
     )

@@ -21,7 +21,7 @@ from moot.text.tokens import counter, prompt_tokens
 from moot.tools.built_in import Calculator
 from moot.tools.registry import TOOLS
 from moot.tools.tool import LEFT_OUT, ToolCall, ToolExchange, exchange_messages, wire_tokens
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
 ADA: Any = {"name": "Ada", "tools": ["calculator", "search_debate"]}
@@ -38,11 +38,11 @@ def _returned(call: ModelCall) -> list[str]:
 
 
 def _once(call: ModelCall) -> Reply:
-    """Calls the calculator twice at once, then speaks of the results."""
+    """Call the calculator twice at the same time, and then reply with the results."""
     if not call.tools or call.schema:
-        return answer(call)
-    found = _returned(call)
-    return Reply(text=f"It is {' and '.join(found)}.", model="m") if found else _calls("6 * 7", "1 / 0")
+        return fake_reply(call)
+    results = _returned(call)
+    return Reply(text=f"It is {' and '.join(results)}.", model="m") if results else _calls("6 * 7", "1 / 0")
 
 
 def _run(model: FakeModel, **data: Any) -> Any:
@@ -52,7 +52,7 @@ def _run(model: FakeModel, **data: Any) -> Any:
     return graph.get_state(THREAD).values
 
 
-def test_calls_and_results_are_entries_before_the_message() -> None:
+def test_tool_calls_and_results_are_entries_before_the_message() -> None:
     model = FakeModel(_once)
     state = _run(model)
     assert [(e["kind"], e["speaker"], e["targets"], e["content"]) for e in state["full_transcript"][1:]] == [
@@ -75,16 +75,16 @@ def test_the_message_is_streamed_under_the_id_of_its_entry() -> None:
     assert [call.stream_as and call.stream_as.entry_id for call in model.calls[:2]] == ["m000001", "m000005"]
 
 
-def test_ids_of_calls_are_unique_even_if_the_providers_ids_are_not() -> None:
+def test_tool_call_ids_are_unique_even_if_the_providers_ids_are_not() -> None:
     model = FakeModel(_once)
     _run(model)
-    said = next(message for message in model.calls[1].messages if message["role"] == "assistant")
-    assert [call["id"] for call in said["tool_calls"]] == ["call_1", "call_2"]
+    request = next(message for message in model.calls[1].messages if message["role"] == "assistant")
+    assert [call["id"] for call in request["tool_calls"]] == ["call_1", "call_2"]
 
 
-def test_the_limit_ends_the_calls_and_the_last_request_has_the_results_as_text() -> None:
+def test_last_request_after_the_tool_limit_has_the_results_as_text() -> None:
     def insatiable(call: ModelCall) -> Reply:
-        return _calls("1 + 1", "2 + 2") if call.tools else answer(call)
+        return _calls("1 + 1", "2 + 2") if call.tools else fake_reply(call)
 
     model = FakeModel(insatiable)
     state = _run(model, debaters=[{**ADA, "tool_call_limit": 3}])
@@ -101,7 +101,7 @@ def test_the_limit_ends_the_calls_and_the_last_request_has_the_results_as_text()
 def test_an_unknown_tool_and_bad_arguments_return_errors() -> None:
     def wrong(call: ModelCall) -> Reply:
         if not call.tools or _returned(call):
-            return answer(call)
+            return fake_reply(call)
         calls = ({"id": "1", "name": "rm", "args": {}}, {"id": "2", "name": "calculator", "args": {"x": 1}})
         return Reply(tool_calls=calls, model="m")
 
@@ -117,12 +117,12 @@ def test_a_debater_without_tools_is_offered_none() -> None:
     assert not model.calls[0].tools
 
 
-def test_every_request_stays_within_the_budget_whatever_tools_return(tmp_path: Path) -> None:
+def test_requests_stay_within_the_budget_despite_long_tool_results(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("word " * 60_000)
 
     def reading(call: ModelCall) -> Reply:
         if not call.tools:
-            return answer(call)
+            return fake_reply(call)
         calls = tuple({"id": "1", "name": "read_file", "args": {"path": "long.txt"}} for _ in range(3))
         return Reply(text="x " * 5000, tool_calls=calls, model="m")
 
@@ -157,7 +157,7 @@ def test_older_results_are_dropped_first() -> None:
         ({"context": "/no/such/folder"}, "does not exist"),
         ({"debaters": [ADA], "memory": {"budget": {"total": 400}}}, "too few for the tools"),
     ],
-    ids=["unknown tool", "no folder", "no such context", "no room"],
+    ids=["unknown tool", "no folder", "missing context", "small budget"],
 )
 def test_an_impossible_tool_setup_is_refused_before_any_call(data: Any, named: str) -> None:
     model = FakeModel()
@@ -179,7 +179,7 @@ def test_a_context_outside_the_allowed_folder_is_refused(
     _run(FakeModel(), context=str(tmp_path / "allowed"))
 
 
-def test_a_context_file_is_an_entry_in_every_prompt(tmp_path: Path) -> None:
+def test_context_file_is_an_entry_and_part_of_the_prompt(tmp_path: Path) -> None:
     (tmp_path / "facts.md").write_text("The sky is green.")
     model = FakeModel()
     state = _run(model, context=str(tmp_path / "facts.md"))
@@ -212,8 +212,8 @@ def test_tool_results_are_journalled_and_reused_by_a_resume(
     with pytest.raises(RuntimeError):
         graph.invoke({"topic": "T?"}, THREAD, context=config)
     graph.invoke(None, THREAD)
-    said = graph.get_state(THREAD).values["full_transcript"][-1]["content"]
-    assert said.startswith("It is run ")
+    content = graph.get_state(THREAD).values["full_transcript"][-1]["content"]
+    assert content.startswith("It is run ")
     assert len(runs) == 2, "a tool ran again"
     assert sum(1 for call in model.calls if call.tools and not _returned(call)) == 1, "a call was paid twice"
 

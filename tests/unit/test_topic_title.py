@@ -1,4 +1,4 @@
-"""The question in a topic."""
+"""Titles of debates: the question in a topic, or the judge's wording of it."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ from moot.text.terms import question_in, title_of
         ("", ""),
     ],
 )
-def test_a_topic_is_titled_by_the_question_that_it_asks(topic: str, question: str) -> None:
+def test_question_in_returns_the_question_of_a_topic(topic: str, question: str) -> None:
     assert question_in(topic) == question
 
 
@@ -33,7 +33,7 @@ def test_a_topic_is_titled_by_the_question_that_it_asks(topic: str, question: st
     ],
     ids=["a question", "one line", "two lines", "a long line"],
 )
-def test_the_judges_wording_stands_only_for_a_long_topic(topic: str, title: str) -> None:
+def test_title_of_uses_the_judges_wording_only_for_a_long_topic(topic: str, title: str) -> None:
     assert title_of(topic, " Does a split\npay? ") == title
 
 

@@ -10,7 +10,7 @@ from langgraph.graph.ui import ui_message_reducer
 
 from moot import DebateConfig, build_graph, open_debates
 from moot.calls.effects import ModelCall, Reply
-from tests.support.fakes import FakeModel, answer
+from tests.support.fakes import FakeModel, fake_reply
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 ADA: Any = {"name": "Ada", "role": "engineer", "stance": "One repository."}
@@ -20,9 +20,9 @@ CONFIG = DebateConfig.model_validate(
 )
 
 
-def _judged(call: ModelCall) -> Reply:
+def _reply_with_verdict(call: ModelCall) -> Reply:
     if call.purpose != "judge":
-        return answer(call)
+        return fake_reply(call)
     move = {"debater": "bo", "before": "Two.", "after": "One.", "message_id": "m000001"}
     return Reply(
         model="m",
@@ -38,8 +38,8 @@ def _judged(call: ModelCall) -> Reply:
     )
 
 
-def test_the_result_has_a_card_with_the_verdict_and_a_card_with_the_positions() -> None:
-    graph: Any = build_graph(InMemorySaver(), environment=FakeModel(_judged).environment())
+def test_the_result_has_a_verdict_card_and_a_positions_card() -> None:
+    graph: Any = build_graph(InMemorySaver(), environment=FakeModel(_reply_with_verdict).environment())
     result = graph.invoke({"topic": "One repository?"}, THREAD, context=CONFIG)
     verdict, positions = result["ui"]
     assert (verdict["type"], verdict["name"], positions["name"]) == ("ui", "verdict", "positions")
@@ -55,15 +55,15 @@ def test_the_result_has_a_card_with_the_verdict_and_a_card_with_the_positions() 
     assert ui_message_reducer([], result["ui"]) == result["ui"]
 
 
-def test_a_debate_without_a_judge_has_a_card_that_says_why_it_ended() -> None:
+def test_a_debate_without_a_judge_has_a_card_with_the_end_reason() -> None:
     config = DebateConfig(turns=2, judge={"enabled": False})
     verdict, _ = build_graph().invoke({"topic": "One repository?"}, context=config)["ui"]
     assert (verdict["props"]["status"], verdict["props"]["fields"]) == ("none", [])
     assert verdict["props"]["end_reason"] == "both turns are taken"
 
 
-def test_a_second_verdict_has_cards_beside_its_own_message(tmp_path: Path) -> None:
-    environment = FakeModel(_judged).environment()
+def test_a_second_verdict_has_cards_at_its_own_message(tmp_path: Path) -> None:
+    environment = FakeModel(_reply_with_verdict).environment()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
         debate = debates.start("One repository?", CONFIG)
         debate.run()

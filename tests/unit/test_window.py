@@ -25,7 +25,7 @@ def _tokens(entries: list[Entry]) -> int:
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=60), st.integers(1, 30), st.integers(0, 30))
-def test_after_compaction_the_window_is_within_its_limits_or_one_message(
+def test_a_compacted_window_is_within_its_limits_or_one_message(
     sizes: list[int], low: int, more: int
 ) -> None:
     limits = WindowLimits(low + more, low, 1000, 500)
@@ -42,7 +42,7 @@ def test_after_compaction_the_window_is_within_its_limits_or_one_message(
 
 
 @given(st.lists(st.sampled_from(["speech", "tool", "question"]), min_size=1, max_size=30), st.data())
-def test_no_call_is_parted_from_its_result_and_no_question_from_its_answer(
+def test_compaction_keeps_calls_with_results_and_questions_with_answers(
     kinds: list[str], data: st.DataObject
 ) -> None:
     entries: list[Entry] = []
@@ -67,7 +67,7 @@ def test_no_call_is_parted_from_its_result_and_no_question_from_its_answer(
     assert entries[-1]["id"] in kept
 
 
-def test_a_compaction_leaves_only_room_for_what_comes_before_the_next() -> None:
+def test_compaction_frees_only_the_tokens_needed_until_the_next_one() -> None:
     entries, limits = _entries([100] * 40), WindowLimits(40, 30, 3000, 1500)
     through = compact(entries, limits, NAMES, FENCE, count)
     assert through is not None
@@ -75,16 +75,16 @@ def test_a_compaction_leaves_only_room_for_what_comes_before_the_next() -> None:
     assert 1500 < _tokens(kept) <= 3000 - 10 * _tokens(entries) // 40
 
 
-def test_a_window_within_its_limits_is_left_alone() -> None:
+def test_a_window_within_its_limits_is_not_compacted() -> None:
     assert compact(_entries([10] * 4), WindowLimits(5, 3, 1000, 500), NAMES, FENCE, count) is None
 
 
-def test_it_is_compacted_to_the_low_water_mark_in_one_go() -> None:
+def test_a_window_is_compacted_to_the_low_water_mark_at_once() -> None:
     assert compact(_entries([10] * 5, start=40), WindowLimits(5, 3, 1000, 500), NAMES, FENCE, count) == 41
 
 
 @pytest.mark.parametrize("every", [1, 2, 5])
-def test_messages_leave_the_window_every_n_messages(every: int) -> None:
+def test_compaction_happens_every_n_messages(every: int) -> None:
     limits, window, sizes = WindowLimits(3 + every, 3, 10_000, 5000), list[Entry](), list[int]()
     for seq in range(1, 40):
         window += _entries([10], start=seq)
@@ -97,9 +97,7 @@ def test_messages_leave_the_window_every_n_messages(every: int) -> None:
 
 
 @given(st.lists(st.sampled_from([5, 40, 150, 400, 7000]), min_size=1, max_size=60), st.integers(1, 30))
-def test_a_window_counted_as_shown_is_never_half_empty_while_older_messages_exist(
-    sizes: list[int], low: int
-) -> None:
+def test_a_window_is_never_half_empty_while_older_messages_exist(sizes: list[int], low: int) -> None:
     limits, window = WindowLimits.of(MemoryConfig(keep_recent=low), shared_prefix=400), list[Entry]()
     assert limits.message_tokens
     for seq, size in enumerate(sizes, 1):
@@ -112,7 +110,7 @@ def test_a_window_counted_as_shown_is_never_half_empty_while_older_messages_exis
         assert max(costs) <= limits.message_tokens
 
 
-def test_the_window_counts_a_cut_message_as_it_is_shown() -> None:
+def test_the_window_counts_a_truncated_message_as_it_is_shown() -> None:
     # A cut ends at a sentence, so the giant message takes fewer tokens than its limit.
     sentence = "This is a sentence of some twenty tokens, so that a cut is short. "
     window = [*_entries([60, 60, 60], start=1), make_entry(4, "ada", "speech", sentence * 90)]
@@ -124,19 +122,19 @@ def test_the_window_counts_a_cut_message_as_it_is_shown() -> None:
     assert compact(window, limits, NAMES, FENCE, count) == 1
 
 
-def test_the_defaults_follow_the_memory_section() -> None:
+def test_the_default_limits_follow_the_memory_configuration() -> None:
     limits = WindowLimits.of(MemoryConfig())
     assert (limits.high_messages, limits.low_messages) == (100, 50)
     assert limits.high_tokens == 5000 - 600
 
 
-def test_what_the_rules_leave_of_their_section_flows_to_the_window() -> None:
+def test_unused_tokens_of_the_shared_prefix_go_to_the_window() -> None:
     assert WindowLimits.of(MemoryConfig(), shared_prefix=300).high_tokens == 8000 - 300 - 1000 - 600 - 16
     assert WindowLimits.of(MemoryConfig(), shared_prefix=2000).high_tokens == 5000 - 600 - 16
 
 
-def test_the_windows_first_entry_is_told_by_its_messages() -> None:
+def test_window_start_is_the_first_entry_among_the_window_messages() -> None:
     messages = [window_message(entry) for entry in _entries([1, 1], start=7)]
-    said = _entries([1] * 9)
-    assert window_start({"messages": messages, "full_transcript": said}) == 7
-    assert window_start({"messages": [], "full_transcript": said}) == 9
+    transcript = _entries([1] * 9)
+    assert window_start({"messages": messages, "full_transcript": transcript}) == 7
+    assert window_start({"messages": [], "full_transcript": transcript}) == 9

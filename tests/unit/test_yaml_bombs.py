@@ -1,4 +1,4 @@
-"""YAML that would exhaust memory or the stack is refused at once; a name never hides another debate."""
+"""YAML that would exhaust memory or the stack is rejected. A name never hides another debate."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MERGES = "m0: &m0 {x: 1}\n" + "".join(
 )
 
 
-@pytest.mark.parametrize("text", [LISTS, MERGES, "a: &a [*a]"], ids=["lists", "merges", "itself"])
-def test_references_that_multiply_are_refused_before_anything_is_made(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", [LISTS, MERGES, "a: &a [*a]"], ids=["lists", "merges", "self-reference"])
+def test_multiplying_aliases_are_rejected_before_they_are_expanded(tmp_path: Path, text: str) -> None:
     path, began = tmp_path / "c.yaml", time.process_time()
     path.write_text(text)
     with pytest.raises(ConfigError, match="YAML aliases are expanded"):
@@ -31,14 +31,14 @@ def test_references_that_multiply_are_refused_before_anything_is_made(tmp_path: 
 @pytest.mark.parametrize(
     ("suffix", "text"), [("yaml", "[" * 9000), ("json", '{"a":' * 99_000), ("toml", "a = " + "[" * 9000)]
 )
-def test_what_is_nested_without_end_is_refused(tmp_path: Path, suffix: str, text: str) -> None:
+def test_deeply_nested_files_are_rejected(tmp_path: Path, suffix: str, text: str) -> None:
     path = tmp_path / f"c.{suffix}"
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"nested too deeply|malformed"):
         load_config(path)
 
 
-def test_plain_references_and_merges_are_read() -> None:
+def test_ordinary_aliases_and_merges_are_read() -> None:
     assert data_in("a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: *a", Path("a.yaml"), "configuration") == {
         "a": {"x": 1},
         "b": {"x": 1, "y": 2},
@@ -46,12 +46,12 @@ def test_plain_references_and_merges_are_read() -> None:
     }
 
 
-def test_a_name_equal_to_another_debate_s_id_hides_it_not(tmp_path: Path) -> None:
+def test_a_name_equal_to_another_debates_id_does_not_hide_it(tmp_path: Path) -> None:
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
     records = open_records(str(tmp_path / "m.sqlite"))
     for debate, name in ((first, "plain"), (second, first)):
         row = DebateRow(debate, name, "T", "round-robin", "done", 0, 0, 0.0, "", "then", "now")
         records.catalogue.add(row)
-    found = [records.find(each).id for each in (first, "plain", second, second[:12])]
+    ids = [records.find(each).id for each in (first, "plain", second, second[:12])]
     records.close()
-    assert found == [first, first, second, second]
+    assert ids == [first, first, second, second]

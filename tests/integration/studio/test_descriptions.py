@@ -1,4 +1,4 @@
-"""What LangGraph Studio shows of the graph before a debate: its name, schemas and drawing."""
+"""What LangGraph Studio shows before a debate: the name, schemas and drawing of each graph."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ pytestmark = pytest.mark.slow
 
 
 def test_each_graph_is_listed_under_its_name(client: Client) -> None:
-    assert {found["graph_id"] for found in client.assistants.search()} == {"debate", "council", "dialogue"}
+    assert {assistant["graph_id"] for assistant in client.assistants.search()} == {
+        "debate",
+        "council",
+        "dialogue",
+    }
 
 
-def test_the_input_schema_offers_topic_messages_transcript_and_documents(client: Client) -> None:
+def test_input_schema_has_the_expected_described_fields(client: Client) -> None:
     schemas = client.assistants.get_schemas(assistant_id(client))
     assert set(schemas["input_schema"]["properties"]) == {
         "topic",
@@ -26,25 +30,25 @@ def test_the_input_schema_offers_topic_messages_transcript_and_documents(client:
         "context_documents",
         "settings",
     }
-    given, over = (schemas["input_schema"]["$defs"][name] for name in ("InputEntry", "InputSettings"))
-    assert given["required"] == ["speaker", "content"]
-    for part in (schemas["input_schema"], given, over, schemas["output_schema"]):
+    entry, settings = (schemas["input_schema"]["$defs"][name] for name in ("InputEntry", "InputSettings"))
+    assert entry["required"] == ["speaker", "content"]
+    for part in (schemas["input_schema"], entry, settings, schemas["output_schema"]):
         assert all(each["description"] for each in part["properties"].values())
 
 
-def test_the_context_schema_is_the_configuration(client: Client) -> None:
+def test_context_schema_matches_the_configuration(client: Client) -> None:
     schema = client.assistants.get_schemas(assistant_id(client))["context_schema"]
     settings = schema["properties"]
     assert set(settings) == {*DebateConfig.model_fields, *protocol_sections(PROTOCOLS)}
     parts = [schema, *schema["$defs"].values()]
-    told = [each for part in parts for each in part.get("properties", {}).items()]
-    assert [key for key, each in told if "description" not in each] == []
+    properties = [each for part in parts for each in part.get("properties", {}).items()]
+    assert [key for key, each in properties if "description" not in each] == []
     assert {"council", "dialogue"} <= set(settings["protocol"]["enum"])
     assert settings["turns"]["anyOf"][0] == {"minimum": 1, "type": "integer"}
     assert schema["$defs"]["Budget"]["properties"]["total"]["description"]
 
 
-def test_the_output_schema_has_the_decision_and_the_state_schema_everything(
+def test_output_and_state_schemas_have_the_expected_fields(
     client: Client,
 ) -> None:
     schemas = client.assistants.get_schemas(assistant_id(client))
@@ -74,7 +78,7 @@ def test_the_graph_is_drawn_with_its_nodes_and_edges(client: Client) -> None:
 
 
 @pytest.mark.parametrize("name", ["council", "dialogue"])
-def test_a_graph_of_a_protocol_is_drawn_with_its_phases_in_place_of_turn(client: Client, name: str) -> None:
+def test_protocol_graph_has_phase_nodes_instead_of_turn(client: Client, name: str) -> None:
     assistant = client.assistants.search(graph_id=name)[0]["assistant_id"]
     drawn = client.assistants.get_graph(assistant)
     nodes = {node["id"]: (node.get("metadata") or {}).get("description", "") for node in drawn["nodes"]}

@@ -1,4 +1,4 @@
-"""Debates in LangGraph's server through its SDK, as Studio, chats and `RemoteGraph` see them."""
+"""Debates on the LangGraph server, called through its SDK and through `RemoteGraph`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from langgraph.pregel.remote import RemoteGraph
 from moot import DebateConfig, open_debates
 from moot.graph.debate import PHASE_NODES
 from tests.support.langgraph_server import Client, LangGraphServer
-from tests.support.patience import until
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def new_thread(client: Client) -> str:
     return thread
 
 
-def debate_there(client: Client, topic: str = TOPIC, **context: Any) -> str:
+def run_debate(client: Client, topic: str = TOPIC, **context: Any) -> str:
     thread = new_thread(client)
     client.runs.wait(thread, "debate", input={"topic": topic}, context={**SHORT, **context})
     return thread
@@ -39,16 +39,16 @@ def values(client: Client, thread: str) -> dict[str, Any]:
     return dict(client.threads.get_state(thread)["values"])
 
 
-def references(state: dict[str, Any]) -> list[str]:
-    """Return the entries of the state's messages, and `judge` for results."""
+def entry_ids(state: dict[str, Any]) -> list[str]:
+    """Return the entry id of each message, or the name of a message that is no entry."""
     return [each["additional_kwargs"].get("entry", each["name"]) for each in state["messages"]]
 
 
-def said(transcript: list[dict[str, Any]]) -> list[str]:
+def contents(transcript: list[dict[str, Any]]) -> list[str]:
     return [entry["content"] for entry in transcript]
 
 
-def journal(server: LangGraphServer, thread: str) -> list[tuple[Any, ...]]:
+def journal_rows(server: LangGraphServer, thread: str) -> list[tuple[Any, ...]]:
     connection = sqlite3.connect(server.database)
     try:
         return connection.execute(
@@ -59,26 +59,26 @@ def journal(server: LangGraphServer, thread: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
-def test_assistants_are_ready_and_stored_debates_known_by_their_topic(
+def test_server_offers_assistants_and_titles_threads_by_topic(
     client: Client, server: LangGraphServer
 ) -> None:
     with open_debates(str(server.database)) as debates:
         stored = debates.start("Is it told?", DebateConfig(turns=1), name="told").id
-    begun = debate_there(client)
+    begun = run_debate(client)
 
     def titles() -> dict[str, str]:
         threads = client.threads.search(limit=1000)
         return {each["thread_id"]: each["metadata"].get("title", "") for each in threads}
 
-    assert until(lambda: titles().get(stored) and titles().get(begun), every_s=0.5)
+    assert wait_until(lambda: titles().get(stored) and titles().get(begun), every_s=0.5)
     assert (titles()[stored], titles()[begun]) == ("Is it told?", TOPIC)
-    found = {each["name"]: each for each in client.assistants.search(graph_id="debate")}
-    assert set(found) == {"debate", "quick", "long-form"}
-    ran = client.runs.wait(new_thread(client), found["quick"]["assistant_id"], input={"topic": TOPIC})
+    assistants = {each["name"]: each for each in client.assistants.search(graph_id="debate")}
+    assert set(assistants) == {"debate", "quick", "long-form"}
+    ran = client.runs.wait(new_thread(client), assistants["quick"]["assistant_id"], input={"topic": TOPIC})
     assert ran["status"] == "done"
 
 
-def test_a_topic_alone_is_a_debate_with_a_verdict(client: Client) -> None:
+def test_input_with_only_a_topic_runs_a_debate_with_a_verdict(client: Client) -> None:
     thread = new_thread(client)
     result = client.runs.wait(thread, "debate", input={"topic": TOPIC})
     assert result["answer"] in result["messages"][-1]["content"]
@@ -88,7 +88,7 @@ def test_a_topic_alone_is_a_debate_with_a_verdict(client: Client) -> None:
     assert values(client, thread)["turn_count"] == 6
 
 
-def test_a_first_human_message_alone_is_the_topic(client: Client) -> None:
+def test_first_human_message_is_the_topic(client: Client) -> None:
     thread = new_thread(client)
     client.runs.wait(
         thread, "debate", input={"messages": [{"role": "user", "content": TOPIC}]}, context=SHORT
@@ -96,13 +96,13 @@ def test_a_first_human_message_alone_is_the_topic(client: Client) -> None:
     state = values(client, thread)
     assert state["topic"] == TOPIC
     assert [entry["kind"] for entry in state["full_transcript"]] == ["topic", "speech", "speech"]
-    assert references(state) == ["m000000", "m000001", "m000002", "judge"]
+    assert entry_ids(state) == ["m000000", "m000001", "m000002", "judge"]
 
 
-def test_context_decides_turns_and_debaters(client: Client) -> None:
+def test_context_sets_turns_and_debaters(client: Client) -> None:
     debaters = [{"name": "Ada"}, {"name": "Ben"}, {"name": "Cem"}]
-    thread = debate_there(client, turns=4, debaters=debaters, moderator={"model": "offline"})
-    assert values(client, thread)["config"]["moderator"]["model"] == "offline"  # of another protocol
+    thread = run_debate(client, turns=4, debaters=debaters, moderator={"model": "offline"})
+    assert values(client, thread)["config"]["moderator"]["model"] == "offline"  # another protocol uses it
     speakers = [entry["speaker"] for entry in values(client, thread)["full_transcript"]]
     assert speakers == ["user", "ada", "ben", "cem", "ada"]
 
@@ -130,14 +130,14 @@ def test_context_decides_turns_and_debaters(client: Client) -> None:
         pytest.param({"protocol": "vote", "turns": None}, set(), id="vote"),
     ],
 )
-def test_every_protocol_runs_here(client: Client, context: dict[str, Any], phases: set[str]) -> None:
-    state = values(client, debate_there(client, **context))
+def test_every_protocol_runs_on_the_server(client: Client, context: dict[str, Any], phases: set[str]) -> None:
+    state = values(client, run_debate(client, **context))
     assert state["status"] == "done"
     assert phases <= {entry["phase"] for entry in state["full_transcript"]}
     assert state["verdict"]["status"] == "ok"
 
 
-def test_a_configuration_that_cannot_be_used_fails_the_run_and_names_the_key(client: Client) -> None:
+def test_invalid_context_fails_the_run_and_names_the_key(client: Client) -> None:
     thread = new_thread(client)
     result = client.runs.wait(
         thread, "debate", input={"topic": TOPIC}, context={"turns": -1}, raise_error=False
@@ -145,7 +145,7 @@ def test_a_configuration_that_cannot_be_used_fails_the_run_and_names_the_key(cli
     assert "turns" in result["__error__"]["message"]
 
 
-def test_the_events_stream_follows_a_debate_to_its_end_past_any_limit_of_steps(client: Client) -> None:
+def test_events_stream_follows_a_debate_to_its_end(client: Client) -> None:
     thread, context = new_thread(client), {"turns": 8, "judge": {"enabled": False}}
     modes = ["events"]
     parts = list(
@@ -158,7 +158,7 @@ def test_the_events_stream_follows_a_debate_to_its_end_past_any_limit_of_steps(c
     assert (values(client, thread)["status"], values(client, thread)["turn_count"]) == ("done", 8)
 
 
-def test_each_utterance_is_streamed_once_under_its_speaker(client: Client) -> None:
+def test_each_message_is_streamed_once_under_its_speaker(client: Client) -> None:
     thread = new_thread(client)
     modes = ["updates", "messages-tuple", "custom"]
     parts = list(
@@ -166,19 +166,19 @@ def test_each_utterance_is_streamed_once_under_its_speaker(client: Client) -> No
             thread, "debate", input={"topic": TOPIC}, context={**SHORT, "turns": 3}, stream_mode=modes
         )
     )
-    heard: dict[str, str] = {}
+    streamed: dict[str, str] = {}
     for message, metadata in (part.data for part in parts if part.event == "messages"):
-        heard[message["id"]] = heard.get(message["id"], "") + message["content"]
+        streamed[message["id"]] = streamed.get(message["id"], "") + message["content"]
         assert message["name"] in (metadata.get("speaker", "user"), "judge")
     state = values(client, thread)
-    outcome = state["messages"][-1]
-    assert outcome["name"] == "judge"
-    assert heard.pop(outcome["id"]) == outcome["content"]
-    ids = dict(zip(references(state), [each["id"] for each in state["messages"]], strict=True))
-    assert heard == {ids[entry["id"]]: entry["content"] for entry in state["full_transcript"]}
+    result = state["messages"][-1]
+    assert result["name"] == "judge"
+    assert streamed.pop(result["id"]) == result["content"]
+    ids = dict(zip(entry_ids(state), [each["id"] for each in state["messages"]], strict=True))
+    assert streamed == {ids[entry["id"]]: entry["content"] for entry in state["full_transcript"]}
 
 
-def test_updates_and_custom_events_tell_what_happens(client: Client) -> None:
+def test_updates_and_custom_streams_report_nodes_and_events(client: Client) -> None:
     thread = new_thread(client)
     modes = ["updates", "custom"]
     parts = list(
@@ -191,7 +191,7 @@ def test_updates_and_custom_events_tell_what_happens(client: Client) -> None:
     assert Counter(events) == Counter(step=4, entry=2, verdict=1, end=1)
 
 
-def test_the_messages_mode_of_chats_grows_each_utterance_and_names_its_speaker(
+def test_messages_stream_extends_each_message_and_names_its_speaker(
     client: Client,
 ) -> None:
     thread = new_thread(client)
@@ -202,23 +202,21 @@ def test_the_messages_mode_of_chats_grows_each_utterance_and_names_its_speaker(
     ):
         data = part.data
         if part.event == "messages/metadata":
-            speakers |= {key: found["metadata"].get("speaker", "user") for key, found in data.items()}
+            speakers |= {key: each["metadata"].get("speaker", "user") for key, each in data.items()}
         elif part.event in {"messages/partial", "messages/complete"}:
             assert data[0]["content"].startswith(latest.get(data[0]["id"], ""))
             latest[data[0]["id"]] = data[0]["content"]
     state = values(client, thread)
     transcript = state["full_transcript"]
-    ids = dict(zip(references(state), [each["id"] for each in state["messages"]], strict=True))
-    told = [key for key in latest if key.startswith("judge-")]
-    assert [latest.pop(key) for key in told] == [values(client, thread)["messages"][-1]["content"]]
+    ids = dict(zip(entry_ids(state), [each["id"] for each in state["messages"]], strict=True))
+    judge_ids = [key for key in latest if key.startswith("judge-")]
+    assert [latest.pop(key) for key in judge_ids] == [values(client, thread)["messages"][-1]["content"]]
     assert latest == {ids[entry["id"]]: entry["content"] for entry in transcript}
     authors = {ids[entry["id"]]: entry["speaker"] for entry in transcript}
     assert {key: speakers[key] for key in latest} == authors
 
 
-def test_summaries_and_judging_stay_out_of_the_messages_stream(
-    client: Client, server: LangGraphServer
-) -> None:
+def test_messages_stream_excludes_summary_and_judge_calls(client: Client, server: LangGraphServer) -> None:
     memory = {"keep_recent": 2, "summarize_every": 1, "summarizer": "llm"}
     thread = new_thread(client)
     parts = client.runs.stream(
@@ -229,17 +227,17 @@ def test_summaries_and_judging_stay_out_of_the_messages_stream(
         stream_mode="messages-tuple",
     )
     messages = [part.data[0] for part in parts if part.event == "messages"]
-    heard = {(each["id"].rpartition("-")[0], each["name"]) for each in messages}
+    streamed = {(each["id"].rpartition("-")[0], each["name"]) for each in messages}
     state = values(client, thread)
     assert state["summary_versions"]
-    assert {row[1] for row in journal(server, thread)} == {"turn", "summarize", "judge"}
+    assert {row[1] for row in journal_rows(server, thread)} == {"turn", "summarize", "judge"}
     entries = {(entry["id"], entry["speaker"]) for entry in state["full_transcript"]}
     result = state["messages"][-1]["id"].rpartition("-")[0]
-    assert heard == {*entries, (result, "judge")}
+    assert streamed == {*entries, (result, "judge")}
 
 
 def test_history_reaches_back_to_the_start(client: Client) -> None:
-    thread = debate_there(client)
+    thread = run_debate(client)
     history = client.threads.get_history(thread, limit=100)
     assert history[0]["next"] == []
     assert history[-1]["next"] == ["__start__"]
@@ -251,10 +249,12 @@ def test_history_reaches_back_to_the_start(client: Client) -> None:
     assert len(whole["full_transcript"]) == 3
 
 
-def test_a_fork_from_an_earlier_checkpoint_samples_anew(client: Client, server: LangGraphServer) -> None:
-    thread = debate_there(client)
+def test_run_from_an_earlier_checkpoint_calls_the_model_again(
+    client: Client, server: LangGraphServer
+) -> None:
+    thread = run_debate(client)
     before = values(client, thread)
-    paid = journal(server, thread)
+    earlier_rows = journal_rows(server, thread)
     earlier = next(
         state
         for state in client.threads.get_history(thread, limit=100)
@@ -263,17 +263,17 @@ def test_a_fork_from_an_earlier_checkpoint_samples_anew(client: Client, server: 
     checkpoint = earlier["checkpoint"]["checkpoint_id"]
     client.runs.wait(thread, "debate", input=None, checkpoint_id=checkpoint)
     after = values(client, thread)
-    assert said(after["full_transcript"])[:2] == said(before["full_transcript"])[:2]
+    assert contents(after["full_transcript"])[:2] == contents(before["full_transcript"])[:2]
     assert after["status"] == "done"
     assert len(after["full_transcript"]) == len(before["full_transcript"])
-    repeated = Counter((row[0], row[1], row[2]) for row in journal(server, thread)) - Counter(
-        (row[0], row[1], row[2]) for row in paid
+    repeated = Counter((row[0], row[1], row[2]) for row in journal_rows(server, thread)) - Counter(
+        (row[0], row[1], row[2]) for row in earlier_rows
     )
     assert repeated == Counter({(2, "turn", 0): 1, (3, "judge", 0): 1})
 
 
-def test_a_state_edited_at_an_earlier_checkpoint_goes_its_own_way(client: Client) -> None:
-    thread = debate_there(client)
+def test_run_continues_from_an_edited_earlier_checkpoint(client: Client) -> None:
+    thread = run_debate(client)
     earlier = next(
         state
         for state in client.threads.get_history(thread, limit=100)
@@ -289,26 +289,24 @@ def test_a_state_edited_at_an_earlier_checkpoint_goes_its_own_way(client: Client
 
 
 def test_a_human_message_after_the_end_continues_the_debate(client: Client) -> None:
-    thread = debate_there(client)
+    thread = run_debate(client)
     message = {"role": "user", "content": "Go on: what about deliveries?"}
     client.runs.wait(thread, "debate", input={"messages": [message]})
     state = values(client, thread)
-    heard = [(entry["speaker"], entry["kind"]) for entry in state["full_transcript"]]
-    assert heard[2:] == [
+    streamed = [(entry["speaker"], entry["kind"]) for entry in state["full_transcript"]]
+    assert streamed[2:] == [
         ("skeptic", "speech"),
         ("user", "interjection"),
         ("advocate", "speech"),
         ("skeptic", "speech"),
     ]
     assert state["full_transcript"][3]["content"] == "Go on: what about deliveries?"
-    assert references(state)[3:5] == ["judge", "m000003"]
+    assert entry_ids(state)[3:5] == ["judge", "m000003"]
     assert state["status"] == "done"
     assert state["verdict"]["status"] == "ok"
 
 
-def test_a_debate_run_from_python_is_found_and_continued_here(
-    client: Client, server: LangGraphServer
-) -> None:
+def test_server_finds_and_continues_a_debate_from_python(client: Client, server: LangGraphServer) -> None:
     with open_debates(str(server.database)) as debates:
         debate = debates.start(TOPIC, DebateConfig(turns=2), name=f"from-python-{id(client)}")
         document = debate.run()
@@ -321,7 +319,7 @@ def test_a_debate_run_from_python_is_found_and_continued_here(
         assert kinds == ["topic", "speech", "speech", "interjection", "speech", "speech"]
 
 
-def test_a_debate_stopped_in_python_is_resumed_here(client: Client, server: LangGraphServer) -> None:
+def test_server_resumes_a_debate_stopped_in_python(client: Client, server: LangGraphServer) -> None:
     with open_debates(str(server.database)) as debates:
         debate = debates.start(TOPIC, DebateConfig(turns=4))
         events = debate.stream()
@@ -334,7 +332,7 @@ def test_a_debate_stopped_in_python_is_resumed_here(client: Client, server: Lang
     assert [entry["seq"] for entry in document["transcript"]] == [0, 1, 2, 3, 4]
 
 
-def test_a_debate_that_another_process_writes_is_refused(client: Client, server: LangGraphServer) -> None:
+def test_server_refuses_a_debate_in_use_by_another_process(client: Client, server: LangGraphServer) -> None:
     with open_debates(str(server.database)) as debates:
         debate = debates.start(TOPIC, DebateConfig(turns=2))
         client.threads.create(thread_id=debate.id, graph_id="debate", if_exists="do_nothing")
@@ -344,10 +342,8 @@ def test_a_debate_that_another_process_writes_is_refused(client: Client, server:
         assert len(debate.document()["transcript"]) == 1
 
 
-def test_a_debate_run_here_is_in_the_catalogue_and_resumes_in_python(
-    client: Client, server: LangGraphServer
-) -> None:
-    thread = debate_there(client, "Should libraries lend tools?")
+def test_python_lists_and_continues_a_debate_from_the_server(client: Client, server: LangGraphServer) -> None:
+    thread = run_debate(client, "Should libraries lend tools?")
     with open_debates(str(server.database)) as debates:
         row = next(row for row in debates.rows() if row.id == thread)
         assert (row.topic, row.status, row.turns) == ("Should libraries lend tools?", "done", 2)
@@ -357,16 +353,16 @@ def test_a_debate_run_here_is_in_the_catalogue_and_resumes_in_python(
     assert len(values(client, thread)["full_transcript"]) == 5
 
 
-def test_a_thread_deleted_here_leaves_nothing_behind(client: Client, server: LangGraphServer) -> None:
-    thread = debate_there(client)
+def test_deleting_a_thread_deletes_its_debate(client: Client, server: LangGraphServer) -> None:
+    thread = run_debate(client)
     client.threads.delete(thread)
     with open_debates(str(server.database)) as debates:
         assert thread not in {row.id for row in debates.rows()}
-    assert journal(server, thread) == []
+    assert journal_rows(server, thread) == []
 
 
-def test_a_thread_copied_here_is_a_debate_of_its_own(client: Client, server: LangGraphServer) -> None:
-    thread = debate_there(client)
+def test_copied_thread_is_an_independent_debate(client: Client, server: LangGraphServer) -> None:
+    thread = run_debate(client)
     known = {row["thread_id"] for row in client.threads.search(limit=1000)}
     client.threads.copy(thread)
     (copy,) = {row["thread_id"] for row in client.threads.search(limit=1000)} - known
@@ -377,20 +373,20 @@ def test_a_thread_copied_here_is_a_debate_of_its_own(client: Client, server: Lan
     assert len(values(client, thread)["full_transcript"]) == 3
 
 
-def test_the_log_shows_no_blocking_call_and_no_warning_of_ours(
+def test_server_log_has_no_blocking_calls_and_no_moot_warnings(
     client: Client, server: LangGraphServer
 ) -> None:
-    debate_there(client)
+    run_debate(client)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", server.log())
     assert "BlockingError" not in plain
     assert "Blocking call" not in plain
     warnings = [line for line in plain.splitlines() if re.search(r"\[warning\s*\]", line)]
-    machine = ("structlog", "expected startup time")  # how it logs errors; how busy the machine is
+    machine = ("structlog", "expected startup time")  # unrelated to Moot: log formatting and slow starts
     assert [line for line in warnings if not any(each in line for each in machine)] == []
     assert "MootSqliteSaver" in plain
 
 
-def test_the_server_writes_only_beside_its_database(server: LangGraphServer) -> None:
+def test_server_writes_only_next_to_its_database(server: LangGraphServer) -> None:
     assert {path.name for path in Path(server.database.parent).iterdir()} <= {
         ".langgraph_api",
         "moot.sqlite",
@@ -400,7 +396,7 @@ def test_the_server_writes_only_beside_its_database(server: LangGraphServer) -> 
     }
 
 
-def test_an_unknown_key_of_the_context_is_refused_by_name(client: Client) -> None:
+def test_unknown_context_key_is_refused_with_a_suggestion(client: Client) -> None:
     thread = new_thread(client)
     with pytest.raises(Exception, match="unknown key 'turnz': did you mean 'turns'"):
         client.runs.wait(thread, "debate", input={"topic": TOPIC}, context={"turnz": 2})
@@ -408,11 +404,11 @@ def test_an_unknown_key_of_the_context_is_refused_by_name(client: Client) -> Non
     assert "turns" in (schema["context_schema"] or {})["properties"]
 
 
-def test_the_graph_of_a_protocol_runs_its_phases_as_nodes(client: Client, server: LangGraphServer) -> None:
+def test_protocol_graph_runs_its_phases_as_nodes(client: Client, server: LangGraphServer) -> None:
     thread = client.threads.create(graph_id="council")["thread_id"]
     context = {"rounds": 1, "judge": {"swap": False}}
-    asked = {"messages": [{"role": "user", "content": "One repository?"}]}
-    parts = client.runs.stream(thread, "council", input=asked, context=context, stream_mode="updates")
+    question = {"messages": [{"role": "user", "content": "One repository?"}]}
+    parts = client.runs.stream(thread, "council", input=question, context=context, stream_mode="updates")
     nodes = [name for part in parts if part.event == "updates" for name in part.data]
     assert [name for name in nodes if name in PHASE_NODES] == ["propose", "critique", "refine"]
     assert "turn" not in nodes
@@ -429,14 +425,14 @@ def test_the_graph_of_a_protocol_runs_its_phases_as_nodes(client: Client, server
     refused = client.runs.wait(
         client.threads.create(graph_id="council")["thread_id"],
         "council",
-        input=asked,
+        input=question,
         context={"roundz": 1},
         raise_error=False,
     )
     assert "unknown key 'roundz': did you mean 'rounds'" in refused["__error__"]["message"]
 
 
-def test_a_remote_debate_as_a_node_shows_the_question_once(client: Client) -> None:
+def test_remote_graph_node_returns_the_question_once(client: Client) -> None:
     chat = StateGraph(MessagesState)
     chat.add_node("debate", RemoteGraph("debate", sync_client=client))
     chat.add_edge(START, "debate")

@@ -16,40 +16,42 @@ from tests.support.langgraph_server import PROJECT, Client, LangGraphServer
 State = dict[str, Any]
 
 
-def ids(state: State) -> list[str]:
+def message_ids(state: State) -> list[str]:
     return [message["id"] for message in state["values"].get("messages", [])]
 
 
-def before(client: Client, thread: str, message_id: str) -> State:
-    """Return the checkpoint from which `useStream` edits a message: the parent of the message's first one."""
+def checkpoint_before(client: Client, thread: str, message_id: str) -> State:
+    """Return the parent of a message's first checkpoint, from which `useStream` edits the message."""
     history = client.threads.get_history(thread, limit=100)
-    parent: State = [state for state in history if message_id in ids(state)][-1]["parent_checkpoint"]
+    parent: State = [state for state in history if message_id in message_ids(state)][-1]["parent_checkpoint"]
     return parent
 
 
 @pytest.mark.slow
-def test_an_edited_question_and_a_new_answer_are_branches(client: Client) -> None:
+def test_edits_and_regenerated_replies_create_branches(client: Client) -> None:
     thread = new_thread(client)
     asked = {"messages": [{"role": "user", "id": "ui-1", "content": "Ban cars?"}]}
     client.runs.wait(thread, "debate", input=asked, context=SHORT)
-    first = ids({"values": values(client, thread)})
+    first = message_ids({"values": values(client, thread)})
     assert first[0] == "ui-1"
 
     edited = {"messages": [{"role": "user", "id": "ui-2", "content": "Ban trucks?"}]}
-    checkpoint = before(client, thread, "ui-1")
+    checkpoint = checkpoint_before(client, thread, "ui-1")
     client.runs.wait(thread, "debate", input=edited, checkpoint=checkpoint, context=SHORT)
     state = values(client, thread)
-    second = ids({"values": state})
+    second = message_ids({"values": state})
     assert (state["topic"], second[0]) == ("Ban trucks?", "ui-2")
     asked_by_user = [each["content"] for each in state["full_transcript"] if each["speaker"] == "user"]
     assert asked_by_user == ["Ban trucks?"]
     assert not set(first) & set(second)
 
-    client.runs.wait(thread, "debate", input=None, checkpoint=before(client, thread, second[1]))
-    third = ids({"values": values(client, thread)})
+    client.runs.wait(thread, "debate", input=None, checkpoint=checkpoint_before(client, thread, second[1]))
+    third = message_ids({"values": values(client, thread)})
     assert third[0] == "ui-2"
     assert not set(second[1:]) & set(third[1:])
-    ends = [ids(state) for state in client.threads.get_history(thread, limit=100) if not state["next"]]
+    ends = [
+        message_ids(state) for state in client.threads.get_history(thread, limit=100) if not state["next"]
+    ]
     assert ends == [third, second, first]
 
 
@@ -67,7 +69,7 @@ def chat(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.heavy  # installs npm packages
-def test_use_stream_shows_the_branches_of_questions_and_answers(chat: Path, server: LangGraphServer) -> None:
+def test_use_stream_shows_branches_of_questions_and_replies(chat: Path, server: LangGraphServer) -> None:
     command = [shutil.which("node") or "node", str(chat), server.url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

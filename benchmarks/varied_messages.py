@@ -1,7 +1,7 @@
-"""Varied speech for benchmarks: a model that argues in short sentences, chosen by hash.
+"""Model with varied messages for benchmarks. It chooses short sentences by a hash of the prompt.
 
-A speech quotes the message before it, so that debates have references, repetitions and new words as real ones
-have. Pass `SpeechModel()` wherever Python takes a chat model.
+Each message quotes the message before it, so that a debate has references, repetitions and new words. Pass
+`VariedMessages()` wherever Python takes a chat model.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ SUBJECTS = (
     *("the small firms", "the night shift", "the old contracts", "the data", "the roads", "the neighbours"),
 )
 GOALS = ("a clear commitment", "restraint", "a staged trial", "early action", "a halt for now", "a pilot")
-ANSWERS = (
+OPENINGS = (
     "I disagree with “{quote}”, because that leaves out {a}.",
     "“{quote}” overlooks the cost for {a}.",
     "I agree on this: “{quote}”.",
@@ -50,26 +50,26 @@ ENDINGS = (
 QUOTED_WORDS = 16
 
 
-class SpeechModel(LocalModel):
-    """A model whose speeches vary, and whose structured answers are the smallest valid ones."""
+class VariedMessages(LocalModel):
+    """Chat model with varied messages. Its structured replies are the smallest valid ones."""
 
     @property
     def _llm_type(self) -> str:
-        return "speeches"
+        return "varied-messages"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return a speech, or JSON where a `json_schema` is given."""
+        """Return a message, or JSON if a `json_schema` is given."""
         schema = kwargs.get("json_schema")
-        said = speech(messages, kwargs.get("seed") or 0)
-        return AIMessage(json.dumps(smallest_instance(schema)) if schema else said)
+        text = message_text(messages, kwargs.get("seed") or 0)
+        return AIMessage(json.dumps(smallest_instance(schema)) if schema else text)
 
 
-def speech(messages: Sequence[BaseMessage], seed: int = 0) -> str:
-    """Return three to five sentences; equal for equal messages and seed."""
+def message_text(messages: Sequence[BaseMessage], seed: int = 0) -> str:
+    """Return three to five sentences, the same for the same messages and seed."""
     hashed = hashlib.sha256(repr((seed, [message.text for message in messages])).encode("utf-8", "replace"))
-    dice = Random(hashed.digest())  # a choice of words
+    dice = Random(hashed.digest())  # varies the words
     quote = " ".join(_last_message(messages).split()[:QUOTED_WORDS]).strip(" .?“”")
-    first = [dice.choice(ANSWERS)] if quote else []
+    first = [dice.choice(OPENINGS)] if quote else []
     a, b = dice.sample(SUBJECTS, 2)
     return " ".join([*first, *dice.sample(REASONS, dice.randint(2, 3)), dice.choice(ENDINGS)]).format(
         a=a,
@@ -82,7 +82,7 @@ def speech(messages: Sequence[BaseMessage], seed: int = 0) -> str:
 
 
 def _last_message(messages: Sequence[BaseMessage]) -> str:
-    """Return the first sentence of the newest message of a speaker that quotes nobody."""
+    """Return the first sentence without a quotation in the newest message of a debater."""
     for message in reversed(messages):
         if message.name:
             _, _, text = message.text.rpartition("]:\n")
