@@ -150,7 +150,7 @@ def test_a_tool_takes_data_alone_bounds_its_turns_and_tells_what_is_wrong(tmp_pa
 
 @pytest.mark.parametrize("most_turns", [0, -1])
 def test_a_tool_whose_debates_could_have_no_turn_is_refused(most_turns: int) -> None:
-    with pytest.raises(ConfigError, match=f"most_turns is {most_turns}: allow at least 1 turn"):
+    with pytest.raises(ConfigError, match=f"most_turns is {most_turns}: set it to at least 1"):
         debate_tool(most_turns=most_turns)
 
 

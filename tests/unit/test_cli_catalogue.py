@@ -112,7 +112,8 @@ def test_the_blackboard_is_shown_as_text(tmp_path: Path) -> None:
         debates.start(None, DebateConfig(**recording_config("free-transport")), name="free").run()
     said = " ".join(moot("show", "free", "--blackboard", "--db", path).stdout.split())
     assert "- p000 (" in said
-    assert "Viktor Brandt: no: “" in said
+    assert "narrower ground than I opened.” [m000016] (events e002, e041, e066)" in said
+    assert "Open challenges - c005 to " in said
     assert "Crux cards - " in said
     assert "claim_events" not in said
 
@@ -227,7 +228,7 @@ def test_a_moderator_is_named_by_name_or_id(
     [
         (NAMESAKES, ["jo-lee", "Zoe"], "--moderator 'Zoe': no speaker has this name"),
         (SPEECHES, ["Phil", ""], "--moderator '': no speaker has this name"),
-        (SPEECHES, ["Ann", "Bob", "Phil"], "no speaker is left who debates"),
+        (SPEECHES, ["Ann", "Bob", "Phil"], "leaves no speaker who debates"),
     ],
 )
 def test_a_moderator_whom_nobody_knows_is_refused(

@@ -301,7 +301,7 @@ def test_an_author_is_told_which_answer_is_its_own(tmp_path: Path) -> None:
     document, model = run(tmp_path, solving(answers, answers), protocol="escalate")
     last = [call for call in model.calls if call.hints["phase"] == "debate"][-1]
     own = next(entry for entry in document["transcript"] if "Because 5." in entry["content"])
-    assert f"answers and yours, [{own['id']}]." in last.messages[-1]["content"]
+    assert f"answers and your own answer, [{own['id']}]." in last.messages[-1]["content"]
 
 
 def test_the_second_answer_comes_from_another_model(tmp_path: Path) -> None:

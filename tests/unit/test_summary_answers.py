@@ -114,5 +114,5 @@ def test_ids_and_numbers_that_no_message_has_are_removed_from_a_summary() -> Non
     text = "The toll is 1.900 crowns [m000001, m000077]. Storms cost 350,000 crowns. 12 boats run [m000077]."
     mended = check_summary(Reply(text=text), call, 99, counter())
     assert mended == "The toll is 1.900 crowns [m000001].  12 boats run."
-    with pytest.raises(SummaryFailed, match="numbers that appear in none of the messages"):
+    with pytest.raises(SummaryFailed, match="numbers, which appear in none of the messages"):
         check_summary(Reply(text="It costs 555 crowns. And 777 more for boats."), call, 99, counter())
