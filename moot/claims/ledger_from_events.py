@@ -108,9 +108,9 @@ def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None)
 def _conditions_after(
     event: ledger_events.StanceEvent, side: str, known: StanceChange | None
 ) -> Mapping[str, str]:
-    """Return a debater's conditions for an answer after a stance event.
+    """Return all conditions under which a debater gives an answer, including those of a new stance event.
 
-    The keys are condition ids. A new condition is added to the others.
+    The keys are condition ids.
     """
     if not is_conditional(event):
         return {}

@@ -656,9 +656,9 @@ class Estimate:
         return {purpose: calls for purpose, calls in counts.items() if calls}
 
     def left_out(self) -> dict[str, int]:
-        """Return how many tokens of messages each debate phase may leave out.
+        """Return how many message tokens may be missing from prompts, for each phase of the debate.
 
-        For each phase, the count is that of the fullest prompt. The result includes the prompts of judges,
+        The count of a phase is that of its fullest prompt. The result includes the prompts of judges,
         and those of debaters if the protocol shows them all relevant messages instead of a window.
         """
         purposes = ("judge",) if self.shows_window else ("turn", "judge")

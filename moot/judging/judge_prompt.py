@@ -327,7 +327,7 @@ judge."""
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE = "evidence"
-"""Label of judged messages in a judge's prompt. The record of omitted and truncated messages uses it."""
+"""Label of the messages to judge in a judge's prompt. The record of omitted messages uses it."""
 EARLIER_EVIDENCE = "earlier messages"
 """Label of additional messages that fill the rest of a judge's prompt."""
 FRAME_SHARE = 0.25

@@ -279,7 +279,7 @@ def merge_decisions(verdict: verdict_types.Verdict, verdicts: Sequence[verdict_t
 
 
 def _leader_of_both(both: Sequence[verdict_types.Verdict]) -> str:
-    """Return the debater who leads in the judge's verdicts for both orders.
+    """Return the debater whom the judge ranks first in both presentation orders.
 
     This debater has the highest total score in both verdicts, and neither verdict names another winner.
     Return `""` if there is no such debater.

@@ -293,8 +293,8 @@ class _Loop:
     clients: dict[tuple[str, model_settings.ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
-    """Generator that closes the model clients, in a list. The list is empty until the first client is needed.
-    The generator runs when `asyncio.run` shuts down the event loop."""
+    """List with one generator, which closes the model clients. The list is empty until the first client is
+    needed. The generator runs when `asyncio.run` shuts down the event loop."""
 
 
 @dataclass(frozen=True)

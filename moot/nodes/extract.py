@@ -66,7 +66,7 @@ def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
 
 
 def due_through(state: ConversationState, leaving: int) -> int:
-    """Return the number of the last message whose claims are due now.
+    """Return the number of the last message from which claims must be extracted now.
 
     The number is -1 if there is no such message. Claims are extracted before something reads them. A protocol
     with phases names those after which claims are read. In the long form, claims are extracted when messages

@@ -174,7 +174,7 @@ class Catalogue(DebateTable):
         """
         if len(name) > MAX_NAME or not name.isprintable():
             raise DebateNotFound(
-                f"no debate can have this name: a name has at most {MAX_NAME} printable characters"
+                f"this is not a valid name for a debate: use at most {MAX_NAME} printable characters"
             )
         if name == LATEST:
             begun = "WHERE status <> 'new' ORDER BY updated_at DESC, id LIMIT 1"

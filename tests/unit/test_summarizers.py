@@ -232,7 +232,7 @@ def test_a_summary_from_a_document_is_gone_on_with() -> None:
 
 @pytest.mark.parametrize("name", sorted(REMOVED_SUMMARIZERS))
 def test_a_method_that_has_gone_is_refused_with_what_to_write_instead(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name}.* was removed; 'rule-based' keeps more: use one of"):
+    with pytest.raises(ConfigError, match=f"{name}.* was removed, and 'rule-based' keeps more: use one of"):
         summarizer_named(name)
 
 

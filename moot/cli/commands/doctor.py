@@ -281,7 +281,7 @@ def _wrong_entries(values: StateValues) -> Iterator[str]:
 
 
 def _leftover_records(records: Records) -> Iterator[Finding]:
-    """Yield findings about records of debates that never started or do not exist."""
+    """Find database records of debates that never started or no longer exist."""
     for row in records.catalogue.rows():
         if records.never_began(row):
             message = "a command that ended early left an empty debate, which no list shows"

@@ -458,7 +458,7 @@ def evaluate_debates(
             "--config",
             "-c",
             metavar="FILE",
-            help="YAML file that defines the evaluators, or a JSON file in the format of dialectic.",
+            help="File that defines the evaluators: YAML, or JSON in the format of the program dialectic.",
         ),
     ] = None,
     form: Annotated[
