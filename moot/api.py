@@ -303,10 +303,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlannedDebate:
-    """Debate for `run_many` to start, or to resume if it already exists."""
+    """A debate for `run_many` to run.
+
+    If the database contains the debate already, it is resumed.
+    """
 
     id: str
-    """Unique name by which later runs find the debate in the database."""
+    """Unique name of the debate. Later runs use it to find the debate in the database."""
     topic: str
     config: DebateConfig
     documents: Sequence[Mapping[str, str]] = field(default=(), kw_only=True)
@@ -330,10 +333,10 @@ P = TypeVar("P", bound=PlannedDebate)
 def run_many(
     debates: Debates, planned: Sequence[P], workers: int, refuse: Callable[[], str] = str
 ) -> Iterator[tuple[P, str]]:
-    """Start or resume each planned debate that has not finished, and yield the debates as they end.
+    """Run several debates at the same time, and yield each one when it ends.
 
-    At most `workers` debates run at the same time. Each debate has its own id. Other processes may work on
-    the same debates.
+    A debate that was interrupted continues, and a finished debate is not run again. At most `workers` debates
+    run at the same time. Each debate has its own id. Other processes may work on the same debates.
 
     Args:
         debates: The database.
@@ -385,7 +388,7 @@ async def run_until_done(debate: Debate) -> None:
 
 
 def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
-    """Return a planned debate, or create it if the database does not contain it.
+    """Create a planned debate, or return it if it exists already.
 
     Raises:
         DebateBusy: Another process is creating it.
@@ -406,5 +409,5 @@ def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
 
 
 def is_judged(debate: Debate) -> bool:
-    """Return True if a debate has ended and its verdict did not fail."""
+    """Return True if a debate is over and judging it did not fail."""
     return debate.is_over() and not verdict_failed(debate.state().values)

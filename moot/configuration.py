@@ -45,8 +45,8 @@ INSTEAD = {
     "maxTokens": "`memory.budget.reply` in a Moot configuration",
     "trace": "the environment variable MOOT_OTEL=1",
 }
-"""Advice on what to use in Moot instead of a setting of the debate program `dialectic`. Each key is the last
-component of a setting's dotted name."""
+"""Advice on what to use instead of settings that Moot does not have. The settings are those of the debate
+program `dialectic`. Each key is the last component of a setting's dotted name."""
 
 SECTIONS = {
     "rounds": "debate.rounds",
@@ -153,7 +153,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
 
 
 class _DialecticSection:
-    """Section of a `dialectic` configuration that records which of its keys were read.
+    """Part of a configuration file, with a record of which keys were read.
 
     The configuration belongs to the debate program `dialectic`.
     """
@@ -194,7 +194,10 @@ class _DialecticFile:
         self._ignored += [f"{section.path}.{key}" for key in section.left]
 
     def warn_of_ignored(self, others: Sequence[str]) -> None:
-        """Warn about all keys for which Moot has no setting, and name the settings to use instead."""
+        """Warn about all settings that Moot ignores.
+
+        The warning names what to use instead.
+        """
         if not (keys := [*self._ignored, *others]):
             return
         known = {end: key for key in keys if (end := key.rpartition(".")[2]) in INSTEAD}
@@ -385,7 +388,10 @@ class _DialecticFile:
         return settings
 
     def budget(self) -> JsonObject:
-        """Return a token budget for the configured summaries, or `{}` if the default budget is enough."""
+        """Return the token budget that the configured summaries need.
+
+        Return `{}` if the default budget is enough.
+        """
         usual = Budget()
         summary, messages = usual.summary, usual.messages
         for each in self._perspectives:
@@ -404,7 +410,7 @@ def _tokens(chars: Any) -> int:
 STDIN = Path("-")
 """Path that means "read the configuration from stdin"."""
 LEFT_OUT = object()
-"""Value that marks a setting for removal from the configuration."""
+"""Marker for a setting to remove from the configuration."""
 
 Warn = Callable[[str], object]
 """Function that is called with a warning for each ignored configuration value."""
@@ -550,7 +556,7 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
 
 
 def _anchor(folder: Path, _: str, value: object) -> object:
-    """Replace the `@FILE` reference in a configured reference document with the file's text.
+    """Replace the `@FILE` reference of a reference document with the file's text.
 
     The document's default name is that of the file. Any other value is returned unchanged.
     """
@@ -563,7 +569,10 @@ def _anchor(folder: Path, _: str, value: object) -> object:
 
 
 def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
-    """Return a copy of configuration data in which `read` has replaced the value at the path `keys`."""
+    """Return a copy of configuration data in which one value is replaced.
+
+    `keys` is the path of the value, and `read` returns the new value for the old one.
+    """
     if not keys:
         return read(data)
     key, *rest = keys
@@ -644,7 +653,7 @@ def authorize(
 
 
 def operators_limits(config: DebateConfig, operator: DebateConfig | None = None) -> DebateConfig:
-    """Return a configuration with only the limits that the operator sets for every debate.
+    """Return a configuration with only the operator's limits.
 
     A limit that the operator raised for this debate is left out.
     """
@@ -679,10 +688,10 @@ def read_config(
 
 
 def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) -> DebateConfig:
-    """Merge requested settings into the operator's configuration, and apply the operator's limits.
+    """Return the configuration for a request, within the operator's limits.
 
-    Without debaters in any layer, those of the protocol are used. Requests cannot change the settings of the
-    operator's models and MCP servers.
+    The requested settings override those of the operator. Without debaters in any layer, those of the
+    protocol are used. Requests cannot change the settings of the operator's models and MCP servers.
 
     Args:
         operator: Configuration with the defaults.
@@ -716,7 +725,10 @@ def _operators_config(file: str | None, model: str | None) -> DebateConfig:
 
 
 def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
-    """Return a request's settings without `None` values and without the operator's models or MCP servers."""
+    """Return the settings of a request that the operator allows.
+
+    Values of `None` are left out, and so are the operator's models and MCP servers.
+    """
     if not isinstance(request, Mapping):
         raise ConfigError(
             f"settings: {request!r:.60} is not a mapping: give keys and values, such as `{{turns: 4}}`"

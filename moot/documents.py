@@ -85,8 +85,8 @@ class ClaimStatusRecord(TypedDict):
     stances: dict[str, Stance]
     """Latest stances on the claim, keyed by debater id."""
     card: str
-    """Id of the record of a side discussion about the claim, or `""` if there is none. The record, called a
-    crux card, states the result of an exchange between two debaters."""
+    """Id of the side discussion's record, or `""` if the claim was not discussed separately. The record,
+    called a crux card, states the result of an exchange between two debaters."""
 
 
 class PositionChange(TypedDict):
@@ -96,7 +96,7 @@ class PositionChange(TypedDict):
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its main position or a claim that supports its main position."""
+    """True if the debater gives up its main position or a claim that supports it."""
     message_id: str
     quote: str
     before: str
@@ -106,8 +106,8 @@ class PositionChange(TypedDict):
     stance_before: str
     """The debater's stance on the claim before the change, or `""` if it is unknown."""
     new_conditions: str
-    """Text such as `added a condition` if the debater kept its answer and changed only the conditions. Empty
-    if the answer changed."""
+    """Text such as `added a condition` if the debater changed only the conditions of its answer. Empty if the
+    answer changed."""
 
 
 class RoundRecord(TypedDict):
@@ -122,12 +122,12 @@ class RoundRecord(TypedDict):
     evidence: dict[str, list[str]]
     """Ids of the pieces of evidence given in this round, keyed by debater id."""
     engaged: dict[str, list[str]]
-    """Ids of the debaters whom a debater challenged, questioned or answered in this round, keyed by that
-    debater's id."""
+    """Debaters whom each debater challenged, questioned or answered in this round. Keys and values are
+    debater ids."""
     new_disputes: list[str]
     """Ids of the claims that became disputed in this round."""
     moved: list[str]
-    """Ids of claim events in this round that record a concession or a change of stance."""
+    """Ids of this round's claim events with a concession or a change of stance."""
 
 
 class ClaimStatuses(TypedDict):
@@ -175,12 +175,12 @@ class Usage(TypedDict):
 
 
 class CarriedState(TypedDict, total=False):
-    """State values that an imported debate needs in order to continue."""
+    """State values that an imported debate needs to continue."""
 
     options: list[str]
     """Possible answers to the debate's question."""
     question: conversation.DebateQuestion
-    """Question of the debate, with the options and criteria that a model found in the topic and
+    """Question of the debate with its options and criteria. A model found them in the topic and
     background."""
     final_answers: list[FinalAnswer]
     """Final answers that the debaters gave independently after the discussion, for a vote."""
@@ -208,7 +208,7 @@ class DebateDocument(TypedDict):
     id: str
     """UUID of the debate, used as its LangGraph thread id."""
     name: str
-    """Name of the debate as given with `--id`, or the debate's UUID if no name was given."""
+    """Name of the debate. It was given with `--id`, or else is the debate's UUID."""
     topic: str
     status: Literal["new", "running", "paused", "waiting", "done", "limit", "failed"]
     ended_because: SinceLater[str]
@@ -227,7 +227,7 @@ class DebateDocument(TypedDict):
     """Records of all model calls except debaters' turns, such as calls for summaries or verdicts."""
     blackboard: Blackboard
     verdicts: list[Verdict]
-    """Verdicts of all judges, including failed verdicts and verdicts that were replaced later."""
+    """All verdicts of all judges, including failed and replaced ones."""
     verdict: PanelVerdict | MaybeNone
     """Decision of the judge or panel, or `null` if the debate has not been judged."""
     solution: str
@@ -235,8 +235,8 @@ class DebateDocument(TypedDict):
     final_answer: SinceLater[str]
     """Decision and solution of the debate, in Markdown."""
     convergence: SinceLater[list[conversation.ConvergenceCheck]]
-    """Agreement between the proposals after each round, in council debates that end when the proposals
-    agree."""
+    """Agreement between the proposals after each round. Only council debates that end when the proposals
+    agree have it."""
     usage: Usage
     planned: NotRequired[JsonObject]
     """Estimate of the debate's calls, tokens and duration, as computed by `moot plan`.
@@ -455,12 +455,12 @@ _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryK
 """Default value for a missing key, by the type that its value must have. A missing value of any other
 `Literal` type defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Keys of a debate document under which later versions of Moot added fields. Fields that an older document
+"""Keys of a debate document that got new fields in later versions of Moot. Fields that an older document
 lacks are filled in with defaults."""
 
 
 def question_of(document: Mapping[str, Any]) -> str:
-    """Return a debate's title. The judge's wording stands for a topic that is longer than one line."""
+    """Return the title of a debate. The judge's wording stands for a topic that is longer than one line."""
     verdict = document.get("verdict") or {}
     is_usable = verdict.get("status") == "ok" and not verdict.get("placeholder")
     return title_of(document["topic"], (verdict.get("question") or "") if is_usable else "")
@@ -491,16 +491,16 @@ def whole_document(raw_document: Mapping[str, object]) -> DebateDocument:
     for seq, entry in enumerate(document["transcript"]):
         if entry["seq"] != seq or entry["id"] != entry_id(seq):
             raise InputError(
-                f"transcript.{seq}: the entry has the sequence number (`seq`) {entry['seq']} and the id "
-                f"{entry['id']!r}, but must have the sequence number {seq} and the id {entry_id(seq)!r}"
+                f"transcript.{seq}: the entry has `seq` {entry['seq']} and `id` {entry['id']!r}, "
+                f"but must have `seq` {seq} and `id` {entry_id(seq)!r}"
             )
     carried_state = document.get("state", {})
     shared_summaries = [carried_state.get("rolling_summary"), carried_state.get("judge_summary")]
     for summary in (*shared_summaries, *carried_state.get("perspective_summaries", {}).values()):
         if summary and not -1 <= summary["covers_through_seq"] < len(document["transcript"]):
             raise InputError(
-                f"state: a summary has covers_through_seq {summary['covers_through_seq']}, but the "
-                "transcript has no entry with this sequence number"
+                f"state: a summary covers the messages up to number {summary['covers_through_seq']} "
+                "(`covers_through_seq`), but the transcript has no such message"
             )
     return document
 
@@ -527,7 +527,10 @@ def load_leniently(kind: type[_T], raw_value: object) -> _T:
 
 
 def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the part of a validation error's path that exists in `value`."""
+    """Return the existing part of the path in a validation error.
+
+    It is the part that exists in `value`.
+    """
     for depth, step in enumerate(place):
         try:
             value = value[step]
@@ -571,7 +574,10 @@ def _zero(kind: Any) -> object:
 
 @cache
 def _fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the value type of each key in a typed dict, and the set of required keys."""
+    """Return the value types and the required keys of a typed dict.
+
+    The types are keyed by the dict's keys.
+    """
     hints = get_type_hints(kind, include_extras=True)
     # Postponed annotations hide `NotRequired` from `__required_keys__`.
     optional = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}

@@ -35,10 +35,10 @@ from moot.state.langgraph_internals import answers_in, detached_config
 from moot.text.tokens import counter, truncate_end
 
 VERDICT_TOKENS = 300
-"""Maximum number of tokens in the reply of the debate tool, which contains the verdict and the debate's id.
+"""Maximum number of tokens in the debate tool's reply. The reply contains the verdict and the debate's id.
 The tokens are counted with the encoding o200k."""
 VERDICT_SHARE = 0.4
-"""Share of the debate tool's reply, from 0 to 1, that is reserved for the verdict. The reasons and the answer
+"""Share of the debate tool's reply that is reserved for the verdict, from 0 to 1. The reasons and the answer
 use the rest."""
 
 
@@ -173,7 +173,7 @@ def debate_tool(
         ConfigError: `most_turns` is less than 1.
     """
     if most_turns < 1:
-        raise ConfigError(f"most_turns is {most_turns}: allow at least 1 turn")
+        raise ConfigError(f"most_turns is {most_turns}: set it to at least 1")
     default_config, env = config or DebateConfig(), make_environment(environment, models, tools)
 
     async def adebate(question: str, protocol: str = "", turns: int = 0) -> str:
@@ -208,9 +208,9 @@ def debate_tool(
 
 
 def _debate_name(configurable: Mapping[str, object], request: Mapping[str, object]) -> str | None:
-    """Return a name for the debate that stays the same if the agent repeats the tool call.
+    """Return a name for the debate that a tool call starts.
 
-    The name is `None` if there is no checkpointer.
+    The name is the same if the agent repeats the tool call. The name is `None` if there is no checkpointer.
     """
     namespace, thread = configurable.get("checkpoint_ns"), configurable.get("thread_id")
     if not namespace or not thread:
@@ -221,7 +221,7 @@ def _debate_name(configurable: Mapping[str, object], request: Mapping[str, objec
 def _get_or_start(
     debates: Debates, question: str, settings: DebateConfig, name: str | None, operator: DebateConfig
 ) -> Debate:
-    """Return the debate with the given name, or start a debate on the question if there is none.
+    """Return the debate with this name, or start it if there is none.
 
     An agent chose the settings, so they grant only what the operator's configuration names.
     """
@@ -235,10 +235,11 @@ def _get_or_start(
 
 
 async def _run_in_agent(debate: Debate, *, has_checkpointer: bool) -> None:
-    """Run a debate to its end, and pass its events and questions on to the agent that called the tool.
+    """Run a debate to its end inside an agent's tool call.
 
-    The debate runs apart from the agent's graph: it uses its own database, and its messages do not mix with
-    the agent's. An answer that an earlier run of the tool call gave is not given again.
+    Its events and questions are passed on to the agent. The debate runs apart from the agent's graph: it uses
+    its own database, and its messages do not mix with the agent's. An answer that an earlier run of the tool
+    call gave is not given again.
     """
     write = _stream_writer()
     answer: object = None
@@ -272,7 +273,7 @@ def _payload(questions: object) -> JsonObject:
 async def _pass_on(
     stream: Callable[[], AsyncGenerator[Event, None]], debate: str, write: Callable[[JsonObject], object]
 ) -> None:
-    """Forward the events of a debate to the calling agent's event stream."""
+    """Forward a debate's events to the agent that called the tool."""
 
     async def run() -> None:
         async with aclosing(stream()) as events:
@@ -290,7 +291,10 @@ async def _pass_on(
 
 
 def _stream_writer() -> Callable[[JsonObject], object]:
-    """Return a function that writes to LangGraph's `custom` stream. Outside of a graph, it does nothing."""
+    """Return a function that sends events to LangGraph's `custom` stream.
+
+    Outside of a graph, it does nothing.
+    """
     try:
         write, context = get_stream_writer(), copy_context()
     except (RuntimeError, LookupError):

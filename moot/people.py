@@ -42,7 +42,8 @@ from moot.text.plain_text import clip
 from moot.text.tokens import TokenCounter
 
 AMENDS = "amends"
-"""Key in a message's `additional_kwargs` with the id of the transcript entry that the message changes."""
+"""Key for the id of the transcript entry that a message changes. It is a key of the message's
+`additional_kwargs`."""
 MAX_MESSAGE_CHARS = 100_000
 """Maximum number of characters in a person's message to a debate."""
 CHECKED_CHANNELS = frozenset({"messages", "full_transcript", "pinned"})
@@ -67,12 +68,15 @@ def new_input_messages(state: StateValues) -> list[BaseMessage]:
 
 
 def new_input_text(state: StateValues) -> str:
-    """Return the text of a person's new messages, joined with blank lines."""
+    """Return the text of people's new messages, separated by blank lines."""
     return "\n\n".join(str(each.text) for each in new_input_messages(state) if each.type == "human").strip()
 
 
 def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.JsonObject:
-    """Return the operation that gives new messages in the `messages` channel their transcript ids."""
+    """Return an operation that gives new messages their transcript ids.
+
+    The messages are in the channel `messages`.
+    """
     return {
         "op": "assign_ids",
         "ids": [entry["id"] for entry in entries],
@@ -81,7 +85,10 @@ def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.Js
 
 
 def planned_interjections(state: StateValues) -> Sequence[PlannedInterjection]:
-    """Return the configured interjections that are due but not yet in the transcript."""
+    """Return the configured interjections that are due now.
+
+    Those that are in the transcript already are left out.
+    """
     interjections = frozen_config(state).interjections[state.get("planned_interjections_used", 0) :]
     return [each for each in interjections if each.after <= state.get("turn_count", 0)]
 
@@ -93,7 +100,9 @@ def interjection_entries(
     now: str,
     count: TokenCounter,
 ) -> list[entry_types.Entry]:
-    """Return transcript entries for new interjections (messages that people add to the debate).
+    """Return transcript entries for new interjections.
+
+    Interjections are messages that people add to the debate.
 
     Args:
         state: state of the debate. Its window holds messages from the run's input, which come first.
@@ -142,7 +151,7 @@ def _message_fields(message: BaseMessage) -> tuple[str, entry_types.EntryKind, s
 
 
 def _use(message: ToolMessage, state: StateValues) -> entry_types.ToolUse:
-    """Return a record of the tool call whose result a `ToolMessage` in the input contains."""
+    """Return a record of the tool call that a `ToolMessage` answers."""
     calls = (call for each in new_input_messages(state) for call in getattr(each, "tool_calls", ()))
     call = next((call for call in calls if call["id"] == message.tool_call_id), None)
     name = message.name or (call["name"] if call else message.type)
@@ -153,10 +162,10 @@ def _use(message: ToolMessage, state: StateValues) -> entry_types.ToolUse:
 def interjections_update(
     entries: list[entry_types.Entry], assigned: int, *origin: str
 ) -> entry_types.JsonObject:
-    """Return the state update that adds interjections to the transcript and to `messages`.
+    """Return a state update that adds interjections to the debate.
 
-    The first `assigned` entries are in the window already and are only linked to their messages. `origin` are
-    the ids of the debate and the checkpoint.
+    They are added to the transcript and to `messages`. The first `assigned` entries are in the window already
+    and are only linked to their messages. `origin` are the ids of the debate and the checkpoint.
     """
     added = (window_message(entry, *origin) for entry in entries[assigned:])
     return {
@@ -169,9 +178,9 @@ def interjections_update(
 def ingest_messages(
     client_update: entry_types.JsonObject, state: StateValues, now: str, count: TokenCounter
 ) -> entry_types.JsonObject:
-    """Return a client's state update with a transcript entry added for each of its messages.
+    """Add a transcript entry for each message in a client's state update.
 
-    Do not pass a reply to a question that a person was asked.
+    Return the changed update. Do not pass a reply to a question that a person was asked.
     """
     items = client_update.get("messages")
     if not items:
@@ -201,7 +210,7 @@ def with_message_ids(client_update: StateValues) -> entry_types.JsonObject:
 
 
 def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> entry_types.JsonObject:
-    """Validate a client's state update, and turn each change of an existing message into an amendment.
+    """Validate a client's state update, and turn edited messages into amendments.
 
     An amendment is a new message that replaces the text of an entry in the next step. An unchanged text is
     dropped. An id that no entry has is removed.
@@ -237,7 +246,7 @@ def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> en
 def _check_message(
     message: BaseMessage, entry: entry_types.Entry | None, texts_by_id: Mapping[str | None, str]
 ) -> list[BaseMessage]:
-    """Check one message from a client's state update, and return the messages to store instead.
+    """Check a message from a client, and return the messages to store instead.
 
     `entry` is its transcript entry, if any.
     """
@@ -267,7 +276,10 @@ def _check_entry(raw_entry: object, transcript: list[entry_types.Entry]) -> list
 
 
 def _amendments(entry: entry_types.Entry, text: str, shown_text: str | None = None) -> list[BaseMessage]:
-    """Return a list with the message that replaces an entry's text, or `[]` if the text is unchanged."""
+    """Return an amendment that replaces an entry's text.
+
+    The list is empty if the text is unchanged.
+    """
     if text in (entry["content"], shown_text):
         return []
     check_length(text)
@@ -277,7 +289,7 @@ def _amendments(entry: entry_types.Entry, text: str, shown_text: str | None = No
 
 
 def pinnable_id(message_id: object, transcript: list[entry_types.Entry]) -> str:
-    """Return a message's transcript id, or raise an error if the message cannot be pinned.
+    """Return a message's transcript id if the message can be pinned.
 
     Raises:
         InputError: no message has this id.
@@ -293,7 +305,7 @@ def pinnable_id(message_id: object, transcript: list[entry_types.Entry]) -> str:
 MAX_REPLY_CHARS = 100_000
 """Maximum number of characters in a person's reply. A longer reply is truncated."""
 QUESTIONS_TOKENS = 800
-"""Maximum number of tokens that a model may use to ask a person questions."""
+"""Maximum number of tokens in a model's questions to a person."""
 
 
 class PersonQuestion(TypedDict):
@@ -348,7 +360,10 @@ def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestio
 def ask_people(
     kind: str, round_no: int, questions: Sequence[PersonQuestion]
 ) -> Generator[Effect, object, dict[str, str]]:
-    """Ask people questions until their reply is valid, and return the answers keyed by question id."""
+    """Ask people questions until their reply is valid.
+
+    Return the answers, keyed by question id.
+    """
     payload = question_payload(kind, round_no, questions)
     replies = yield Ask(payload)
     while problem := reply_error(questions, replies):
@@ -376,7 +391,10 @@ def reply_error(questions: Sequence[PersonQuestion], raw_reply: object) -> str:
 
 
 def _plain(reply: object) -> object:
-    """Return a person's reply without the wrapper that a client such as Agent Inbox adds to it."""
+    """Remove the wrapper that a client adds to a person's reply.
+
+    Agent Inbox is such a client.
+    """
     if isinstance(reply, BaseMessage):
         return reply.text
     if isinstance(reply, list | tuple) and len(reply) == 1 and isinstance(reply[0], Mapping):
@@ -394,7 +412,10 @@ def _plain(reply: object) -> object:
 
 
 def _joined(replies: list[object]) -> object:
-    """Merge replies into one mapping if all of them are mappings, otherwise into a list."""
+    """Merge several replies.
+
+    The result is a mapping if all replies are mappings, otherwise a list.
+    """
     if len(replies) == 1:
         return replies[0]
     if all(isinstance(each, Mapping) for each in replies):
@@ -410,7 +431,9 @@ def questions_in(payload: Any) -> list[PersonQuestion]:
 
 
 def match_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> dict[str, str]:
-    """Return a person's reply to each question, keyed by question id. A missing reply is `""`.
+    """Return the reply to each question, keyed by question id.
+
+    A missing reply is `""`.
 
     Args:
         questions: the questions of one interrupt.
@@ -423,12 +446,12 @@ def match_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> dict
 
 
 def matches_any(questions: Sequence[PersonQuestion], raw_replies: Any) -> bool:
-    """Return True if the prepared replies in `raw_replies` answer at least one of the questions."""
+    """Return True if the prepared replies answer at least one of the questions."""
     return any(reply is not None for reply in _replies(questions, raw_replies).values())
 
 
 def remaining_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> Any:
-    """Return the prepared replies that later questions can still use.
+    """Return the prepared replies that can answer later questions.
 
     Lists under a debater stay, because their items are selected by the question's number.
     """
@@ -443,7 +466,7 @@ def remaining_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> 
 
 
 def unused_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> list[str]:
-    """Return descriptions of the prepared replies that answer no question."""
+    """Describe the prepared replies that answer no question."""
     if not isinstance(raw_replies, Mapping):
         unused_count = len(raw_replies) - len(questions) if _is_list(raw_replies) else int(not questions)
         return [f"the last {unused_count}"] if unused_count > 0 else []

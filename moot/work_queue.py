@@ -38,16 +38,16 @@ SHOWN = ("doing", "todo", "failed")
 HEARTBEAT_S = 5.0
 """Number of seconds between a worker's heartbeats."""
 STALLED_S = 20.0
-"""Number of seconds without a heartbeat after which a worker is considered dead. The worker's leases of 30
-s expire soon after."""
+"""Number of seconds after which a silent worker is considered dead. The worker's leases of 30 s expire soon
+after."""
 POLL_S = 1.0
 """Number of seconds between polls of the queue. Polling is needed because retried debates send no
 notification."""
 RETRY_AFTER_S = 5
-"""Number of seconds to wait before retrying a debate that another process is running."""
+"""Number of seconds to wait for a debate that another process is running."""
 MAX_ATTEMPTS = 10
-"""Maximum number of times that a debate is run if it keeps failing with a temporary error. The last attempt
-follows after about 4 hours."""
+"""Maximum number of times to run a debate that fails with temporary errors. The last attempt follows after
+about 4 hours."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,10 @@ class WorkQueue:
         ended: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
 
         async def run(context: JobContext, debate: str) -> None:
-            """Run a queued debate to its end, and put its id and any error into the result queue."""
+            """Run a queued debate to its end.
+
+            Its id and any error are put into the queue `ended`.
+            """
             try:
                 await run_until_done(await run_in_thread(debates.get, debate))
             except asyncio.CancelledError:
@@ -229,7 +232,7 @@ async def _work(app: App, workers: int) -> None:
 
 
 async def _wait_until_empty(app: App) -> None:
-    """Wait until no debate is running or queued."""
+    """Wait until the queue is empty and no debate is running."""
     while True:
         await asyncio.sleep(0.5)
         with suppress(queue_errors.ConnectorException):  # the server restarts
@@ -248,7 +251,10 @@ async def _rescue(app: App) -> None:
 
 
 async def _under_way(app: App, debate: str | None = None) -> list[Entry]:
-    """Return all queue entries that are waiting or running, or only those of one debate."""
+    """Return all queue entries that are waiting or running.
+
+    If `debate` is set, return only the entries of this debate.
+    """
     entries = await app.job_manager.list_jobs_async(queue=QUEUE, lock=debate)
     return [each for each in entries if each.status in ("todo", "doing")]
 

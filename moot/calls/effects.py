@@ -50,7 +50,7 @@ class WireMessage(TypedDict):
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     name: NotRequired[str]
-    """Author's name as a slug, because providers reject names that contain spaces."""
+    """Author's name as a slug. Providers reject names that contain spaces."""
     tool_calls: NotRequired[list[JsonObject]]
     """Tool calls requested by an assistant message. Each has the form `{id, type: "function", function:
     {name, arguments}}`."""
@@ -60,11 +60,11 @@ class WireMessage(TypedDict):
 
 @dataclass(frozen=True)
 class Prompt:
-    """Prompt for a model, together with a record of the prompt's contents."""
+    """Prompt for a model, with a record of the prompt's contents."""
 
     messages: tuple[WireMessage, ...]
     total_tokens: int
-    """Exact number of tokens in the prompt, computed by OpenAI's formula for chat messages."""
+    """Exact number of tokens in the prompt. It is computed by OpenAI's formula for chat messages."""
     budget: int
     sections: Mapping[str, int] = field(default_factory=dict)
     """Token count of each prompt section, keyed by section name. The sum is `total_tokens` without
@@ -103,7 +103,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class StreamAs:
-    """Speaker and ids that Moot attaches to a streamed model reply."""
+    """Speaker and ids of a streamed reply."""
 
     entry_id: str
     """Id of the transcript entry that will store the reply."""
@@ -128,7 +128,7 @@ class Hints(TypedDict, total=False):
     targets: Sequence[str]
     """Display names of the debaters to whom the speaker should reply."""
     debaters: Sequence[str]
-    """Debater names that the model may use in a structured reply."""
+    """Names of debaters that the model may use in a structured reply."""
     message_ids: Sequence[str]
     """Ids of messages that the reply may cite."""
 
@@ -155,17 +155,17 @@ class ModelCall:
     prompt_tokens: int = 0
     """Exact number of tokens in `messages`, or 0 if it is unknown."""
     stream_as: StreamAs | None = None
-    """Speaker and message ids for the streamed reply, or `None` if it is not streamed. Only replies in
-    turns are streamed."""
+    """Speaker and ids of the streamed reply, or `None` if the reply is not streamed. Only replies in turns
+    are streamed."""
     call_index: int = 0
-    """Index of the turn within its step, which tells identical requests apart."""
+    """Index of the turn within its step. It distinguishes requests that are otherwise identical."""
     shortened_by: int = 0
     """Number of tokens by which the prompt was shortened after the model rejected it as too long."""
     hints: Hints = field(default_factory=Hints)
     prompt: Prompt | None = field(default=None, repr=False)
     """Prompt that contains `messages` and a record of its contents."""
     memory_kind: conversation.MemoryKind | Literal[""] = ""
-    """Kind of memory that is created from the reply, or `""` if none is created."""
+    """Kind of memory that the reply creates, or `""` if it creates none."""
 
     @cached_property
     def digest(self) -> str:
@@ -224,8 +224,8 @@ class Reply:
     transcript does not."""
     latency_s: float = 0.0
     first_chunk_s: float | None = None
-    """Seconds between sending the last attempt's request and receiving the first chunk of the reply. `None`:
-    not streamed."""
+    """Seconds until the first chunk of the reply arrived. They are counted from the last attempt's request.
+    `None`: not streamed."""
     attempts: int = 1
     error: str = ""
     """Reason why the call failed, or `""` if the call succeeded."""
@@ -240,7 +240,10 @@ class Reply:
 
     @property
     def is_final(self) -> bool:
-        """Return True if repeating the call would give the same result, so that the reply can be stored."""
+        """Return True if repeating the call would give the same result.
+
+        Such a reply can be stored.
+        """
         return self.ok or self.refused or bool(self.excess)
 
     @property
@@ -289,7 +292,7 @@ CallGenerator = Generator[Sequence[ModelCall], list[Reply], T]
 
 
 def gather_calls(flows: Sequence[CallGenerator[T]]) -> CallGenerator[list[T]]:
-    """Run several generators concurrently, and make their model calls in shared batches.
+    """Run several generators concurrently, and combine their model calls in batches.
 
     Returns:
         Results of the generators, in order. Only the generators decide which calls are made together, so a
@@ -315,11 +318,14 @@ def gather_calls(flows: Sequence[CallGenerator[T]]) -> CallGenerator[list[T]]:
 Update = JsonObject
 
 PAUSE = {"kind": "pause"}
-"""Payload of an interrupt that pauses the run without asking a question."""
+"""Payload of an interrupt that only pauses the run."""
 
 
 def is_pause(payload: object) -> bool:
-    """Return True if the payload of an interrupt only pauses the run and asks no question."""
+    """Return True if an interrupt only pauses the run.
+
+    Such an interrupt asks no question. `payload` is the interrupt's payload.
+    """
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
 
@@ -342,9 +348,9 @@ class Emit:
 
 @dataclass(frozen=True)
 class LocalJob:
-    """Job that Moot performs itself without a model, such as a tool call.
+    """Job that Moot runs itself, such as a tool call.
 
-    The result is a text.
+    It calls no model. The result is a text.
     """
 
     key: str
@@ -354,7 +360,10 @@ class LocalJob:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 hash of `key`, under which the job's result is stored."""
+        """Return the SHA-256 hash of `key`.
+
+        The job's result is stored under this hash.
+        """
         return hashlib.sha256(self.key.encode("utf-8", "replace")).hexdigest()
 
 
@@ -420,8 +429,8 @@ class InboxContents:
 Effect = Sequence[ModelCall] | Ask | Emit | LocalWork | ReadInbox | PutInStore | SearchStore
 NodeBody = Generator[Effect, Any, Update]
 BackgroundTask = Generator[Sequence[ModelCall] | LocalWork, Any, T]
-"""Generator that yields requests for model calls or local jobs, receives their results, and returns a value.
-It can also run outside a LangGraph graph."""
+"""Generator that requests model calls or local jobs, and returns a value. It receives the results of the
+requests. It can also run outside a LangGraph graph."""
 
 
 def errors_update(state: conversation.StateValues, node: str, failures: Iterable[str]) -> Update:
@@ -433,7 +442,7 @@ def errors_update(state: conversation.StateValues, node: str, failures: Iterable
 
 
 def run_body_with(body: NodeBody, outcomes: Callable[[Effect], Any]) -> Update:
-    """Run a graph node's body in a test, with prepared results for its requests.
+    """Run a graph node's body in a test, with prepared results.
 
     `outcomes` maps each effect to the result that is sent back.
     """
@@ -450,7 +459,7 @@ P = ParamSpec("P")
 
 @dataclass
 class Stop:
-    """Counter of the requests to stop this process, such as interrupts with Ctrl-C.
+    """Counter of requests to stop this process, such as Ctrl-C.
 
     The first request lets calls finish, and the second cancels them.
     """
@@ -460,7 +469,7 @@ class Stop:
 
 stop = Stop()
 GRACE_S = 30.0
-"""Maximum number of seconds that running calls have to finish after a stop request."""
+"""Number of seconds that running calls get to finish after a stop request."""
 STOP_POLL_S = 0.2
 """Number of seconds between two checks for a stop request."""
 
@@ -569,24 +578,27 @@ async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
 
 
 class NonBlocking(threading.local):
-    """Thread-local flag that is set while the event loop must not wait for locks or the disk."""
+    """Flag that forbids blocking calls in the current thread.
+
+    It is set while a function runs directly on the event loop, which must not wait for locks or the disk.
+    """
 
     active = False
 
 
 class WouldBlock(Exception):
-    """Error raised if a function cannot run without waiting."""
+    """Error raised if a function would have to wait."""
 
 
 non_blocking = NonBlocking()
 
 
 async def run_inline(function: Callable[..., T], *arguments: object) -> T:
-    """Run an idempotent function directly on the event loop, or on a worker thread if it would block.
+    """Run a function on the event loop, or on a worker thread if it would block.
 
-    A small write to SQLite takes 0.1 ms, a round trip to a worker thread 0.6 ms. Durable writes always use a
-    worker thread, because syncing takes longer. So do all calls in LangGraph's development server, which
-    forbids blocking calls on its event loop.
+    The function must be idempotent, because it may be started twice. A small write to SQLite takes 0.1 ms, a
+    round trip to a worker thread 0.6 ms. Durable writes always use a worker thread, because syncing takes
+    longer. So do all calls in LangGraph's development server, which forbids blocking calls on its event loop.
     """
     if "blockbuster" in sys.modules:  # imported by LangGraph's development server
         return await run_in_thread(function, *arguments)

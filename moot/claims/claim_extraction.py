@@ -26,35 +26,37 @@ _QUOTED_SPAN = re.compile(
     re.MULTILINE,
 )
 ANOTHER_ANSWER = "another answer"
-"""Value of `option` if a debater's answer to the main question is none of the question's options."""
+"""Value of the field `option` for an answer that is none of the main question's options."""
 MAX_QUOTATION_CHARS = 400
 """Maximum number of characters in a stored quotation. Longer quotations are cut."""
 
 
 class Operations(TypedDict, total=False):
-    """Changes to the recorded claims that an extractor proposes, grouped by type.
+    """Proposed changes to a debate's claims, grouped by type.
 
     New claims have a `ref` until they get an id.
     """
 
     claims: Sequence[Mapping[str, Any]]
-    """New claims, each given as `{ref, text, aspect}`."""
+    """New claims. Each has the keys `ref`, `text` and `aspect`."""
     events: Sequence[Mapping[str, Any]]
-    """New stances on claims, each given with fields such as `message_id`, `claim`, `kind` and `quote`."""
+    """New stances on claims. Each has keys such as `message_id`, `claim`, `kind` and `quote`."""
     challenges: Sequence[Mapping[str, Any]]
-    """New challenges to debaters, each given as `{message_id, to, quote, claim, answered_in, answer}`."""
+    """New challenges to debaters. Each has the keys `message_id`, `to`, `quote`, `claim`, `answered_in` and
+    `answer`."""
     questions: Sequence[Mapping[str, Any]]
-    """New questions to debaters, each given as `{message_id, to, quote, answered_in, answer}`."""
+    """New questions to debaters. Each has the keys `message_id`, `to`, `quote`, `answered_in` and
+    `answer`."""
     answers: Sequence[Mapping[str, Any]]
-    """Answers to challenges and questions, each given as `{to, message_id, quote}`."""
+    """Answers to challenges and questions. Each has the keys `to`, `message_id` and `quote`."""
     evidence: Sequence[Mapping[str, Any]]
-    """Evidence for claims, each item given as `{message_id, kind, quote, claim, source}`."""
+    """Evidence for claims. Each item has the keys `message_id`, `kind`, `quote`, `claim` and `source`."""
     gaps: Sequence[Mapping[str, Any]]
-    """Facts that debaters admit they do not know, each given as `{message_id, quote, claim}`."""
+    """Facts that debaters admit they do not know. Each has the keys `message_id`, `quote` and `claim`."""
     same: Sequence[Mapping[str, Any]]
-    """Pairs of claims with the same or opposite meaning, each given as `{one, other, opposite}`."""
+    """Pairs of claims with the same or opposite meaning. Each has the keys `one`, `other` and `opposite`."""
     retractions: Sequence[Mapping[str, Any]]
-    """Claim events to retract, each given as `{of}`, where `of` is the id of the event."""
+    """Claim events to retract. Each has the key `of` with the id of the event."""
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
@@ -62,7 +64,7 @@ BackgroundTexts = Callable[[str, int], Sequence[str]]
 
 
 def no_background(query: str, remaining: int) -> Sequence[str]:
-    """Return an empty result for debates that have no background texts."""
+    """Return no texts, for debates without background texts."""
     return ()
 
 
@@ -95,8 +97,8 @@ class ClaimExtraction:
     """Minimum confidence of the extractor, from 0 to 1, for keeping a stance event. Events with a lower
     confidence are dropped."""
     last: bool = False
-    """True if the debate ends with the new messages, so that no debater can answer them. Their challenges and
-    questions are then not extracted."""
+    """True if the debate ends with the new messages. Their challenges and questions are then not extracted,
+    because no debater can answer them."""
     new_ids: Collection[str] = ()
     """Ids of the messages from which this run extracts claims. The default is all of `entries`."""
     new: list[ledger_events.ClaimEvent] = field(default_factory=list)
@@ -105,17 +107,16 @@ class ClaimExtraction:
     _claim_refs: dict[str, str] = field(default_factory=dict)
     _condition_refs: dict[str, str] = field(default_factory=dict)
     _aspect_refs: dict[str, str] = field(default_factory=dict)
-    """Aspect of the topic to which each new claim belongs, keyed by the temporary id of the claim."""
+    """Aspect of each new claim, keyed by the claim's temporary id."""
     _conditions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
-    """Text of each claim in case-folded form, for finding claims with the same text. The keys are claim
-    ids."""
+    """Case-folded text of each claim, keyed by claim id. Claims with the same text are found with it."""
     _noted: set[tuple[str, ...]] = field(default_factory=set)
-    """Keys of all stances recorded before this extraction, which must not be recorded again. Some come from
-    crux cards."""
+    """Keys of the stances that were recorded before this extraction. These stances are not recorded again.
+    Some come from crux cards."""
     _other_answers: dict[str, str] = field(default_factory=dict)
-    """Answers to an open main question that are not among its options, keyed by their case-folded text."""
+    """Known answers to an open main question besides its options. The keys are the case-folded answers."""
     _asked: set[str] = field(default_factory=set)
     """Ids of all known challenges and questions to debaters."""
 
@@ -199,9 +200,10 @@ class ClaimExtraction:
         self._add_with_id("e", event)
 
     def _option(self, record: Mapping[str, object]) -> str:
-        """Return the option that a debater chose, or the text of an answer that is none of the options.
+        """Return the option that a debater chose, or the debater's own answer.
 
-        Return `""` if there is neither. Case is ignored, so that equal answers are the same option.
+        The own answer is not among the question's options. Return `""` if there is neither. Case is ignored,
+        so that equal answers are the same option.
         """
         answer = str(record.get("option") or "").strip()
         if answer.casefold() == ANOTHER_ANSWER:
@@ -213,9 +215,10 @@ class ClaimExtraction:
     def _condition_fields(
         self, record: Mapping[str, Any], claim: str, debater: str, text: str
     ) -> dict[str, str]:
-        """Return the event fields for a condition: its id, its text and the condition that it replaces.
+        """Return the fields that describe a condition in a stance event.
 
-        A known id keeps its first text.
+        The fields are the condition's id, its text and the id of the condition that it replaces. A known id
+        keeps its first text.
         """
         ref = str(record.get("condition_id") or "")
         key = self._condition_refs.get(ref, ref)
@@ -247,7 +250,7 @@ class ClaimExtraction:
         )
 
     def _apply_requests(self, operations: Operations) -> None:
-        """Store proposed challenges, questions and answers as new claim events."""
+        """Add the proposed challenges, questions and answers as claim events."""
         for each in operations.get("challenges", ()):
             if citation := self._quotation(each, quoted=True):
                 is_other = each["to"] in self.debaters and each["to"] != citation["debater"]
@@ -285,9 +288,9 @@ class ClaimExtraction:
                 )
 
     def drop(self, ids: Sequence[str], why: str) -> None:
-        """Remove newly extracted events by id, and count them in `dropped` under the reason `why`.
+        """Remove newly extracted events, and count them in `dropped`.
 
-        Also remove new claims that no remaining event mentions.
+        The reason `why` is the key in `dropped`. Also remove new claims that no remaining event mentions.
         """
         self.dropped[why] += len(ids)
         self.new = [claim_event for claim_event in self.new if claim_event.get("id") not in ids]
@@ -331,7 +334,7 @@ class ClaimExtraction:
         return matches[0] if len(matches) == 1 and matches[0]["speaker"] in self.debaters else None
 
     def _about(self, record: Mapping[str, Any]) -> dict[str, str]:
-        """Return the field `claim` of an event, with the id of the claim to which a record refers.
+        """Return an event's field `claim` with the id of the record's claim.
 
         The id is empty if the record refers to no known claim.
         """
@@ -339,10 +342,10 @@ class ClaimExtraction:
         return {"claim": key if key in self._texts else ""}
 
     def _claim(self, ref: str, new_texts: Mapping[str, str], seq: int) -> str:
-        """Return the id of the claim that `ref` names, where `ref` is an id or a temporary id.
+        """Return the id of the claim that `ref` names.
 
-        Add the claim if it is new; return `""` if it is unknown. A new claim with the text of a known claim
-        is that claim.
+        `ref` is an id or a temporary id. Add the claim if it is new; return `""` if it is unknown. A new
+        claim with the text of a known claim is that claim.
         """
         key = self._claim_refs.get(ref, ref)
         text = board_text(new_texts.get(ref, ""))
@@ -366,7 +369,10 @@ class ClaimExtraction:
             self._add({"type": "answer", "to": to, **citation})
 
     def _add_with_id(self, letter: str, claim_event: Mapping[str, Any]) -> str:
-        """Add a claim event with a new id that starts with `letter`, and return the id."""
+        """Give a claim event a new id, add the event, and return the id.
+
+        The id starts with `letter`.
+        """
         self._counts[claim_event["type"]] += 1
         key = f"{letter}{self._counts[claim_event['type']]:03d}"
         self._add({**claim_event, "id": key})
@@ -379,13 +385,16 @@ class ClaimExtraction:
 
 
 def _identity(event: Mapping[str, object]) -> tuple[str, ...]:
-    """Return a key that two events share only if they record the same stance in the same message."""
+    """Return a key that identifies a stance in a message.
+
+    Two events have the same key only if they record the same stance in the same message.
+    """
     keys = ("claim", "debater", "message_id", "kind", "condition", "option")
     return tuple(str(event.get(key) or "") for key in keys)
 
 
 def status_changes(extraction: ClaimExtraction) -> Iterator[ledger_events.StanceEvent]:
-    """Yield the newly extracted events that change a debater's stance on a claim."""
+    """Yield the new events that change a debater's stance on a claim."""
     new_ids = {claim_event["id"] for claim_event in extraction.new if claim_event["type"] == "event"}
     for timeline in extraction.ledger.timelines.values():
         stances: dict[str, tuple[str, ...]] = {}
@@ -416,9 +425,9 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)  # one message is searched for many quotations
 def _bare(text: str) -> tuple[str, list[int]]:
-    """Return a case-folded text without white space and marks, and each character's original index.
+    """Return a simplified text for comparisons, and each character's original index.
 
-    The marks are quotation marks, `*` and `_`.
+    The simplified text is case-folded and has no white space, quotation marks, `*` or `_`.
     """
     kept = [(char, index) for index, char in enumerate(text) if not char.isspace() and char not in _MARKS]
     folded = [(folded_char, index) for char, index in kept for folded_char in char.casefold()]
@@ -481,8 +490,8 @@ def correct_event(
         return [ledger_events.Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
     if event["type"] != "event":
         raise InputError(
-            f"claim event {note_id!r} is not a stance, so its kind cannot be changed: "
-            "to remove the event, give no kind"
+            f"cannot change the kind of claim event {note_id!r}, because it is not a stance: "
+            "give no kind to remove the event"
         )
     if kind not in KINDS:
         raise InputError(f"{kind!r} is not a valid kind of claim event: use one of {', '.join(KINDS)}")

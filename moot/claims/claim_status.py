@@ -14,31 +14,32 @@ from moot.state import claim_events as ledger_events
 from moot.state.entries import memoize_by_identity, seq_of
 
 Status = Literal["open", "agreed", "disputed", "conditional", "settled", "withdrawn", "unresolved"]
-"""Status of a claim, as shown in the claim ledger and the report. `unresolved` means that a dispute was
-still open at the end of the debate."""
+"""Possible statuses of a claim. `unresolved` means that a dispute was still open at the end of the debate."""
 
 
 ANSWERS = ("yes", "no")
-"""Possible answers to a claim, and to a main question without options."""
+"""Answers to a yes-or-no question. Every claim is such a question, and so is a main question without
+options."""
 
 
 class ClaimStatus(NamedTuple):
-    """Status of one claim, with the answer on which the debaters agree and its conditions."""
+    """Status of a claim, and the answer on which the debaters agree."""
 
     status: Status
     side: str
-    """Answer to the claim on which the debaters agree. It is `yes`, `no` or an option of an open question, or
-    empty if the debaters contradict each other."""
+    """Answer on which the debaters agree. It is `yes`, `no` or an option of an open question, or empty if the
+    debaters contradict each other."""
     conditions: tuple[str, ...]
     """Conditions that the debaters attach to the answer on which they agree."""
     was_disputed: bool
     """True if debaters contradicted each other on the claim at any time in the debate."""
     in_room: bool = False
-    """True if two debaters are discussing the claim in a crux room, a side discussion that is still open."""
+    """True if two debaters are still discussing the claim in a crux room. A crux room is a side
+    discussion."""
 
     @property
     def label(self) -> str:
-        """Return the claim's status as a label, with the answer on which the debaters agree.
+        """Return a short label for the claim's status, such as `agreed: yes`.
 
         Every display shows these words, and the stances next to them name the conditions.
         """
@@ -60,17 +61,17 @@ class StanceChange(NamedTuple):
     before: ledger_events.StanceEvent | None
     """Debater's previous stance event on the claim, or `None` if there is none."""
     sign_before: int
-    """Debater's position on the claim before the event: 1 for yes, -1 for no, 0 for neither."""
+    """Debater's position on the claim before the event. It is 1 for yes, -1 for no and 0 for neither."""
     sign: int
-    """Debater's position on the claim after the event: 1 for yes, -1 for no, 0 for neither. A concession has
-    the sign of the other side."""
+    """Debater's position on the claim after the event. It is 1 for yes, -1 for no and 0 for neither. A
+    concession has the sign of the other side."""
     side: str = ""
     """Answer that the debater gives to the claim after the event. It is `yes`, `no` or an option, or empty if
     the debater holds no answer."""
     conditions: Mapping[str, str] = {}
-    """Texts of the debater's conditions for the answer, keyed by condition id."""
+    """Debater's conditions for the answer, keyed by condition id."""
     held_change: "StanceChange | None" = None
-    """Latest earlier change that left the debater with an answer to the claim, or `None`."""
+    """Last earlier change after which the debater held an answer, or `None` if there is none."""
 
     @property
     def restates_condition(self) -> bool:
@@ -105,7 +106,10 @@ class StanceChange(NamedTuple):
 
     @property
     def new_conditions(self) -> str:
-        """Return a text such as `added a condition` if only the debater's conditions changed, else `""`."""
+        """Return a note on changed conditions, such as `added a condition`.
+
+        The note is empty if the debater's answer changed too, or if nothing changed.
+        """
         held_change = self.held_change
         if (
             held_change is None
@@ -149,9 +153,9 @@ class Timeline(tuple[StanceChange, ...]):
         return [change for change in self if change.before is None]
 
     def sign_after(self, event: str) -> int:
-        """Return the debater's position on the claim after an event: 1 for yes, -1 for no, 0 for neither.
+        """Return the debater's position on the claim after an event.
 
-        Unknown ids give 0.
+        The position is 1 for yes, -1 for no and 0 for neither. Unknown ids give 0.
         """
         return next((change.sign for change in self if change.event["id"] == event), 0)
 
@@ -176,13 +180,19 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def repeated_concessions(self) -> Set[str]:
-        """Return the ids of concessions on the claim that only repeat an earlier one of the same debater."""
+        """Return the ids of repeated concessions on the claim.
+
+        A concession is repeated if the debater made the same concession before.
+        """
         unchanged = (change.event for change in self if change.sign_before == change.sign)
         return {event["id"] for event in unchanged if event["kind"] == "concedes"}
 
     @cached_property
     def grounds(self) -> Set[str]:
-        """Return the ids of the debaters whose answer to the main question rests on this claim."""
+        """Return the ids of the debaters who base their main answer on this claim.
+
+        The main answer is the answer to the main question.
+        """
         return {change.event["debater"] for change in self if change.event["ground"]}
 
     @cached_property
@@ -200,7 +210,10 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def holders(self) -> Mapping[str, Sequence[str]]:
-        """Return the ids of the debaters who currently give each answer, keyed by answer."""
+        """Return which debaters currently give each answer.
+
+        The keys are answers, and the values are lists of debater ids.
+        """
         holders: dict[str, list[str]] = defaultdict(list)
         for debater, change in self.last.items():
             if change.side:
@@ -209,13 +222,13 @@ class Timeline(tuple[StanceChange, ...]):
 
     @property
     def sides(self) -> Sequence[Sequence[str]]:
-        """Return the groups of debaters with the same answer, starting with the `yes` group."""
+        """Return the debaters grouped by answer, starting with the `yes` group."""
         order = {answer: place for place, answer in enumerate(ANSWERS)}
         return [self.holders[side] for side in sorted(self.holders, key=lambda side: order.get(side, 2))]
 
     @cached_property
     def argued(self) -> Mapping[str, str]:
-        """Return the answer to the claim for which each debater last argued, keyed by debater id.
+        """Return the answer for which each debater last argued, keyed by debater id.
 
         Answers given by a concession do not count.
         """
@@ -224,7 +237,10 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def given_up(self) -> Set[str]:
-        """Return the ids of the debaters whose last event on the claim is a concession or withdrawal."""
+        """Return the ids of the debaters who gave up their answer to the claim.
+
+        Their last event on the claim is a concession or a withdrawal.
+        """
         return {debater for debater, change in self.last.items() if is_given_up(change.event)}
 
     def status(self, *, pressed: bool = False, is_over: bool = False) -> ClaimStatus:
@@ -263,7 +279,10 @@ EMPTY_TIMELINE = Timeline()
 
 @dataclass(frozen=True)
 class Ledger:
-    """Claim ledger of a debate, with the stances and statuses derived from its claim events."""
+    """Record of a debate's claims and the debaters' stances on them.
+
+    Stances and statuses are derived from the claim events.
+    """
 
     claim_events: Mapping[str, Sequence[Any]]
     """All claim events, including retracted ones, grouped by type."""
@@ -283,14 +302,14 @@ class Ledger:
     read_through: int = -1
     """Sequence number (`seq`) of the last transcript entry that was read for claims."""
     reflected_events: int = 0
-    """Number of stance events, counted from the oldest, that reflections on the debate already take into
-    account."""
+    """Number of stance events that the latest reflections already take into account. These are the oldest
+    events."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Number of records that claim extraction rejected, keyed by reason."""
 
     @cached_property
     def dropped_reflections(self) -> frozenset[str]:
-        """Return the ids of the reflections that later messages contradict."""
+        """Return the ids of outdated reflections, which later messages contradict."""
         passes = self.claim_events.get("reflection_pass", ())
         return frozenset(key for each in passes for key in each.get("dropped", ()))
 
@@ -326,7 +345,10 @@ class Ledger:
         return self.stances(claim).get(debater)
 
     def sign(self, debater: str, claim: str = ledger_events.MAIN_QUESTION) -> int:
-        """Return a debater's position on a claim: 1 for yes, -1 for no, 0 for neither."""
+        """Return a debater's position on a claim.
+
+        The position is 1 for yes, -1 for no and 0 for neither.
+        """
         change = self.timeline(claim).last.get(debater)
         return change.sign if change else 0
 
@@ -338,7 +360,7 @@ class Ledger:
         return self.claim_status(claim).status
 
     def claim_status(self, claim: str, *, is_over: bool = False, in_room: bool = False) -> ClaimStatus:
-        """Return a claim's status, the answer that the debaters agree on, and the answer's conditions.
+        """Return a claim's status and the answer on which the debaters agree.
 
         Args:
             claim: id of the claim.
@@ -360,12 +382,18 @@ class Ledger:
         return challenged
 
     def pairs(self, claim: str) -> list[tuple[str, str]]:
-        """Return all pairs of debaters who contradict each other on a claim, with the `yes` side first."""
+        """Return all pairs of debaters who contradict each other on a claim.
+
+        The debater on the `yes` side comes first.
+        """
         sides = combinations(self.timeline(claim).sides, 2)
         return [(one, other) for first, second in sides for one in first for other in second]
 
     def differ(self, claim: str, one: str, other: str) -> bool:
-        """Return True if two debaters take different sides on a claim. Conditions are ignored."""
+        """Return True if two debaters give different answers to a claim.
+
+        Conditions are ignored.
+        """
         sides = {self._side(claim, one), self._side(claim, other)} - {""}
         return len(sides) > 1
 
@@ -388,7 +416,7 @@ class Ledger:
 
     @cached_property
     def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, ledger_events.StanceEvent]]]:
-        """Return each debater's current stances, divided into those held and those given up.
+        """Return the stances that each debater holds or has given up.
 
         The keys are pairs of a debater id and True for stances given up. The values are pairs of a claim id
         and an event.
@@ -407,7 +435,7 @@ class Ledger:
         return self._points.get((debater, False), ())
 
     def given_up(self, debater: str) -> Sequence[tuple[str, ledger_events.StanceEvent]]:
-        """Return a debater's current concessions and withdrawals, starting with the most salient claim.
+        """Return what a debater has conceded or withdrawn, most salient claim first.
 
         The main question is left out.
         """
@@ -415,9 +443,10 @@ class Ledger:
 
     @memoize_by_identity(8)  # every prompt uses the result, and the ledger grows only after an extraction
     def common_ground(self, one: str, other: str) -> "CommonGround":
-        """Return the claims on which two debaters agree, differ or set different conditions.
+        """Compare two debaters' answers to all claims.
 
-        In each group, the most salient claim comes first.
+        Return the claims on which they agree, differ or set different conditions. In each group, the most
+        salient claim comes first.
         """
         ground = CommonGround([], [], [])
         for key in self.by_salience:
@@ -449,7 +478,10 @@ class Ledger:
 
     @cached_property
     def repeated_concessions(self) -> Set[str]:
-        """Return the ids of concessions that only repeat an earlier one of the debater on the same claim."""
+        """Return the ids of repeated concessions in the whole debate.
+
+        A concession is repeated if the debater made the same concession before.
+        """
         return {each for timeline in self.timelines.values() for each in timeline.repeated_concessions}
 
     def is_core(self, concession: ledger_events.StanceEvent) -> bool:
@@ -506,7 +538,7 @@ class Ledger:
         return challenges[::-1], questions[::-1]
 
     def _is_over(self, challenge: ledger_events.Challenge) -> bool:
-        """Return True if a challenge to a claim needs no answer any more.
+        """Return True if a challenge no longer needs an answer.
 
         It needs none if one of the two debaters gave up the claim later, or if the challenged debater
         replied.
@@ -523,12 +555,15 @@ class Ledger:
         )
 
     def _since(self, claim: str, challenge: ledger_events.Challenge) -> list[ledger_events.StanceEvent]:
-        """Return the stance events on a claim that come after the message with a challenge."""
+        """Return the stance events on a claim since a challenge."""
         events = (change.event for change in self.timelines.get(claim, ()))
         return [event for event in events if message_seq(event) > message_seq(challenge)]
 
     def _claims_stated_in(self, challenge: ledger_events.Challenge) -> list[str]:
-        """Return the ids of the other claims on which the challenger takes a stance in the challenge."""
+        """Return the other claims on which a challenge takes a stance.
+
+        The values are claim ids.
+        """
         claim_quotes = self._stated.get((challenge["debater"], challenge["message_id"]), ())
         return [
             key for key, quote in claim_quotes if key != challenge["claim"] and quote in challenge["quote"]
@@ -562,7 +597,10 @@ class Ledger:
 
 
 class CommonGround(NamedTuple):
-    """Claims on which two debaters both took a stance, grouped by how far they agree."""
+    """Claims on which two debaters agree or differ.
+
+    Both debaters took a stance on each of them.
+    """
 
     agreed: list[str]
     """Ids of claims on which both debaters give the same answer under the same conditions or none."""
@@ -573,9 +611,10 @@ class CommonGround(NamedTuple):
 
 
 def _granted_side(change: StanceChange | None) -> str:
-    """Return the answer to a claim that a debater gives or has conceded.
+    """Return the answer to a claim that a debater accepts.
 
-    The answer is `yes`, `no` or an option, or `""` if there is none.
+    A debater accepts the answer that it gives or has conceded. The answer is `yes`, `no` or an option, or
+    `""` if there is none.
     """
     if change is None or change.side:
         return change.side if change else ""
@@ -593,10 +632,10 @@ def leaning(event: ledger_events.StanceFields) -> int:
 
 
 def with_all_conditions(change: StanceChange) -> ledger_events.StanceEvent:
-    """Return a stance event with all of the debater's conditions in its field `condition`.
+    """Return a stance event that states all of the debater's conditions.
 
-    An event that names no condition, such as a later concession, keeps the earlier ones. An event that gives
-    up an option names the option.
+    The field `condition` contains the conditions. An event that names no condition, such as a later
+    concession, keeps the earlier ones. An event that gives up an option names the option.
     """
     given_up = is_given_up(change.event) and not change.side and change.held_change
     if given_up and given_up.side not in ANSWERS:

@@ -67,7 +67,7 @@ def make_room(
 
 
 def rooms_to_assess(state: ConversationState) -> list[claim_events.Room]:
-    """Return the side discussions whose result must now be recorded on a new card."""
+    """Return the side discussions that need a new card with their result."""
     return [
         room
         for room in state.get("crux_rooms", {}).values()
@@ -93,7 +93,7 @@ def current_claim(state: ConversationState, room: claim_events.Room) -> str:
 
 
 def is_answered(ledger: Ledger, claim: str, cards: Iterable[claim_events.CruxCard]) -> bool:
-    """Return True if the disagreement about a claim was resolved in a side discussion.
+    """Return True if two debaters settled a claim in a side discussion.
 
     The dispute itself stays open, because only claim events change the status of a claim.
     """
@@ -108,14 +108,20 @@ def is_answered(ledger: Ledger, claim: str, cards: Iterable[claim_events.CruxCar
 
 
 def awaits_second(room: claim_events.Room) -> bool:
-    """Return True if a side discussion still waits for its second debater in this stage."""
+    """Return True if a side discussion still waits for its second debater.
+
+    Both debaters take a turn in each stage.
+    """
     return not room["closed"] and room.get("second", False)
 
 
 def with_entries(
     rooms: Mapping[str, claim_events.Room], entries: Iterable[Entry]
 ) -> dict[str, claim_events.Room]:
-    """Add each new entry's id to its side discussion, and return the changed side discussions."""
+    """Add new entries to their side discussions, and return the changed ones.
+
+    A side discussion lists the ids of its entries.
+    """
     grown: dict[str, claim_events.Room] = {}
     for entry in entries:
         room = grown.get(entry["room"]) or rooms.get(entry["room"])
@@ -131,7 +137,7 @@ class SideFinding(BaseModel):
     reasoning: str
     answer: claim_events.CardResult
     falsifier: str
-    """Finding that would change the debater's answer."""
+    """Finding that would change the debater's mind."""
     now: claim_events.StanceKind
     """Stance of the debater on the disputed claim after the side discussion."""
     condition: str = ""
@@ -269,11 +275,10 @@ def card_events(
 def card_by_rule(
     state: ConversationState, config: DebateConfig, room: claim_events.Room
 ) -> claim_events.CruxCard:
-    """Build a crux card, the record of a side discussion, without calling a model.
+    """Build the record of a side discussion without calling a model.
 
-    The facts come from the claim ledger.
-
-    The card is resolved if the two debaters no longer differ on the claim.
+    The record is a crux card. Its facts come from the claim ledger. The card is resolved if the two debaters
+    no longer differ on the claim.
     """
     text, ledger = claim_text(state, room), ledger_of(state)
     answers: dict[int, claim_events.CardResult] = {1: "yes", -1: "no", 0: "nuanced"}
@@ -303,7 +308,7 @@ def card_by_rule(
 
 
 def is_room_over(state: ConversationState, room: claim_events.Room, card: claim_events.CruxCard) -> bool:
-    """Return True if a crux room, a side discussion of two debaters, should be closed."""
+    """Return True if a side discussion of two debaters should be closed."""
     is_at_cap = room["cycle"] >= room.get("cycles", CYCLES)
     if card["resolved"] or is_at_cap:
         return True
@@ -326,13 +331,17 @@ def claim_text(state: StateValues, room: claim_events.Room) -> str:
     return ledger_rendering.board_text(claim["text"]) if claim else ""
 
 
-LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
-"""Titles of the sections that the short overview of a debate's result shows, and maximum number of items in
-each."""
+LEADING = ("Cruxes", "What would change minds", "Where they stand")
+"""Titles of the sections in the short overview of a debate's result."""
+GLANCE = 4
+"""Maximum number of items in each section of the short overview of a debate's result."""
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
-    """Return each claim's status, keyed by claim id, with the most salient claim first."""
+    """Return the status of each claim, most salient claim first.
+
+    The keys are claim ids.
+    """
     ledger = ledger_of(state)
     is_closing = (state.get("step") or {}).get("kind") in ("judge", "close")
     is_over = is_closing or state.get("status") in ENDED_STATUSES
@@ -410,7 +419,7 @@ def _cruxes(state: StateValues, names: ledger_rendering.Names) -> Iterator[str]:
 def _flips(
     state: StateValues, ledger: Ledger, names: ledger_rendering.Names, flips: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Yield lines that say what would change the debaters' minds.
+    """Yield lines about what would change the debaters' minds.
 
     What debaters said in a side discussion is included for all of them, everything else only for debaters who
     have kept their positions.
@@ -454,9 +463,10 @@ def _claims(
 
 
 def at_a_glance(outcome: str) -> str:
-    """Return a short overview of a debate's result, given the full result as Markdown text.
+    """Shorten a debate's result to an overview.
 
-    It contains the main sections, and the number of points in each other section.
+    `outcome` is the full result as Markdown. The overview contains the main sections, and the number of
+    points in each other section.
     """
     sections = re.split(r"^(?=## )", outcome, flags=re.MULTILINE)
     shown_sections, omitted_titles = list[str](), list[str]()

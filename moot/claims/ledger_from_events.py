@@ -23,8 +23,8 @@ from moot.state import claim_events as ledger_events
 from moot.state.conversation import StateValues
 
 RANK: Mapping[ledger_events.Extractor, int] = {"model": 0, "person": 1}
-"""Rank of a model and of a person as sources of claim events. If they disagree about a message, only the
-events of the person count."""
+"""Priority of each source of claim events. If a model and a person disagree about a message, only the events
+of the person count."""
 
 
 def _next_change(event: ledger_events.StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
@@ -66,9 +66,10 @@ _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
 def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
-    """Return a debater's answer to a claim after a concession, as 1 for yes or -1 for no.
+    """Return a debater's position after a concession.
 
-    A debater who conceded too still counts with the answer that it held, because both may concede at once.
+    The position is 1 for yes or -1 for no. A debater who conceded too still counts with the answer that it
+    held, because both may concede at once.
     """
     current_signs = [change.sign for change in others]
     held_signs = [change.held_change.sign for change in others if change.held_change and not change.side]
@@ -78,10 +79,10 @@ def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
 
 
 def _side_conceded(event: ledger_events.StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
-    """Return the answer that a debater accepts with a concession, or `""` if the answer is unclear.
+    """Return the answer that a debater accepts by conceding.
 
-    It is an option if the question is open: the one that the event names, or else the only one that others
-    hold.
+    The answer is `""` if it is unclear. It is an option if the question is open: the one that the event
+    names, or else the only one that others hold.
     """
     options = {change.side for change in others} - {"", *ANSWERS}
     if event.get("option") or options:
@@ -90,9 +91,10 @@ def _side_conceded(event: ledger_events.StanceEvent, sign: int, others: Sequence
 
 
 def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None) -> StanceChange:
-    """Return the stance change of a debater who only rejects one option of the main question.
+    """Record that a debater only rejects one option of the main question.
 
-    A debater who held this option holds none afterwards. Any other position stays as it is.
+    Return the change in the debater's stance. A debater who held this option holds none afterwards. Any other
+    position stays as it is.
     """
     if known is None:
         return StanceChange(event, None, 0, 0)
@@ -106,9 +108,9 @@ def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None)
 def _conditions_after(
     event: ledger_events.StanceEvent, side: str, known: StanceChange | None
 ) -> Mapping[str, str]:
-    """Return the conditions that a debater's answer has after a stance event, keyed by condition id.
+    """Return all conditions under which a debater gives an answer, including those of a new stance event.
 
-    A new condition is added to the others.
+    The keys are condition ids.
     """
     if not is_conditional(event):
         return {}
@@ -121,7 +123,7 @@ def _conditions_after(
 
 
 def _mirror(event: ledger_events.StanceEvent) -> ledger_events.StanceEvent:
-    """Convert a stance event on a claim to the equivalent event on the negated claim."""
+    """Turn a stance on a claim into the same stance on the negated claim."""
     if event["kind"] == "conditional":
         return {**event, "leans": "yes" if leaning(event) < 0 else "no"}
     if event["condition"] and leaning(event):
@@ -257,9 +259,9 @@ def extend_ledger(ledger: Ledger, new: Sequence[ledger_events.ClaimEvent]) -> Le
 def _extended_timelines(
     ledger: Ledger, events: Iterable[ledger_events.StanceEvent]
 ) -> Mapping[str, Timeline]:
-    """Return the timelines of all claims, with the new stance events appended.
+    """Add new stance events to the timelines of their claims.
 
-    A timeline that gets an earlier event is computed again.
+    Return the timelines of all claims. A timeline that gets an earlier event is computed again.
     """
     timelines, events_by_claim = (
         dict(ledger.timelines),
@@ -283,9 +285,9 @@ def _extended_timelines(
 def _leading(
     same: Iterable[ledger_events.SameClaim], claims: Mapping[str, ledger_events.Claim]
 ) -> dict[str, tuple[str, bool]]:
-    """Map the id of each merged claim to the id of the claim into which it was merged.
+    """Map each merged claim to the claim that replaces it.
 
-    The second value is True if the two claims contradict each other.
+    Keys and values are claim ids. The second value is True if the two claims contradict each other.
     """
     leaders: dict[str, tuple[str, bool]] = {}
 
@@ -311,10 +313,10 @@ def _valid_events(
     leaders: Mapping[str, tuple[str, bool]],
     claims: Mapping[str, ledger_events.Claim],
 ) -> list[ledger_events.StanceEvent]:
-    """Return the stance events that were neither retracted nor overruled, in message order.
+    """Return the stance events that count, in message order.
 
-    If one message has several events on a claim, only those of the highest rank count. A model's event never
-    replaces an event that a person retracted.
+    Retracted and overruled events do not count. If one message has several events on a claim, only those of
+    the highest rank count. A model's event never replaces an event that a person retracted.
     """
     events: list[ledger_events.StanceEvent] = []
     highest: dict[tuple[str, str, str], int] = defaultdict(int)

@@ -21,9 +21,11 @@ Names = Mapping[str, str]
 """Display name of each debater, keyed by debater id."""
 
 TEXT = 160
-"""Maximum number of characters in a claim, and in a quotation that is the main part of its line."""
+"""Maximum number of characters in a claim. The limit also applies to a quotation that is the main part of its
+line."""
 SHORT = 100
-"""Maximum number of characters in an aspect of the topic, and in a quotation beside other text."""
+"""Maximum number of characters in an aspect of the topic. The limit also applies to a quotation beside other
+text."""
 
 NO_EXTRACTION = (
     "No claims: this debate extracts none. Set `blackboard.extraction` to `llm`. The model `offline` "
@@ -59,7 +61,7 @@ def why_no_claims(claim_events: Sequence[ledger_events.ClaimEvent], *, extracts:
 
 
 def board_text(text: str, limit: int = TEXT) -> str:
-    """Return a text as a single line without markup, truncated to `limit` characters."""
+    """Return a text on one line without markup, cut to `limit` characters."""
     return clip(sanitize_line(" ".join(map(sanitize_line, text.splitlines()))), limit)
 
 
@@ -125,7 +127,7 @@ def card_status(card: ledger_events.CruxCard) -> str:
 
 
 def card_results_text(card: ledger_events.CruxCard, names: Names) -> str:
-    """Return one line with each debater's answer to the question of a side discussion."""
+    """Return each debater's answer in a side discussion on one line."""
     return "; ".join(
         f"{display_name(debater, names)}: {side['answer']}" for debater, side in card["sides"].items()
     )
@@ -155,7 +157,10 @@ def reflection_lines(reflections: Iterable[ledger_events.Reflection]) -> list[st
 
 
 def card_text(card: ledger_events.CruxCard, names: Names) -> str:
-    """Return a crux card, the record of a side discussion, as text with question, sides and result."""
+    """Return the record of a side discussion as text.
+
+    The text contains the question, the sides and the result of the crux card.
+    """
     sides = [
         f"- {sanitize_line(names.get(debater, debater))}: {side['answer']}. {side['reasoning']}"
         + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
@@ -189,15 +194,15 @@ SECTIONS = (
 )
 """Section headings of the rendered claim ledger, in display order."""
 CUT = "Left out for lack of space, wholly or in part"
-"""Heading of the section that names the sections from which lines were left out. It is the last section of a
-rendered claim ledger."""
+"""Heading of the list of shortened sections. It is the last section of a rendered claim ledger, and names the
+sections from which lines were left out."""
 CUT_SHARE = 0.125
-"""Maximum share of the token limit for the line that names the shortened sections. If it needs more, it names
-none of them, or is left out."""
+"""Maximum share of the token limit for the list of shortened sections. If the list needs more tokens, it
+names no sections or is left out."""
 
 MIN_LINE_TOKENS = 10
-"""Minimum number of tokens assumed for one line of the rendered claim ledger. A section renders no more
-lines than could fit into the token limit."""
+"""Smallest assumed number of tokens in a line of the claim ledger. A section renders no more lines than could
+fit into the token limit."""
 
 
 class LedgerLine(NamedTuple):
@@ -205,15 +210,15 @@ class LedgerLine(NamedTuple):
 
     section: str
     urgency: int
-    """Priority of the line if not all lines fit in the token limit. Lines with the lowest number are kept
-    first."""
+    """Priority of the line if tokens are short. Lines with the lowest number are kept first."""
     text: str
     more: str = ""
-    """Optional end of the line, which is shown only if tokens remain after all lines have been chosen."""
+    """Optional end of the line. It is shown only if tokens remain after all lines have been chosen."""
 
 
 Notice = Callable[[Sequence[LedgerLine], Container[int]], str]
-"""Function that returns a note about omitted lines, given all lines and the indexes of the chosen lines."""
+"""Function that returns a note about omitted lines. Its arguments are all lines and the indexes of the chosen
+lines."""
 
 
 def render_blackboard(
@@ -345,7 +350,10 @@ def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
 
 
 def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
-    """Estimate how many tokens in the text of a claim ledger belong to each kind of memory."""
+    """Estimate how many tokens of a claim ledger each kind of memory takes up.
+
+    `text` is the rendered claim ledger.
+    """
     ledger, _, remarks = text.partition(f"{REMARKS}:\n")
     ledger, _, rooms = ledger.partition(f"{ROOMS}:\n")
     tokens: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
@@ -362,9 +370,9 @@ def _board_lines(
     has_insights: bool = True,
     alone: bool = False,
 ) -> Iterator[LedgerLine]:
-    """Yield all lines of the claim ledger that may appear in a speaker's prompt.
+    """Yield the lines of the claim ledger for a speaker's prompt.
 
-    See `render_blackboard`.
+    They are all lines that the prompt may show. See `render_blackboard`.
     """
     is_debater, other, listed_claims, ledger = speaker in names, "", set[str](), board.ledger
     yield from board.on_topic(speaker)
@@ -400,9 +408,10 @@ def _board_lines(
 
 
 def in_turns(items: Iterable[T], debater: Callable[[T], str]) -> list[tuple[int, T]]:
-    """Sort items so that debaters alternate, and a shortened list affects all of them equally.
+    """Sort items so that the debaters alternate.
 
-    With each item, return the number of earlier items of its debater.
+    A shortened list then affects all debaters equally. With each item, return the number of earlier items of
+    its debater.
     """
     seen = Counter[str]()
     ranked = list[tuple[int, T]]()
@@ -440,9 +449,10 @@ class _LedgerRenderer:
         return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, debaters)})"
 
     def point(self, event: ledger_events.StanceEvent | ledger_events.Gap) -> str:
-        """Return text that describes a stance event or a knowledge gap by its claim and its quotation.
+        """Describe a stance event or a knowledge gap.
 
-        A concession shows the conceded side instead of the quotation.
+        The text consists of the claim and the quotation. A concession shows the conceded side instead of the
+        quotation.
         """
         key = event["claim"]
         quote = board_text(event["quote"])
@@ -531,9 +541,9 @@ class _LedgerRenderer:
                 yield LedgerLine(BETWEEN, urgency, text)
 
     def others(self, debater: str, listed_claims: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
-        """Yield lines about what one debater holds and has given up, for another debater's prompt.
+        """Yield lines about one debater's stances for another debater's prompt.
 
-        Claims in `listed_claims` are left out.
+        The stances include those that the debater has given up. Claims in `listed_claims` are left out.
 
         The debater's evidence for claims of the aspect under discussion follows.
         """
@@ -587,10 +597,13 @@ class _LedgerRenderer:
                     yield LedgerLine(section, urgency, text)
 
     def own(self, debater: str, listed_claims: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
-        """Yield lines for a debater's prompt about its challenges, stances, evidence and changes of mind."""
+        """Yield lines about a debater's own positions for the debater's prompt.
+
+        They cover challenges, stances, evidence and changes of mind.
+        """
 
         def needs_evidence(key: str) -> bool:
-            """Return True if the debater's evidence for a claim should be listed.
+            """Return True if the prompt should list the evidence for a claim.
 
             Evidence is listed unless the debater has given up the claim.
             """
@@ -640,7 +653,7 @@ class _LedgerRenderer:
         yield from self.change_lines(CHANGES, self.changes(), self.name)
 
     def last_round(self, speaker: str, listed_debaters: Iterable[str]) -> Iterator[LedgerLine]:
-        """Yield lines about other debaters' concessions and changes of position in the previous round.
+        """Yield lines about what other debaters gave up or changed in the last round.
 
         What `listed_debaters` have given up is left out, because other lines list it.
         """

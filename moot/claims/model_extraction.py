@@ -47,26 +47,28 @@ _ON_RECORDS = " `retractions` contains the ids of wrong records in the ledger (e
 FRAME_TOKENS = 1050
 """Number of tokens reserved for the instructions and the JSON schema of an extraction prompt."""
 OUTPUT_TOKENS_PER_INPUT = 4
-"""Maximum number of output tokens that an extraction may use per input token. A capable model used 1.5 to
-4.4 in two debates."""
+"""Maximum number of output tokens of an extraction per input token. A capable model used 1.5 to 4.4 in two
+debates."""
 LEAST_SAID_TOKENS = 200
-"""Minimum number of prompt tokens for the new messages of an extraction, however long the background is."""
+"""Minimum number of prompt tokens for the new messages of an extraction. It applies however long the
+background is."""
 CONTEXT_MARK = "(for context)"
 """Marker for messages that an extraction prompt includes only as context."""
 _MARGIN = 400
-"""Number of output tokens that an extraction may use in addition to `OUTPUT_TOKENS_PER_INPUT` per input
-token."""
+"""Number of additional output tokens that every extraction may use. They come on top of
+`OUTPUT_TOKENS_PER_INPUT` per input token."""
 COMMON_REPLY_LIMIT = 8192
 """Maximum number of output tokens that almost every model supports."""
 MESSAGE_TOKENS = 12
 """Number of prompt tokens reserved for each message in addition to its text."""
 MIN_CITED_TOKENS = 40
-"""Minimum number of unused prompt tokens per cited earlier message. With fewer tokens, the earlier messages
-are omitted."""
-_MAX_NEW_CLAIMS, _NEW_CLAIMS_PER_MESSAGE = 12, 3
-"""Maximum number of new claims in one extraction, and per message. The one that allows more claims applies.
-The limit is higher for more than four messages, because nine messages of a debate on lead pipes had more than
-12 claims."""
+"""Minimum number of free prompt tokens for each earlier message that is cited. With fewer tokens, the earlier
+messages are omitted."""
+_MAX_NEW_CLAIMS = 12
+"""Maximum number of new claims in one extraction. `_NEW_CLAIMS_PER_MESSAGE` allows more for many messages."""
+_NEW_CLAIMS_PER_MESSAGE = 3
+"""Maximum number of new claims per message. It applies to more than four messages, because nine messages of a
+debate on lead pipes had more than 12 claims."""
 _MAX_VERIFIED = 24
 """Maximum number of stance events that one model call verifies."""
 
@@ -97,7 +99,7 @@ def extraction_schema(
     aspects: Sequence[str] = (),
     last: bool = False,
 ) -> type[BaseModel]:
-    """Return the schema for a model's claim-extraction reply.
+    """Return the schema for the reply of a model that extracts claims.
 
     Ids are limited to those that the model may use. Lists that can only be empty are left out.
 
@@ -231,7 +233,10 @@ def extraction_schema(
 
 
 def _requests_text(ledger: claim_status.Ledger, *, last: bool) -> str:
-    """Return the extraction rules for challenges, questions and answers, or `""` if none can occur."""
+    """Return the prompt's rules for extracting challenges, questions and answers.
+
+    Return `""` if none of them can occur.
+    """
     request_rules = "" if last else _ON_REQUESTS
     answer_rules = _ON_OPEN_POINTS if ledger.open_challenges() or ledger.open_questions() else ""
     text = request_rules + answer_rules
@@ -395,7 +400,7 @@ def _verify(
 
 
 def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> str:
-    """Return the answer option that a debater gives up in an event, or `""` if there is none.
+    """Return the answer option that a debater gives up, or `""` if there is none.
 
     Only an open main question has options.
     """
@@ -405,9 +410,10 @@ def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledge
 
 
 def _accepted_kinds(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> tuple[str, ...]:
-    """Return the kinds of stance that confirm a stance event if a model finds them in its quotation.
+    """Return the kinds of stance that count as confirmation of an event.
 
-    Conceding to those who deny a claim also denies it.
+    They are the kinds that a second model call may find in the event's quotation. Conceding to those who deny
+    a claim also denies it.
     """
     if event["kind"] == "unsure":
         return ("unsure", "open")
@@ -440,9 +446,10 @@ def extraction_tokens(config: DebateConfig) -> int:
 def ledger_lines(
     ledger: claim_status.Ledger, options: Sequence[str] = (), cited_ids: Container[str] = ()
 ) -> Iterable[str]:
-    """Yield the lines of the claim ledger for an extraction prompt, most salient claim first.
+    """Yield the claim ledger for an extraction prompt, line by line.
 
-    A position taken in a message whose id is in `cited_ids` names this message, so that a model can check it.
+    The most salient claim comes first. A position taken in a message whose id is in `cited_ids` names this
+    message, so that a model can check it.
     """
     options_text = "; ".join(map(sanitize_line, options))
     question = _OPEN_QUESTION.format(options=options_text) if options else _MAIN_QUESTION
@@ -466,7 +473,7 @@ def ledger_lines(
 
 
 def _kind_of(event: claim_events.StanceEvent) -> str:
-    """Return the name that the extraction prompt uses for the kind of a stance event.
+    """Return the kind of a stance event as the extraction prompt names it.
 
     A “no, unless …” is a denial.
     """

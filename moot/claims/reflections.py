@@ -32,8 +32,12 @@ from moot.text.tokens import TokenCounter, truncate_middle
 REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier")
 EARLIER = load_prompt_template("reflect_earlier", "insights")
 
-DISAGREEMENT, CONCESSION, SHIFT = 3, 4, 5
-"""Weights of disputes, concessions and changes of mind in the score of recent activity."""
+DISAGREEMENT = 3
+"""Score of each new dispute. A reflection is due if the total score of recent activity is high enough."""
+CONCESSION = 4
+"""Score of each new concession."""
+SHIFT = 5
+"""Score of each new change of mind."""
 MAX_SOURCES = 4
 """Maximum number of source messages that one reflection cites."""
 MAX_CONTENT_CHARS = 280
@@ -78,8 +82,8 @@ class RecentActivity(NamedTuple):
     """Disputes, concessions and changes of mind since the last reflection."""
 
     disputes: list[str]
-    """Ids of the claims that became disputed since the last reflection, even if the dispute has been
-    settled."""
+    """Ids of the claims that became disputed since the last reflection. The dispute may have been settled
+    since."""
     concessions: list[StanceEvent]
     shifts: list[StanceEvent]
 
@@ -181,7 +185,10 @@ def _earlier_reflections(state: ConversationState) -> list[Reflection]:
 
 
 def contradicted_reflections(state: ConversationState, contradicted: Sequence[str]) -> list[str]:
-    """Return the ids in a model's list `contradicted` that belong to earlier reflections."""
+    """Return the ids of the earlier reflections that a model contradicts.
+
+    `contradicted` is the list of ids in the model's reply.
+    """
     return [each["id"] for each in _earlier_reflections(state) if each["id"] in contradicted]
 
 

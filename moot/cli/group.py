@@ -90,9 +90,9 @@ def command(
 
 @dataclass(frozen=True)
 class IndexedCommand:
-    """`moot` command that was found without importing the command's module.
+    """Name, help and location of a `moot` command.
 
-    The module of the command is imported only when the command runs.
+    These are known without importing the command's module. The module is imported only when the command runs.
     """
 
     name: str
@@ -100,10 +100,11 @@ class IndexedCommand:
     panel: Panel
     examples: tuple[str, ...]
     source: str | EntryPoint = field(compare=False)
-    """Location of the command's function: `module:function`, or the entry point of another package."""
+    """Location of the command's function, such as `module:function`. A command of another package has an
+    entry point instead."""
 
     def load(self) -> tuple[Any, Declaration]:
-        """Import the command's function, and return it with the properties that its decorator declares.
+        """Import the command's function, and return it with its declaration.
 
         Raises:
             ConfigError: the command belongs to another package and cannot be imported.
@@ -133,7 +134,10 @@ _DECLARATION = re.compile(
 
 
 def declarations_in(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the function name, first docstring line and decorator arguments of each command in a file."""
+    """Find the commands in the source text of a module.
+
+    Yield each command's function name, the first line of its docstring, and the decorator's arguments.
+    """
     for match in _DECLARATION.finditer(text):
         call = ast.parse(f"command({match['options']})", mode="eval").body
         keywords = call.keywords if isinstance(call, ast.Call) else []
@@ -169,7 +173,10 @@ def plugin_commands() -> dict[str, IndexedCommand]:
 
 
 def _plugin_command(name: str, point: EntryPoint) -> IndexedCommand:
-    """Return another package's command, with the help found in its source code, without importing it."""
+    """Return a command of another package without importing the command's module.
+
+    The help text is read from the module's source code.
+    """
     from importlib.util import find_spec
 
     try:
@@ -185,7 +192,7 @@ def _plugin_command(name: str, point: EntryPoint) -> IndexedCommand:
 
 
 def find_command(name: str) -> IndexedCommand | None:
-    """Return the command with this name, or `None` if neither Moot nor another package provides it."""
+    """Return the command with this name, or `None` if it does not exist. Other packages may provide it."""
     return built_in_commands().get(name) or plugin_commands().get(name)
 
 
@@ -202,7 +209,10 @@ names is the default, it comes first."""
 
 
 def built_in_names() -> str:
-    """Return the content of `built_in_names.json`."""
+    """Return the names of the built-in protocols, summarizers, tools and rubrics as JSON.
+
+    This text is the content of `built_in_names.json`.
+    """
     from moot.judging.rubrics import shipped_rubrics
     from moot.memory.summarizers.registry import SUMMARIZERS
     from moot.protocols.registry import PROTOCOLS
@@ -222,7 +232,7 @@ def built_in_names() -> str:
 
 
 def fill_names(command: Any) -> None:
-    """Replace placeholders such as `{protocols}` in a command's help with the registered names."""
+    """Fill in placeholders such as `{protocols}` in a command's help. They stand for the registered names."""
     for param in getattr(command, "params", ()):
         for kind in _built_in() if "{" in (getattr(param, "help", None) or "") else ():
             param.help = param.help.replace(f"{{{kind}}}", ", ".join(_names(kind)))
@@ -275,7 +285,7 @@ def run_command_line() -> None:
 
 
 def _exit_after_closed_pipe() -> None:
-    """Exit with code 0 after a reader of Moot's stdout, such as `head`, has closed the pipe."""
+    """Exit with code 0 after the reader of stdout has closed the pipe, as `head` does."""
     # Without this the interpreter flushes into the closed pipe at its exit and reports an error.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
     sys.exit(0)
@@ -312,7 +322,7 @@ def _export_spans() -> Iterator[None]:
 
 
 Click = Any
-"""Alias of `Any` for objects of the click library, because typer does not export click's types."""
+"""Type of objects from the click library. It is `Any`, because typer does not export click's types."""
 HELP = """Run debates between LLM debaters, from three turns to ten thousand. Debates are saved and resumable.
 
 Start with `moot demo`. To use your own model, run `moot setup` once, and then `moot "Should we …?"`: the
@@ -324,9 +334,10 @@ decision does not pass --gate, 130 interrupted (the debate is saved).
 """
 
 
-NARROW, NARROW_OPTION = 52, 10
-"""Terminal width below which help texts use a narrow layout, and width of the option column in that layout,
-both in columns."""
+NARROW = 52
+"""Terminal width, in columns, below which help texts use a narrow layout."""
+NARROW_OPTION = 10
+"""Maximum width of the option column in the narrow layout, in columns."""
 
 
 def new_app(*, no_args_is_help: bool = False) -> typer.Typer:
@@ -367,7 +378,7 @@ def load_command(name: str) -> Click:
 
 
 def _shorten_help(command: Click) -> None:
-    """Limit the width of a command's help text on a narrow terminal."""
+    """Fit a command's help text to a narrow terminal."""
     if (columns := get_terminal_size().columns) >= NARROW:
         return
     context = command.context_class
@@ -419,7 +430,7 @@ class LazyGroup(TyperGroup):
     """Command group that imports a command only when it is needed."""
 
     def invoke(self, ctx: Click) -> Click:
-        """Run the command, and raise an error that says what to do if Ctrl-C ends it."""
+        """Run the command, and report Ctrl-C as an error. The error says what to do."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -439,7 +450,10 @@ class LazyGroup(TyperGroup):
         return list(super().parse_args(ctx, args))
 
     def get_command(self, ctx: Click, cmd_name: str) -> Click | None:
-        """Return a command's name and help, without its parameters, for a list of commands."""
+        """Return a command that has only a name and a help text, or `None` if it does not exist.
+
+        The list of commands needs no more. `resolve_command` loads the whole command.
+        """
         indexed = find_command(cmd_name)
         return TyperCommand(cmd_name, help=indexed.help) if indexed else None
 
@@ -448,9 +462,10 @@ class LazyGroup(TyperGroup):
         return list(all_commands())
 
     def resolve_command(self, ctx: Click, args: list[str]) -> Click:
-        """Parse the arguments, and return the command's name, the command and the other arguments.
+        """Find the command that the arguments name.
 
-        If the first argument is a question instead of a command, the command is `run`.
+        Return the command's name, the command and the other arguments. If the first argument is a question
+        instead of a command, the command is `run`.
         """
         name = args[0]
         if name not in built_in_commands() and is_question(name):
@@ -504,7 +519,9 @@ def _moot(
         False, "--version", help="Print the version.", callback=_show_version, is_eager=True
     ),
     go_on: bool = typer.Option(
-        False, *CONTINUE, help='Continue the latest debate, or ask a question about it: moot -c "Why?"'
+        False,
+        *CONTINUE,
+        help='Continue the latest debate. To ask about this debate, add a question: moot -c "Why?"',
     ),
 ) -> None: ...
 

@@ -39,7 +39,7 @@ LINE_CHARS = 10_000
 
 @dataclass(frozen=True)
 class Goal:
-    """One limit of a debate, such as turns, tokens or cost, and how much of it the debate has used."""
+    """Progress of a debate towards one of its limits. The limit is a number of turns, tokens or US$."""
 
     name: str
     reached: float
@@ -58,14 +58,14 @@ class Goal:
 
 @dataclass
 class RunTally:
-    """Turns, tokens and cost of a run so far, for the progress display."""
+    """Turns, tokens and cost of a run so far. The progress display shows them."""
 
     turns: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
     config: DebateConfig | None = None
     planned: int | None = None
-    """Number of turns that the debate is planned to have, or `None` if it is not known in advance."""
+    """Planned number of turns, or `None` if it is not known in advance."""
 
     def follow(self, config: DebateConfig) -> None:
         """Measure the progress against the limits and planned turns in a debate's configuration."""
@@ -74,14 +74,14 @@ class RunTally:
         self.config, self.planned = config, turns_planned(config)
 
     def refresh(self, row: DebateRow) -> None:
-        """Update the run's tokens and cost from the debate's row in the database.
+        """Read the run's tokens and cost from the debate's database row.
 
         The number of turns is counted separately.
         """
         self.tokens, self.cost_usd = row.tokens, row.cost_usd
 
     def goal(self) -> Goal:
-        """Return the limit that the debate is closest to reaching, with the progress towards it."""
+        """Return the limit that the debate is closest to reaching, with the progress so far."""
         is_exceeded = (
             self.planned is not None and self.turns > self.planned
         )  # happens if a message was sent after the last turn
@@ -96,12 +96,12 @@ class RunTally:
 
 
 def spent_text(tokens: int, cost_usd: float) -> str:
-    """Return the tokens and cost as a text such as `12 tokens · US$ 0.0300`."""
+    """Format tokens and cost, such as `12 tokens · US$ 0.0300`."""
     return count_noun(tokens, "token") + (f" · US$ {cost_usd:.4f}" if cost_usd else "")
 
 
 def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:
-    """Return the progress line for an event of a run, or `""` if the event is not shown."""
+    """Return the progress line for an event, or `""` if the event is not shown."""
     match event["event"]:
         case "entry":
             entry = event["entry"]
@@ -160,7 +160,9 @@ class JsonLines(Progress):
 
 
 def header_lines(topic: str, config: DebateConfig, *, model_chosen: bool = False) -> list[str]:
-    """Return the lines printed before a debate, with its question, protocol, debaters and models.
+    """Return the lines to print before a debate starts.
+
+    The lines show the question, protocol, debaters and models.
 
     Args:
         topic: topic of the debate.
@@ -188,18 +190,22 @@ def header_lines(topic: str, config: DebateConfig, *, model_chosen: bool = False
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Colours assigned to the speakers in the order in which they first speak."""
 DOING = {"judge": "judging", "close": "closing"}
-"""Words that describe a step in which no debater takes a turn, keyed by kind of step. For a kind that is not
-listed here, its name is shown."""
+"""Texts that the status line shows, keyed by kind of step. They are for steps in which no debater takes a
+turn. For a kind that is not listed here, the name of the kind is shown."""
 TAIL_LINES = 6
 """Maximum number of lines to show from a message that is still being streamed."""
 MESSAGE_FRAME = 2
-"""Number of lines that a streamed message needs in addition to its text."""
+"""Number of lines around the text of a streamed message: the speaker's name and an empty line."""
 MESSAGE_LINES = MESSAGE_FRAME + 1
 CTRL_C = 4
-"""Number of columns kept free at the end of the status line for the `^C` that a terminal prints. If it
-wrapped, erasing the line would fail."""
-BAR, MIN_BAR, SPINNER = 40, 4, 3
-"""Maximum and minimum width of the progress bar, and width of the spinner, in columns."""
+"""Number of columns left free at the end of the status line. After Ctrl-C, a terminal prints `^C` there. If
+the status line wrapped, it could not be erased."""
+BAR = 40
+"""Maximum width of the progress bar, in columns."""
+MIN_BAR = 4
+"""Minimum width of the progress bar, in columns. If less space is left, the bar is not shown."""
+SPINNER = 3
+"""Width of the spinner, in columns."""
 MAX_MESSAGES_SHOWN = 4
 """Maximum number of streamed messages that are shown at the same time. A terminal with few lines shows fewer
 messages."""
@@ -230,7 +236,7 @@ class LiveScreen(Progress):
         self._live.stop()
 
     def show(self, event: Event, tally: RunTally) -> None:
-        """Show an event on the screen, either at once or at the next refresh."""
+        """Update the screen for an event. Some changes appear only at the next refresh."""
         self._tally = tally
         match event["event"]:
             case "token":
@@ -296,9 +302,10 @@ class LiveScreen(Progress):
 def check_answers(
     answers: object, config: DebateConfig, questions: Sequence[people.PersonQuestion] = ()
 ) -> None:
-    """Check that each prepared answer is for a debater or for a question that debaters can ask.
+    """Check that prepared answers name only debaters and questions.
 
-    The id of a future question is the debater's id and a number, such as `ada.1`.
+    The debate may ask some of the questions later. The id of a future question is the debater's id and a
+    number, such as `ada.1`.
 
     Raises:
         InputError: a key is neither a debater nor a question.
@@ -320,7 +327,7 @@ def check_answers(
 
 
 class Answerer:
-    """Provider of answers to a debate's questions, from a file or from the user at the terminal.
+    """Source of answers to the debaters' questions: a file, or the user at the terminal.
 
     Args:
         prepared: content of the answers file, or `None` if no file was given.
@@ -333,7 +340,10 @@ class Answerer:
         self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
 
     def answer(self, payloads: object) -> dict[str, str] | None:
-        """Return the file's or the user's answers to an interrupt's questions, or `None` without any."""
+        """Return the answers to the questions of an interrupt, or `None` if nobody answers.
+
+        The answers come from the answers file or from the user.
+        """
         questions = people.questions_in(payloads)
         self._asked |= {each["id"]: each for each in questions}
         if self._prepared is not None and people.matches_any(questions, self._prepared):
@@ -343,7 +353,7 @@ class Answerer:
         return _ask(questions) if self._at_terminal and questions else None
 
     def answers_left(self) -> list[str]:
-        """Return descriptions of the answers in the answers file that no question has used."""
+        """Return descriptions of the unused answers in the answers file."""
         return [] if self._given is None else people.unused_replies(list(self._asked.values()), self._given)
 
 
@@ -366,7 +376,7 @@ def _ask(questions: Sequence[people.PersonQuestion]) -> dict[str, str] | None:
 
 
 def _read_answer() -> str:
-    """Read lines from stdin until an empty line, and return those lines as the answer.
+    """Read the user's answer from stdin, up to an empty line.
 
     If the first line is empty, the answer is empty.
     """
@@ -383,9 +393,9 @@ def _read_answer() -> str:
 
 
 def question_lines(payloads: object) -> list[str]:
-    """Format an interrupt's questions as lines to print, grouped by debater.
+    """Format the questions of an interrupt for printing, grouped by debater.
 
-    An interrupt without questions is one line.
+    Return one line per question. An interrupt without questions is one line.
     """
     lines = []
     for name, group in groupby(people.questions_in(payloads), key=lambda question: question["name"]):

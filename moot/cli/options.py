@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def configured_model() -> str | None:
-    """Return the user's default model, or `None` if no model or a built-in model is configured."""
+    """Return the user's default model, or `None` if none is configured. A built-in model does not count."""
     name = variable("MOOT_MODEL")
     return None if name is None or is_built_in(name) else name
 
@@ -73,7 +73,7 @@ def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
 
 
 def present_records(db: str | None) -> AbstractContextManager[Records]:
-    """Open Moot's own tables of an existing database during a `with` block.
+    """Open Moot's tables in an existing database during a `with` block.
 
     LangGraph, which is slow to import, is not loaded.
 
@@ -88,7 +88,7 @@ def present_records(db: str | None) -> AbstractContextManager[Records]:
 
 
 def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
-    """Open Moot's own tables during a `with` block, or yield `None` if the database does not exist.
+    """Open Moot's tables during a `with` block, or yield `None` if the database does not exist.
 
     Raises:
         InputError: the database cannot be opened.
@@ -115,7 +115,7 @@ def open_queue(db: str | None) -> WorkQueue:
 
 
 def command_line(*words: str, db: str | None = None) -> str:
-    """Return a `moot` command line for the user to copy, including `--db` if the user gave this option."""
+    """Return a `moot` command line for the user to copy. It includes `--db` if the user gave this option."""
     program, script = "moot", Path(sys.argv[0])
     if script.name == "moot" and not shutil.which(
         "moot"
@@ -126,12 +126,14 @@ def command_line(*words: str, db: str | None = None) -> str:
 
 
 def after_setup(line: str) -> str:
-    """Return a shell command for the user to copy, preceded by `moot setup` if no model is configured."""
+    """Put `moot setup` before a command line if no model is configured. The user copies the result."""
     return line if configured_model() else f"{command_line('setup')} && {line}"
 
 
 def read_words(argument: str, what: str, advice: str) -> str:
-    """Return the text that an argument gives: the argument itself, a file for `@FILE`, or stdin for `-`.
+    """Read a text from an argument, a file or stdin.
+
+    `@FILE` names a file, and `-` stands for stdin. Any other argument is the text itself.
 
     Raises:
         InputError: the file cannot be read, or the text is empty.
@@ -146,7 +148,9 @@ def read_words(argument: str, what: str, advice: str) -> str:
 
 
 def read_topic(argument: str | None) -> str | None:
-    """Read the topic from a `TOPIC`, `@FILE` or `-` argument, or return `None` without one.
+    """Read the topic of a debate from an argument, a file or stdin. Without an argument, return `None`.
+
+    `@FILE` names a file, and `-` stands for stdin.
 
     Raises:
         InputError: the file cannot be read, or the text is empty.
@@ -177,7 +181,7 @@ def file_of(subject: str) -> Path | None:
 
 
 def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
-    """Read a transcript or an exported debate from a file, or from stdin if the path is `-`.
+    """Read a transcript or an exported debate from a file. The path `-` stands for stdin.
 
     Raises:
         InputError: the file cannot be read or parsed.
@@ -334,7 +338,7 @@ def _answers(ctx: Context, path: Path | None) -> object:
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Expand every dataclass parameter of a command into one option per field."""
+    """Turn each dataclass parameter of a command into one option per field."""
     hints = get_type_hints(command, include_extras=True)
     options: dict[str, Parameter] = {}
     groups: dict[str, tuple[Callable[..., object], list[str]]] = {}
@@ -368,7 +372,7 @@ def debates_like(ctx: Context, incomplete: str) -> list[str]:
 
 
 COMPLETION_WAIT_S = 2.0
-"""Timeout in seconds for requesting the list of models during shell completion."""
+"""Maximum time in seconds that shell completion waits for the list of models."""
 
 
 def models_like(incomplete: str) -> list[str]:
@@ -395,7 +399,7 @@ def protocols_like(incomplete: str) -> list[str]:
 
 
 def entry_number(argument: str, option: str) -> int:
-    """Parse a message number such as `12` or a message id such as `m000012`.
+    """Return the number of a message. The argument is a number such as `12` or an id such as `m000012`.
 
     Raises:
         InputError: the argument is neither a number nor a message id.
@@ -409,7 +413,7 @@ def entry_number(argument: str, option: str) -> int:
 
 
 MAX_DIGITS = 9
-"""Maximum number of digits in a message number that the user gives."""
+"""Maximum number of digits in a message number."""
 
 DebateArgument = Annotated[
     str,
@@ -547,8 +551,8 @@ AnswersOption = Annotated[
         "--answers",
         metavar="FILE",
         help=(
-            "YAML or JSON file with answers to the debaters' questions: a list in the order of the "
-            "questions, or a mapping from debaters or questions to answers."
+            "YAML or JSON file with answers to the debaters' questions. The file contains a list in the "
+            "order of the questions, or a mapping from debaters or questions to answers."
         ),
         callback=_answers,
     ),
@@ -605,5 +609,5 @@ class Delivery:
 
     @property
     def remarks(self) -> bool:
-        """True if the command prints remarks to stderr, such as headings and suggested commands."""
+        """True if the command prints headings and suggested commands to stderr."""
         return not (self.quiet or self.log_json)

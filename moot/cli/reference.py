@@ -90,7 +90,7 @@ This page describes all names that you can import from the package `moot`. For e
 
 
 def _value_text(thing: object) -> str:
-    """Format a value from Moot's public Python API as Markdown.
+    """Format an exported value as Markdown.
 
     For a union type, return the names of the member types.
     """

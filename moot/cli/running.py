@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from moot.state.config import DebateConfig
 
 GATE_REFUSED = 7
-"""Exit code of a run whose decision does not meet the gate's requirements."""
+"""Exit code if the decision does not meet the requirements of `--gate`."""
 STOPPING = f"\nStopping: running calls get {GRACE_S:g} s to finish. Ctrl-C again cancels them.\n".encode()
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Requirement on a debate's decision that a run must meet to exit with code 0."""
+    """Decision and confidence that a debate must reach to exit with code 0."""
 
     option: str
-    """Option that the debate must choose for the run to exit with code 0."""
+    """Option that the debate must choose."""
     min_confidence: float = 0.0
     """Minimum confidence in the decision, from 0 to 100."""
 
     def refusal(self, verdict: JsonMapping) -> str:
-        """Return why a verdict does not meet the requirement, or `""` if it does.
+        """Return why a verdict does not pass the gate, or `""` if it passes.
 
         A verdict of the offline model never passes.
         """
@@ -125,7 +125,10 @@ def run_to_end(
 
 
 def resumed_line(earlier_turns: int, added: int | None, config: DebateConfig) -> list[str]:
-    """Return the line that says after how many turns a resumed debate continues, or `[]` for a new debate."""
+    """Return the line to print when a debate is resumed, or `[]` for a new debate.
+
+    The line says after how many turns the debate continues.
+    """
     if not earlier_turns:
         return []
     planned_turns = turns_planned(config)
@@ -140,7 +143,7 @@ def resumed_line(earlier_turns: int, added: int | None, config: DebateConfig) ->
 
 
 def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:
-    """Return the exit code for a verdict, and print the reason for a nonzero code."""
+    """Return the exit code for a verdict. Print the reason for a nonzero code."""
     if verdict.get("status") == "failed":
         reason = terminal.one_line(verdict.get("error", ""), 500)
         terminal.print_error(
@@ -235,9 +238,11 @@ def handle_sigterm_as_interrupt(*, grace: bool = True) -> Iterator[None]:
 
 
 def deliver(debate: Debate, document: JsonMapping, delivery: Delivery, *, finished: bool) -> None:
-    """Write the output file, then print the JSON document or the verdict of a finished debate.
+    """Write and print the result of a debate.
 
-    A terminal shows the short answer, so that the answer stays in view. Other outputs get the whole verdict.
+    Write the output file if there is one. Then print the JSON document, or the verdict if the debate is
+    finished. A terminal shows the short answer, so that the answer stays in view. Other outputs get the whole
+    verdict.
     """
     if delivery.output is not None:
         terminal.write_file(delivery.output, terminal.render(document, terminal.format_of(delivery.output)))

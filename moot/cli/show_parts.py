@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from moot.debates.prompt_reconstruction import MemoryCost, ReconstructedPrompt, ReplayedTurn
 
 MAX_COLUMNS = 5
-"""Maximum number of debaters for which a score table has one column per debater. With more debaters, the
-table has one line per debater with the total score."""
-LABEL_CHARS, NAME_CHARS = 30, 16
-"""Widths, in characters, of the criteria column and of each debater's column in a score table."""
+"""Maximum number of debaters' columns in a score table. With more debaters, the table has one line per
+debater with the total score."""
+LABEL_CHARS = 30
+"""Expected width of the criteria column in a score table, in characters."""
+NAME_CHARS = 16
+"""Maximum width of each debater's column in a score table, in characters."""
 BELOW = (1, 0, 0, 0)
-"""Padding that puts a blank line above a section of a printed verdict."""
+"""Padding with one blank line above a printed section."""
 
 
 def verdict_parts(document: JsonMapping) -> list[RenderableType]:
@@ -83,7 +85,7 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
 
 
 def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
-    """Return the non-empty fields of a debate's verdict, in a form ready for printing."""
+    """Return the non-empty fields of a debate's verdict, ready for printing."""
     names, label = terminal.debater_names(document["config"], 30), rules_of(document).result
     transcript: Sequence[Entry] = document.get("transcript", ())
     return shown(document["verdict"], names, headline=headline, winner_label=label, transcript=transcript)
@@ -102,7 +104,7 @@ def bulleted(text: str) -> str:
 
 
 def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
-    """Format fields of a verdict, such as its question and decision, for printing."""
+    """Format fields of a verdict for printing."""
     parts: list[RenderableType] = []
     for field in fields:
         lines = [
@@ -123,7 +125,7 @@ TURNING_POINTS = 3
 
 
 def answer_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return a debate's question and short answer to print, or the whole verdict without a decision."""
+    """Return a debate's question and short answer to print. Without a decision, return the whole verdict."""
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
         return verdict_parts(document)
@@ -135,7 +137,10 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
 
 
 def digest_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return a short digest of a debate to print: question, debaters, turning points and decision."""
+    """Return a short digest of a debate to print.
+
+    The digest contains the question, debaters, turning points and decision.
+    """
     verdict: PanelVerdict = document["verdict"]
     names, protocol = terminal.debater_names(document["config"], 30), rules_of(document)
     result = winner_text(verdict, names, protocol)
@@ -175,7 +180,7 @@ def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) 
 
 
 def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
-    """Return the votes of a panel of judges and the names of dissenting judges as text to print."""
+    """Format the votes of a panel of judges, and name the dissenting judges."""
 
     def choice(candidate: str) -> str:
         return NO_WINNER.get(candidate) or names.get(candidate, terminal.one_line(candidate, 30))
@@ -194,7 +199,10 @@ def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
-    """Return a score table with one column per debater, or one row per debater if there are many."""
+    """Return the table of the debaters' scores.
+
+    The table has one column per debater, or one row per debater if there are many debaters.
+    """
     scores, totals, lengths = verdict["scores"], verdict["totals"], verdict["lengths"]
     debaters = [name for name in names if name in scores]
     if not debaters:
@@ -229,7 +237,7 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
-    """Return texts as paragraphs to print, each starting with the given label.
+    """Format each text as a paragraph that starts with the label.
 
     A long text starts below the label.
     """
@@ -272,9 +280,10 @@ Document = JsonMapping
 
 
 def overview(document: Document, parent: str) -> Parts:
-    """Return the overview of a debate that `moot show` prints: question, facts and verdict.
+    """Return the overview of a debate that `moot show` prints.
 
-    `parent` is the name of the debate it was forked from.
+    The overview contains the question, facts about the debate, and the verdict. `parent` is the name of the
+    debate it was forked from.
     """
     names, usage = terminal.debater_names(document["config"]), document["usage"]
     has_name, has_failed = document["name"] != document["id"], document["status"] == "failed"
@@ -310,7 +319,7 @@ def overview(document: Document, parent: str) -> Parts:
 
 
 def _agreement(document: Document) -> str:
-    """Return one line with the agreement among a council's proposals after each round.
+    """Describe in one line how much a council's proposals agree after each round.
 
     Return `""` if no round was checked.
     """
@@ -334,7 +343,7 @@ def cost_text(document: Document) -> str:
 
 
 def block(heading: Text, text: str, indent: int = 2) -> Parts:
-    """Return a heading and a text below it."""
+    """Return a heading with a text below it."""
     return [heading, Padding(Text(terminal.safe(text)), (0, 0, 1, indent))]
 
 
@@ -357,7 +366,7 @@ def transcript(document: Document) -> Parts:
 
 
 def summary(version: JsonMapping | None) -> Parts:
-    """Return one version of a summary for printing, or a notice if no summary exists."""
+    """Format one version of a summary for printing. Without a version, return a notice."""
     if version is None:
         return [Text("No summary yet: every message is still in the window.")]
     model, provider, tokens_used = version["model"], version.get("provider"), version.get("tokens_used", 0)
@@ -387,7 +396,10 @@ def summaries(document: Document) -> Parts:
 
 
 def blackboard(document: Document) -> Parts:
-    """Return a debate's blackboard as text to print: claims, positions, rounds and reflections."""
+    """Format a debate's blackboard for printing.
+
+    It shows claims, open challenges, crux cards, rounds and reflections.
+    """
     board = document["blackboard"]
     reason = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
     if reason and not (board["cards"] or board["reflections"]):
@@ -405,7 +417,8 @@ def blackboard(document: Document) -> Parts:
     for title, items in {
         "Claims": [_claim_text(each, names) for each in standing["claims"]],
         "Open challenges": [
-            f"to {names.get(each['to'], each['to'])}: {cited_quotation(each)}" for each in challenges
+            f"{each['id']} to {names.get(each['to'], each['to'])}: {cited_quotation(each)}"
+            for each in challenges
         ],
         "Crux cards": [card_text(each, names) for each in board["cards"]],
         "Rounds": [_round_text(each, names, texts) for each in standing.get("rounds", [])],
@@ -419,33 +432,34 @@ def blackboard(document: Document) -> Parts:
 def _claim_text(claim: Document, names: Mapping[str, str]) -> str:
     """Describe a claim, its status and each debater's stance as text."""
     stances = (
-        f"{names.get(debater, debater)}: {stance_text(stance)}: {cited_quotation(stance)}"
+        f"{names.get(debater, debater)}: {stance_text(stance)}: {cited_quotation(stance)} "
+        f"(events {', '.join(stance['history'])})"
         for debater, stance in claim["stances"].items()
     )
     return "\n    ".join([f"{claim['id']} ({claim['label']}): {claim['text']}", *stances])
 
 
 def _round_text(record: Document, names: Mapping[str, str], texts: Mapping[str, str]) -> str:
-    """Return the debaters' positions and the new disputes in the record of a round as text."""
+    """Format the record of a round, with its positions and new disputes."""
     positions = (f"{names.get(debater, debater)}: {text}" for debater, text in record["positions"].items())
     disputes = (f"new dispute: {texts.get(key, key)}" for key in record["new_disputes"])
     return "\n    ".join([f"Round {record['round']}", *positions, *disputes])
 
 
 def receipts(document: Document) -> Parts:
-    """Return a table of the number of tokens in each section of the prompts for debaters' turns."""
+    """Return a table of prompt sizes for the debaters' turns, divided into sections."""
     names = terminal.debater_names(document["config"])
     rows = [{**row, "speaker": names.get(row["speaker"], row["speaker"])} for row in document["receipts"]]
     return _receipts(rows, ("seq", "speaker", "phase"))
 
 
 def calls(document: Document) -> Parts:
-    """Return a table of the number of tokens in each section of all prompts except those for turns."""
+    """Return a table of prompt sizes for all model calls except debaters' turns."""
     return _receipts(document.get("calls", []), ("id", "purpose", "memory_kind"))
 
 
 def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
-    """Return a table with one row per prompt that shows the number of tokens in each section."""
+    """Return a table of prompt sizes in tokens. Each prompt is a row, and each section is a column."""
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
@@ -459,7 +473,7 @@ def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
 
 
 def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
-    """Return a table of what each kind of memory costs and how often prompts use it."""
+    """Return a table with the cost and use of each kind of memory."""
     headings = ("created", "calls", "tokens", "US$", "prompts", "tokens shown")
     table = borderless_table("memory", figures=headings)
     for row in rows:
@@ -469,9 +483,10 @@ def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
 
 
 def replays(replayed_turns: Sequence[ReplayedTurn], without: str) -> Parts:
-    """Return tables that compare each repeated turn, without one kind of memory, to its original.
+    """Return tables that compare repeated turns with the original turns.
 
-    Each table shows the original and the new message of one turn side by side.
+    The prompts of the repeated turns lack one kind of memory. Each table shows the original and the new
+    message of one turn side by side.
     """
     parts: Parts = []
     for each in replayed_turns:
@@ -525,7 +540,7 @@ PARTS: Mapping[str, Callable[[Document], Parts]] = {
 
 
 def part(name: str, document: Document, parent: str = "") -> tuple[object, Parts]:
-    """Return one part of a debate, such as its verdict, both as JSON data and formatted for printing.
+    """Return one part of a debate, both as JSON data and formatted for printing.
 
     The name `""` stands for the whole document. `parent` is the name of the debate it was forked from.
     """

@@ -40,10 +40,10 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def safe(text: str) -> str:
-    """Replace control characters and bidirectional overrides in a text with visible symbols.
+    """Make the control characters in a text visible.
 
-    Line breaks and tabs are kept. The result contains no terminal escape sequence. Parts of a text can be
-    processed separately.
+    Bidirectional overrides become visible too. Line breaks and tabs are kept. The result contains no terminal
+    escape sequence. Parts of a text can be processed separately.
     """
     return _UNSAFE.sub(_visible, redact(text).replace("\r\n", "\n"))
 
@@ -69,7 +69,10 @@ def json_text(value: object) -> str:
 
 
 def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
-    """Return a label for a transcript entry: its kind or phase, addressees and side discussion."""
+    """Return the label of a transcript entry.
+
+    The label names the entry's kind or phase, addressees and side discussion.
+    """
     kind, room = entry["kind"].replace("_", " "), entry["room"]
     label = entry["phase"] or kind if kind == "speech" else kind
     targets = ", ".join(names.get(target, target) for target in entry["targets"])
@@ -136,7 +139,7 @@ def err_console() -> Console:
 
 
 def print_result(*parts: RenderableType) -> None:
-    """Print the parts of a result, such as texts and tables, on stdout."""
+    """Print a result on stdout. Its parts can be texts and tables."""
     console = _console(sys.stdout)
     with console.capture() as captured:
         for part in parts:
@@ -161,7 +164,10 @@ def print_answer(data: object, *parts: RenderableType, as_json: bool) -> None:
 
 
 def acknowledge(data: object, words: str, *, as_json: bool) -> None:
-    """Confirm to the user that a change was made, using JSON on stdout or a sentence on stderr."""
+    """Tell the user what was changed.
+
+    With `as_json`, print JSON on stdout. Otherwise, print a sentence on stderr.
+    """
     if as_json:
         print_json(data)
     else:
@@ -176,7 +182,7 @@ def print_text(text: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a message on stderr, with control characters made visible."""
+    """Print a message on stderr. Control characters are made visible."""
     print(wrap_for_terminal(safe(text), sys.stderr), file=sys.stderr, flush=True)
 
 
@@ -243,12 +249,12 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 
 def columns() -> int:
-    """Return the width of printed results in columns."""
+    """Return how many columns of text fit on a line of printed results."""
     return _console(sys.stdout).width
 
 
 def format_of(path: Path) -> str:
-    """Return the output format that corresponds to a path's suffix.
+    """Return the output format for a path, based on its suffix.
 
     Raises:
         InputError: the suffix is unknown, or the folder does not exist.
@@ -260,7 +266,7 @@ def format_of(path: Path) -> str:
 
 
 def suffix_error(path: Path, suffixes: Iterable[str]) -> InputError:
-    """Return the error for an output file whose name has none of the given suffixes."""
+    """Return the error for an output file with the wrong suffix."""
     suffix_list = [*suffixes]
     choice = "one of " if len(suffix_list) > 1 else ""
     return InputError(
@@ -269,7 +275,7 @@ def suffix_error(path: Path, suffixes: Iterable[str]) -> InputError:
 
 
 def check_folder(path: Path) -> None:
-    """Raise an error if an output path is a folder or its parent folder does not exist.
+    """Check that an output file is in an existing folder.
 
     The check runs before any model is called. The path `-` stands for stdout.
 
@@ -333,8 +339,8 @@ class Grid:
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     numeric: Sequence[bool] | None = None
-    """One flag per column, which is True if the column contains numbers and is aligned right on the screen.
-    `None`: all columns but the first."""
+    """Which columns contain numbers. The screen aligns these columns right. `None`: all columns but the
+    first."""
 
     def markdown(self) -> str:
         """Return the table as Markdown with special characters escaped."""
@@ -342,7 +348,7 @@ class Grid:
         return "".join(f"| {' | '.join(map(markdown_cell, line))} |\n" for line in lines)
 
     def screen(self) -> Table:
-        """Return the table as an object that can be rendered on the screen."""
+        """Return the table for display on the screen."""
         from rich.text import Text
 
         table = borderless_table()
@@ -359,7 +365,7 @@ COLUMN_GAP = 2
 
 
 def borderless_table(*words: str, figures: Iterable[str] = ()) -> Table:
-    """Return an empty table that is drawn without lines.
+    """Return an empty table without borders.
 
     Columns of `words` are aligned left, columns of `figures` right.
     """
@@ -382,7 +388,9 @@ def markdown_cell(text: str) -> str:
 def form_of(
     requested_form: Form | None, output: Path | None, *, as_json: bool, forms: Sequence[Form]
 ) -> Form:
-    """Return the format that the user chose, the format of the file's suffix, or the default format.
+    """Return the format in which to write a result.
+
+    The user's choice comes first, then the suffix of the output file, then the first of `forms`.
 
     Raises:
         InputError: the output file cannot be written.
@@ -409,12 +417,12 @@ def deliver(
 
 
 def rate(value: Rate) -> str:
-    """Format a proportion with its confidence interval, or return `–` if it is undefined."""
+    """Format a proportion with its confidence interval. An undefined proportion is `–`."""
     if value["rate"] is None:
         return "–"
     return f"{value['rate']:.2f} ({value['low']:.2f}–{value['high']:.2f}, n = {value['n']})"
 
 
 def number(value: float | None) -> str:
-    """Format a coefficient with two decimals, or return `–` if it is undefined."""
+    """Format a number with two decimals. `None` is `–`."""
     return "–" if value is None else f"{value:.2f}"

@@ -77,7 +77,10 @@ def _is_entry(event: Event) -> bool:
 
 @contextmanager
 def _run(session: DebateSession, turns: int | None, answer: object) -> Iterator[DebateSession]:
-    """Hold the debate's lease in a `with` block that runs the debate, and record how the run ended."""
+    """Run a debate in a `with` block, and record how the run ended.
+
+    The debate's lease is held until the block ends.
+    """
     with session.writing() as leased_session:
         _prepare_run(leased_session, turns, answer)
         try:
@@ -123,9 +126,9 @@ async def _stream(session: DebateSession, answer: object, *, tokens: bool) -> As
 
 
 def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> None:
-    """Prepare a stored debate for its next run, for example by adding the requested turns.
+    """Prepare a stored debate for its next run.
 
-    A failed verdict is removed, so that the judge can decide again.
+    Add the requested turns, if any. Remove a failed verdict, so that the judge can decide again.
     """
     snapshot = session.caught_up()
     runnable_config(
@@ -162,9 +165,10 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
 
 
 def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
-    """Return True if a debate reaches a limit only because of usage that its totals do not include yet.
+    """Return True if a debate reaches a limit because of its pending usage.
 
-    Such usage comes from failed runs and from answered questions.
+    Pending usage comes from failed runs and answered questions. The totals in the state do not include it
+    yet.
     """
     config = frozen_config(values)
     current_values = session.records.with_pending_usage(session.thread, values)
@@ -189,8 +193,8 @@ def model_after_recording(config: DebateConfig, default: str | None) -> str | No
 OWN_MODEL = (
     "continue with your own model: run `moot setup` once (and restart `moot serve`), or add --model NAME"
 )
-"""Part of an error message that tells users how to continue a debate with their own model. It is shown if a
-debate with recorded replies cannot continue."""
+"""Advice to continue a debate with another model. Error messages give this advice if a debate with recorded
+replies cannot continue."""
 
 
 def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
@@ -211,13 +215,13 @@ def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
 
 
 def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
-    """Raise an error if the debate is an unfinished fork whose model can only replay recorded replies."""
+    """Raise an error if an unfinished fork uses a model that can only replay replies."""
     if not is_over(snapshot) and session.records.find(session.thread).parent:
         _check_fork_model(frozen_config(snapshot.values))
 
 
 def _check_fork_model(config: DebateConfig) -> None:
-    """Raise an error if a fork would use a model that can only replay recorded replies.
+    """Raise an error if a fork would use a model that can only replay replies.
 
     A fork takes a new course, so recorded replies do not fit it.
     """
@@ -229,7 +233,10 @@ def _check_fork_model(config: DebateConfig) -> None:
 
 
 def _check_more_turns(values: Values, config: DebateConfig) -> None:
-    """Raise an error if recorded replies or a limit prevent a debate from taking more turns."""
+    """Raise an error if a debate cannot take more turns.
+
+    Recorded replies or a limit can prevent more turns.
+    """
     if recorded_model := recording_in(config.model_names()):
         raise InputError(f"the model {recorded_model!r} has no more recorded turns: {OWN_MODEL}")
     if limit := limit_reached(values, config):
@@ -273,9 +280,9 @@ PANEL_TEMPERATURE = 0.7
 
 @dataclass(frozen=True)
 class JudgingOptions:
-    """Options for judging a debate again, each of which overrides a setting of the debate's configuration.
+    """Options for judging a debate again.
 
-    `None` keeps the configured value.
+    Each option overrides a setting in the debate's configuration. `None` keeps the configured value.
     """
 
     model: str | None = None
@@ -288,7 +295,7 @@ class JudgingOptions:
     """Rule that combines the verdicts of several judges into one decision. It is `mean`, `majority`,
     `ranked`, `approval` or `unanimous`."""
     swap: bool | None = None
-    """True if each judge judges the debate twice, once for each order of the debaters."""
+    """True if each judge judges the debate once in each order of the debaters."""
     blind: bool | None = None
     """True if judges do not see the debaters' names."""
     configured: Mapping[str, Any] | None = None
@@ -343,16 +350,15 @@ class Judgement:
     """Combined verdict of the whole panel of judges. Its `status` is `failed` if no judge returned a
     verdict."""
     verdicts: list[Verdict]
-    """Verdicts of the individual judges, including failed verdicts."""
+    """Verdicts of the individual judges, including failed ones."""
     usage: Mapping[str, float]
     calls: Sequence[CallReceipt] = ()
-    """Records of the model calls that the judges made. Their numbering continues that of the debate's own
-    calls."""
+    """Records of the judges' model calls. Their numbering continues that of the debate's own calls."""
     stored: bool = False
 
     @property
     def failed(self) -> bool:
-        """True if judging failed and there is no decision."""
+        """True if judging failed."""
         return self.verdict["status"] == "failed"
 
     def to_json(self) -> dict[str, object]:
@@ -374,7 +380,7 @@ def judge_values(
     place: JournalPosition | None = None,
     granted: Collection[Capability] = (),
 ) -> Judgement:
-    """Judge the debate with the given state values, without storing the result.
+    """Judge a debate from its state values, without storing the result.
 
     Only the replies to the judges' model calls may be stored, in the journal.
 
@@ -469,7 +475,10 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
 
 
 def _last_step(values: ConversationState) -> Step:
-    """Return the closing step of a debate that a person ended early by asking for the verdict."""
+    """Return the last step of a debate that a person ended early.
+
+    The person asked for the verdict before the end.
+    """
     step = make_step("closing", values.get("round", 0), [], kind="close")
     reason = "a person asked for the verdict before the end"
     end_reason: EndReason = {"cause": "person", "setting": "", "reason": reason}

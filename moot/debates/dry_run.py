@@ -62,8 +62,8 @@ class PlannedCall:
     round: int
     reply_tokens: int
     times: float = 1.0
-    """Expected number of calls in the debate that this simulated call represents. It exceeds 1 only if the
-    simulation was shortened."""
+    """Expected number of real calls that this simulated call stands for. It exceeds 1 only if the simulation
+    was shortened."""
 
     @property
     def phase(self) -> str:
@@ -76,7 +76,7 @@ class PlannedCall:
 
     @property
     def kind(self) -> tuple[Purpose, str]:
-        """Kind of the model call, as a pair of the call's purpose and debate phase."""
+        """Purpose and debate phase of the model call."""
         return self.call.purpose, self.phase
 
     @property
@@ -99,7 +99,7 @@ class DryRun:
 
     planned: Sequence[PlannedCall]
     turns: int
-    """Total number of turns in the debate, including turns taken by people."""
+    """Total number of turns in the debate, including people's turns."""
     concurrency: int
 
     @property
@@ -124,7 +124,7 @@ class DryRun:
 
     @property
     def critical_path(self) -> int:
-        """Number of model calls that must run one after another in the whole debate.
+        """Number of model calls that must run one after another.
 
         At most `concurrency` calls of a batch run at the same time.
         """
@@ -133,11 +133,11 @@ class DryRun:
         return round(sum(-(-sizes[batch] // self.concurrency) * each.times for batch, each in first.items()))
 
     def prompt_tokens(self) -> float:
-        """Return the expected number of prompt tokens in the whole debate."""
+        """Return how many prompt tokens the debate is expected to use."""
         return sum(each.call.prompt_tokens * each.times for each in self.planned)
 
     def reply_tokens(self) -> float:
-        """Return the expected number of reply tokens in the whole debate."""
+        """Return how many reply tokens the debate is expected to use."""
         return sum(each.reply_tokens * each.times for each in self.planned)
 
 
@@ -158,13 +158,14 @@ REPLY_TOKENS: Mapping[str, int] = {
 """Assumed number of tokens in a structured reply, keyed by the purpose of the call. The first three values
 are means of recorded debates."""
 DEFAULT_REPLY_TOKENS = 100
-"""Assumed number of tokens in a structured reply if `REPLY_TOKENS` has no entry for the call's purpose."""
+"""Assumed number of tokens in a structured reply of any other purpose than in `REPLY_TOKENS`."""
 MAX_BATCHES = 20_000
 """Maximum number of batches of calls in a dry run. A debate with more batches counts as endless."""
 MAX_CLAIMS = 12
-"""Maximum number of claims that one simulated claim extraction returns."""
+"""Maximum number of claims in one simulated extraction."""
 CLAIM_QUOTE = "this measure stands or falls with the figures"
-"""Phrase that simulated messages of more than 25 tokens contain, so that simulated claims can quote it."""
+"""Phrase in simulated messages that simulated claims quote. Each simulated message of more than 25 tokens
+contains it."""
 _CLAIM_SENTENCE = f"In case {{number}} {CLAIM_QUOTE}."
 _WORDS = re.compile(r"(?<!\d)(\d+) words\b")
 _VOCABULARY = """
@@ -185,16 +186,21 @@ weekend whistle window winter wonder yellow
 
 
 Check = Callable[[], object]
-"""Function that a dry run calls before each simulated model call. It can raise an error to end the
-dry run."""
+"""Function called before each simulated model call. It can raise an error to end the dry run."""
 
 
 def no_check() -> None:
-    """Let the dry run continue. This is the default check."""
+    """Do nothing, so that the dry run continues.
+
+    This is the default check.
+    """
 
 
 class EndlessDebate(MootError):
-    """Error raised if a simulated debate does not end within `MAX_BATCHES` batches of model calls."""
+    """Error raised if a simulated debate does not end.
+
+    The limit is `MAX_BATCHES` batches of model calls.
+    """
 
 
 @dataclass
@@ -214,10 +220,11 @@ class StubReplies:
     _in_flight: int = 0
     _round: int = 0
     _texts: int = 0
-    """Number of texts that this stub model has generated so far. It seeds the next text, so that all texts
+    """Number of texts that this stub model has generated. It seeds the next text, so that all texts
     differ."""
     _heard: dict[str, int] = field(default_factory=dict)
-    """Numbers of the messages from which claims were extracted, starting at 0, keyed by message id."""
+    """Messages from which claims were extracted. The dictionary maps each message id to a number, which
+    starts at 0."""
     _counter: TokenCounter | None = None
 
     async def __call__(
@@ -283,7 +290,10 @@ class StubReplies:
         return " ".join(sentences)
 
     def _data(self, call: ModelCall) -> JsonObject:
-        """Return a minimal structured reply that fits the schema of the call and the simulated scenario."""
+        """Return a minimal structured reply to a simulated call.
+
+        The reply fits the schema of the call and the scenario.
+        """
         schema = cast(Any, call.schema)
         form = schema.model_json_schema()
         smallest = cast(JsonObject, smallest_instance(form))
@@ -294,7 +304,7 @@ class StubReplies:
             return smallest  # a plug-in's schema uses one of these names with another type
 
     def _decisions(self, call: ModelCall) -> JsonObject:
-        """Return values for the reply fields that determine how the debate continues, such as `agreement`."""
+        """Return values for the fields that steer the debate, such as `agreement`."""
         fields, disputes = cast(Any, call.schema).model_fields, self.scenario == "disputing"
         if {"claims", "events"} <= fields.keys():
             return self._dispute(call) if disputes else {}
@@ -313,7 +323,7 @@ class StubReplies:
         }
 
     def _dispute(self, call: ModelCall) -> JsonObject:
-        """Return a simulated claim extraction in which the debaters dispute every claim.
+        """Return simulated claims that the debaters all dispute.
 
         One message asserts each claim, and another message denies it. After the first round, the debaters
         also change their position on the topic itself, which a further call may check.
@@ -335,7 +345,7 @@ class StubReplies:
 
 
 def _event(message: str, claim: str, kind: str) -> JsonObject:
-    """Return one claim event for a simulated claim extraction."""
+    """Return one event for a simulated claim."""
     return {
         "message_id": message,
         "claim": claim,
@@ -364,24 +374,24 @@ FIRST_LENGTH = 60
 """Number of turns in the first simulation of a long debate. The number doubles with each further simulation
 until the debate can be extrapolated."""
 ENOUGH_CALLS = 130
-"""Number of simulated model calls after which a long debate is extrapolated, even if its rounds do not repeat
-yet."""
+"""Number of simulated model calls after which a long debate is extrapolated in any case. Its rounds need not
+repeat by then."""
 MAX_GROWTH = 0.05
-"""Largest relative growth between two parts of a simulation at which their rounds count as repeating. The
-limit applies to the number of calls and to the prompt tokens per call."""
+"""Maximum relative growth at which two parts of a simulation count as equal. The limit applies to the number
+of calls and to the prompt tokens per call."""
 MIN_ROUNDS = 6
-"""Minimum number of rounds that remain when a simulation is shortened."""
+"""Minimum number of rounds that a shortened simulation keeps."""
 MIN_MISSING_ROUNDS = 3
-"""Minimum number of rounds by which a simulation is shortened. If fewer can be left out, the whole debate is
-simulated."""
+"""Minimum number of rounds that a shortened simulation leaves out. If fewer can be left out, the whole debate
+is simulated."""
 MIN_PERIODS = 3
-"""Minimum number of rounds in which a kind of call must occur before its frequency can be estimated."""
+"""Number of rounds with the same kind of call from which its frequency can be estimated."""
 GROWTH = 0.25
-"""Relative increase in calls of one kind, between two parts of a simulation, above which growth is
-extrapolated."""
+"""Minimum growth at which a growing number of calls is extrapolated. The growth is the relative increase in
+calls of one kind between two parts of a simulation."""
 MIN_CALLS_TO_GROW = 12
-"""Minimum number of calls of one kind in the earlier part of a simulation for their growth to be
-extrapolated. With fewer calls, growth is ignored because it can be chance."""
+"""Minimum number of calls of one kind for their growth to be extrapolated. The calls are those in the earlier
+part of a simulation. With fewer calls, growth is ignored because it can be chance."""
 MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
@@ -389,7 +399,7 @@ MAX_CONCURRENCY = 256
 def dry_run(
     config: DebateConfig, scenario: Scenario, check: Check = no_check, documents: Documents = ()
 ) -> DryRun:
-    """Simulate a debate in one scenario, and return the model calls.
+    """Simulate a debate in one scenario.
 
     For a long debate, a shortened version is simulated, and its length is doubled until the rounds repeat or
     it makes `ENOUGH_CALLS` calls. The missing rounds are extrapolated. `check` is called before each
@@ -408,7 +418,7 @@ def dry_run(
 
 
 def _without_side_effects(config: DebateConfig) -> DebateConfig:
-    """Return a copy of the configuration whose simulation has no side effects.
+    """Return a configuration for a simulation without side effects.
 
     Embeddings and the limits on tokens, cost and time are removed. The tools of MCP servers stay if their
     definitions are known.
@@ -437,11 +447,11 @@ def _without_side_effects(config: DebateConfig) -> DebateConfig:
 
 
 def _shortened(config: DebateConfig, turns: int) -> tuple[DebateConfig, int] | None:
-    """Return a copy of the configuration with fewer rounds, and the number of removed rounds.
+    """Return a copy of the configuration with fewer rounds.
 
-    Return `None` if the debate cannot be shortened. The shortened debate has about `turns` turns. To shorten
-    it, `turns` or `rounds` is lowered if the protocol's length depends on that setting. At least `MIN_ROUNDS`
-    rounds remain.
+    Also return the number of removed rounds. Return `None` if the debate cannot be shortened. The shortened
+    debate has about `turns` turns. To shorten it, `turns` or `rounds` is lowered if the protocol's length
+    depends on that setting. At least `MIN_ROUNDS` rounds remain.
     """
     length_settings = protocol_named(config.protocol).length_settings or ()
     data: JsonObject = {**config.to_json(), "topic": config.topic}
@@ -471,9 +481,9 @@ def _turns_a_round(config: DebateConfig) -> int:
 
 
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
-    """Return two adjacent ranges of rounds of equal length whose calls can be compared.
+    """Return two ranges of rounds of equal length to compare.
 
-    Both ranges are in the last two thirds of the simulated debate.
+    The ranges are adjacent and lie in the last two thirds of the simulated debate.
     """
     last = max((each.round for each in calls), default=0)
     start, end = last // 3, last - 1
@@ -482,7 +492,11 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """Return the rounds between the ranges' ends in which each kind of call occurs, one list per kind."""
+    """Return the rounds in which each kind of call occurs.
+
+    The result has one list of rounds for each kind. Only rounds from the start of `early` to the end of
+    `late` count.
+    """
     rounds_by_kind: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:
@@ -491,7 +505,10 @@ def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> l
 
 
 def _is_settled(calls: Sequence[PlannedCall]) -> bool:
-    """Return True if later rounds make about as many calls, with prompts about as long, as earlier rounds."""
+    """Return True if later rounds of a simulation resemble earlier ones.
+
+    They resemble each other if they make about as many calls, with prompts about as long.
+    """
     parts = _parts(calls)
     if any(0 < len(rounds) < MIN_PERIODS for rounds in _middle_rounds(calls, *parts)):
         return False
@@ -506,10 +523,10 @@ def _is_settled(calls: Sequence[PlannedCall]) -> bool:
 
 
 def _extended(run: DryRun, missing_rounds: int, turns_per_round: int) -> DryRun:
-    """Extrapolate the calls and turns of a shortened simulation to the full length of the debate.
+    """Extrapolate a shortened simulation to the full length of the debate.
 
-    The middle spans whole periods of the rarest kind of call. A kind of call that grows from round to round
-    keeps growing.
+    The calls of the middle rounds also stand for those of the missing rounds. The middle spans whole periods
+    of the rarest kind of call. A kind of call that grows from round to round keeps growing.
     """
     early, late = _parts(run.planned)
     kinds: dict[tuple[Purpose, str], Counter[int]] = {}
@@ -559,7 +576,7 @@ def _run(
 
 
 async def _run_debate(config: DebateConfig, replies: StubReplies, documents: Documents) -> int:
-    """Run a debate to its end with stub replies, and return the number of turns."""
+    """Run a debate with stub replies, and return the number of turns."""
     environment = Environment(complete=replies, on_progress=lambda *_: None)
     graph = build_graph(InMemorySaver(), environment=environment)
     run_config: RunnableConfig = {"configurable": {"thread_id": "00000000-0000-4000-8000-000000000000"}}
@@ -575,22 +592,22 @@ async def _run_debate(config: DebateConfig, replies: StubReplies, documents: Doc
 
 @dataclass(frozen=True)
 class Batch:
-    """Estimate for a group of model calls that run at the same time."""
+    """Estimate for model calls that run at the same time."""
 
     purpose: Purpose
     phase: str
     calls: int
-    """Number of calls that run at the same time in this batch."""
+    """Number of calls in the batch. They run at the same time."""
     prompt_tokens: float
     """Expected number of prompt tokens in one call of the batch."""
     reply_tokens: float
     """Expected number of reply tokens in one call of the batch."""
     times: int
-    """Expected number of times that a batch like this one occurs in the debate."""
+    """Expected number of such batches in the debate."""
     times_at_least: int
-    """Smallest number of times that a batch like this one occurred in a simulated debate."""
+    """Lowest number of times that such a batch occurred in a simulation."""
     times_at_most: int
-    """Largest number of times that a batch like this one occurred in a simulated debate."""
+    """Highest number of times that such a batch occurred in a simulation."""
 
     @property
     def all_calls(self) -> int:
@@ -639,9 +656,9 @@ class Estimate:
         return {purpose: calls for purpose, calls in counts.items() if calls}
 
     def left_out(self) -> dict[str, int]:
-        """Return how many tokens of messages may not fit into a prompt, keyed by debate phase.
+        """Return how many message tokens may be missing from prompts, for each phase of the debate.
 
-        For each phase, the count is that of the fullest prompt. The result includes the prompts of judges,
+        The count of a phase is that of its fullest prompt. The result includes the prompts of judges,
         and those of debaters if the protocol shows them all relevant messages instead of a window.
         """
         purposes = ("judge",) if self.shows_window else ("turn", "judge")
@@ -699,7 +716,7 @@ def _middle(low: float, high: float) -> int:
 
 
 def _merged(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-    """Merge two lists without duplicates, keeping the order of the items in each list.
+    """Merge two lists without duplicates, and keep the order of their items.
 
     The lists hold the keys of two simulations' call groups.
     """
@@ -737,7 +754,10 @@ def estimate(config: DebateConfig, check: Check = no_check, *, documents: Docume
 
 
 def omission_warnings(planned: Estimate, config: DebateConfig) -> list[str]:
-    """Return warnings about debate phases whose prompts may leave out messages, and how to prevent it."""
+    """Return a warning for each debate phase whose prompts may leave out messages.
+
+    The warning says which setting to raise.
+    """
     total = config.memory.budget.total
     warnings = []
     for phase, tokens in planned.left_out().items():
@@ -764,7 +784,10 @@ class ExpectedCost(TypedDict):
 
 
 def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | list[str]:
-    """Return the estimated cost of a debate, or the names of the models whose prices are unknown."""
+    """Return the estimated cost of a debate.
+
+    If the prices of models are unknown, return the names of these models instead.
+    """
     models = Models(config.models)
     if unpriced := models.names_without_price(config.model_names()):
         return unpriced
@@ -780,7 +803,7 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
 
 
 def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) -> list[float]:
-    """Return the cost of a call in US$, first with its own model and then with each fallback model."""
+    """Return the cost of a call in US$ for its model and each fallback model."""
     usage: EntryUsage = {
         "prompt_tokens": planned.prompt_limit if at_limits else planned.call.prompt_tokens,
         "completion_tokens": planned.reply_limit if at_limits else planned.reply_tokens,
@@ -797,7 +820,10 @@ def _is_document(entry: Entry) -> bool:
 
 
 def with_plan(document: Mapping[str, Any]) -> JsonObject:
-    """Return a copy of a debate document with an estimate of its model calls under the key `planned`."""
+    """Return a debate document with an estimate of its model calls.
+
+    The estimate is under the key `planned`. It is missing if the debate cannot be simulated here.
+    """
     config, topic = document.get("config"), str(document.get("topic") or "").strip()
     if not config or document.get("planned"):
         return {**document}

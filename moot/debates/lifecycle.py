@@ -62,7 +62,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
 
 
 def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[int, ...]]:
-    """Return a debate's state before its first extension, and the number of turns that each extension added.
+    """Return a debate's state before its first extension, and the turns of each extension.
 
     An extension adds turns to a debate that has ended.
     """
@@ -79,7 +79,7 @@ def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[i
 
 
 async def _updates(session: DebateSession) -> list[str]:
-    """Return the ids of the checkpoints that were created by direct state updates, oldest first."""
+    """Return the ids of checkpoints created by state updates, oldest first."""
     return sorted([stored.checkpoint["id"] async for stored in session.checkpoints("update")])
 
 
@@ -180,9 +180,9 @@ def start_debate(
 
 @contextmanager
 def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]:
-    """Add a debate to the catalogue, and hold its lease until the `with` block ends.
+    """Add a debate to the catalogue, and hold its lease for a `with` block.
 
-    If the `with` block fails, delete the debate.
+    If the block fails, the debate is deleted.
 
     A process that is killed leaves a row with status `new`, which the next process deletes.
 
@@ -206,7 +206,7 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
 
 
 def _delete_unstarted(session: DebateSession, name: str) -> None:
-    """Delete the debate with the given name if its creation was interrupted."""
+    """Delete the debate with this name if its creation was interrupted."""
     with suppress(DebateNotFound, InputError, DebateBusy):
         row = session.records.catalogue.find(name)
         if session.records.never_began(row):
@@ -225,11 +225,11 @@ def _discard(session: DebateSession) -> None:
 
 
 def fork_values(session: DebateSession, *, after: int | None, without: str | None = None) -> Values:
-    """Return the initial state of a debate's fork without storing the fork.
+    """Return the state with which a fork of the debate starts.
 
-    The fork starts after a given entry or before a given interjection. With `after`, the fork does not
-    repeat the interjections that the original received later. With `without`, it repeats all of them except
-    the given one.
+    Nothing is stored. The fork starts after a given entry or before a given interjection. With `after`, the
+    fork does not repeat the interjections that the original received later. With `without`, it repeats all of
+    them except the given one.
     """
     latest = values = session.state().values
     runnable_config(latest)  # raises if the debate never began
@@ -297,7 +297,7 @@ def fork_debate(
 
 
 def _last_turn_before(values: Values, interjection: str) -> int:
-    """Return the number of the transcript entry that ends the last turn before an interjection.
+    """Return the number of the last entry of the turn before an interjection.
 
     Raises:
         InputError: the id is not that of an interjection, or no turn ended before the interjection.
@@ -328,9 +328,10 @@ def _last_turn_before(values: Values, interjection: str) -> int:
 
 
 def _later_interjections(values: Values, after: int | None, without: str) -> list[entries.JsonObject]:
-    """Return the interjections after a transcript entry as planned interjections for a fork.
+    """Return the later interjections of a debate, planned for its fork.
 
-    An amendment is left out if the fork does not contain the message that it amends.
+    They follow the entry number `after`. An amendment is left out if the fork does not contain the message
+    that it amends.
     """
     transcript, names = values["full_transcript"], frozen_config(values).names()
     first = len(transcript) if after is None else after + 1
@@ -360,7 +361,10 @@ def dropped_interjections(original: Values, fork: Values) -> list[entries.Entry]
 
 
 async def checkpoint_after(session: DebateSession, after: int, values: Values) -> str:
-    """Return the id of the checkpoint after the turn that ends with message number `after`."""
+    """Return the id of the checkpoint that follows a turn.
+
+    The turn ends with message number `after`.
+    """
     turn_ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in turn_ends:
         raise InputError(
@@ -478,8 +482,8 @@ async def _delete(session: DebateSession) -> None:
 
 
 MIN_GAIN = 0.2
-"""Share of unused space, from 0 to 1, above which an SQLite file is rewritten to make it smaller. Rewriting
-temporarily needs twice the space."""
+"""Share of unused space above which an SQLite file is shrunk, from 0 to 1. The file is rewritten to shrink
+it. Rewriting temporarily needs twice the space."""
 
 
 @dataclass(frozen=True)
@@ -523,7 +527,7 @@ def prune(session: DebateSession) -> tuple[int, int]:
 async def _checkpoints_of(
     session: DebateSession, referenced_ids: set[str], deltas: Sequence[str]
 ) -> list[_Stored]:
-    """Return the checkpoints of a debate, oldest first, and whether each of them must be kept."""
+    """Return the debate's checkpoints, oldest first, and mark those to keep."""
     checkpoints, parents = [], set()
     async for each in session.checkpoints():
         checkpoint_id = each.checkpoint["id"]
@@ -541,7 +545,7 @@ async def _checkpoints_of(
 def _statements(
     debate: str, checkpoints: Sequence[_Stored], deltas: Sequence[str], writes: str
 ) -> list[Statement]:
-    """Return the SQL statements that delete the checkpoints that a debate no longer needs.
+    """Return SQL statements that delete a debate's unneeded checkpoints.
 
     The writes of a deleted checkpoint move to the last remaining checkpoint before it.
     """

@@ -42,11 +42,11 @@ class ReconstructedPrompt:
     """Prompt of an earlier model call, rebuilt from the stored state."""
 
     receipt: Receipt | CallReceipt
-    """Stored record of the original model call and its prompt."""
+    """Stored record of the original model call."""
     parts: tuple[PromptPart, ...]
     """Messages that make up the prompt, in the order in which they were sent."""
     digest: str
-    """SHA-256 digest of the reconstructed request, for comparison with that of the original request."""
+    """SHA-256 hash of the reconstructed request, to compare with the original."""
 
     @property
     def exact(self) -> bool:
@@ -54,13 +54,16 @@ class ReconstructedPrompt:
         return self.digest == self.receipt["digest"]
 
     def to_json(self) -> JsonObject:
-        """Return the reconstructed prompt and the record of its model call as a JSON object."""
+        """Return the reconstructed prompt as a JSON object.
+
+        The object includes the record of the model call.
+        """
         parts = [{"section": p.section, "tokens": p.tokens, **p.message} for p in self.parts]
         return {"receipt": dict(self.receipt), "exact": self.exact, "digest": self.digest, "prompt": parts}
 
 
 def reconstruct_prompt(session: DebateSession, seq_or_call_id: int | str) -> ReconstructedPrompt:
-    """Reconstruct the prompt that produced a transcript entry, or the prompt of another model call.
+    """Reconstruct the prompt of a transcript entry or of another model call.
 
     The receipt names the checkpoint with the state. For a fork, the checkpoint can belong to an ancestor.
 
@@ -120,7 +123,7 @@ def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, Co
 
 
 def _calls(body: effects.NodeBody, holder: DebateSession, step: int, node: str) -> list[effects.ModelCall]:
-    """Return the model calls that a graph node makes in one step.
+    """Return the model calls of a graph node in one step.
 
     The list ends with the first calls whose replies are not recorded.
     """
@@ -159,7 +162,10 @@ _VERSIONS = {"rolling": "rolling summary", "perspective": "perspective", "judge"
 
 @dataclass(frozen=True)
 class MemoryCost:
-    """Cost of one kind of debate memory, and the number of prompts that contained it."""
+    """Cost of one kind of memory.
+
+    It includes the number of prompts that contained the memory.
+    """
 
     kind: MemoryKind
     made: int
@@ -172,9 +178,9 @@ class MemoryCost:
     cost_usd: float
     """Cost in US$ of the calls that created this kind of memory, or 0 if the prices are unknown."""
     prompts: int
-    """Number of prompts, for example of debaters and judges, that contain this kind of memory."""
+    """Number of prompts that contain this kind of memory. Prompts of judges count too."""
     shown_tokens: int
-    """Approximate total of tokens that this kind of memory occupies in the prompts of the debate."""
+    """Approximate number of tokens that this kind of memory uses in all prompts."""
 
 
 def audit(document: DebateDocument) -> list[MemoryCost]:
@@ -209,21 +215,24 @@ def audit(document: DebateDocument) -> list[MemoryCost]:
 
 @dataclass(frozen=True)
 class ReplayedTurn:
-    """Original message of a debater's turn, and the message written without one kind of memory."""
+    """A debater's original message and the message without one kind of memory."""
 
     entry_id: str
     speaker: str
     shown_tokens: int
-    """Number of tokens that the omitted kind of memory occupied in the original prompt of the turn."""
+    """Number of tokens that this kind of memory used in the original prompt."""
     said: str
     without: str
     error: str
-    """Error message of the repeated model call, or `""` if the call succeeded."""
+    """Error message if repeating the turn failed, otherwise `""`."""
     tokens: int
     """Number of prompt and reply tokens used to repeat the turn."""
 
     def to_json(self) -> dict[str, object]:
-        """Return the original and the repeated message of the turn as a JSON object."""
+        """Return the turn as a JSON object.
+
+        The object has the original and the repeated message.
+        """
         return asdict(self)
 
 
@@ -266,7 +275,7 @@ def replay_without(
 def _replay_call(
     session: DebateSession, kind: MemoryKind, receipt: Receipt, original_text: str, model: str | None
 ) -> ReplayedTurn:
-    """Repeat the model call of a debater's turn without one kind of memory.
+    """Repeat a debater's turn without one kind of memory.
 
     The reply is not added to the journal.
     """
@@ -305,7 +314,10 @@ def _replay_call(
 
 
 def without(state: ConversationState, kind: MemoryKind) -> ConversationState:
-    """Return a copy of a debate's state in which one kind of memory is emptied or disabled."""
+    """Return a copy of a debate's state without one kind of memory.
+
+    The memory is emptied or disabled.
+    """
     config = state["config"]
     memory, debaters = config["memory"], config["debaters"]
     no_retrieval = {**memory, "retrieval": {**memory["retrieval"], "enabled": False}}

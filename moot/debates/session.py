@@ -70,11 +70,12 @@ class DebateSession:
     lease: Lease | None = None
     """Lease that allows this session to write to the debate, or `None` if the session is read-only."""
     extensions: tuple[int, ...] = ()
-    """Numbers of turns to add to a replayed debate, one each time that the debate ends."""
+    """Numbers of turns by which to extend a replayed debate. One extension is made each time that the debate
+    ends."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
     """LangSmith root traces for debates that were created but have not run yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
-    """Cache of the state that was loaded last, with its version, keyed by debate id."""
+    """Cache of the state that was loaded last, keyed by debate id. Each state is stored with its version."""
 
     def on(self, thread: str) -> DebateSession:
         """Return a session for the debate with the given thread id in the same database."""
@@ -93,7 +94,7 @@ class DebateSession:
 
     @property
     def beside_graph(self) -> JournalPosition:
-        """Journal position for model calls that are not part of the debate's LangGraph run.
+        """Journal position for model calls outside the debate's graph.
 
         The rate limits of the database and the group's budget apply to these calls. The journal does not
         store their replies.
@@ -112,7 +113,9 @@ class DebateSession:
         return authorize(frozen_config(values), operator, granted, env.safe_capabilities)
 
     def state(self, checkpoint: str = "") -> StateSnapshot:
-        """Return the debate's LangGraph state snapshot at a checkpoint, or the latest by default.
+        """Return the debate's LangGraph state snapshot at a checkpoint.
+
+        The default is the latest checkpoint.
 
         The next node is `turn` in place of a phase's node, which a debate of another graph has.
 
@@ -130,7 +133,7 @@ class DebateSession:
         )
 
     def checkpoints(self, source: str = "") -> AsyncIterator[CheckpointTuple]:
-        """Yield the stored checkpoints of the debate, newest first.
+        """Yield the debate's checkpoints, newest first.
 
         `source` limits the checkpoints to those with this LangGraph source, such as `update`.
         """
@@ -139,7 +142,7 @@ class DebateSession:
         return saver.alist(config, filter={"source": source} if source else None)
 
     async def _latest(self, config: RunnableConfig) -> StateSnapshot:
-        """Return the latest state snapshot from the cache, or load it if the cached one is outdated."""
+        """Return the latest state snapshot, from the cache if it is up to date."""
         checkpoint_tuple = await cast(BaseCheckpointSaver[str], self.graph.checkpointer).aget_tuple(config)
         version = (
             (checkpoint_tuple.checkpoint["id"], checkpoint_tuple.pending_writes) if checkpoint_tuple else None
@@ -199,7 +202,9 @@ class DebateSession:
 
     @contextmanager
     def writing(self) -> Iterator[DebateSession]:
-        """Hold the debate's lease in a `with` block, and yield a session for writing to the debate.
+        """Yield a session that may write to the debate.
+
+        The debate's lease is held until the `with` block ends.
 
         Raises:
             DebateBusy: Another run writes the debate, in this process or another.
@@ -270,7 +275,10 @@ class SummaryEvent(TypedDict):
 
 
 class CruxEvent(TypedDict):
-    """Event for a new crux card, the result of a side discussion between two debaters."""
+    """Event for a new crux card.
+
+    A crux card is the result of a side discussion between two debaters.
+    """
 
     event: Literal["crux"]
     card: str
@@ -335,9 +343,9 @@ NO_JUDGE = (
 
 
 def check_config(permissions: Permissions, environment: Environment, *, imports: bool = True) -> DebateConfig:
-    """Check that the models, tools and other resources named in the configuration can be used.
+    """Check that everything named in the configuration can be used.
 
-    Return the configuration with the definitions of the tools of MCP servers.
+    This includes models and tools. Return the configuration with the definitions of the tools of MCP servers.
 
     The configuration has to be authorized first. With `imports`, modules that it names are imported as a
     test.
@@ -362,9 +370,10 @@ def check_config(permissions: Permissions, environment: Environment, *, imports:
 
 
 def check_judges(config: DebateConfig, models: Iterable[str], environment: Environment) -> None:
-    """Raise an error if the `offline` model would judge messages of people or of other models.
+    """Raise an error if the `offline` model would judge a real debate.
 
-    `models` are the models of the messages; `""` is a person.
+    In a real debate, messages come from people or from other models. `models` are the models of the messages;
+    `""` is a person.
 
     Raises:
         ConfigError: A judge has no model.
@@ -406,7 +415,10 @@ def warnings_about(config: DebateConfig) -> list[str]:
 
 
 def _unknown_placeholders(config: DebateConfig) -> list[str]:
-    """Return a warning for each summary prompt that contains placeholders, which Moot does not fill in."""
+    """Return a warning for each summary prompt that contains a placeholder.
+
+    Moot does not fill in placeholders in these prompts.
+    """
     prompts = {
         "memory.summary_prompt": config.memory.summary_prompt,
         "memory.perspectives.prompt": config.memory.perspectives.prompt,
@@ -456,7 +468,7 @@ def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
 
 
 def shorten_debate(config: DebateConfig, max_turns: int) -> DebateConfig:
-    """Return a copy of the configuration, shortened so that the debate has at most `max_turns` turns.
+    """Return a configuration with which the debate has at most `max_turns` turns.
 
     The settings that determine the protocol's length are lowered one after another, as little as possible.
 
@@ -506,9 +518,10 @@ def _turn_count(config: DebateConfig) -> int:
 PROPOSE = load_prompt_template("propose")
 REPLY_TOKENS = 400
 """Maximum number of tokens in a model's reply that proposes two debaters."""
-NAME_CHARS, STANCE_CHARS = 40, 300
-"""Maximum number of characters in the name or role, and in the stance, of a proposed debater. Longer texts
-are truncated."""
+NAME_CHARS = 40
+"""Maximum length of a proposed debater's name or role, in characters. Longer texts are truncated."""
+STANCE_CHARS = 300
+"""Maximum length of a proposed debater's stance, in characters. A longer stance is truncated."""
 
 
 class ProposedDebater(BaseModel):
@@ -566,7 +579,7 @@ def propose_debaters(
 
 
 def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObject]]:
-    """Ask a model to propose two debaters for a question, and return them."""
+    """Ask a model to propose two debaters for a question."""
     params = model_params(config, config.debaters[0])
     blocks = [
         Block("system", {"role": "system", "content": PROPOSE.render()}, label="instruction"),

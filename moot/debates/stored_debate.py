@@ -59,7 +59,10 @@ class Debate:
         return self.session.records.find(self.id)
 
     def state(self, checkpoint: str = "") -> StateSnapshot:
-        """Return the debate's LangGraph state snapshot at a checkpoint, or the latest by default."""
+        """Return the debate's LangGraph state snapshot at a checkpoint.
+
+        The default is the latest checkpoint.
+        """
         return self.session.state(checkpoint)
 
     def config(self) -> DebateConfig:
@@ -79,7 +82,7 @@ class Debate:
         return document
 
     def spent(self, values: StateValues) -> JsonObject:
-        """Return the debate's state values, with usage totals that include pending usage.
+        """Return the debate's state values, including pending usage.
 
         Pending usage comes from failed runs and answered questions. The debate adds this usage to its state
         in its next step.
@@ -166,7 +169,7 @@ class Debate:
         self.session.records.inbox.request_pause(self.id, self.session.environment.clock())
 
     def is_running(self) -> bool:
-        """Return True if a process is currently running the debate."""
+        """Return True if a process is running the debate."""
         return self.session.records.leases.is_held(self.id)
 
     def questions(self) -> list[PersonQuestion]:
@@ -360,7 +363,7 @@ class Debate:
         return answer
 
     def _count(self, spent: Mapping[str, float]) -> None:
-        """Add the model usage for answering a question to the debate's total usage."""
+        """Add the usage for answering a question to the debate's totals."""
         records = self.session.records
         records.inbox.add_question(self.id, spent, self.session.environment.clock())
         usage = self.spent(self.state().values)["usage"]
@@ -385,7 +388,7 @@ class BrierScore(TypedDict):
     brier: float
     """Mean squared difference between confidence and outcome, from 0 (best) to 1 (worst)."""
     confidence: float
-    """Mean confidence that the judge stated for these decisions, from 0 to 100."""
+    """The judge's mean confidence in these decisions, from 0 to 100."""
     right: float
     """Percentage of the judge's decisions that turned out to be right. The rating `mixed` counts half."""
 
@@ -412,14 +415,20 @@ def give_feedback(debate: Debate, rating: Rating, note: str, rated_at: str) -> F
 
 
 def has_decision(document: JsonMapping) -> bool:
-    """Return True if a model or a vote decided the debate."""
+    """Return True if the debate has a decision.
+
+    A model or a vote made the decision. The decision of a placeholder does not count.
+    """
     verdict = document["verdict"]
     is_usable = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
     return bool(is_usable and verdict.get("decision"))
 
 
 def _forecasts(document: JsonMapping) -> Iterable[Forecast]:
-    """Yield each judge's decision and confidence, or those of the vote if the debate had no judge."""
+    """Yield the decision and confidence of each judge.
+
+    If the debate had no judge, yield those of the vote.
+    """
     verdict = document["verdict"]
     verdicts = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
     for each in verdicts if verdict["judge"] != COUNT and verdicts else [verdict]:

@@ -27,27 +27,31 @@ VERSUS = " vs "
 MAX_ANSWERS = 256
 """Maximum number of answers in a vote (`vote.answers`)."""
 STANCES = ("argues for it", "argues against it")
-"""Default stances on the topic, one for each of the two groups of debaters, in speaking order."""
+"""Default stances of the two groups in a debate about a topic. The first stance is for the group that speaks
+first."""
 KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
     "question": ("debate", "vote", "first-answers", "recorded"),
     "pair": ("judge", "recorded"),
     "topic": ("lineup",),
 }
-"""Kinds of configurations that an evaluation accepts for each kind of item, keyed by item kind."""
+"""Kinds of configurations that can be evaluated on each kind of item."""
 
 
 class RecordedResult(BaseModel):
-    """Result for one evaluation item that is read from a file, so that no model is called for it."""
+    """Result for one evaluation item, read from a file.
+
+    No model is called for this item.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(min_length=1)
     """Id of the evaluation item."""
     answer: str | None = None
-    """Recorded answer to the item's question, or `None` if the item is a pair of answers."""
+    """Recorded answer to the question, or `None` if the item is a pair of answers."""
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
-    """Answers that the judge preferred, one for each order in which the two answers were shown. Answer `a`
-    comes first in the first order, and answer `b` in the second."""
+    """Answers that the judge preferred, one for each order of the two answers. Answer `a` comes first in the
+    first order, and answer `b` in the second."""
     confidence: float | None = Field(default=None, ge=0, le=100)
     """Confidence in the recorded result, in percent, or `None` if it is unknown."""
     tokens: int = Field(default=0, ge=0)
@@ -66,8 +70,8 @@ class Arm:
     config: DebateConfig | None = None
     """Configuration of the evaluated debates, or `None` for recorded results and `first-answers`."""
     match: Literal["", "tokens", "cost"] = ""
-    """Quantity in which a vote's budget equals that of a debate, either `tokens` or `cost`. It is empty if a
-    vote matches no debate."""
+    """Amount that is kept equal between a vote and a debate, either `tokens` or `cost`. It is empty if a vote
+    matches no debate."""
     source: str = ""
     """Name of the debate configuration that supplies the debaters' first answers. A `first-answers`
     configuration reuses these answers."""
@@ -83,7 +87,7 @@ class Arm:
 
     @property
     def is_debate(self) -> bool:
-        """True if this configuration answers evaluation items by holding debates.
+        """True if this configuration answers each item with a debate.
 
         The protocol `single` does not count as a debate.
         """
@@ -117,7 +121,9 @@ def read_arms(
     warn: Warn = log,
     earlier: Sequence[Arm] = (),
 ) -> list[Arm]:
-    """Return the configurations selected with `--arm`, and all others on which they depend.
+    """Return the configurations to evaluate.
+
+    They are those selected with `--arm`, and all others that these need.
 
     `vote@tokens` and `vote@cost` need the price of one answer, so `single` is added. If no debate is named,
     the debates of `earlier` are added for an arm that needs one.
@@ -135,7 +141,7 @@ def read_arms(
         ConfigError: An arm is unknown or invalid, or does not fit the items.
     """
     if duplicates := {name for name in names if names.count(name) > 1}:
-        raise ConfigError(f"--arm {min(duplicates)} is given twice: give each arm only once")
+        raise ConfigError(f"--arm {min(duplicates)} is given twice: remove one of them")
     if not names:
         raise ConfigError(
             "there is no configuration to evaluate: add --arm with a protocol, vote@5 or a configuration file"
@@ -152,15 +158,14 @@ def read_arms(
     debates = [arm.name for arm in arms if arm.is_debate]
     if matched_arms and not debates:
         raise ConfigError(
-            f"--arm {matched_arms[0].name!r} needs a debate whose budget it can match: add another --arm "
-            "with a configuration file, or with a protocol other than single"
+            f"--arm {matched_arms[0].name!r} takes its budget from a debate, but there is none: add "
+            "another --arm with a configuration file, or with a protocol other than single"
         )
     if matched_arms and not any(arm.name == "single" for arm in arms):
         arms.append(_read_arm("single", items, flags, base, warn))
     if items.kind == "topic" and len(arms) < 2:
         raise ConfigError(
-            "evaluation items of the kind topic need two or more groups of debaters: add another --arm "
-            "FILE.yaml"
+            "an evaluation of topics needs two or more groups of debaters: add another --arm FILE.yaml"
         )
     if items.needs_comparison and len({arm.name for arm in (*arms, *earlier)}) < 2:
         raise ConfigError(
@@ -171,7 +176,9 @@ def read_arms(
 
 
 def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
-    """Append the debate configurations from `earlier` that the configurations in `arms` depend on.
+    """Add the debate configurations that the configurations in `arms` need.
+
+    They are taken from `earlier`.
 
     `earlier` holds the configurations of earlier calls of the same evaluation.
     """
@@ -188,9 +195,9 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
 
 
 def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
-    """Return a copy of a `first-answers` configuration that names the debate whose answers it uses.
+    """Set which debate supplies the answers of a `first-answers` configuration.
 
-    Any other configuration is returned unchanged.
+    The result is a copy. Any other configuration is returned unchanged.
     """
     if arm.kind != "first-answers":
         return arm
@@ -198,8 +205,8 @@ def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
     if source not in debates:
         hint = f", or use first-answers:ARM, where ARM is one of {', '.join(debates)}" if debates else ""
         raise ConfigError(
-            f"--arm {arm.name!r} uses the first answers of a debate that is not part of this evaluation: add "
-            f"the debate with --arm{hint}"
+            f"--arm {arm.name!r} uses the answers of a debate that is missing: add the debate with "
+            f"--arm{hint}"
         )
     return replace(arm, source=source)
 
@@ -236,14 +243,14 @@ def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path
 
 
 def judge_settings(flags: Mapping[str, object], base: Path | None, warn: Warn = log) -> JsonObject:
-    """Return the settings of the judge that grades or compares free-form answers, as JSON data."""
+    """Return the judge's settings for grading or comparing free-form answers."""
     data = merge(*read(base, flags, warn))
     settings = {key: value for key, value in data.items() if key in _JUDGE_KEYS}
     return validate({**settings, "protocol": "pairwise"}).to_json()
 
 
 _JUDGE_KEYS = ("model", "fallbacks", "judge", "memory", "models", "limits", "seed")
-"""Configuration keys that a judge uses when it grades or compares answers. All other keys are ignored."""
+"""Configuration keys that matter when a judge grades or compares answers. All other keys are ignored."""
 
 
 def _vote(name: str, amount: str, flags: Mapping[str, object], base: Path | None, warn: Warn) -> Arm:
@@ -305,22 +312,26 @@ class Meeting:
     """A debate in which two groups of debaters, called line-ups, argue about one topic."""
 
     first: Arm
-    """Configuration of the group of debaters that speaks first."""
+    """Configuration of the group that speaks first."""
     second: Arm
     config: DebateConfig
     sides: Mapping[str, str]
-    """Name of the group to which each debater belongs, keyed by debater id."""
+    """Name of each debater's group, keyed by debater id."""
 
     @property
     def name(self) -> str:
-        """Names of the two groups of debaters, in speaking order."""
+        """Name of the meeting, such as `one.yaml vs two.yaml`.
+
+        The group that speaks first is named first.
+        """
         return f"{self.first.name}{VERSUS}{self.second.name}"
 
 
 def meetings(lineups: Sequence[Arm]) -> list[Meeting]:
-    """Return two debates for each pair of debater groups, one with each group speaking first.
+    """Return the debates between all pairs of debater groups.
 
-    The debaters come from the two configurations. All other settings must be equal in both.
+    Each pair debates twice, and each group speaks first once. The debaters come from the two configurations.
+    All other settings must be equal in both.
 
     Raises:
         ConfigError: Two line-ups differ in other settings, or have different sizes.

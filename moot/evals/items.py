@@ -98,13 +98,15 @@ class QuestionItem(_Item):
     @model_validator(mode="after")
     def _check_answer(self) -> "QuestionItem":
         if self.choices and self.answer is not None and self.right_choice is None:
-            raise ValueError(f"answer {self.answer!r} is neither the letter nor the text of a choice")
+            raise ValueError(
+                f"answer {self.answer!r} is not one of the choices: write the letter or the text of a choice"
+            )
         if isinstance(self.answer, tuple) and not (self.answer and all(map(normal_text, self.answer))):
             raise ValueError("`answer` must be a list of one or more non-empty strings")
         if isinstance(self.answer, str) and not normal_text(self.answer):
             raise ValueError("`answer` is empty: write the correct answer, or leave out the key")
         if isinstance(self.answer, float) and not isfinite(self.answer):
-            raise ValueError("`answer` must be a finite number")
+            raise ValueError("`answer` is not a finite number: write a number in digits")
         return self
 
     @property
@@ -144,7 +146,10 @@ class QuestionItem(_Item):
 
 
 class PairItem(_Item):
-    """Pair of answers to the same input, used to test whether a judge prefers the same answer as people."""
+    """Two answers to the same input, one of which people preferred.
+
+    It tests whether a judge prefers the same answer.
+    """
 
     input: str = Field(min_length=1)
     a: str
@@ -153,7 +158,10 @@ class PairItem(_Item):
 
 
 class TopicItem(_Item):
-    """Topic on which groups of debaters, called line-ups, argue against each other."""
+    """Topic that two groups of debaters argue about.
+
+    Such a group is called a line-up.
+    """
 
     topic: str = Field(min_length=1)
 
@@ -306,8 +314,8 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
         header = [name.strip() for name in next(reader, [])]
         if len(set(header)) < len(header) or not all(header):
             raise ConfigError(
-                f"{path}:1: the column names in the header must be distinct and not empty, but they are "
-                f"{header}"
+                f"{path}:1: the header has empty or repeated column names, {header}: give each column a name "
+                "of its own"
             )
         next_line = reader.line_num + 1
         for cells in reader:
@@ -316,7 +324,8 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
                 continue
             if len(cells) != len(header):
                 raise ConfigError(
-                    f"{path}:{line}: the row has {len(cells)} cells, but the header has {len(header)}"
+                    f"{path}:{line}: the row has {len(cells)} cells, but the header has {len(header)}: give "
+                    "each row as many cells as the header"
                 )
             named_cells = zip(header, cells, strict=True)
             yield line, {key: _cell(key, cell, f"{path}:{line}") for key, cell in named_cells if cell != ""}
@@ -325,7 +334,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
 
 
 def _cell(key: str, cell: str, place: str) -> object:
-    """Return the value of a CSV cell, and parse it as JSON if it is a list."""
+    """Return the value of a CSV cell, which may be a JSON list."""
     if key not in LISTS and not (key == "answer" and cell.lstrip().startswith("[")):
         return cell
     try:
@@ -356,7 +365,10 @@ def normal_text(text: str) -> str:
 
 
 def bare_text(text: str) -> str:
-    """Return a text without surrounding markup and a final full stop, in Unicode form NFKC."""
+    """Return a text without the markup around it and without a final full stop.
+
+    The text is normalized to Unicode form NFKC.
+    """
     return unicodedata.normalize("NFKC", text).strip(MARKUP).removesuffix(".").strip(MARKUP)
 
 
@@ -378,11 +390,14 @@ ENDINGS = {
     "text": 'End your answer with one line: "Answer: " and the answer in as few words as possible.',
     "free": "",
 }
-"""Prompt sentences that tell debaters how to end their answers, keyed by answer form."""
+"""Instructions to debaters on how to end their answers, keyed by answer form."""
 
 
 def topic_of(item: QuestionItem) -> str:
-    """Return a debate topic with the question, its choices, and how the answer must end."""
+    """Return the topic for a debate about a question.
+
+    It contains the question, its choices, and how the answer must end.
+    """
     letters = zip(ascii_uppercase, item.choices, strict=False)
     choices = "\n".join(f"{letter}) {choice}" for letter, choice in letters)
     ending = ENDINGS[item.form]
@@ -424,12 +439,15 @@ def has_answer_line(text: str) -> bool:
 
 
 MAX_PART = 2_000
-"""Maximum number of characters that `answer_part` keeps of a text without an `Answer:` line. A longer text
-without an `Answer:` line has no normal form."""
+"""Maximum length of a text without an `Answer:` line, in characters. `answer_part` truncates a longer
+text."""
 
 
 def answer_part(text: str) -> str:
-    """Return the last `Answer:` line of a text, or the text's beginning if it has no such line."""
+    """Return the last `Answer:` line of a text.
+
+    Without such a line, return the text's beginning.
+    """
     answer_lines: list[str] = _ANSWER_LINE.findall(text)
     return (
         f"Answer: {answer_lines[-1]}"
@@ -441,7 +459,7 @@ def answer_part(text: str) -> str:
 
 
 def gold_answer(item: QuestionItem) -> str | None:
-    """Return an item's gold answer in normalised form, or `None` if the item has no gold answer."""
+    """Return the item's correct answer in normalised form, or `None` if it has none."""
     if item.answer is None:
         return None
     if item.form == "choice":
@@ -456,7 +474,7 @@ def gold_answer(item: QuestionItem) -> str | None:
 
 
 def _read_choice(text: str, choices: Sequence[str]) -> str | None:
-    """Return the letter of the choice that a text names."""
+    """Return the letter of the choice that a text names, or `None` if it names none."""
     texts = [normal_text(choice) for choice in choices]
     plain = normal_text(text)
     if texts.count(plain) == 1:
@@ -480,7 +498,7 @@ class Majority:
     """Most frequent readable answer, or `None` if no answer is readable. If several are equally frequent,
     the first given one."""
     index: int | None
-    """Index of the first text that gives the most frequent answer, or `None` if no answer is readable."""
+    """Index of the first text that gives this answer, or `None` if no answer is readable."""
     agreement: float
     """Share of the texts that give the most frequent answer, from 0 to 1."""
 
@@ -509,13 +527,15 @@ class Grade(BaseModel):
 
 
 SCORES = {"correct": 1.0, "partly correct": 0.5, "incorrect": 0.0}
-"""Score for each grade that an answer can receive."""
+"""Score from 0 to 1 for each grade."""
 
 
 def grade_answer(
     item: QuestionItem, answer: str, config: DebateConfig, count: TokenCounter
 ) -> CallGenerator[float]:
-    """Ask the judge's model to grade an answer against the item's reference, and return the score.
+    """Ask the judge's model to grade an answer, and return the score.
+
+    The model compares the answer with the item's reference.
 
     Raises:
         ModelError: No model replied.

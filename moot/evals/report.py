@@ -20,21 +20,22 @@ from moot.state.errors import InputError
 from moot.text.plain_text import count_noun
 
 LISTED = 200
-"""Maximum number of unreadable answers that a report lists."""
-SHOWN, LISTED_TEXTS = 500, 10
-"""Maximum number of characters per text, and of texts per answer, that a report shows."""
+"""Maximum number of unreadable answers in a report."""
+SHOWN = 500
+"""Maximum number of characters that a report shows of each text."""
+LISTED_TEXTS = 10
+"""Maximum number of texts that a report shows for each answer."""
 ASKED = ("judge", "recorded")
-"""Kinds of configurations that a report's headline compares with the baseline, in addition to debates. Votes
-and single answers follow, because they show what a debate has to beat."""
+"""Kinds of configurations that belong in a report's headline. Debates belong there too. Votes and single
+answers follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
-"""Configurations that a report prefers as its baseline, most preferred first. Each is a vote with the same
-budget as a debate."""
+"""Preferred baselines of a report, most preferred first. Each is a vote with the same budget as a debate."""
 
 
 def evaluation_report(
     evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], Outcome], baseline: str = ""
 ) -> JsonObject:
-    """Return the report of an evaluation as JSON data.
+    """Return an evaluation's report as JSON data.
 
     Args:
         evaluation: The record of the evaluation.
@@ -100,7 +101,7 @@ def evaluation_report(
 def item_rows(
     evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], Outcome]
 ) -> list[JsonObject]:
-    """Return every evaluation item with all configurations' answers and scores."""
+    """Return all evaluation items with their answers and scores."""
     scored = ScoredEvaluation(evaluation, outcomes)
     scores = {each.outcome.key: each for arm_scores in scored.scores.values() for each in arm_scores}
     answers: dict[str, list[JsonObject]] = defaultdict(list)
@@ -205,9 +206,9 @@ def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
 
 
 def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
-    """Return rows that pair each model's stated confidence with its measured accuracy.
+    """Return how accurate each model's answers are at each stated confidence.
 
-    The setting `calibration` uses these pairs.
+    Each pair holds a stated confidence and the measured accuracy. The setting `calibration` uses these pairs.
     """
     rows = []
     for model, confidences in scored.stated_confidences().items():
@@ -244,7 +245,7 @@ def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> J
 
 
 def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
-    """Return measures of the agreement between a panel's judges and between repeated judgements."""
+    """Return how well a panel's judges agree, and how well repeated runs agree."""
     judges: dict[str, dict[tuple[str, int, int], str]] = defaultdict(dict)
     seeds: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
     for score in scores:
@@ -328,7 +329,11 @@ def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
 
 
 def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
-    """Return each configuration's accuracy for each level of agreement between debaters' first answers."""
+    """Return each configuration's accuracy on easier and harder items.
+
+    An item is easier if more of the debaters' first answers agree. Return `None` if no first answers can be
+    compared.
+    """
     source, levels = scored.agreement()
     if not levels:
         return None
@@ -345,7 +350,7 @@ def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
 
 
 def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[JsonObject]:
-    """Return, for each pair of configurations, how often the first was preferred to the second."""
+    """Return how often one configuration was preferred to another, for each pair."""
     by_pair: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for item, comparisons in meetings.items():
         for first, second, score in comparisons:
@@ -404,7 +409,7 @@ def _unreadable_row(score: AnswerScore) -> JsonObject:
 
 
 def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
-    """Return a sentence about each configuration's difference from the baseline, keyed by name."""
+    """Return a sentence that compares each configuration with the baseline, keyed by name."""
     sentences = {}
     for name, row in rows.items():
         if not (difference := row["difference"]):
@@ -428,7 +433,10 @@ def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
 
 
 def _contradiction(difference: JsonObject) -> str:
-    """Return a note if the significance test and the confidence interval disagree, or `""` otherwise."""
+    """Return a note if the significance test and the confidence interval disagree.
+
+    Otherwise, return `""`.
+    """
     is_suggested = (
         difference["low"] > 0 or difference["high"] < 0 or difference["p_value"] < 1 - statistics.LEVEL
     )
@@ -443,7 +451,10 @@ def p_text(p_value: float) -> str:
 
 
 def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
-    """Return one sentence per debate configuration on how discussion changed the debaters' answers."""
+    """Return sentences on how discussion changed the debaters' answers.
+
+    There is one sentence per debate configuration.
+    """
     sentences = []
     for arm in scored.evaluation.arms:
         row = rows[arm.name]
@@ -465,9 +476,10 @@ def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) 
 
 
 def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
-    """Return sentences that compare the accuracy of a debate with that of the baseline configuration.
+    """Return sentences that compare accuracy on easier and harder items.
 
-    There is one sentence for each level of agreement between the debaters' first answers.
+    They compare a debate configuration with the baseline. There is one sentence for each level of agreement
+    between the debaters' first answers.
     """
     if not (difficulty := report["difficulty"]):
         return []
@@ -486,7 +498,7 @@ def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
 
 
 def _times(row: JsonObject, base: JsonObject) -> str:
-    """State a configuration's token usage as a multiple of the baseline's usage.
+    """Return how many times as many tokens a configuration uses as the baseline.
 
     Return `""` if either usage is unknown.
     """
@@ -554,8 +566,10 @@ class Plot:
     bottom: int
 
 
-WIDE, NARROW = Plot(640, 380, 56, 616, 16, 326), Plot(340, 340, 50, 326, 16, 286)
-"""Chart sizes for screens and for phones. A phone shows the smaller one without scaling its text."""
+WIDE = Plot(640, 380, 56, 616, 16, 326)
+"""Size of a chart on a screen."""
+NARROW = Plot(340, 340, 50, 326, 16, 286)
+"""Size of a chart on a phone. The phone shows the chart's text without scaling it."""
 LABEL_WIDTH, LABEL_HEIGHT = 110, 15
 CHARACTER_WIDTH = 7
 """Approximate width of a label character in SVG units."""
@@ -579,7 +593,7 @@ class ReportTable:
 
     @property
     def numeric(self) -> list[bool]:
-        """One flag for each column of the table, which is True if the column contains numbers.
+        """Flags of the table's columns, True for each column with numbers.
 
         Columns with numbers are right-aligned.
         """
@@ -594,13 +608,16 @@ class ReportTable:
 
 
 def _is_numeric(cells: Sequence[str]) -> bool:
-    """Return True if each cell of a column begins with a number or a dash, and at least one with a number."""
+    """Return True if a column contains numbers, and otherwise only dashes.
+
+    Only the beginning of each cell is checked.
+    """
     starts = [cell.lstrip("+−<. ")[:1] for cell in cells]
     return any(start.isdigit() for start in starts) and all(each.isdigit() or each == "–" for each in starts)
 
 
 def tables_html(tables: Sequence[ReportTable]) -> Markup:
-    """Return tables with their titles as HTML."""
+    """Render tables with their titles as HTML."""
     text = template_environment().get_template("evaluation-tables.html.j2").render(tables=tables)
     return Markup(text)  # noqa: S704  # rendered by a template that escapes every text
 
@@ -740,7 +757,7 @@ def _range(row: JsonObject) -> str:
 
 
 def summary_line(report: JsonObject) -> str:
-    """Return one line that names the evaluation set, its size and the baseline."""
+    """Return one line with the evaluation set, its size and the baseline."""
     item_set = report["set"]
     seeds = f", {count_noun(report['seeds'], 'seed')}" if report["seeds"] > 1 else ""
     return (
@@ -762,7 +779,7 @@ def _lead(report: JsonObject) -> str:
 
 
 def further_html(report: JsonObject) -> Markup:
-    """Return the notes of an evaluation report and all tables except the first as HTML.
+    """Return the notes and all tables except the first as HTML.
 
     The first table compares the configurations.
     """

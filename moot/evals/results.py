@@ -25,17 +25,17 @@ class EvaluationRecord:
     items: ItemSet
     arms: tuple[Arm, ...]
     seeds: int
-    """Number of times that each configuration answers each item, every time with another random seed."""
+    """Number of times that each configuration answers each item. Every time uses another random seed."""
     created_at: str
     judge: Mapping[str, object] = field(default_factory=dict)
     """Configuration of the judge that grades or compares answers, or `{}` if there is none."""
 
     def arm(self, name: str) -> Arm:
-        """Return the configuration under evaluation that has the given name."""
+        """Return the evaluated configuration with this name."""
         return {arm.name: arm for arm in self.arms}[name]
 
     def extended_by(self, later: "EvaluationRecord") -> "EvaluationRecord":
-        """Return a copy of this evaluation record that adds the configurations and seeds of `later`.
+        """Return a copy of this record with the configurations and seeds of a later call added.
 
         Raises:
             InputError: The later call changes the items, an arm or the judge.
@@ -62,14 +62,14 @@ class EvaluationRecord:
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
     def only(self, requested_record: "EvaluationRecord") -> "EvaluationRecord":
-        """Return a copy of this record, limited to the configurations and seeds of `requested_record`."""
+        """Return a copy of this record with only the requested configurations and seeds."""
         names = {arm.name for arm in requested_record.arms}
         return replace(
             self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=requested_record.seeds
         )
 
     def left_out(self, requested_record: "EvaluationRecord") -> list[str]:
-        """Return the names of this record's configurations and seeds that `requested_record` omits."""
+        """Return the names of the configurations and seeds that were not requested."""
         names = {arm.name for arm in requested_record.arms}
         seeds = range(requested_record.seeds + 1, self.seeds + 1)
         return [
@@ -107,12 +107,13 @@ class Outcome:
     first_usage: Mapping[str, float] = field(default_factory=dict)
     """Total usage of the debaters' first messages, such as the number of calls and tokens."""
     winners: tuple[str, ...] = ()
-    """Winning side of a comparison, once for each order in which the judge read the two sides. A debate
-    between line-ups has one winner. A winner is an arm's name, `tie`, or `a` or `b` for a pair."""
+    """Winners of a comparison, one for each order in which the judge read the two sides. A debate between
+    line-ups has one winner. A winner is an arm's name, `tie`, or `a` or `b` for a pair."""
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Winners that each judge chose in a comparison, one for each order of the answers, keyed by judge id."""
+    """Winners of a comparison according to each judge, keyed by judge id. There is one winner for each order
+    of the answers."""
     confidence: float | None = None
-    """Confidence that the verdict or the recorded result states, in percent."""
+    """Confidence in the result, in percent. The verdict or the recorded result states it."""
     stated: tuple[StatedConfidence, ...] = ()
     """Debaters' answers, each with the confidence that the debater stated. A weighted vote asks for it."""
     tokens: int = 0
@@ -120,7 +121,7 @@ class Outcome:
     cost_usd: float = 0.0
     seconds: float = 0.0
     answers: int = 1
-    """Number of answers in this outcome, which is 1 except for votes and `first-answers`."""
+    """Number of answers in this outcome. It is 1 except for votes and `first-answers`."""
     grade: float | None = None
     """Score of a free-form answer, from 0 to 1."""
     placeholder: bool = False
@@ -185,7 +186,7 @@ class Evaluations:
         return {each.key: each for each in outcomes}
 
     def put(self, name: str, outcomes: Iterable[Outcome]) -> None:
-        """Store outcomes of an evaluation, replacing existing outcomes with the same keys."""
+        """Store outcomes of an evaluation, and replace those with the same keys."""
         for outcome in outcomes:
             self._outcomes.put(name, outcome)
 
@@ -251,7 +252,10 @@ def _outcome_from_json(data: JsonObject) -> Outcome:
 
 @dataclass(frozen=True)
 class AnswerScore:
-    """Score of one answer in an evaluation, with the stored result that contains the answer."""
+    """Score of one answer in an evaluation.
+
+    `outcome` is the stored result that contains the answer.
+    """
 
     outcome: Outcome
     value: float
@@ -259,7 +263,8 @@ class AnswerScore:
     answer: str | None = None
     """Normalized answer, or `None` if the answer cannot be read."""
     by_order: tuple[float, ...] = ()
-    """Agreement of the judge with the human preference, as 1 or 0 for each order of the two answers."""
+    """Scores of a judge's choices, one for each order of the two answers. A score is 1 if the judge preferred
+    the same answer as people, and 0 otherwise."""
 
 
 @dataclass(frozen=True)
@@ -267,11 +272,12 @@ class RoundChange:
     """Counts of answers that debaters changed from right to wrong, or from wrong to right, in one round."""
 
     round: int
-    """Number of the round, where 1 is the first round after the debaters' initial answers."""
+    """Number of the round. Round 1 follows the debaters' first answers."""
     right_to_wrong: int
     wrong_to_right: int
     readable: int
-    """Number of debaters in all debates whose answers in this round and in an earlier one are readable."""
+    """Number of answers in this round that can be compared with an earlier answer. Both answers must be
+    readable."""
 
 
 @dataclass(frozen=True)
@@ -280,10 +286,10 @@ class Discussion:
 
     changes: list[RoundChange]
     vote_changed: float | None
-    """Share of debates in which discussion changed the most frequent answer. It is `None` if no answer is
-    readable."""
+    """Share of debates whose most frequent answer changed during the discussion. It is `None` if no debate
+    can be compared."""
     compared: int
-    """Number of debates that have a most frequent answer both before and after the discussion."""
+    """Number of debates with a most frequent answer both before and after the discussion."""
 
 
 class ScoredEvaluation:
@@ -336,11 +342,11 @@ class ScoredEvaluation:
         return {item: fmean(scores) for item, scores in values.items()}
 
     def missing(self, arm: str) -> int:
-        """Return how many of a configuration's expected results are missing or ungraded."""
+        """Return how many results of a configuration are missing or not graded yet."""
         return len(self.items) * self.evaluation.seeds - len(self.scores[arm])
 
     def unreadable(self) -> list[AnswerScore]:
-        """Return all answers that count as wrong because they could not be parsed."""
+        """Return all answers that count as wrong because they cannot be read."""
         return [
             score
             for scores in self.scores.values()
@@ -349,7 +355,7 @@ class ScoredEvaluation:
         ]
 
     def discussion(self, arm: str) -> Discussion | None:
-        """Return statistics on how discussion changed the debaters' answers under one configuration.
+        """Return how discussion changed the answers in a configuration's debates.
 
         Return `None` if no debater answered twice.
         """
@@ -380,10 +386,10 @@ class ScoredEvaluation:
         return Discussion(changes, vote_changes / comparisons if comparisons else None, comparisons)
 
     def agreement(self) -> tuple[str, dict[tuple[str, int], str]]:
-        """Return the name of a configuration, and how far its debaters' first answers agree on each item.
+        """Return how far the debaters' first answers agree on each item.
 
-        Levels are `all agree`, `majority` and `no majority`. The first debate arm with several debaters gives
-        the answers.
+        The name of their configuration is returned as well. Levels are `all agree`, `majority` and `no
+        majority`. The first debate arm with several debaters gives the answers.
         """
         for arm in self.evaluation.arms:
             levels = {}
@@ -396,7 +402,10 @@ class ScoredEvaluation:
         return "", {}
 
     def stated_confidences(self) -> dict[str, list[tuple[float, bool]]]:
-        """Return each model's stated confidences in percent, and whether each answer was correct."""
+        """Return each model's stated confidences, and whether the answers were correct.
+
+        Confidences are in percent.
+        """
         confidences: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for outcome in (each for arm_outcomes in self.outcomes.values() for each in arm_outcomes):
             gold = self._gold(outcome.item)
@@ -406,7 +415,7 @@ class ScoredEvaluation:
         return dict(sorted(confidences.items()))
 
     def vote_curve(self) -> list[tuple[int, float, float, float]]:
-        """Return the accuracy of a vote for each number of answers, as points of a curve.
+        """Return how accurate a vote is with each number of answers.
 
         A point holds the number of answers, the accuracy, the mean tokens and the mean cost.
 
@@ -452,7 +461,7 @@ def _level(first: Majority) -> str:
 def _outcome(
     arm: Arm, item: str, seed: int, outcomes: Mapping[tuple[str, str, int], Outcome]
 ) -> Outcome | None:
-    """Return a configuration's outcome for one item and one random seed."""
+    """Return a configuration's outcome for one item and one seed."""
     if arm.kind == "recorded":
         result = arm.recorded.get(item)
         if result is None:
@@ -490,7 +499,7 @@ def _outcome(
 
 
 def meeting_scores(meetings: Sequence[Outcome]) -> dict[str, list[tuple[str, str, float]]]:
-    """Return the scores of configurations in head-to-head comparisons, keyed by evaluation item.
+    """Return the scores of head-to-head comparisons, keyed by evaluation item.
 
     Each entry holds the names of two configurations and the mean score of the first.
     """

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from moot.work_queue import WorkQueue
 
 GRADING = "grade"
-"""Node name under which the journal stores calls that grade free-form answers."""
+"""Name under which the journal stores calls that grade answers."""
 QUEUED = "queued"
-"""Reason given for a missing answer while the debate is still queued."""
+"""Error message for a task whose debate is still queued."""
 SIDES = ("candidate-1", "candidate-2")
-"""Ids of the two answers in a debate that uses the `pairwise` protocol."""
+"""Ids of the two answers that the `pairwise` protocol compares."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Task(PlannedDebate):
     joins their names."""
     seed: int = field(kw_only=True)
     sides: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    """Name of the configuration that each debater or answer comes from, keyed by its id. Empty unless two
-    configurations debate each other or are compared."""
+    """Configuration names of the debaters or answers, keyed by their ids. Empty unless two configurations
+    debate each other or are compared."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -84,10 +84,10 @@ class TaskReport:
 
 @dataclass
 class RunResult:
-    """Errors, number of queued debates and budget of one evaluation run."""
+    """Result of one evaluation run, with its errors, queued debates and budget."""
 
     errors: dict[tuple[str, str, int], str] = field(default_factory=dict)
-    """Reasons why tasks have no outcome, keyed by item, evaluated configuration and seed."""
+    """Reasons why results are missing, keyed by item, configuration and seed."""
     queued: int = 0
     """Number of debates that were added to the queue."""
     budget: SharedBudget = field(default_factory=SharedBudget)
@@ -177,7 +177,10 @@ class EvaluationRun:
                 self._collect(task)
 
     def _set_budget(self, budget: SharedBudget) -> None:
-        """Store the evaluation's budget limits, with the tokens and the cost used so far."""
+        """Store the evaluation's budget limits, and count what is already used.
+
+        Used tokens and cost are those in the journal, or the stored ones if they are higher.
+        """
         records = self.debates.records
         stored_budget, journal_usage = records.budgets.get(self._budget), self._journalled()
         tokens = max(stored_budget.tokens, tokens_of(journal_usage))
@@ -209,7 +212,10 @@ class EvaluationRun:
                 report(TaskReport(task, error, done, total, budgets.get(self._budget)))
 
     def _collect(self, task: Task) -> str:
-        """Store the outcome of a finished task, and return an error message, or `""` on success."""
+        """Store the outcome of a finished task.
+
+        Return an error message, or `""` on success.
+        """
         try:
             debate = self.debates.get(task.id)
         except DebateNotFound:
@@ -300,7 +306,7 @@ class EvaluationRun:
         return validate(json.loads(data))
 
     def _matched_votes(self) -> list[Task]:
-        """Return the unfinished tasks of votes whose budget equals that of a debate.
+        """Return the unfinished tasks of votes that have the same budget as a debate.
 
         The budget determines the number of answers in the vote.
 
@@ -327,7 +333,9 @@ class EvaluationRun:
         return tasks
 
     def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
-        """Return how many single answers cost as much as the most expensive debate about an item.
+        """Return how many answers a vote may give for the price of a debate.
+
+        The price is that of the most expensive debate about the item.
 
         `match` says whether to compare the cost or the tokens. Return `None` while an outcome is missing.
         """
@@ -351,7 +359,7 @@ class EvaluationRun:
         return validate({**self.evaluation.judge, "protocol": "pairwise"})
 
     def _comparisons(self) -> list[Task]:
-        """Return a judging task for each pair of answers that has not been compared yet."""
+        """Return a task for each pair of answers that a judge has not compared yet."""
         tasks = []
         for item in self.evaluation.items.items:
             if not isinstance(item, eval_items.QuestionItem) or item.graded_by != "comparison":
@@ -418,7 +426,7 @@ class EvaluationRun:
 
 
 def _vote_of(arm: Arm, answers: int) -> DebateConfig:
-    """Return a vote's configuration with its number of answers set to `answers`."""
+    """Return the configuration of a vote with the given number of answers."""
     assert arm.config  # noqa: S101  # a vote has a configuration
     settings = {"vote.answers": answers} if answers > 1 else {"protocol": "single"}
     data = with_settings(arm.config.to_json(), settings)
@@ -439,9 +447,10 @@ def _seed(config: DebateConfig, repetition: int) -> int:
 
 
 def _answer_settings(item: eval_items.QuestionItem, config: DebateConfig) -> dict[str, object]:
-    """Return the settings with which a debate gives its answer in the form that the question requires.
+    """Return settings that make a debate answer in the required form.
 
-    Built-in votes need no judge, because the evaluation counts the answers itself.
+    The question requires the form, such as a choice or a number. Built-in votes need no judge, because the
+    evaluation counts the answers itself.
     """
     if config.protocol == "vote":
         is_free = item.form == "free"  # free texts are never equal
@@ -470,7 +479,7 @@ async def _as_completed(
 
 
 def outcome_of(debate: Debate, task: Task) -> Outcome:
-    """Return the outcome of a task, read from its finished debate."""
+    """Read the outcome of a task from its finished debate."""
     document = debate.document()
     usage, verdict = document["usage"], document["verdict"] or {}
     messages = [entry for entry in document["transcript"] if traits_of(entry).argues and entry["model"]]
@@ -526,7 +535,7 @@ def _answer_text(document: JsonMapping, item: eval_items.Item) -> str:
 def _winners_by_judge(
     verdicts: Sequence[Verdict], decision: Mapping[str, object], names: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return each judge's winners, one for each presentation order."""
+    """Return the winners that each judge chose, one for each order of the answers."""
     return {
         verdict["judge"]: tuple(
             names.get(winner, TIE) for winner in verdict["flip"]["winners"] or [verdict["winner"]]
@@ -537,7 +546,10 @@ def _winners_by_judge(
 
 
 def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the winner that most judges chose in each presentation order, or `tie` if no winner leads."""
+    """Return the winner that most judges chose, for each order of the answers.
+
+    The winner is `tie` if no winner leads.
+    """
     winners = []
     for ballots in zip(*by_judge, strict=False):
         (leader, votes), *runners_up = Counter(ballots).most_common()
@@ -573,7 +585,10 @@ def _rounds(messages: Sequence[Entry]) -> tuple[dict[str, str], ...]:
 def _stated_confidences(
     final_answers: Sequence[FinalAnswer], messages: Sequence[Entry]
 ) -> tuple[StatedConfidence, ...]:
-    """Return debaters' answers and stated confidences, preferably from their final answers."""
+    """Return the debaters' answers with the confidence that they stated.
+
+    The answers are the final answers if there are any, otherwise those in the messages.
+    """
     if final_answers:
         rows = [(each["model"], f"Answer: {each['answer']}", each["confidence"]) for each in final_answers]
     else:

@@ -173,7 +173,10 @@ class _DialecticDebate(BaseModel):
 
 
 def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
-    """Read the result from a debate file of the program dialectic, or return `None` for any other file."""
+    """Read the debate result in a file of the program dialectic.
+
+    Return `None` for any other file.
+    """
     try:
         debate = _DialecticDebate.model_validate_json(text)
     except ValidationError:
@@ -208,9 +211,9 @@ def evaluate_subjects(
     config: DebateConfig,
     environment: Environment,
 ) -> list[Scorecard]:
-    """Evaluate every subject with every evaluator, and return one scorecard per subject.
+    """Evaluate every subject with every evaluator.
 
-    At most `limits.concurrency` calls run at the same time.
+    Return one scorecard per subject. At most `limits.concurrency` calls run at the same time.
 
     Raises:
         ConfigError: The model of an evaluator cannot be used.
@@ -249,12 +252,18 @@ def to_json(cards: Sequence[Scorecard]) -> JsonObject:
 
 
 def header() -> tuple[str, ...]:
-    """Return the headings of a score table: `debate`, and the name of each criterion."""
+    """Return the column headings of a score table.
+
+    They are `debate` and the name of each criterion.
+    """
     return ("debate", *(criterion.name.title() for criterion in evaluation_rubric().criteria))
 
 
 def figures(card: Scorecard, missing: str = MISSING) -> list[str]:
-    """Return a debate's mean scores as table cells, with `missing` where there is no score."""
+    """Return a debate's mean scores as table cells.
+
+    A missing score becomes `missing`.
+    """
     return [missing if mean is None else f"{mean:.2f}" for mean in card.averages["scores"].values()]
 
 
@@ -273,7 +282,7 @@ def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
 
 
 class _Agent(BaseModel, coerce_numbers_to_str=True):
-    """One evaluator's settings in a configuration file of the program dialectic."""
+    """Settings of one evaluator in a configuration file of the program dialectic."""
 
     model: str = Field(pattern=r"\S")
     """Name of the evaluator's model."""
@@ -287,7 +296,7 @@ class _Agent(BaseModel, coerce_numbers_to_str=True):
 
 
 def evaluators_named(models: Sequence[str], used_ids: Collection[str] = ()) -> tuple[Evaluator, ...]:
-    """Return one evaluator for each named model, each with an unused id.
+    """Return an evaluator with a new id for each model.
 
     A model may occur twice.
     """
@@ -367,7 +376,7 @@ TEMPERATURE = 0.1
 wording."""
 REPLY_TOKENS = 2500
 SYSTEM_SHARE = 0.25
-"""Maximum share of the prompt budget that an evaluator's own system prompt may use."""
+"""Maximum share of the prompt budget for an evaluator's own system prompt."""
 
 
 @dataclass(frozen=True)
@@ -404,7 +413,7 @@ class Subject:
     clarifications: str = ""
     """Questions asked before the debate and the user's replies, as text."""
     requirements: str = ""
-    """Requirements that the result does not meet according to the debate's judge, as text."""
+    """Requirements that the result does not meet, as text. They come from the debate's judge."""
     models: frozenset[str] = frozenset({""})
     """Names of the models that the debaters use. The empty name `""` stands for a person who debates."""
 
@@ -448,7 +457,7 @@ class Averages(TypedDict):
 
 
 def _number(value: object) -> int | None:
-    """Return a value rounded to a whole number, or `None` if the value is not a number.
+    """Round a value to a whole number, or return `None` if it is not a number.
 
     A reply with "N/A" is therefore not retried.
     """
@@ -564,7 +573,7 @@ def evaluation_prompt(subject: Subject, evaluator: Evaluator, budget: int, count
 
 
 def _chunks(subject: Subject, user_prompt: str, fence: str) -> list[Block]:
-    """Return the prompt blocks that show an evaluator the problem, requirements and solution."""
+    """Return the prompt blocks with the problem, the requirements and the solution."""
     if user_prompt:
         values = {
             "problem": subject.problem,

@@ -42,8 +42,8 @@ each time."""
 BINS = 10
 """Number of equal-width confidence bins used to compute the calibration error."""
 PRIOR = 0.1
-"""Regularisation strength of Bradley–Terry ratings (`alpha` in choix). It keeps the rating of an arm that won
-or lost every time finite."""
+"""Strength of the regularization of Bradley–Terry ratings. The library choix calls it `alpha`. It keeps the
+rating of an arm that won or lost every time finite."""
 RATING_RESAMPLES = 300
 ELO_MEAN, ELO_SCALE = 1000.0, 400.0 / log(10)
 
@@ -75,7 +75,10 @@ class Interval:
 
 
 def proportion_interval(successes: int, trials: int) -> Interval:
-    """Return a proportion's Wilson score interval (Wilson 1927), or 0 to 1 without trials."""
+    """Return the Wilson score interval of a proportion (Wilson 1927).
+
+    Without trials, the interval is 0 to 1.
+    """
     if not trials:
         return Interval(0.0, 1.0, "none")
     interval = _scipy_stats().binomtest(successes, trials).proportion_ci(LEVEL, method="wilson")
@@ -83,7 +86,10 @@ def proportion_interval(successes: int, trials: int) -> Interval:
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Return the percentile bootstrap interval (Efron 1979) of a mean over items."""
+    """Return a bootstrap confidence interval of a mean over items.
+
+    It is the percentile interval (Efron 1979).
+    """
     low, high = min(values, default=0.0), max(values, default=1.0)
     if len(values) < 2 or low == high:
         return Interval(low, high, "none")
@@ -116,17 +122,18 @@ class PairedDifference:
 
     @property
     def shown(self) -> bool:
-        """True if both the p-value and the confidence interval show that the configurations differ."""
+        """True if the p-value and the confidence interval both show a difference."""
         outside = self.interval.low > 0 or self.interval.high < 0
         return self.p_value < 1 - LEVEL and outside and self.interval.method != "none"
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float]) -> PairedDifference:
-    """Compare two configurations by their scores on the same items, given in the same order.
+    """Compare two configurations by their scores on the same items.
 
-    For scores of 0 and 1: exact McNemar test (McNemar 1947, two-sided binomial), and Newcombe's interval
-    (Newcombe 1998, *Improved confidence intervals for the difference between binomial proportions based on
-    paired data*, method 10). For graded scores: paired permutation test and paired bootstrap.
+    Both sequences list the items in the same order. For scores of 0 and 1: exact McNemar test (McNemar 1947,
+    two-sided binomial), and Newcombe's interval (Newcombe 1998, *Improved confidence intervals for the
+    difference between binomial proportions based on paired data*, method 10). For graded scores: paired
+    permutation test and paired bootstrap.
     """
     first_scores, second_scores = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     difference = first_scores - second_scores
@@ -155,7 +162,10 @@ def paired_difference(first: Sequence[float], second: Sequence[float]) -> Paired
 
 
 def mcnemar_p(wins: int, losses: int) -> float:
-    """Return the exact McNemar test's p-value for two counts of discordant pairs."""
+    """Return the p-value of the exact McNemar test.
+
+    `wins` and `losses` count the items that only the first or only the second configuration has right.
+    """
     if not wins + losses:
         return 1.0
     return float(_scipy_stats().binomtest(wins, wins + losses).pvalue)
@@ -198,7 +208,10 @@ def brier_score(confidences: Sequence[float], correct: Sequence[float]) -> float
 
 
 def calibration_error(confidences: Sequence[float], correct: Sequence[float]) -> float | None:
-    """Return the expected calibration error in ten bins (Guo et al., 2017), or `None` for an empty list."""
+    """Return the expected calibration error of stated confidences (Guo et al., 2017).
+
+    It uses ten bins. Return `None` if there are no confidences.
+    """
     if not confidences:
         return None
     confidence_array, right = np.asarray(confidences, dtype=float), np.asarray(correct, dtype=float)
@@ -212,18 +225,19 @@ class CalibrationBin:
     """A group of answers with similar stated confidence."""
 
     confidence: float
-    """Mean of the confidences that were stated for the answers in this group, in percent."""
+    """Mean stated confidence of the answers in this group, in percent."""
     measured: float
     """Measured accuracy of the answers in this group, in percent."""
     answers: int
 
 
 def calibration_bins(confidence_percents: Sequence[float], correct: Sequence[float]) -> list[CalibrationBin]:
-    """Group answers by stated confidence, and return the measured accuracy of each group, lowest first.
+    """Group answers by stated confidence, and measure the accuracy of each group.
 
-    Histogram binning with Laplace's correction (Zadrozny and Elkan 2001, *Obtaining calibrated probability
-    estimates from decision trees and naive Bayesian classifiers*), in the bins of `calibration_error`. The
-    correction keeps a bin with few answers near 50 %. Bins without answers are left out.
+    The group with the lowest confidence comes first. Histogram binning with Laplace's correction (Zadrozny
+    and Elkan 2001, *Obtaining calibrated probability estimates from decision trees and naive Bayesian
+    classifiers*), in the bins of `calibration_error`. The correction keeps a bin with few answers near 50 %.
+    Bins without answers are left out.
     """
     confidences, right = np.asarray(confidence_percents, dtype=float), np.asarray(correct, dtype=float)
     bins = np.minimum((confidences / 100 * BINS).astype(int), BINS - 1)
@@ -238,7 +252,10 @@ def calibration_bins(confidence_percents: Sequence[float], correct: Sequence[flo
 
 @dataclass(frozen=True)
 class Rating:
-    """Bradley–Terry rating on the Elo scale, with a mean of 1,000 over all rated configurations."""
+    """Bradley–Terry rating of a configuration on the Elo scale.
+
+    The mean over all rated configurations is 1,000.
+    """
 
     rating: float
     low: float
@@ -248,7 +265,9 @@ class Rating:
 def ratings(
     names: Sequence[str], results: Mapping[str, Sequence[tuple[str, str, float]]]
 ) -> dict[str, Rating]:
-    """Return Bradley–Terry ratings of configurations (Bradley and Terry 1952), with bootstrap intervals.
+    """Return the Bradley–Terry rating of each configuration (Bradley and Terry 1952).
+
+    Each rating has a bootstrap interval.
 
     Args:
         names: Names of the configurations.
@@ -305,13 +324,13 @@ class ComparedDebate(TypedDict):
     name: str
     asked: str
     question: str
-    """Debate question in one line, from the topic or, for a long topic, in the judge's words."""
+    """The debate's question in one line. It is the topic, or the judge's wording of a long topic."""
     decision: str
-    """Decision and the judge's confidence in it, or `""` if there is no decision."""
+    """Decision and the judge's confidence, or `""` if there is no decision."""
     protocol: str
     status: str
     result: str
-    """Headline of the debate's verdict, as shown in the debate's report."""
+    """Headline of the debate's verdict. The debate's report shows the same headline."""
     winner: str | None
     """Name of the winning debater, or `None` if the debate has no winner or no verdict."""
     final_answer: str
@@ -330,7 +349,7 @@ class OnlyPoint(TypedDict):
     """A point that only one of the compared answers makes."""
 
     debate: str
-    """Name of the debate whose answer makes this point."""
+    """Name of the debate that makes this point in its answer."""
     point: str
     quote: str
     """Verbatim quotation from the debate's answer that states the point."""
@@ -490,7 +509,7 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
         point=(str, Field(description="The point that an answer makes, in one sentence.")),
         answer=(
             number_type,
-            Field(description="Number in the heading of the answer that makes the point given in `point`."),
+            Field(description="Number in the heading of the answer that makes this point."),
         ),
         quote=(
             str,

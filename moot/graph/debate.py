@@ -128,7 +128,10 @@ def build_graph(
 
 
 def served_graph(phases_of: str = "") -> DebateGraph:
-    """Build a debate graph for a LangGraph server, with the operator's configuration as the default."""
+    """Build a debate graph for a LangGraph server.
+
+    Debates use the operator's configuration by default.
+    """
 
     @memoize_by_identity(4)
     def of_protocol(operator: DebateConfig) -> DebateConfig:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 UNDOCUMENTED = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
-"""Packages whose classes have no field docstrings and are therefore not searched for them."""
+"""Packages whose classes have no field docstrings. Their source is not searched."""
 
 
 def document_schema() -> JsonObject:
@@ -48,7 +48,10 @@ def document_schema() -> JsonObject:
 
 
 def whole_config() -> type[DebateConfig]:
-    """Return a configuration class with the settings of all protocols, including those of plug-ins."""
+    """Return a configuration class that has the settings of all protocols.
+
+    It includes the protocols of plug-ins.
+    """
     registry.load_plugins()
     sections: JsonObject = {
         key: (settings, Field(default_factory=settings, description=inspect.getdoc(settings)))
@@ -105,9 +108,10 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def describe(schema: JsonObject, kind: type) -> None:
-    """Add a type's field docstrings to its JSON Schema as descriptions.
+    """Add descriptions to a JSON Schema.
 
-    A field without a docstring gets the description of its type.
+    The descriptions are the type's field docstrings. A field without a docstring gets the description of its
+    type.
     """
     kinds: dict[str, type] = {}
     pending_types: list[Any] = [kind]

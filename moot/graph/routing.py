@@ -43,23 +43,24 @@ def successor(node: str, state: ConversationState, env: Environment, targets: Co
 
 
 def _kept(state: ConversationState, channel: Literal["step", "status"]) -> ConversationState:
-    """Check that a channel of the state has a value, and return the state.
+    """Return the state, or raise an error if one of its channels has no value.
 
     Raises:
         InputError: a client updates the state as a node that has not run.
     """
     if not state.get(channel):
         raise InputError(
-            f"the state channel `{channel}` has no value yet: set `as_node` to a node that "
-            "has already run in this debate"
+            f"the debate cannot continue here, because the state channel `{channel}` is still empty: set "
+            "`as_node` to a node that has already run in this debate"
         )
     return state
 
 
 def turn_node(state: ConversationState, protocol: Protocol | None) -> str:
-    """Return the node that runs the turns of the current step: the node of its phase, or `turn`.
+    """Return the node that runs the turns of the current step.
 
-    In a graph of a single protocol, each phase has a node of its own.
+    It is the node of the step's phase, or `turn`. In a graph of a single protocol, each phase has a node of
+    its own.
     """
     is_own_protocol = protocol is not None and frozen_config(state).protocol == protocol.name
     phase = state["step"]["phase"]
@@ -67,7 +68,7 @@ def turn_node(state: ConversationState, protocol: Protocol | None) -> str:
 
 
 def after_open(state: ConversationState, env: Environment) -> str:
-    """Return the name of the node that runs after the node `open`.
+    """Return the node that runs after `open`.
 
     It is `END` if a question was answered, `extract` if an imported transcript has to be read, the waiting
     node if a debate is resumed by a message, else `summarize` or `plan`.
@@ -82,9 +83,10 @@ def after_open(state: ConversationState, env: Environment) -> str:
 
 
 def first_due(state: ConversationState, env: Environment, targets: Collection[str]) -> str:
-    """Return the next of the `targets` nodes that has work to do, or `plan` if none has any.
+    """Return the first of the `targets` nodes that has work to do.
 
-    A node with nothing to do is skipped, because its run would still write a checkpoint.
+    Return `plan` if none of them has any. A node with nothing to do is skipped, because its run would still
+    write a checkpoint.
     """
     leaving = leaving_through(state, env) if "trim" in targets else -1
     if "extract" in targets and extraction_due(state, leaving):
@@ -107,7 +109,7 @@ class Route(Runnable[ConversationState, str]):
     def __init__(
         self, node: str, env: Environment, targets: Sequence[str], protocol: Protocol | None = None
     ) -> None:
-        """Create an edge that chooses one of several target nodes after `node` has run.
+        """Create an edge from `node` to one of several target nodes.
 
         With `protocol`, each of its phases is a target beside `turn`.
         """
@@ -122,7 +124,7 @@ class Route(Runnable[ConversationState, str]):
         self._labels = {target: label for label, target in self.labelled.items()}
 
     def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
-        """Choose the next graph node, and return the label of the edge that leads to it."""
+        """Choose the next graph node, and return the label of its edge."""
         target = successor(self._node, input, self._env, self._targets)
         target = turn_node(input, self._protocol) if target == "turn" else target
         return str(self._labels[target])

@@ -39,8 +39,8 @@ from moot.storage.records import records_of
 log = logging.getLogger(__name__)
 
 UNBOUNDED: RunnableConfig = {"recursion_limit": 10**9}
-"""LangGraph config whose `recursion_limit` is too high for any debate to reach. It replaces the caller's
-limit. LangGraph's default would end a debate at about 2,500 turns."""
+"""LangGraph config with a `recursion_limit` that no debate reaches. It replaces the caller's limit.
+LangGraph's default would end a debate at about 2,500 turns."""
 
 
 def _traced_step(state: StateValues) -> JsonObject:
@@ -58,11 +58,12 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""Names of the state channels in all but the newest snapshot if `brief_history` shortens the history."""
+"""State channels that a shortened history contains. With `brief_history`, only the newest snapshot contains
+all channels."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
-"""Tracing policy that records which state channels were written, but not complete states. Traces show only
-the step and the names of the written channels.
+"""Tracing policy that keeps complete states out of traces. Traces show only the step and the names of the
+written channels.
 
 A whole state has up to a megabyte. The traced model calls hold the prompts and replies.
 """
@@ -221,7 +222,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     def _normalize_updates(
         self, supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot, *, untrusted: bool
     ) -> list[list[StateUpdate]]:
-        """Validate state updates, and convert the messages in them to transcript entries.
+        """Validate state updates, and convert their messages to transcript entries.
 
         Messages stay as they are if `plan` runs next and adds the entries.
         """
@@ -254,7 +255,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return [[normalize(update) for update in superstep] for superstep in supersteps]
 
     def node_before(self, node: str) -> str:
-        """Return the name of a graph node that has an edge to the given node.
+        """Return the name of a graph node with an edge to `node`.
 
         `open` comes last, because the input of the run decides where it leads.
         """
@@ -263,7 +264,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
     def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
-        """Return the node to use as `as_node` if a client's state update does not set it.
+        """Return the `as_node` for a client's state update that sets none.
 
         The node that runs next stays the same.
 
@@ -296,9 +297,9 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         call_from_sync(self.environment.aclose)
 
     def _config_of_thread(self, config: RunnableConfig | None) -> RunnableConfig | None:
-        """Return the config of the LangGraph thread that belongs to this run, or `None` if there is none.
+        """Return the config of this run's LangGraph thread, or `None` without a thread.
 
-        A run has none without a checkpointer or a `thread_id`, or if a parent graph's task runs it.
+        A run has no thread without a checkpointer or a `thread_id`, or if a parent graph's task runs it.
         """
         merged = ensure_config(merge_configs(self.config, config))
         has_thread = "thread_id" in merged["configurable"] and not langgraph_internals.runs_in_task(merged)
@@ -306,9 +307,10 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
     @contextmanager
     def _lease(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
-        """Acquire an exclusive write lease on a debate, and yield a config that contains the lease.
+        """Lock a debate for writing during a `with` block.
 
-        A config that has a lease is yielded as is.
+        The yielded config contains the exclusive write lease. A config that has a lease already is yielded as
+        is.
 
         Raises:
             InputError: no thread is given, or a client's config has keys that only a parent graph may set.
@@ -364,9 +366,10 @@ def _checked_input(graph_input: object, config: RunnableConfig | None) -> object
 
 
 def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | None) -> Any:
-    """Return a run's output, without the messages that a parent graph already has.
+    """Remove the messages that a parent graph already has from a run's output.
 
-    For a parent graph, return only the debate's own messages.
+    Without a parent graph, the output stays as it is. For a parent graph, return only the debate's own
+    messages.
     """
     if not _is_subgraph(config) or not isinstance(output, dict) or "messages" not in output:
         return output
@@ -386,12 +389,12 @@ _TRANSCRIPT_KEYS = ("topic", "full_transcript", "messages")
 
 
 def _is_subgraph(config: RunnableConfig | None) -> bool:
-    """Return True if a parent graph runs the debate as one of its nodes."""
+    """Return True if the debate runs as a node of a parent graph."""
     return langgraph_internals.runs_in_task(ensure_config(config))
 
 
 def _check_place(config: RunnableConfig) -> None:
-    """Raise an error if a client's config has keys that only a parent graph may set.
+    """Raise an error if a client sets config keys that only a parent graph may set.
 
     LangGraph would write to the thread's own debate all the same. `checkpoint_map` would replace
     `checkpoint_id`.
@@ -417,7 +420,7 @@ def _check_place(config: RunnableConfig) -> None:
 
 
 def _names_checkpoint(config: RunnableConfig) -> bool:
-    """Return True if the config names a checkpoint to start from."""
+    """Return True if the config contains the id of a checkpoint."""
     return bool(config.get("configurable", {}).get("checkpoint_id"))
 
 
@@ -458,7 +461,10 @@ def _context_settings(context: object) -> JsonObject:
 
 
 def _tell_other_context(snapshot: StateSnapshot, settings: JsonObject) -> None:
-    """Log a warning if the context passed to a run differs from the debate's stored configuration."""
+    """Log a warning if a run's context differs from the debate's configuration.
+
+    The debate keeps its stored configuration.
+    """
     if not (stored_config := snapshot.values.get("config")):
         return
     stored_config = without_definitions(stored_config)
@@ -471,7 +477,7 @@ def _tell_other_context(snapshot: StateSnapshot, settings: JsonObject) -> None:
 
 
 def _needs_state(supersteps: Sequence[Sequence[StateUpdate]], *, untrusted: bool) -> bool:
-    """Return True if any of the state updates must be validated against the stored state."""
+    """Return True if any of the updates must be checked against the stored state."""
     if untrusted:
         return True
     updates = (update.values for superstep in supersteps for update in superstep)
@@ -497,7 +503,9 @@ def _checked_update(update: Mapping[str, Any], state: StateValues) -> JsonObject
 
 
 def _normalize_input(graph_input: Any, snapshot: StateSnapshot) -> object:
-    """Convert the messages and entries in a run's input to a valid state update.
+    """Convert a run's input to a valid state update.
+
+    The input contains messages or transcript entries.
 
     Raises:
         InputError: the thread's debate has another topic, or a command's update is not valid.

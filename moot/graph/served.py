@@ -8,4 +8,4 @@ from moot.graph.runnable import DebateGraph
 council, dialogue = served_graph("council"), served_graph("dialogue")
 
 SERVED: Mapping[str, DebateGraph] = {"debate": graph, "council": council, "dialogue": dialogue}
-"""Graphs that a LangGraph server offers, keyed by their names in `langgraph.json`."""
+"""Graphs that a LangGraph server offers. The keys are the graphs' names in `langgraph.json`."""

@@ -22,7 +22,7 @@ SPEAKER_KEYS = ("speaker", "name", "author", "agentId", "agent", "from", "who", 
 CONTENT_KEYS = ("content", "text", "message", "utterance", "speech", "body", "value")
 TIME_KEYS = ("at", "minute", "time", "timestamp", "start", "created_at")
 CLOCK = r"\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?"
-"""Pattern for a clock time or a position in a recording, such as `01:20`, `:57` or `01:10:43`."""
+"""Pattern for a time of day or a position in a recording, such as `01:20`, `:57` or `01:10:43`."""
 
 
 @dataclass(frozen=True)
@@ -260,11 +260,14 @@ _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]]
     "critique": "critique",
     "refinement": "refinement",
 }
-"""Moot's entry kinds, keyed by contribution type of the debate program dialectic."""
+"""Moot's entry kind for each contribution type of the program dialectic."""
 
 
 def _contributions(rounds: list[object]) -> list[object]:
-    """Return all contributions in a debate file of the program dialectic, each with its round number."""
+    """Return all contributions in a debate file with their round numbers.
+
+    The file was written by the program dialectic.
+    """
     return [
         {**contribution, "round": number} if isinstance(contribution, dict) else contribution
         for number, debate_round in enumerate(rounds, start=1)
@@ -294,9 +297,10 @@ def read_jsonl(text: str) -> ParsedTranscript:
 
 
 def _first_request(items: Iterable[object]) -> str:
-    """Return the question in a chat's first user message, or else that message's first sentence.
+    """Return the question that a chat begins with.
 
-    Return `""` if the chat has no user message.
+    It is the question in the first user message, or else that message's first sentence. Return `""` if the
+    chat has no user message.
     """
     for number, item in enumerate(items, start=1):
         if isinstance(item, dict) and item.get("role") == "user" and not item.get("speaker"):
@@ -382,7 +386,10 @@ def _messages(items: Mapping[str, object]) -> list[ParsedMessage]:
 
 
 def _tool_calls(item: dict[str, object]) -> list[tuple[str, str, object]]:
-    """Return each tool call's id, name and arguments from a chat message in OpenAI's format."""
+    """Return the id, name and arguments of each tool call in a message.
+
+    The message has OpenAI's chat format.
+    """
     calls: list[tuple[str, str, object]] = []
     raw_calls = item.get("tool_calls")
     for call in raw_calls if isinstance(raw_calls, list) else []:
@@ -444,7 +451,7 @@ def _text_of(value: object, position: str) -> str:
 
 
 SpeakerLines = Mapping[int, ParsedMessage]
-"""Mapping from the index of a line, starting at 0, to the message that starts on that line."""
+"""Messages, keyed by the index of the line on which they start. The first line has the index 0."""
 
 _HEAD = (
     rf"(?:[\[(](?P<before>{CLOCK})[\])]\s*)?"
@@ -467,22 +474,22 @@ TIME_STAMP = re.compile(
     r"(?:\s+[-–])?\s+(?=[^\s:][^:]{0,59}:)",
     re.IGNORECASE,
 )
-"""Pattern for the date and time before the speaker's name in a line of an exported chat."""
+"""Pattern for the time stamp before the speaker's name in an exported chat."""
 _LABEL = re.compile(
     r"(?i)topic|title|motion|questions?|answers?|notes?|examples?|summary|conclusion|first|second|third|finally"
     r"|however|yes|no|so|but|and|also|remember|warning|ps|sources?|evidence|result|update|date|todo|re"
     r"|議題|テーマ|主題|主题|议题|辩题|题目|問題|问题|質問|回答|答|問|问|結論|结论|理由|原因|例|例如|注|注意"
 )
-"""Pattern for words, such as "question", that are not treated as a speaker's name before a colon."""
+"""Pattern for words before a colon that are not speakers' names, such as "question"."""
 _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for a digit or quotation mark at the start of the text after a colon. Such text is probably not a
-speaker's message."""
+"""Pattern for text after a colon that is probably not a speaker's message. Such text begins with a digit or a
+quotation mark."""
 _CASELESS = 12
-"""Maximum number of characters of a word in a speaker's name, in scripts without letter case such as Chinese.
-Names that occur repeatedly may be longer."""
+"""Maximum number of characters in a word of a speaker's name. It applies to words without letter case, such
+as Chinese words. Names that occur repeatedly may be longer."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 
@@ -521,7 +528,10 @@ _BRACKETED = re.compile(r"[(（][^)）]*+([)）]?)")
 
 
 def _is_name(text: str, *, known: bool) -> bool:
-    """Return True if the words before a colon look like a speaker's name."""
+    """Return True if a text looks like a speaker's name.
+
+    The text stands before a colon. A name that is `known` is checked less strictly.
+    """
     words = _BRACKETED.sub(lambda match: " " if match[1] else match[0], text).split()
     if (
         not words
@@ -536,7 +546,9 @@ def _is_name(text: str, *, known: bool) -> bool:
 
 
 def read_md(text: str) -> ParsedTranscript:
-    """Read messages from Markdown, where a heading or a bold name starts each message.
+    """Read messages from Markdown.
+
+    Each message starts with a heading or a bold name.
 
     `markdown-it-py` finds headings and fences. Bold names are found line by line, because most transcripts
     have no blank lines between messages.
@@ -569,7 +581,10 @@ def read_md(text: str) -> ParsedTranscript:
 
 
 def is_listed(lines: Sequence[str]) -> bool:
-    """Return True if a transcript names speakers only in bold at the start of list items."""
+    """Return True if a transcript names its speakers in list items.
+
+    The names are bold, and no other line starts with a name and a colon.
+    """
     return any(map(LISTED.match, lines)) and not _speaker_lines(lines)
 
 
@@ -588,7 +603,7 @@ def _bold_speaker_lines(
 
 
 def _markdown_message(head: str, text: str) -> ParsedMessage:
-    """Read the speaker and the time of a message from a Markdown heading or bold name."""
+    """Read a message's speaker and time from a Markdown heading or bold name."""
     match = re.fullmatch(_HEAD, head.strip())
     if match is None:
         return ParsedMessage(head, text)
@@ -596,9 +611,9 @@ def _markdown_message(head: str, text: str) -> ParsedMessage:
 
 
 def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> ParsedTranscript:
-    """Split a transcript into messages at the lines in `heads`, which start the messages.
+    """Split a transcript into messages.
 
-    Errors quote `form` to show how to write a message.
+    The lines in `heads` start the messages. Errors quote `form` to show how to write a message.
     """
     if not heads:
         for number, line in enumerate(lines, start=1):

@@ -26,14 +26,16 @@ limit."""
 MAX_UNPACKED_BYTES = 200_000_000
 """Maximum unpacked size in bytes of a Word or Excel file."""
 UPLOAD_TIMEOUT_S = 60
-"""Maximum time in seconds for converting an uploaded document."""
+"""Maximum time in seconds to convert an uploaded document."""
 UPLOAD_MEMORY_BYTES = 4_000_000_000
-"""Maximum memory in bytes of the process that converts an uploaded document. An ordinary file needs about a
-quarter of it. A small file can expand to a very large one."""
+"""Maximum memory in bytes for converting an uploaded document. A separate process converts it. An ordinary
+file needs about a quarter of it. A small file can expand to a very large one."""
 
 
 def read_documents(paths: Sequence[Path]) -> list[dict[str, str]]:
-    """Return a context document for each given file, and for each file in a given folder.
+    """Read files and folders as context documents.
+
+    Each file in a folder becomes a document, except hidden files.
 
     Raises:
         InputError: a file cannot be read, or is not text.
@@ -155,7 +157,10 @@ def _document_text(path: Path) -> str:
 
 
 def _decoded(data: bytes, encodings: Iterable[str]) -> tuple[str | None, str]:
-    """Return the first encoding that decodes the data without errors, and the decoded text."""
+    """Decode data with the first encoding that causes no error.
+
+    Return the encoding and the decoded text, or `None` and `""` if no encoding fits.
+    """
     for encoding in encodings:
         with suppress(UnicodeDecodeError, LookupError):
             return encoding, data.decode(encoding)

@@ -48,7 +48,7 @@ class Speaker:
 
 @dataclass(frozen=True)
 class ImportedTranscript:
-    """Imported transcript with ids for all speakers."""
+    """Transcript whose speakers all have ids."""
 
     topic: str
     """Topic of the transcript, or `""` if neither the text nor the file name states one."""
@@ -56,9 +56,9 @@ class ImportedTranscript:
     """Speakers of the transcript, in the order of their first messages."""
     messages: tuple[formats.ParsedMessage, ...]
     document: dict[str, object] | None = None
-    """The original document if the transcript was read from a `moot.debate/1` document."""
+    """The original document if the transcript was a `moot.debate/1` document."""
     solution: str = ""
-    """Conclusion that the transcript states outside its messages, or `""` if there is none."""
+    """Conclusion that the file states besides the messages, or `""` if there is none."""
 
 
 def parse_transcript(text: str, *, format: str | None = None, filename: str = "") -> ImportedTranscript:
@@ -202,9 +202,10 @@ _IMPORTED: Step = {
 
 
 def speakers_by_word(speakers: Sequence[Speaker]) -> dict[str, Speaker]:
-    """Return the speakers keyed by id and by case-folded name.
+    """Return the speakers, keyed by their ids and by their names.
 
-    A word that is the name of one speaker and the id of another stands for the speaker with the name.
+    Names are case-folded. A word that is the name of one speaker and the id of another stands for the speaker
+    with the name.
     """
     by_id = {speaker.id: speaker for speaker in speakers}
     return by_id | {speaker.name.casefold(): speaker for speaker in reversed(speakers)}
@@ -225,7 +226,10 @@ def transcript_config(
     """
     candidates = [speaker for speaker in imported.speakers if speaker.id not in RESERVED_IDS]
     if not candidates:
-        raise InputError("the transcript has no debaters, because only a moderator or judge speaks")
+        raise InputError(
+            "the transcript has no debaters, because only a moderator or judge speaks: add a message by "
+            "another speaker"
+        )
     known_speakers = speakers_by_word(candidates)
     selection = [known_speakers.get(name.strip().casefold()) for name in debaters]
     if None in selection:
@@ -247,7 +251,7 @@ def transcript_values(
     config: DebateConfig,
     environment: Environment,
 ) -> entry_types.JsonObject:
-    """Build the state of a finished debate from a transcript's messages.
+    """Build the state of a finished debate from a transcript.
 
     Args:
         imported: The transcript.

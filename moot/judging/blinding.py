@@ -26,7 +26,7 @@ from moot.text.terms import STOP_WORDS, TITLES, UNSPACED, word_table
 from moot.text.tokens import encoding
 
 SOMEONE = "a debater"
-"""Text that replaces a name shared by several debaters, because no single label fits."""
+"""Text that replaces a name that several debaters share. No single label fits such a name."""
 
 _KINDS = ("Debater", "Speaker", "Participant", "Contributor", "Discussant")
 _WORD = rf"[^\W{UNSPACED}]"
@@ -47,7 +47,7 @@ _BOTH = {
     "own": "his or hers",
     "self": "himself or herself",
 }
-"""Gender-neutral replacements for pronouns that refer to a debater, keyed by grammatical form."""
+"""Gender-neutral pronouns that replace a debater's pronouns, keyed by grammatical form."""
 _SENTENCE = re.compile(r"[.!?\s]*[^.!?]+[.!?]*\s*|[.!?\s]+")
 _CITED = re.compile(r"\**:?\s*\[m\d{6,}\]")
 _BEFORE_SENTENCE = frozenset('.!?:;•–—*_#>|"“(«-')
@@ -73,22 +73,21 @@ languages. After such a word, a name such as "Wolf" or "Paris" stands for a thin
 _THING_OR_PLACE = re.compile(
     r"\b(?:in|im|der|die|das|de[mns]|eine?[mnrs]?|les?|la|une?|el|los|las)\s$", re.IGNORECASE
 )
-"""Pattern for words, such as "in", that show that the name after them means a thing or a place. It covers
-several languages. English articles are missing, because "the Mara plan" names a debater."""
+"""Pattern for words before the name of a thing or a place, such as "in". It covers several languages. English
+articles are missing, because "the Mara plan" names a debater."""
 _POSSESSIVE = re.compile(r"['’]s\b")
 _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und|et|y))\s*+(?:the\s++)?")
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
 _LONG_WORD = 4
-"""Minimum length of names for which word frequency decides whether they are everyday words. Shorter names
-are everyday words only if a word list has them."""
+"""Minimum length of names for which word frequency is checked. It shows whether a name is an everyday word.
+Shorter names are everyday words only if a word list has them."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
 Evidence = Literal["form", "position", "sign"]
-"""Kind of evidence that makes a name in a text count as a mention of a debater. The evidence is the name
-itself, a position in the sentence that everyday words do not have, or a sign of a person next to the
-name."""
+"""Kind of evidence that a name in a text means a debater. The evidence is the name itself, a position in the
+sentence that everyday words do not have, or a sign of a person next to the name."""
 
 
 @lru_cache(maxsize=8)
@@ -106,7 +105,10 @@ def _starts_sentence(text: str, index: int) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """Name or name variant of a debater to search for in texts, with the evidence that a match needs."""
+    """Name to search for in texts to find mentions of a debater.
+
+    `needs` is the evidence that a match needs to count as a mention.
+    """
 
     pattern: str
     debater: str | None
@@ -116,9 +118,9 @@ class _Form:
 
 @dataclass(frozen=True)
 class Blinding:
-    """A reversible mapping from debaters to neutral labels, used to hide the debaters' names from a judge.
+    """Neutral labels that hide the debaters' names from a judge.
 
-    `make_blinding` makes it.
+    The labels can be turned back into ids and names. `make_blinding` makes it.
 
     Attributes:
         labels: labels by debater id, in the order of the labels.
@@ -173,15 +175,21 @@ class Blinding:
         return self.labels.get(debater, debater)
 
     def debater_of(self, reference: str) -> str | None:
-        """Return the id of the debater with this label, letter, id or name, or `None`."""
+        """Return the id of the debater with this label, letter, id or name.
+
+        Return `None` if there is no such debater.
+        """
         return self._means.get(_key(reference)) or self._means.get(_key(re.sub(r"[-_]", " ", reference)))
 
     def in_order(self, order: Sequence[str]) -> "Blinding":
-        """Return a copy of this blinding that labels the debaters in the given order."""
+        """Return a copy of this blinding with the labels in another order.
+
+        The first label belongs to the first debater in `order`.
+        """
         return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 
     def unblind_data(self, value: Any, field: str = "") -> Any:
-        """Replace each label in a judge's JSON reply with the debater that it stands for.
+        """Replace the labels in a judge's JSON reply with the debaters.
 
         Labels become ids in keys and in fields that name debaters, such as `winner`. In prose they become
         display names.
@@ -205,7 +213,7 @@ class Blinding:
 
     @cached_property
     def _repetition(self) -> re.Pattern[str]:
-        """Return a pattern that matches a label repeated at once, as in "Debater A Debater A".
+        """Return a pattern that matches a repeated label, as in "Debater A Debater A".
 
         This happens if a first name and a last name are both replaced by the label.
         """
@@ -238,7 +246,7 @@ class Blinding:
         return self.forms[int(group[1:])] if group[1:].isdecimal() else None
 
     def _is_mention(self, match: re.Match[str]) -> bool:
-        """Return True if the matched name refers to a debater and not to something else."""
+        """Return True if the matched name refers to a debater."""
         form, text = self._form(match), match.string
         if form is None or self._is_quoted_background(text, *match.span()):
             return False
@@ -287,7 +295,7 @@ class Blinding:
 
     @staticmethod
     def _closes_address(text: str, start: int, end: int) -> bool:
-        """Return True if a sentence ends with an address to the name at `text[start:end]`.
+        """Return True if a sentence ends by addressing the name at `text[start:end]`.
 
         An example is "As you said, Ann."
         """
@@ -296,9 +304,10 @@ class Blinding:
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
 
     def _is_in_list(self, text: str, start: int, end: int) -> bool:
-        """Return True if the name at `text[start:end]` is joined to a clear mention, as in "Ann and Will".
+        """Return True if a name is listed next to a clear mention of a debater.
 
-        "Ann" can only be a debater, so "Will" is one too.
+        In "Ann and Will", "Ann" can only be a debater, so "Will" is one too. The name is at
+        `text[start:end]`.
         """
         after = _JOINED.match(text, end)
         if after and (other := self._sure_mention.match(text, after.end())):
@@ -345,7 +354,7 @@ class Blinding:
 def make_blinding(
     debaters: Mapping[str, str], texts: Iterable[str] = (), background: Iterable[str] = ()
 ) -> Blinding:
-    """Assign a neutral label to each debater, in the given order.
+    """Give each debater a neutral label, in the given order.
 
     `Blinding.in_order` gives the labels in another order.
 
@@ -436,10 +445,10 @@ def _plain(text: str) -> str:
 
 
 def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
-    """Return all names and name variants that texts may use for debaters, longest first.
+    """Return the names to search for in texts to find debaters, longest first.
 
-    A full name shared by several debaters names none of them in particular. A shared part of a name is not a
-    form.
+    The names include variants. A full name shared by several debaters names none of them in particular. A
+    shared part of a name is not a form.
     """
     full = _owners((form, debater) for debater, name in names.items() for form in (debater, name))
     parts = _owners((part, debater) for debater, name in names.items() for part in _parts(name))
@@ -471,7 +480,10 @@ def _is_everyday_here(word: str, texts: Sequence[str]) -> bool:
 
 
 def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
-    """Return True if the texts also use a debater's name as an ordinary word, or for a thing or a place."""
+    """Return True if the texts also use a debater's name for something else.
+
+    The name may be an ordinary word, or stand for a thing or a place.
+    """
     spellings = "|".join(map(re.escape, (word, word.capitalize())))
     pattern = re.compile(_with_boundaries(f"(?:{spellings})", word))
 
@@ -484,9 +496,9 @@ def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
-    """Return the spellings and the debaters of each name, keyed by the normalised name.
+    """Return the spellings and debaters of each name.
 
-    Names that differ only in case or spacing count as one.
+    The keys are normalised names. Names that differ only in case or spacing count as one.
     """
     owners: dict[str, tuple[list[str], set[str]]] = {}
     for form, debater in pairs:
@@ -498,9 +510,10 @@ def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[
 
 
 def _parts(name: str) -> list[str]:
-    """Return the first and the last word of a name, such as "Ann" and "Lee" for "Dr Ann B. Lee".
+    """Return the first and the last word of a name.
 
-    Titles, articles and words in lower case are left out. A name of one word has no parts.
+    For "Dr Ann B. Lee", they are "Ann" and "Lee". Titles, articles and words in lower case are left out. A
+    name of one word has no parts.
     """
     words = [word.strip(".,()\"'“”") for word in name.split()]
     words = [word for word in words if word.casefold() not in TITLES | _ARTICLES]
@@ -509,7 +522,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _full_pattern(form: str) -> str:
-    """Return the regular expression that matches a debater's full name or id.
+    """Return a regular expression for a debater's full name or id.
 
     A name of several words matches in any case, one word as written or capitalised. A single letter matches
     only as `@x` or before a colon or a possessive.
@@ -523,9 +536,10 @@ def _full_pattern(form: str) -> str:
 
 
 def _exact(form: str, *, any_case: bool = False) -> str:
-    """Return a regular expression that matches a name as written, or in any case if `any_case` is true.
+    """Return a regular expression that matches a name as written.
 
-    Word boundaries stay outside of the case-insensitive group.
+    If `any_case` is true, it matches upper and lower case. Word boundaries stay outside of the
+    case-insensitive group.
     """
     normal = (form, unicodedata.normalize("NFC", form), unicodedata.normalize("NFD", form))
     spellings = dict.fromkeys(r"\s+".join(map(re.escape, spelling.split())) for spelling in normal)

@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 MIN_TRUNCATED_TOKENS = 40
 """Minimum number of tokens in a truncated message. A message with less space is left out."""
 OTHERS_SHARE = 0.1
-"""Maximum share of the available prompt tokens for non-debaters' messages, such as documents. It applies
-if not all messages fit."""
+"""Maximum share of the available prompt tokens for messages of non-debaters, such as documents. It applies if
+not all messages fit."""
 MESSAGE_SHARE = 0.5
-"""Maximum share of a debater's token limit that a single message may use. A longer message is truncated in
-the middle."""
+"""Maximum share of a debater's tokens that one message may use. A longer message is truncated in the
+middle."""
 MAX_PARTS = 4
-"""Maximum number of equal shares into which the tokens for non-debaters' messages are divided. A share is
-the initial limit for one message. With fewer messages, there are fewer shares."""
+"""Maximum number of parts into which the tokens for other messages are split. Other messages are those of
+non-debaters. One part is the initial limit for one message. With fewer messages, there are fewer parts."""
 FRAME_TOKENS = 14 + FENCE_TOKENS
-"""Number of tokens that a message's role, label and delimiters add to its content. They are 12 for role,
-label and id, 2 for a longer label, and the fence lines."""
+"""Number of tokens that a message in a judge's prompt uses besides its content. They are 12 for role, label
+and id, 2 for a longer label, and the fence lines."""
 
 
 @dataclass(frozen=True)
@@ -57,21 +57,24 @@ class SelectedMessage:
 
 @dataclass(frozen=True)
 class Selection:
-    """Messages selected for a judge's prompt, before names are replaced by labels."""
+    """Messages selected for a judge's prompt.
+
+    Names are not yet replaced by labels.
+    """
 
     messages: tuple[SelectedMessage, ...]
     """Messages selected for the judge's prompt, in transcript order."""
     share: int | None
-    """Maximum total number of tokens for one debater's messages, or `None` if no limit is needed."""
+    """Maximum number of tokens for the messages of one debater. `None`: no limit is needed."""
 
 
 def is_argued(entry: Entry, sides: Sequence[str]) -> bool:
-    """Return True if an entry is an argument by one of the debaters in `sides`."""
+    """Return True if a debater in `sides` argues in this entry."""
     return entry["speaker"] in sides and traits_of(entry).argues
 
 
 def exceeds(entries: Iterable[Entry], sides: Sequence[str], remaining: int) -> bool:
-    """Return True if the arguments of all debaters together exceed `remaining` tokens."""
+    """Return True if the debaters' arguments exceed `remaining` tokens."""
     return any(
         tokens > remaining
         for tokens in accumulate(_estimated_cost(each) for each in entries if is_argued(each, sides))
@@ -79,7 +82,7 @@ def exceeds(entries: Iterable[Entry], sides: Sequence[str], remaining: int) -> b
 
 
 class TranscriptSelector:
-    """Selector that chooses the messages for a judge's prompt.
+    """Selector of the messages for a judge's prompt.
 
     One selector serves all judges of a debate.
     """
@@ -91,7 +94,7 @@ class TranscriptSelector:
         names: Mapping[str, str],
         evidence: Sequence[Entry] | None = None,
     ) -> None:
-        """Divide the transcript into the judged debaters' arguments and all other messages.
+        """Separate the judged debaters' arguments from all other messages.
 
         Args:
             entries: the transcript.
@@ -120,7 +123,7 @@ class TranscriptSelector:
         ]
 
     def measure(self, cost: Callable[[Entry], int], budget: int) -> None:
-        """Replace estimated token costs of messages with exact costs if the messages may fit into `budget`.
+        """Replace estimated token counts of messages with exact counts.
 
         The arguments are one group, and the other messages are another. A group that is estimated to exceed
         `budget` keeps its estimates. `cost` returns the number of tokens of a message in the prompt.
@@ -133,7 +136,7 @@ class TranscriptSelector:
         return self._costs.get(entry["id"]) or _estimated_cost(entry)
 
     def reserved(self, remaining: int) -> int:
-        """Return how many of the remaining prompt tokens to reserve for transcript messages.
+        """Return how many prompt tokens to reserve for transcript messages.
 
         The tokens are for the messages to judge, and for other messages, in full or truncated. The rest may
         be used for a summary and the claims. The result is 0 if the messages to judge do not fit.
@@ -177,9 +180,10 @@ class TranscriptSelector:
         return self._with_others(self._shares(query, share), others_limit, share)
 
     def _with_earlier(self, remaining: int) -> tuple[list[Entry], int]:
-        """Return the additional arguments that fit in `remaining` tokens, and the number of tokens left over.
+        """Return the additional arguments that fit in `remaining` tokens.
 
-        Additional arguments are those that are not part of the evidence. The newest are selected first.
+        Also return the number of tokens left over. Additional arguments are those that are not part of the
+        evidence. The newest are selected first.
         """
         entries = []
         for entry in self.earlier:
@@ -189,11 +193,17 @@ class TranscriptSelector:
         return entries, remaining
 
     def is_whole(self, shown_ids: Iterable[str]) -> bool:
-        """Return True if `shown_ids` contains the id of every message in which a debater argues."""
+        """Return True if all messages in which debaters argue are shown.
+
+        `shown_ids` has the ids of the shown messages.
+        """
         return self._ids <= frozenset(shown_ids)
 
     def unselected(self, shown_ids: Iterable[str]) -> list[Entry]:
-        """Return all candidate messages whose ids are not in `shown_ids`."""
+        """Return all candidate messages that are not shown.
+
+        `shown_ids` has the ids of the shown messages.
+        """
         excluded_ids = frozenset(shown_ids)
         material = [*self._arguments, *self._others, *self.earlier]
         return [entry for entry in material if entry["id"] not in excluded_ids]
@@ -227,8 +237,9 @@ class TranscriptSelector:
         return EvidenceIndex(self._arguments, names=self._names)
 
     def _with_others(self, messages: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
-        """Return the given messages together with non-debaters' messages that fit in `remaining` tokens.
+        """Add messages of non-debaters to the given messages.
 
+        The added messages use at most `remaining` tokens. The result is the selection for the prompt.
         Documents and messages that were replied to come first.
         """
         answered_seqs = {argument.entry["seq"] - 1 for argument in messages}
@@ -257,10 +268,10 @@ class TranscriptSelector:
 
 
 def _others_part(other_tokens: int, argument_tokens: int, remaining: int) -> int:
-    """Return the token limit for non-debaters' messages in a judge's prompt.
+    """Return how many tokens of a judge's prompt other messages may use.
 
-    The limit applies if the prompt cannot hold all messages. Arguments that need `argument_tokens` tokens
-    come first if they fit in full.
+    Other messages are those of non-debaters. The limit applies if the prompt cannot hold all messages.
+    Arguments that need `argument_tokens` tokens come first if they fit in full.
     """
     limit = min(other_tokens, int(remaining * OTHERS_SHARE))
     return min(limit, remaining - argument_tokens) if argument_tokens <= remaining else limit
@@ -275,9 +286,10 @@ def _in_order(messages: Iterable[SelectedMessage]) -> tuple[SelectedMessage, ...
 
 
 def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
-    """Divide `share` tokens among a debater's messages, and return the limit for each message.
+    """Divide `share` tokens among a debater's messages.
 
-    The longest message is truncated first. A message with fewer than `MIN_TRUNCATED_TOKENS` left is dropped.
+    Return the limit for each message. The longest message is truncated first. A message with fewer than
+    `MIN_TRUNCATED_TOKENS` left is dropped.
     """
     limits = dict(costs)
     while limits and (excess := sum(limits.values()) - share) > 0:
@@ -291,7 +303,7 @@ def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
 
 
 INDEPENDENT_ANSWERS = "independent answers to one question, whose authors saw no other author's answer"
-"""Phrase that tells a judge what is judged if the debaters cannot read each other's messages. It replaces
+"""Description of what is judged if debaters cannot read each other's messages. It replaces
 `JudgeSpec.subject`."""
 JUDGE = load_prompt_template("judge", "judged", "debaters", "rubric", "instruction", "naming")
 VERDICT = load_prompt_template("verdict", "most", "ending")
@@ -310,18 +322,19 @@ NAMING_UNBLINDED = (
     "In texts, refer to the debaters by their names. In fields that identify a debater, use the id in the "
     "list above."
 )
-"""Instructions that tell a judge which names to use for the debaters. `NAMING` applies if names are hidden
-from the judge, and `NAMING_UNBLINDED` applies if names are visible."""
+"""Instructions for a judge who sees the debaters' names. `NAMING` applies if names are hidden from the
+judge."""
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
-EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
-"""Labels for judged messages and for earlier messages in the record of what a judge's prompt omits or
-truncates. Earlier messages are those that fill the rest of the prompt."""
+EVIDENCE = "evidence"
+"""Label of the messages to judge in a judge's prompt. The record of omitted messages uses it."""
+EARLIER_EVIDENCE = "earlier messages"
+"""Label of additional messages that fill the rest of a judge's prompt."""
 FRAME_SHARE = 0.25
-"""Maximum share of the prompt budget for the judge's instructions and rubric."""
+"""Maximum share of the prompt budget for the judge's instructions and rubric, from 0 to 1."""
 LEDGER_SHARE = 0.1
-"""Maximum share of a judge's prompt for the list of claims, if not all messages fit. If they all fit, the
-list may use all tokens that they leave."""
+"""Maximum share of a judge's prompt for the list of claims, from 0 to 1. It applies only if not all messages
+fit. If they all fit, the list may use all tokens that they leave."""
 ATTEMPTS = 4
 """Maximum number of attempts to shorten a text to its token limit. Labels that replace names can make the
 text longer."""
@@ -329,7 +342,7 @@ text longer."""
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """Data needed to build a judge's prompt for one presentation order."""
+    """Data for a judge's prompt with one order of the debaters."""
 
     state: ConversationState
     config: DebateConfig
@@ -353,7 +366,7 @@ class JudgeContext:
         return self.blinding.label_of(debater) if self.blinding else debater
 
     def cost(self, entry: Entry) -> int:
-        """Return the number of prompt tokens that a message uses."""
+        """Return how many prompt tokens a message uses."""
         return message_tokens(_entry_message(self, entry), self.count)
 
     @cached_property
@@ -499,9 +512,10 @@ def _judge_summary(context: JudgeContext, remaining: int) -> list[truncation.Blo
 def _rolling_summary(
     context: JudgeContext, remaining: int, shown_ids: frozenset[str]
 ) -> list[truncation.Block]:
-    """Return the prompt block with the summary of earlier messages, using at most `remaining` tokens.
+    """Return the prompt block with the summary of earlier messages.
 
-    A summary of quoted points leaves out the points of messages whose ids are in `shown_ids`.
+    The block uses at most `remaining` tokens. A summary of quoted points leaves out the points of messages
+    whose ids are in `shown_ids`.
     """
     summary = context.state.get("rolling_summary")
     text = summary["text"] if summary else ""
@@ -526,7 +540,10 @@ def _rolling_summary(
 def _summary_block(
     context: JudgeContext, label: MemoryKind, heading: str, text: str, remaining: int
 ) -> list[truncation.Block]:
-    """Return a summary as a list of one prompt block, or `[]` if it is empty or cannot fit."""
+    """Return a list with the prompt block of a summary.
+
+    Return `[]` if the summary is empty or cannot fit.
+    """
     max_tokens = min(context.config.memory.budget.summary, remaining)
     if not text or max_tokens < NOTICE_BELOW:
         return []
@@ -573,7 +590,10 @@ def _ledger(context: JudgeContext, budget: int) -> list[truncation.Block]:
 
 
 def _evidence(context: JudgeContext, remaining: int) -> list[truncation.Block]:
-    """Return prompt blocks with the messages to judge, using at most `remaining` tokens."""
+    """Return the prompt blocks with the messages to judge.
+
+    The blocks use at most `remaining` tokens.
+    """
     query, limit = _query(context), remaining
     for _ in range(ATTEMPTS):
         selection = context.selector.select(query, limit)
@@ -592,10 +612,9 @@ def _query(context: JudgeContext) -> str:
 def _in_presentation_order(
     context: JudgeContext, blocks: Sequence[truncation.Block]
 ) -> list[truncation.Block]:
-    """Sort the debaters' answers in a prompt by the order in which the judge sees the debaters.
+    """Sort independent answers in the order in which the judge sees the debaters.
 
-    Only independent answers are sorted. Messages of a debate keep the order of the transcript, because they
-    reply to each other.
+    Messages of a debate keep the order of the transcript, because they reply to each other.
     """
     names = [debater for debater in context.config.names() if debater in context.order]
     if list(context.order) == names:

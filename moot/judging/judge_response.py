@@ -25,11 +25,13 @@ MAX_POINTS = 12
 """Maximum number of position changes in a judge's response. The reasons for all answers together have the
 same limit, and so have the reasons against them."""
 MAX_REASONS = 3
-"""Maximum number of reasons for a debater's answer, and of reasons against it. The numbers are lower with
-more than four debaters."""
-SCORE_TOKENS, REASON_TOKENS = 80, 60
-"""Estimated number of tokens for one score and for one reason in a judge's JSON response.
-`VerdictField.tokens` has the tokens of the other fields."""
+"""Maximum number of reasons for a debater's answer. The same limit applies to reasons against the answer. The
+numbers are lower with more than four debaters."""
+SCORE_TOKENS = 80
+"""Estimated number of tokens for one score in a judge's JSON response. `VerdictField.tokens` has the tokens
+of other fields."""
+REASON_TOKENS = 60
+"""Estimated number of tokens for one reason in a judge's JSON response."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ class JudgeSpec:
     true."""
     rubric: str = "debate"
     swap: bool = True
-    """True if each judge gives two verdicts, one for each presentation order."""
+    """True if each judge gives one verdict for each order of the debaters."""
     interactive: bool = True
-    """True if the debaters can read each other's messages during the debate."""
+    """True if the debaters can read each other's messages."""
     judged: bool = True
     """True if debates with this protocol are judged."""
 
@@ -112,16 +114,17 @@ class DebaterMove(BaseModel):
 
 
 class JudgeResponse(BaseModel):
-    """Response of a judge, with the reasoning first, then the answer, then the scores.
+    """Response of a judge.
 
-    `response_type` adds the fields that the judging mode asks for.
+    The fields are in the order in which the judge fills them in: reasoning, answer, scores. `response_type`
+    adds the fields that the judging mode asks for.
     """
 
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return the response's JSON schema with the most important fields marked as required.
+        """Return the JSON schema with the most important fields required.
 
         A response that lacks required fields can still be read.
         """
@@ -132,7 +135,7 @@ class JudgeResponse(BaseModel):
 
 
 def reasons_each(sides: int) -> int:
-    """Return the maximum number of reasons for each answer.
+    """Return how many reasons a judge may give for each answer.
 
     The same limit applies to reasons against an answer.
     """
@@ -184,15 +187,15 @@ _REPLY_TYPES: Mapping[Any, Any] = {
     dict[str, verdict_types.Case]: list[DebaterCase],
     dict[str, dict[str, verdict_types.ScoreRecord]]: list[CriterionScore],
 }
-"""Types of the fields in a judge's response, keyed by the type of the same field in a stored verdict."""
+"""Field types in a judge's response, keyed by the matching types in a stored verdict."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
-"""Default values for fields missing from a judge's response, keyed by field type."""
+"""Default values for missing response fields, keyed by field type."""
 REASONING_OF_SCORES = "Weigh the debaters' arguments, in at most 100 words."
-"""Description of the field `reasoning` in the JSON schema for judges that give only scores."""
+"""Description of the field `reasoning` for judges that give only scores. It is part of the JSON schema."""
 WINNER_OF_SOLUTION = 'The debater whose solution should be used unchanged; else "synthesis".'
-"""Description of the field `winner` in the JSON schema for judges that also write a solution."""
+"""Description of the field `winner` for judges that also write a solution. It is part of the JSON schema."""
 _NEEDED = ("reasoning", "winner")
-"""Names of the fields that a judge's response must contain to be valid."""
+"""Fields without which a judge's response is not valid."""
 
 
 def response_schema(
@@ -203,7 +206,7 @@ def response_schema(
     judging: verdict_types.Judging,
     options: Sequence[str] = (),
 ) -> type[JudgeResponse]:
-    """Return the Pydantic class for the responses of judges in one debate.
+    """Return the Pydantic class for judges' responses in one debate.
 
     The class allows only the debate's ids and scales. Each valid instance is a usable response.
 
@@ -266,7 +269,10 @@ def response_schema(
 
 @dataclass(frozen=True)
 class ShownLine:
-    """Line of a displayed verdict field, with the ids of the messages that it cites."""
+    """One displayed line of a verdict field.
+
+    `citations` has the ids of the messages that the line cites.
+    """
 
     text: str
     citations: tuple[str, ...] = ()
@@ -294,14 +300,14 @@ class ShownField:
 
 
 def empty_value(field: verdict_types.VerdictField) -> Any:
-    """Return the empty value for the type of a verdict field."""
+    """Return the empty value of a verdict field, such as `""` or `[]`."""
     if field.kind is str:
         return ""
     return cast(Any, get_origin(field.kind))() if get_origin(field.kind) in (list, dict) else None
 
 
 def combine(field: verdict_types.VerdictField, verdicts: Sequence[Mapping[str, Any]], how: str) -> Any:
-    """Combine the values that several verdicts have for one field into a single value.
+    """Combine the values of one field from several verdicts.
 
     Args:
         field: the field.
@@ -442,10 +448,10 @@ def _lines(value: Any, names: Mapping[str, str], speakers: Mapping[str, str]) ->
 
 
 MAJOR_CAP = 40.0
-"""Maximum confidence, out of 100, of a verdict whose decision fails a major requirement."""
+"""Maximum confidence of a verdict that fails a major requirement, from 0 to 100."""
 NOTED_CHARS = 160
-"""Maximum number of characters that a verdict's note quotes from a requirement or a decision. The list of
-requirements has the full text."""
+"""Maximum length of a quotation in a verdict's note, in characters. The quotation is from a requirement or a
+decision. The list of requirements has the full text."""
 
 
 @dataclass(frozen=True)
@@ -510,10 +516,11 @@ class ResponseCheck:
         return verdict
 
     def response_verdict(self, response: JudgeResponse, reply: Reply) -> verdict_types.Verdict:
-        """Convert a judge's response to a verdict, after labels in it were replaced with debater ids.
+        """Convert a judge's response to a verdict.
 
-        The winner is a debater, `tie` or `synthesis`. A response without a valid winner and without a valid
-        score becomes a failed verdict. A placeholder is always a tie.
+        Labels in the response must have been replaced with debater ids. The winner is a debater, `tie` or
+        `synthesis`. A response without a valid winner and without a valid score becomes a failed verdict. A
+        placeholder is always a tie.
         """
         data = response.model_dump()
         scores = [CriterionScore.model_validate(row) for row in data.get("scores", ())]
@@ -553,7 +560,10 @@ class ResponseCheck:
         return verdict
 
     def _restrict_decision(self, verdict: verdict_types.Verdict) -> None:
-        """If the decision is not one of the options, replace it with `undecided` and add a note."""
+        """Replace a decision that is not one of the options with `undecided`.
+
+        A note says so.
+        """
         decision = verdict["decision"]
         allowed = [*self.options, verdict_types.UNDECIDED]
         matches = [each for each in allowed if each.casefold() == decision.strip(" .`\"'“”*").casefold()]
@@ -585,10 +595,10 @@ class ResponseCheck:
         return rows
 
     def _row(self, response_row: Mapping[str, Any], verdict: verdict_types.Verdict) -> dict[str, Any] | None:
-        """Return a copy of a list item in a judge's response, with its debater and message id checked.
+        """Check the debater and the message id of an item in a judge's response.
 
-        The name of the debater becomes the debater's id. An unknown message id becomes `""`. Return `None` if
-        the debater is unknown.
+        Return a copy of the item. The name of the debater becomes the debater's id. An unknown message id
+        becomes `""`. Return `None` if the debater is unknown.
         """
         row = dict(response_row)
         if "debater" in row:
@@ -631,14 +641,17 @@ class ResponseCheck:
         }
 
     def _existing_ids(self, citations: Iterable[str], verdict: verdict_types.Verdict) -> list[str]:
-        """Return the cited ids of messages that exist, and count the other ids in the verdict."""
+        """Return the cited ids that belong to known messages.
+
+        The other ids are counted in the verdict.
+        """
         cited_ids = list(dict.fromkeys(map(cited_id, citations)))
         existing_ids = [citation for citation in cited_ids if citation in self.known_ids]
         verdict["dropped_citations"] += len(cited_ids) - len(existing_ids)
         return existing_ids
 
     def _answer_for_totals(self, verdict: verdict_types.Verdict, reason: str) -> None:
-        """Declare a tie if the winner lacks the highest total score and the judge gave no reason for that.
+        """Declare a tie if a winner with a lower total score is not explained.
 
         If the judge gave a reason, keep the winner, and add a note with the reason.
         """
@@ -659,14 +672,17 @@ class ResponseCheck:
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """Model call that asks a judge for a verdict, with the data to process the response."""
+    """Model call that asks a judge for a verdict.
+
+    It includes the data to process the response.
+    """
 
     call: ModelCall
     check: ResponseCheck
     blinding: Blinding | None = None
 
     def response(self, reply: Reply) -> BaseModel | None:
-        """Return the judge's response with its labels replaced by the debaters' ids and names.
+        """Return the judge's response with the debaters' real ids and names.
 
         `None` if the judge gave no structured reply.
         """
@@ -724,7 +740,10 @@ def clear_confidence(verdict: verdict_types.Verdict) -> None:
 
 
 def cap_confidence(verdict: verdict_types.Verdict) -> None:
-    """If a major requirement is unmet, limit the confidence to `MAJOR_CAP` and add a note."""
+    """Limit the confidence if a major requirement is unmet.
+
+    The limit is `MAJOR_CAP`. A note says why.
+    """
     major_requirement = next((each["text"] for each in verdict["unmet_requirements"] if each["major"]), None)
     if major_requirement is not None and (verdict["confidence"] or 0.0) > MAJOR_CAP:
         verdict["confidence"] = MAJOR_CAP
@@ -746,9 +765,9 @@ def confidence_of(verdict: verdict_types.Verdict) -> int | None:
 
 
 def changed_text(verdict: verdict_types.Verdict) -> str:
-    """Return a sentence that says how many of a judge's scores and citations were dropped or corrected.
+    """Return a sentence about what was corrected in a judge's reply.
 
-    Return `""` if nothing was dropped or clamped.
+    It counts the scores and citations that were ignored or changed. Return `""` if there are none.
     """
     counts = (
         (
@@ -764,9 +783,9 @@ def changed_text(verdict: verdict_types.Verdict) -> str:
 
 
 def _side_meant(text: str, sides: Sequence[str]) -> str | None:
-    """Return the id of the debater whom the judge named, or `None` if no debater matches.
+    """Return the id of the debater whom the judge named.
 
-    Case and surrounding spaces are ignored if only one id matches.
+    Return `None` if no debater matches. Case and surrounding spaces are ignored if only one id matches.
     """
     trimmed_text = text.strip()
     if text in sides or trimmed_text in sides:

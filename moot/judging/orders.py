@@ -42,7 +42,7 @@ def rate_of(k: int, n: int) -> verdict_types.Rate:
 
 
 def flip_rate(flips: Iterable[bool | None]) -> verdict_types.Rate:
-    """Return the share of verdicts in which reversing the order of the debaters changed the winner.
+    """Return how often reversing the debaters' order changed the winner.
 
     Verdicts given in only one order (`None`) do not count.
     """
@@ -89,7 +89,9 @@ def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float
 
 
 def cohen_kappa(first: Unit, second: Unit) -> float | None:
-    """Return Cohen's κ (Cohen 1960), which measures two judges' chance-corrected agreement.
+    """Return Cohen's κ, a measure of the agreement between two judges.
+
+    Cohen's κ (Cohen 1960) corrects for agreement by chance.
 
     Returns:
         `None` if they share no unit, or if chance alone explains full agreement.
@@ -109,7 +111,9 @@ def cohen_kappa(first: Unit, second: Unit) -> float | None:
 
 
 def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[verdict_types.PairAgreement]:
-    """Return Cohen's κ for each pair of judges as a measure of their agreement.
+    """Return Cohen's κ for each pair of judges.
+
+    Cohen's κ measures the agreement between two judges.
 
     Args:
         ratings: ratings of the same units in the same order, keyed by judge.
@@ -139,7 +143,7 @@ def _mark_pairs(first: Unit, second: Unit) -> list[tuple[Mark, Mark]]:
 
 
 ScoreTable = dict[str, dict[str, verdict_types.ScoreRecord]]
-"""Scores with their reasons, keyed by debater id and criterion id."""
+"""Scores and reasons, keyed by debater id and then by criterion id."""
 
 
 def presentation_orders(debaters: Sequence[str], *, swap: bool = True) -> list[list[str]]:
@@ -158,7 +162,7 @@ def reconcile(
     names: Mapping[str, str] = MappingProxyType({}),
     capped: bool = False,
 ) -> verdict_types.Verdict:
-    """Combine a judge's two verdicts, one per presentation order, into a single verdict.
+    """Combine a judge's verdicts for both orders of the debaters.
 
     Args:
         first: verdict in the first order.
@@ -227,10 +231,10 @@ def reconcile(
 def _merge_flipped(
     verdict: verdict_types.Verdict, both: Sequence[verdict_types.Verdict], names: Mapping[str, str]
 ) -> None:
-    """Fill in the combined verdict if the two presentation orders led to different winners.
+    """Combine two verdicts of a judge that name different winners.
 
-    The new winner is the debater with the highest total in both orders, or a tie. Reasoning and notes say
-    what each order led to.
+    The two verdicts differ in the order of the debaters. The new winner is the debater with the highest total
+    in both orders, or a tie. Reasoning and notes say what each order led to.
     """
     leader = _leader_of_both(both)
     verdict["winner"] = leader or verdict_types.TIE
@@ -251,10 +255,11 @@ def _merge_flipped(
 
 
 def merge_decisions(verdict: verdict_types.Verdict, verdicts: Sequence[verdict_types.Verdict]) -> None:
-    """Set the decision to the option chosen by most verdicts, or to `undecided` in a tie.
+    """Set the decision to the option that most verdicts chose.
 
-    The confidence is the sum of the confidences of the verdicts that choose the option, divided by the number
-    of all verdicts. A verdict for another option therefore counts as no confidence.
+    In a tie, the decision is `undecided`. The confidence is the sum of the confidences of the verdicts that
+    choose the option, divided by the number of all verdicts. A verdict for another option therefore counts as
+    no confidence.
     """
     votes = Counter(each["decision"] for each in verdicts)
     ranked = votes.most_common(2)
@@ -274,11 +279,10 @@ def merge_decisions(verdict: verdict_types.Verdict, verdicts: Sequence[verdict_t
 
 
 def _leader_of_both(both: Sequence[verdict_types.Verdict]) -> str:
-    """Return the debater who has the highest total score in each of the two judgements.
+    """Return the debater whom the judge ranks first in both presentation orders.
 
+    This debater has the highest total score in both verdicts, and neither verdict names another winner.
     Return `""` if there is no such debater.
-
-    The two judgements present the debaters in different orders.
     """
     leaders = set()
     for judgement in both:
@@ -296,7 +300,7 @@ def _debater_of(winner: str) -> str:
 
 
 def _notes_by_order(both: Sequence[verdict_types.Verdict], names: Mapping[str, str]) -> list[str]:
-    """Merge the notes of a judge's two verdicts, which differ in the order of the debaters.
+    """Merge the notes of a judge's verdicts for both orders of the debaters.
 
     A note that applies to only one order names this order.
     """
@@ -320,7 +324,7 @@ def _winner_text(winner: str, names: Mapping[str, str]) -> str:
 
 
 def in_tenths(table: ScoreTable) -> ScoreTable:
-    """Return a copy of a score table with each score rounded to one decimal place."""
+    """Return a copy of a score table with scores rounded to one decimal place."""
     return {
         side: {
             key: {**record, "score": verdict_types.tenths(record["score"])} for key, record in records.items()
@@ -330,7 +334,7 @@ def in_tenths(table: ScoreTable) -> ScoreTable:
 
 
 def flip_rates(verdicts: Iterable[verdict_types.Verdict]) -> dict[str, verdict_types.Rate]:
-    """Return, for each judge, the share of verdicts whose winner changed with the order of the debaters."""
+    """Return how often each judge's winner changed with the order of the debaters."""
     flips: dict[str, list[bool | None]] = {}
     for verdict in verdicts:
         flips.setdefault(verdict["judge"], []).append(verdict["flip"]["flipped"])
@@ -338,7 +342,7 @@ def flip_rates(verdicts: Iterable[verdict_types.Verdict]) -> dict[str, verdict_t
 
 
 def mean_table(tables: Iterable[Mapping[str, Mapping[str, verdict_types.ScoreRecord]]]) -> ScoreTable:
-    """Return a table in which each score is the mean of the given tables' scores.
+    """Return a table with the mean scores of several tables.
 
     All reasons and citations are kept. Missing scores do not count.
     """
@@ -362,5 +366,5 @@ def mean_table(tables: Iterable[Mapping[str, Mapping[str, verdict_types.ScoreRec
 
 
 def _union(*lists: Iterable[str]) -> list[str]:
-    """Merge several lists of texts into one list without empty texts or duplicates."""
+    """Merge lists of texts, without empty texts and duplicates."""
     return list(dict.fromkeys(text for texts in lists for text in texts if text))

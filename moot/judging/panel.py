@@ -27,9 +27,9 @@ from moot.text.terms import title_of
 from moot.text.tokens import TokenCounter
 
 APPROVED = 60.0
-"""Minimum total score, out of 100, at which the decision rule `approval` counts a debater as approved."""
+"""Minimum total score for approval of a debater, from 0 to 100. The decision rule `approval` uses it."""
 _CLOSE = 1e-9
-"""Maximum difference at which two scores count as equal, to allow for rounding errors."""
+"""Maximum difference between scores that count as equal. It allows for rounding errors."""
 
 
 class Ballot(TypedDict):
@@ -47,7 +47,10 @@ class Ballot(TypedDict):
 
 
 class _Tally(NamedTuple):
-    """Points or votes of each candidate under a decision rule, with the resulting winner."""
+    """Result of counting under a decision rule.
+
+    It has the points or votes of each candidate, and the winner.
+    """
 
     tally: dict[str, float]
     winner: str
@@ -129,7 +132,7 @@ def winning_side(
 
 
 def verdict_on_sides(verdict: verdict_types.Verdict, sides: Mapping[str, str]) -> verdict_types.Verdict:
-    """Return a copy of a verdict in which each debater is replaced by the debater's side.
+    """Return a verdict on sides instead of single debaters.
 
     The total of a side is the mean of its members' totals.
     """
@@ -199,7 +202,7 @@ def _votes(choices: Iterable[str]) -> dict[str, float]:
 
 
 def _at_least(ballots: Sequence[Ballot], min_votes: float) -> _Tally:
-    """Count the votes of the ballots, and name a winner only if it has at least `min_votes` votes.
+    """Count the votes, and name a winner only if it has at least `min_votes`.
 
     If no choice has enough votes, the tally is tied.
     """
@@ -248,9 +251,10 @@ def decision_of(
     rule: verdict_types.Rule,
     earlier: Sequence[verdict_types.Verdict] = (),
 ) -> verdict_types.PanelVerdict:
-    """Return the panel's combined verdict, including statistics on the judges' agreement.
+    """Return the panel's combined verdict.
 
-    The status of the verdict is `failed` if all judges failed.
+    The verdict includes statistics on the judges' agreement. The status of the verdict is `failed` if all
+    judges failed.
 
     It has the mean scores of all judges. Reasoning, solution and open questions come from the first judge who
     named the winner, or else from the first judge. `speaker` is the id of this judge. Placeholders count only
@@ -312,7 +316,7 @@ def as_decision(
     outcome: verdict_types.RuleResult | None = None,
     agreement: verdict_types.PanelReport | None = None,
 ) -> verdict_types.PanelVerdict:
-    """Return a copy of one verdict in the format of a panel's verdict.
+    """Convert a single verdict to the format of a panel's verdict.
 
     The rule's result and the judges' agreement are added if given.
     """
@@ -364,7 +368,7 @@ def panel_report(
     outcome: verdict_types.RuleResult | None,
     earlier: Sequence[verdict_types.Verdict] = (),
 ) -> verdict_types.PanelReport:
-    """Return statistics on how far the judges of a panel agree.
+    """Return statistics on the agreement of a panel's judges.
 
     Earlier verdicts count only for flip rates.
     """
@@ -397,9 +401,9 @@ def panel_report(
 
 
 def _preferences(scores_by_judge: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[orders.Mark | None]]:
-    """Return which debater each judge scored higher, for every criterion and every pair of debaters.
+    """Return which of two debaters each judge scored higher on each criterion.
 
-    A value is `even` for equal scores, and `None` if a score is missing.
+    All pairs of debaters are compared. A value is `even` for equal scores, and `None` if a score is missing.
     """
 
     def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:
@@ -415,7 +419,8 @@ def _preferences(scores_by_judge: Mapping[str, Mapping[Cell, float]]) -> dict[st
 
 
 IDS_SHARE = 0.1
-"""Maximum share of a judge's prompt budget for listing message ids in the JSON schema of the reply."""
+"""Maximum share of a judge's prompt for listing message ids, from 0 to 1. The reply's JSON schema contains
+the ids."""
 
 
 @dataclass(frozen=True)
@@ -435,7 +440,7 @@ def assess(
     judge_spec: judge_response.JudgeSpec,
     evidence: Sequence[Entry] | None = None,
 ) -> CallGenerator[Assessment]:
-    """Ask each judge for a verdict on the debate, and combine the verdicts into the panel's verdict.
+    """Ask the judges for verdicts, and combine them into the panel's verdict.
 
     Args:
         state: state of the debate.
@@ -477,7 +482,7 @@ def shows_whole(
     judge_spec: judge_response.JudgeSpec,
     evidence: Sequence[Entry] | None = None,
 ) -> bool:
-    """Return True if the prompts of all judges contain every message in full.
+    """Return True if the judges' prompts show all messages in full.
 
     `evidence` are the messages. `None`: all arguments of the debaters.
     """

@@ -41,8 +41,8 @@ _OPTIONS = (
     "the answers that the debaters' stances imply."
 )
 OTHER_ANSWERS = "An answer may also combine options or be another one."
-"""Sentence that tells debaters that other answers are allowed too. It follows the options that a model found
-in the topic."""
+"""Sentence that tells debaters that other answers are allowed. It follows the options that a model found in
+the topic."""
 _NAMED_OPTIONS = (
     "- `options`: the answers that the topic or the background names to choose from, each in a few words "
     "with its letter. Leave the list empty if they name none."

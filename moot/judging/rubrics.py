@@ -21,15 +21,17 @@ from moot.state.verdict import CriterionScale
 SHIPPED = Path(__file__).parent / "rubric_files"
 """Folder with the built-in rubrics. The file `NAME.yaml` defines the rubric `NAME`."""
 
-DESIGN, DECISION = "design", "decision"
-"""Names of the built-in rubrics for judging software designs and other proposals."""
+DESIGN = "design"
+"""Name of the built-in rubric for software designs."""
+DECISION = "decision"
+"""Name of the built-in rubric for proposals other than software designs."""
 
 ENTRY_POINT_GROUP = "moot.rubrics"
 """Name of the entry point group in which installed packages provide rubrics. Each entry point has the
 rubric's name and refers to a `Rubric`."""
 
 _REGISTERED: "dict[str, Rubric]" = {}
-"""Rubrics that were registered in this process or loaded from plug-ins, keyed by name."""
+"""Registered rubrics and those of plug-ins, keyed by name."""
 
 
 class Criterion(BaseModel):
@@ -175,7 +177,7 @@ def load_rubric(path: Path) -> Rubric:
 
 
 def asks_for_criteria(config: DebateConfig, default: str) -> bool:
-    """Return True if a model must choose the criteria by which the debate is judged.
+    """Return True if a model must choose the criteria for judging the debate.
 
     This is the case for a council without a configured rubric whose debaters are not all built-in roles.
     """
@@ -189,10 +191,11 @@ def rubric_for(
     default: str = "debate",
     question: DebateQuestion | None = None,
 ) -> Rubric:
-    """Return a judge's rubric: its own, the one in the configuration, or the protocol's default.
+    """Return the rubric by which a judge scores.
 
-    A council that designs no software is judged by the criteria of its question, or by `decision`, unless the
-    judge or `judge.rubric` names a rubric.
+    This is the judge's own rubric, the one in the configuration, or the protocol's default. A council that
+    designs no software is judged by the criteria of its question, or by `decision`, unless the judge or
+    `judge.rubric` names a rubric.
 
     Args:
         panel_judge: the judge.
@@ -221,7 +224,10 @@ def rubric_for(
 
 
 def _designs_software(config: DebateConfig) -> bool:
-    """Return True if all debaters have built-in roles, which means that the debate designs software."""
+    """Return True if the debate designs software.
+
+    A debate counts as such if all debaters have built-in roles.
+    """
     return all(shipped_role(debater) for debater in config.debaters)
 
 
@@ -243,7 +249,7 @@ def _rubric_of(criteria: Sequence[QuestionCriterion]) -> Rubric:
 
 
 def rubric_text(config: DebateConfig, default: str = "debate", question: DebateQuestion | None = None) -> str:
-    """Return a prompt section that tells debaters the criteria by which they will be judged.
+    """Return a prompt section with the criteria by which debaters are judged.
 
     Return `""` if the debate has no judge.
     """
@@ -273,7 +279,10 @@ def parse_rubric(data: object, source: str = "rubric") -> Rubric:
 
 
 def criterion_key(text: str) -> str:
-    """Normalise the name or id of a criterion for comparison, ignoring case, `_` and `-`."""
+    """Normalise a criterion's name or id for comparison.
+
+    Case, `_` and `-` are ignored.
+    """
     return " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
 
 

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
 
 BACKGROUND_SHARE = 0.5
-"""Maximum share of the prompt budget for the topic, the background and the pinned messages if all are shown
-whole. Passages that every prompt shows may use the same share together with them."""
+"""Maximum share of the prompt budget for showing the background whole. The share covers the topic, the
+background and the pinned messages. If the background is too long, the passages that every prompt shows may
+use the same share together with the topic and the pinned messages."""
 PASSAGES_SHARE = 0.07
-"""Share of the prompt budget for background passages that match the prompt's subject. A provider caches
-none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 % with a share of a
-tenth."""
+"""Share of the prompt budget for background passages that match the current subject. A provider caches none
+of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 % with a share of a tenth."""
 PIN_SHARE = 0.25
-"""Maximum share of `memory.budget.messages` for pinned messages if the background is too long to be shown
-whole. The rest is left for the window of recent messages."""
+"""Maximum share of `memory.budget.messages` for pinned messages. It applies if the background is too long to
+be shown whole. The rest is left for the window of recent messages."""
 PASSAGE_TOKENS = 120
 """Approximate number of tokens in a background passage. A shorter message is one passage."""
 MIN_TOKENS = 48
@@ -63,7 +63,7 @@ def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
 
 
 def _departed_remarks(state: StateValues, start: int) -> list[Entry]:
-    """Return people's messages that have left the window of recent messages.
+    """Return people's messages that are older than the window of recent messages.
 
     The window begins at the sequence number `start`.
     """
@@ -161,7 +161,7 @@ def select_background(
     limit = int(budget.total * BACKGROUND_SHARE) - topic_tokens
 
     def whole_blocks(candidates: Sequence[Entry]) -> list[truncation.Block] | None:
-        """Return prompt blocks that show `candidates` whole, or `None` if they exceed the token limit.
+        """Show all `candidates` whole, or return `None` if they are too long.
 
         The limit covers the topic and the pinned messages, too.
         """
@@ -233,19 +233,22 @@ def _background_block(
 
 @dataclass(frozen=True)
 class _Passages:
-    """Search index of background passages, with a record of the passages that a prompt already shows."""
+    """Searchable background passages.
+
+    The index records which passages a prompt already shows.
+    """
 
     entries: tuple[Entry, ...]
     search: EvidenceIndex
     shown_keys: frozenset[int] = frozenset()
-    """Keys of the passages that the prompt already shows."""
+    """Keys of the passages that are already in the prompt."""
 
     def blocks(
         self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
     ) -> tuple[list[truncation.Block], _Passages]:
-        """Return prompt blocks with passages that match `query`, and an index of the other passages.
+        """Return prompt blocks with the passages that best match `query`.
 
-        There is one block per message.
+        The second value is an index of the other passages. There is one block per message.
 
         The beginning of each message is selected first, because it names the document.
         """

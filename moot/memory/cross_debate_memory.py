@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from moot.retrieval.indexes import Indexes
 
 OTHER_DEBATES_HEADING = "# Your positions in earlier debates"
-MAX_SEARCHED, MAX_RETRIEVED = 200, 3
-"""Maximum number of earlier debates to search, and of similar debates to retrieve."""
+MAX_SEARCHED = 200
+"""Maximum number of earlier debates to search."""
+MAX_RETRIEVED = 3
+"""Maximum number of similar earlier debates to retrieve."""
 TOPIC_CHARS, TEXT_CHARS = 160, 240
 POSITIONS, CONCESSIONS = 4, 3
 _CITATION = re.compile(rf"(?<!\s)\s*[\[(]{ENTRY_ID.pattern}(?:,\s*{ENTRY_ID.pattern})*[\])]")
@@ -68,7 +70,7 @@ _POSITION = TypeAdapter(EarlierPosition)
 
 
 def _valid(stored: Iterable[object]) -> list[EarlierPosition]:
-    """Return the records in `stored` that are valid positions of a debater. Each text is put on one line.
+    """Return the records that are valid positions of a debater. Each text is put on one line.
 
     Clients of a server can write to the store.
     """
@@ -123,9 +125,10 @@ def store_positions(state: ConversationState, debate: str, now: str) -> Generato
 def earlier_positions_text(
     cross_debate_memory: Sequence[EarlierPosition], remaining: int, count: TokenCounter
 ) -> str:
-    """Return the prompt section on a debater's positions in earlier debates, or `""` if there are none.
+    """Return the prompt section on a debater's positions in earlier debates.
 
-    Each debate has its own line. A debate whose line does not fit `remaining` tokens is left out.
+    Return `""` if there are none. Each debate has its own line. A debate whose line does not fit `remaining`
+    tokens is left out.
     """
     lines = [OTHER_DEBATES_HEADING]
     for position in cross_debate_memory:
@@ -146,9 +149,9 @@ def earlier_positions_text(
 
 
 def identities(config: DebateConfig) -> dict[str, str]:
-    """Return the debater identities used for cross-debate memory, keyed by debater id.
+    """Return the names under which debaters keep positions across debates.
 
-    Empty unless `memory.cross_debate` is on.
+    The keys are debater ids. Empty unless `memory.cross_debate` is on.
     """
     if not config.memory.cross_debate:
         return {}
@@ -156,9 +159,9 @@ def identities(config: DebateConfig) -> dict[str, str]:
 
 
 def namespace_of(identity: str) -> tuple[str, ...]:
-    """Return the LangGraph store namespace for a debater's positions across debates.
+    """Return where a debater's positions are stored across debates.
 
-    Namespace labels cannot contain periods.
+    The value is a namespace of LangGraph's store. Namespace labels cannot contain periods.
     """
     label = f"{slug(identity)}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
     return ("moot", "positions", label.strip("-"))
@@ -227,21 +230,30 @@ HEADING = "# Earlier messages that matter here"
 
 MIN_TOKENS = 48
 """Minimum number of unused prompt tokens required to retrieve memories."""
-READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
-"""Maximum number of characters that are read from a message, and of characters and tokens in an excerpt of
-it."""
+READ_CHARS = 8_000
+"""Maximum number of characters that are read from a message."""
+EXCERPT_CHARS = 220
+"""Maximum number of characters in an excerpt of a message."""
+EXCERPT_TOKENS = 56
+"""Maximum number of tokens in an excerpt of a message."""
 QUERY_CHARS = 2_000
 """Maximum number of characters in each part of the search query."""
-TRIES, NEVER_FITS = 8, 10**9
-"""Number of messages beyond `top_k` whose tokens are counted, and token count assumed for all further
-messages. No prompt is large enough for the assumed count."""
-SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
-"""Maximum numbers of position changes, reflections and crux cards to search, the newest first."""
+TRIES = 8
+"""Number of additional messages, beyond `top_k`, whose tokens are counted."""
+NEVER_FITS = 10**9
+"""Assumed token count of messages whose tokens are not counted. It is too large for every prompt."""
+SHIFTS = 64
+"""Maximum number of position changes to search, newest first."""
+REFLECTIONS = 64
+"""Maximum number of reflections to search, newest first."""
+CARDS = 32
+"""Maximum number of crux cards to search, newest first."""
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
-CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
-"""Importance scores of a message with claims and of a message with a concession. The first is the maximum for
-a message that contains claims, and the second applies to a message that contains a concession."""
+CLAIM_IMPORTANCE = 4
+"""Maximum importance of a message that contains claims."""
+CONCESSION_IMPORTANCE = 7
+"""Importance of a message that contains a concession."""
 
 
 @dataclass(frozen=True)
@@ -374,7 +386,7 @@ def retrieve_messages(
 
 
 def _or_lexical(search: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
-    """Run `search`, and repeat it without embeddings if the embedding service fails."""
+    """Search with embeddings, or by words only if the embedding service fails."""
     try:
         return search()
     except Exception:  # a failing embedding service must not fail the turn
@@ -403,10 +415,11 @@ def embedding_job(
     *,
     everything: bool = False,
 ) -> LocalJob | None:
-    """Return a job that embeds a step's queries and entries, or `None` if there is nothing to embed.
+    """Return a job that computes a step's embeddings, or `None` if none are needed.
 
-    A worker thread runs it before prompts are assembled, so assembly finds all vectors in the cache.
-    `everything`: prompts retrieve from the whole transcript, not only from what has left the window.
+    It embeds queries and entries. A worker thread runs it before prompts are assembled, so assembly finds all
+    vectors in the cache. `everything`: prompts retrieve from the whole transcript, not only from what has
+    left the window.
     """
     entry_count = len(state["full_transcript"]) if everything else window_start(state)
     if memories.embeddings is None or entry_count <= 1:
@@ -470,12 +483,13 @@ def _excerpt_from(content: str, start: int, count: TokenCounter) -> str:
 
 @memoize_by_identity(8)  # the ledger changes only when messages leave the window
 def noted_importance(ledger: Ledger) -> Mapping[int, int]:
-    """Return the importance, from 1 to 10, of messages with claim events, keyed by `seq`.
+    """Return the importance of each message with claim events, from 1 to 10.
 
-    Each claim event adds 1 to the lowest importance, up to 4. A concession gives 7, from which a message is
-    always a candidate, and a change of position gives 8. These weights were not measured. For messages
-    without claims, the entry's kind decides. Text patterns instead retrieved 5.4 messages a question, of
-    which 23 % answered it, compared with 3.9 and 28 % (237 questions of QMSum, 600 tokens).
+    The keys are values of `seq`. Each claim event adds 1 to the lowest importance, up to 4. A concession
+    gives 7, from which a message is always a candidate, and a change of position gives 8. These weights were
+    not measured. For messages without claims, the entry's kind decides. Text patterns instead retrieved 5.4
+    messages a question, of which 23 % answered it, compared with 3.9 and 28 % (237 questions of QMSum, 600
+    tokens).
     """
     events = Counter(message_seq(event) for event in ledger.events)
     importances = {seq: min(CLAIM_IMPORTANCE, 1 + number) for seq, number in events.items()}
@@ -491,9 +505,9 @@ def memory_items(
     names: Mapping[str, str],
     count: TokenCounter,
 ) -> list[MemoryItem]:
-    """Return a debate's position changes, result cards and reflections as memory items for retrieval.
+    """Return a debate's position changes, side discussions and reflections as memory items.
 
-    A result card records the outcome of a side discussion.
+    Memory items can be retrieved. A side discussion is represented by its crux card.
     """
     records: list[tuple[str, str, int, Sequence[str]]] = []
     for change in ledger.changes[-SHIFTS:]:

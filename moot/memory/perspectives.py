@@ -30,7 +30,7 @@ class Perspective:
     """
 
     summary: str
-    """Text of the latest summary, or `""` if prompts still show all entries in full."""
+    """Text of the latest summary, or `""` if there is none yet."""
     entries: list[Entry]
     """Entries that the summary does not cover yet, oldest first."""
 
@@ -41,7 +41,7 @@ class PerspectiveResult:
 
     summary: Summary | None
     failure: str
-    """Reason why the configured summarizer failed, or `""` if it succeeded."""
+    """Reason why the configured summarizer failed, or `""` if it did not fail."""
     owner: str
 
 
@@ -92,8 +92,8 @@ def check_summarizers(config: DebateConfig) -> None:
 def replaced_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
     """Return the entries that a summary may replace in a debater's prompts.
 
-    These are the debater's proposals and the critiques that the debater received, except the latest proposal,
-    which prompts show in full.
+    These are the debater's proposals and the critiques of them. The latest proposal is an exception, because
+    prompts show it in full.
     """
     latest = latest_proposals(transcript).get(debater)
     return [entry for entry in perspective_entries(transcript, debater) if entry != latest]
@@ -137,7 +137,7 @@ def whole_tokens(entries: Sequence[Entry]) -> int:
 def judge_summary(
     state: ConversationState, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter, now: str
 ) -> CallGenerator[PerspectiveResult | None]:
-    """Return a summary of the final round for the judge, or `None` if none is needed."""
+    """Summarize the final round for the judge, or return `None` if this is unnecessary."""
     overrides = config.judge.summary
     settings = config.memory.perspectives.with_overrides(overrides)
     # The caller asks for a summary only if the round does not fit the judge's prompt.
@@ -213,9 +213,10 @@ def _request(
 def _make(
     request: SummaryRequest, settings: PerspectiveConfig, previous: Any, now: str, proposal_tokens: int = 0
 ) -> CallGenerator[PerspectiveResult]:
-    """Write a new summary of the debate for the debater or the judge whom `request` names.
+    """Write a new summary for a debater or for the judge.
 
-    The result also contains the reason if the configured summarizer failed.
+    `request` names the owner of the summary. The result also contains the reason if the configured summarizer
+    failed.
 
     If the summarization method fails and all entries fit in a prompt, or if the summary is not shorter than
     the entries, return a result without a summary.

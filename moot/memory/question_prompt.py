@@ -39,12 +39,15 @@ if TYPE_CHECKING:
 HEADING = "# Messages"
 NAME_CHARS = 60
 TOO_LONG = "too long: cut around what bears on the question"
-LONG_SHARE, LONG_TOKENS = 8, 1_000
-"""Relative and absolute token limits above which a message counts as long. The limits are 1/`LONG_SHARE` of
-the prompt's tokens and `LONG_TOKENS` tokens."""
-PASSAGES, MIN_TOKENS = 4, 32
-"""Approximate number of passages in a message just above the length limit, and minimum number of tokens per
-passage. A passage has 1/`PASSAGES` of the token limit for long messages, but at least `MIN_TOKENS` tokens."""
+LONG_SHARE = 8
+"""Divisor for the length of a long message. A message is long if it has more than 1/`LONG_SHARE` of the
+prompt's tokens."""
+LONG_TOKENS = 1_000
+"""Number of tokens above which a message is always long."""
+PASSAGES = 4
+"""Approximate number of passages in the shortest long message."""
+MIN_TOKENS = 32
+"""Minimum number of tokens in a passage of a long message."""
 PARTS = 1 << 20
 """Maximum number of passages into which a message is split."""
 
@@ -66,12 +69,18 @@ class Span(NamedTuple):
 
 
 def key_of(place: Place) -> int:
-    """Encode the message number and the passage number of a passage as one integer key."""
+    """Encode a passage's place as one integer.
+
+    The place consists of the message number and the passage number.
+    """
     return place.seq * PARTS + place.part
 
 
 def place_of(key: int) -> Place:
-    """Decode the integer key of a passage into the message number and the passage number."""
+    """Decode a passage's place from one integer.
+
+    The place consists of the message number and the passage number.
+    """
     return Place(*divmod(key, PARTS))
 
 
@@ -86,7 +95,7 @@ class Splitting:
 
     @classmethod
     def within(cls, total: int) -> Splitting:
-        """Return the limits for splitting messages in a prompt of at most `total` tokens."""
+        """Return the splitting limits for a prompt of `total` tokens."""
         long = min(LONG_TOKENS, total // LONG_SHARE)
         return cls(long, max(MIN_TOKENS, long // PASSAGES))
 
@@ -147,7 +156,10 @@ class EntryLines:
         self._spans: dict[int, list[Span]] = {}
 
     def share_counts(self, index: EvidenceIndex) -> None:
-        """Use one cache of token counts and passage positions for all questions about the transcript."""
+        """Use the same cache for all questions about the transcript.
+
+        It contains token counts and passage positions.
+        """
         layout = self.fence, tuple(self.names.items()), self.count, self.splitting
         known = _COUNTS.setdefault(index, {})
         self._costs, self._spans = known.setdefault(layout, (self._costs, self._spans))
@@ -187,7 +199,10 @@ class EntryLines:
         return templates.fenced_items(text, self.fence, HEADING)
 
     def size(self, text: str) -> int:
-        """Return how many tokens the quoted messages in `text` add to a prompt, without the heading."""
+        """Return how many tokens `text` adds to a prompt.
+
+        The heading of the quoted messages does not count.
+        """
         return self.count(self.block(text)) - self.count(self.block(""))
 
     def fit(self, index: EvidenceIndex, remaining: int) -> bool:
@@ -208,11 +223,11 @@ class EntryLines:
         return self._costs[key]
 
     def is_part(self, key: int) -> bool:
-        """Return True if the key identifies one passage of a split message."""
+        """Return True if `key` identifies only a part of a message."""
         return len(self.spans(place_of(key).seq)) > 1
 
     def shares_time(self, key: int) -> bool:
-        """Return True if the message of a passage has an original time.
+        """Return True if the passage's message has its original time.
 
         A prompt omits the original time if the message above has the same one.
         """
@@ -229,11 +244,14 @@ class EntryLines:
         return self._spans[seq]
 
     def lack(self, seq: int, quotation: str) -> int:
-        """Estimate how many tokens of a message are missing from `quotation`, an excerpt of the message."""
+        """Estimate how many tokens of a message are left out of an excerpt.
+
+        The excerpt is `quotation`.
+        """
         return max(0, self.transcript[seq]["tokens"] - self.count(quotation))
 
     def _paragraph(self, seq: int, time: str) -> str:
-        """Return a whole message as one paragraph of prompt text."""
+        """Return a whole message as one paragraph of a prompt."""
         if (seq, time) not in self._whole:
             self._whole[seq, time] = self._line(seq, self.transcript[seq]["content"], time)
         return self._whole[seq, time]
@@ -258,20 +276,23 @@ class EntryLines:
 
 
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Group passage keys by message, and yield the number of each message with its passage numbers."""
+    """Group passages by message.
+
+    Yield the number of each message with the numbers of its passages.
+    """
     for seq, group in groupby(keys, key=lambda key: key // PARTS):
         yield seq, [key % PARTS for key in group]
 
 
 @dataclass(frozen=True)
 class Quoted:
-    """Messages and passages quoted in a prompt."""
+    """Messages and passages that a prompt quotes."""
 
     text: str
     full_seqs: tuple[int, ...]
     """Sequence number (`seq`) of each message that the prompt shows in full."""
     cut: Mapping[int, int]
-    """Approximate number of tokens cut from each message that is shown in part, keyed by `seq`."""
+    """Approximate number of tokens left out of each shortened message, keyed by `seq`."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -288,7 +309,10 @@ class Quoted:
         ]
 
     def notes(self, transcript: Sequence[entry_types.Entry]) -> list[entry_types.JsonObject]:
-        """Return one record per shortened message in the prompt, and one for all omitted messages."""
+        """Return notes about shortened and omitted messages.
+
+        There is one note per shortened message, and one for all omitted messages.
+        """
         notes: list[entry_types.JsonObject] = [
             {"what": entry_types.entry_id(seq), "why": TOO_LONG, "tokens": tokens, "count": 1}
             for seq, tokens in self.cut.items()
@@ -307,7 +331,10 @@ class Quoted:
 
 
 def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
-    """Quote the passages in `keys`, leaving out the shortest ones if they exceed `remaining` tokens."""
+    """Quote passages in at most `remaining` tokens.
+
+    The shortest ones are left out if necessary.
+    """
     quoted_keys = list(keys)
     text = lines.passages(quoted_keys)
     while quoted_keys and lines.size(text) > remaining:  # joined lines may have one more token each
@@ -323,7 +350,10 @@ def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
 
 
 def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
-    """Quote one passage, and cut out its middle so that it fits in `remaining` tokens."""
+    """Quote one passage in at most `remaining` tokens.
+
+    The middle of the passage is cut out if necessary.
+    """
     text = truncate_middle(lines.passages([key]), max(1, remaining), lines.count)
     seq = place_of(key).seq
     return Quoted(text, (), {seq: lines.lack(seq, text)})
@@ -334,30 +364,31 @@ _TIMES = (
     "A time in parentheses applies to its message and to all following messages until another time is given. "
 )
 VERDICT_ID = "verdict"
-"""Id by which answers cite the verdict, which is not in the transcript and so has no message id."""
+"""Id with which answers cite the verdict. The verdict is not in the transcript, so it has no message id."""
 _VERDICT = f"The verdict of the judge, or of a vote, follows them. Its id is `{VERDICT_ID}`. "
 _VERDICT_HEADING = f"# Verdict (id: {VERDICT_ID})"
 QUESTION = templates.load_prompt_template("question", "question")
 
-SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
-"""Maximum shares of the prompt's token budget for the summary and the latest messages. Retrieved messages
-get the rest of the budget."""
+SUMMARY_SHARE = 0.125
+"""Maximum share of the prompt's token budget for the summary."""
+RECENT_SHARE = 0.15
+"""Maximum share of the prompt's token budget for the latest messages. Retrieved messages get the rest of the
+budget."""
 FOCUS = 0.35
-"""Minimum result of `concentration` for a question about certain messages. A question with a lower result is
-treated as one about the whole transcript.
+"""Minimum probability that a few messages contain the answer.
 
-Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
-won?", asked of five conversations and seven meetings, 25 % reach it.
-"""
+It is the result of `concentration`. A question with a lower result is treated as one about the whole
+transcript. Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript,
+such as "Who won?", asked of five conversations and seven meetings, 25 % reach it."""
 NOT_BROAD = "the question is about certain messages"
-"""Reason that is recorded if a prompt omits the debate's summary."""
+"""Reason for omitting the debate's summary from a prompt."""
 FRAME_SHARE = 0.2
-"""Maximum share of the prompt's token budget that the instruction message may use. The same share applies
-to the question."""
+"""Maximum share of the prompt's token budget for the instruction message. The same share applies to the
+question."""
 VERDICT_SHARE = 0.15
 """Maximum share of the prompt's token budget that the verdict may use."""
 LEDGER_SHARE = 0.4
-"""Maximum share of the summary's tokens for a list of the debaters' positions."""
+"""Maximum share of the summary's tokens for the debaters' positions."""
 
 # Chinese function words, longest first, and all other characters outside Han and Katakana
 _BETWEEN = re.compile(
@@ -369,10 +400,10 @@ _BETWEEN = re.compile(
 
 
 class JudgedResult(NamedTuple):
-    """Decision and verdict of a judged debate, as text."""
+    """Result of a judged debate as text."""
 
     decision: str
-    """Decision in one line, or the winner if nothing was decided."""
+    """Decision in one line. It names the winner if nothing was decided."""
     text: str
     """The verdict as Markdown."""
 
@@ -517,7 +548,10 @@ def named_seqs(question: str, entries: int) -> list[int]:
 
 
 def _fill_remaining(select: Callable[..., SelectedEvidence], lines: EntryLines, remaining: int) -> Quoted:
-    """Select messages with the function `select`, and quote as many as fit in `remaining` tokens."""
+    """Quote as many selected messages as fit in `remaining` tokens.
+
+    The function `select` selects them.
+    """
     evidence = select(budget=remaining)
     if evidence.oversize is not None:
         return quote_cut(evidence.oversize, lines, remaining)
@@ -555,7 +589,7 @@ def _shared_prefix(
     *,
     summarize: bool = True,
 ) -> list[truncation.Block]:
-    """Return the opening messages of a prompt for a question about a debate.
+    """Return the first messages of a prompt for a question about a debate.
 
     They contain the instruction and, if available, the debaters' positions, the summary and the verdict.
 
@@ -607,7 +641,7 @@ def _shared_prefix(
 def _summary_text(
     state: ConversationState, remaining: int, names: Mapping[str, str], count: TokenCounter
 ) -> str:
-    """Return the text of the rolling summary, shortened to at most `remaining` tokens."""
+    """Return the rolling summary in at most `remaining` tokens."""
     summary = state.get("rolling_summary", {})
     text = str(summary.get("text", ""))
     if not text or remaining <= 0 or count(text) <= remaining:
@@ -632,9 +666,9 @@ def _summary_shortener(
 
 
 def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
-    """Return the numbers of the newest messages that fit in the prompt's share for recent messages.
+    """Return the newest messages that fit in the prompt's share for them.
 
-    The share is `RECENT_SHARE` of the prompt's tokens.
+    The values are message numbers. The share is `RECENT_SHARE` of the prompt's tokens.
     """
     remaining, seqs = int(total * RECENT_SHARE), list[int]()
     for entry in reversed(state["full_transcript"]):
@@ -704,7 +738,7 @@ ANSWER_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type(())})
 """Schema of the model's answer to a question about a debate that has no verdict. The message ids are omitted,
 because a list of 200 takes 1,250 tokens of the prompt."""
 JUDGED_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type((), [VERDICT_ID])})
-"""Schema of the model's answer to a question about a judged debate, which can also cite the verdict."""
+"""Schema of the model's answer to a question about a judged debate. The answer can also cite the verdict."""
 
 
 def answer_schema(shown_ids: Sequence[str], result: JudgedResult | None = None) -> type[AskAnswer]:
@@ -734,7 +768,7 @@ class DebateAnswer:
     model: str
     usage: Mapping[str, Any]
     placeholder: bool = False
-    """True if no model answered and the answer only quotes passages of the debate."""
+    """True if no model answered, so that the answer only quotes passages."""
     receipt: Mapping[str, Any] = field(default_factory=dict)
     """Record of what the prompt contains, such as its message ids and the tokens per section. The record
     also lists omissions with reasons, unknown terms, and errors of the embedding model."""
@@ -812,9 +846,10 @@ def ask(
 def check_citations(
     cited: Iterable[str], entries: int, others: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], int]:
-    """Return the cited ids that exist, without duplicates, and the number of those that do not exist.
+    """Return the cited ids that exist, and how many others were cited.
 
-    `others` are valid ids of something other than a transcript entry, such as the verdict.
+    Duplicates are removed. `others` are valid ids of something other than a transcript entry, such as the
+    verdict.
     """
     cited_ids = [entry_types.cited_id(text) for text in cited]
     existing_ids = [

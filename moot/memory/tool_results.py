@@ -75,8 +75,8 @@ _EVIDENCE = (
     ),
 )
 MIN_OUTLINED_LINES = 20
-"""Minimum number of lines in a tool result that a summary shows as an outline. A shorter result is outlined
-only if it has exports."""
+"""Number of lines from which a summary shows a tool result as an outline. A shorter result is outlined only
+if it has exports."""
 _IMPORT = re.compile(
     r"^(?:from|import)[ \t]{1,4}([A-Za-z_][\w.]{0,80})(?=[ \t]{0,4}(?:$|import\b|as\b|,))"
     r"|^import\b[^'\"\n]{0,200}['\"]([^'\"\n]{1,100})['\"]",
@@ -92,10 +92,11 @@ _NUMBERED = re.compile(r"^ {0,8}\d{1,7}(?:: |\t|→|\| ?)")
 
 
 def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | None = None) -> ToolUse:
-    """Return a record of a tool call, with the tool, the main argument and whether the call failed.
+    """Return a record of a tool call.
 
-    `arguments` are the model's arguments, as an object if they could be parsed. If `failed` is `None`, the
-    status is read from the result.
+    The record names the tool and the main argument, and says if the call failed. `arguments` are the model's
+    arguments, as an object if they could be parsed. If `failed` is `None`, the status is read from the
+    result.
     """
     fields = arguments if isinstance(arguments, Mapping) else {}
     matches = ((kind, fields[key]) for kind, keys in _ABOUT.items() for key in keys if fields.get(key))
@@ -112,7 +113,10 @@ def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | N
 
 
 def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
-    """Return a tool result's call record and text, or `None` if the entry is not a tool result."""
+    """Return the call record and the text of a tool result.
+
+    Return `None` if the entry is not a tool result.
+    """
     content = entry["content"]
     if use := entry.get("tool"):
         return use, content.removeprefix(f"{use['name']}: ")
@@ -214,7 +218,10 @@ def _json(text: str) -> object:
 
 
 def _unwrap(result: str) -> tuple[object, str]:
-    """Return the JSON data, if any, and the text of a tool result, without the wrapper of an MCP server."""
+    """Return the JSON data and the text of a tool result.
+
+    The wrapper of an MCP server is removed. The data may be `None`.
+    """
     data = _json(result)
     blocks = data.get("content") if isinstance(data, Mapping) and "content" in data else data
     if isinstance(blocks, list) and blocks and all(isinstance(b, Mapping) and b.get("type") for b in blocks):
@@ -235,7 +242,10 @@ def _plain(value: object) -> str:
 
 
 def _parts(data: object, text: str) -> list[str]:
-    """Split a tool result into lines, sentences, or table rows with column names."""
+    """Split a tool result into lines, sentences or table rows.
+
+    A table row contains the column names.
+    """
     if isinstance(data, list):
         return [_plain(item) for item in data[:READ_LINES]]
     lines = text.splitlines()[:READ_LINES]

@@ -22,19 +22,15 @@ from moot.state.reducers import ENTRY, entry_id_of
 from moot.text.tokens import TokenCounter, message_tokens
 
 LOW_WATER = 0.55
-"""Minimum share of the message budget that stays in use after the context window is compacted.
-
-If a long topic leaves less than that budget, the share applies to what is left. A lower share means fewer
-compactions, but emptier prompts. With six debaters and 60 turns, 88 % of the tokens are cached.
-"""
+"""Minimum share of the message budget that stays in use when the context window is compacted."""
 MESSAGE_SHARE = 0.5
-"""Maximum share of the message budget for one message in the context window. A longer message is cut."""
+"""Maximum share of the message budget for one message. A longer message is cut in the context window."""
 MIN_TOKENS = 150
-"""Minimum number of tokens for the context window, even if the topic is very long."""
+"""Minimum number of tokens for the context window. It applies even if the topic is very long."""
 
 MARGIN = 16
-"""Number of tokens kept free in the context window, because the end of a prompt, the turn suffix, may be
-longer than planned."""
+"""Number of tokens that are kept free in the context window. The end of a prompt, called the turn suffix, may
+be longer than planned."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ class WindowLimits:
 
     @classmethod
     def of(cls, memory: MemoryConfig, shared_prefix: int | None = None) -> "WindowLimits":
-        """Return the limits of the context window for the given memory settings.
+        """Return the context window's limits for the given memory settings.
 
         `shared_prefix` is the size of rules and topic. Tokens of their section that rules and topic do not
         use go to the window. Tokens that they use in excess are taken from the window.
@@ -95,7 +91,7 @@ class WindowLimits:
 def shown_message(
     entry: entry_types.Entry, names: Mapping[str, str], fence: str, limits: WindowLimits, count: TokenCounter
 ) -> tuple[WireMessage, int]:
-    """Return a transcript entry as a chat message for the context window, and its token count.
+    """Return an entry as shown in the context window, and its token count.
 
     A message that is too long is cut. The cut ends at a sentence or word, so the message may have fewer
     tokens than the limit.
@@ -114,9 +110,10 @@ def compact(
     fence: str,
     count: TokenCounter,
 ) -> int | None:
-    """Return the `seq` of the last entry that must leave the context window, or `None` if all entries stay.
+    """Return the `seq` of the last entry that must leave the context window.
 
-    A tool call and its result stay or leave together, and so do a question and its answer.
+    Return `None` if all entries stay. A tool call and its result stay or leave together, and so do a question
+    and its answer.
     """
     entries = [entry for entry in entries if entry_types.traits_of(entry).in_prompts]
     costs = [shown_message(entry, names, fence, limits, count)[1] for entry in entries]
@@ -156,9 +153,10 @@ def needs_summary(state: StateValues) -> bool:
 
 
 def entries_to_cover(state: StateValues, leaving: int = -1) -> list[entry_types.Entry]:
-    """Return the transcript entries outside the context window that no summary covers yet.
+    """Return the old transcript entries that no summary covers yet.
 
-    Entries up to the `seq` `leaving` are about to leave the window and are included. -1 means none.
+    They have left the context window. Entries up to the `seq` `leaving` are about to leave the window and are
+    included. -1 means none.
     """
     if not needs_summary(state):
         return []
@@ -194,7 +192,7 @@ def _usage_metadata(usage: entry_types.EntryUsage) -> UsageMetadata:
 
 
 class TranscriptWriter:
-    """Writer that adds one node's entries to the transcript.
+    """Writer that adds entries to the transcript.
 
     It assigns sequence numbers, timestamps and token counts.
     """

@@ -34,9 +34,11 @@ MAX_CANDIDATES = 40
 """Maximum number of places in a reply at which the parser looks for a JSON object. Each place is an opening
 brace."""
 ECHO_CHARS = 2_000
-"""Maximum number of characters quoted from an invalid reply that the model must correct."""
+"""Maximum number of characters quoted from an invalid reply. The quotation is part of a request to correct
+the reply."""
 ERROR_CHARS = 1_000
-"""Maximum number of characters of a validation error that a correction request quotes."""
+"""Maximum number of characters quoted from a validation error. The quotation is part of a request to correct
+the reply."""
 
 
 def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) -> tuple[WireMessage, ...]:
@@ -61,7 +63,7 @@ class ParsedReply:
 
 
 def parse_reply(schema: type[BaseModel], text: str, arguments: JsonObject | None = None) -> ParsedReply:
-    """Parse a structured reply and validate the data against the schema.
+    """Parse a structured reply, and validate it against the schema.
 
     Args:
         schema: model of the expected object.
@@ -81,7 +83,7 @@ def parse_reply(schema: type[BaseModel], text: str, arguments: JsonObject | None
 
 
 def clean_json(value: Any) -> Any:
-    """Clean all strings in a JSON value with `clean_text`, and return the value.
+    """Return a JSON value with all its strings cleaned by `clean_text`.
 
     JSON escapes can produce characters that stored text must not contain.
     """
@@ -147,7 +149,10 @@ class OpenAICompatible:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Parameters of one attempt at a model call, not yet converted for a specific chat model."""
+    """Parameters of one attempt at a model call.
+
+    They are not yet converted for a specific chat model.
+    """
 
     call: ModelCall
     messages: tuple[WireMessage, ...]
@@ -268,10 +273,10 @@ def _field_of(chat: BaseChatModel, names: Sequence[str]) -> str | None:
 
 
 def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) -> JsonObject:
-    """Return an update that sets one field of a chat model, or `{}` if the user has already set the field.
+    """Return an update that sets one field of a chat model.
 
-    `names` are the possible names of the field. The update is also `{}` if the model has no such field, or if
-    `value` is `None`.
+    `names` are the possible names of the field. The update is `{}` if the user has already set the field, if
+    the model has no such field, or if `value` is `None`.
     """
     name = _field_of(chat, names)
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
@@ -329,7 +334,7 @@ def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> t
 
 
 def wire_name(name: str) -> str:
-    """Return a name that providers accept, made from the name of a speaker or a schema.
+    """Return a speaker's or schema's name in a form that providers accept.
 
     Other characters become hyphens, and the name has at most `NAME_CHARS` characters.
     """

@@ -26,7 +26,8 @@ MAX_REPLY_CHUNKS = 50_000
 """Maximum number of text chunks in one streamed reply. LangChain keeps every chunk in memory, about 3 KB
 each."""
 STREAM_ENDED_EARLY = "stream_ended_early"
-"""Key that is set in a message's `response_metadata` if its stream was cut off by a closed connection."""
+"""Key in `response_metadata` that marks a message whose stream was cut off. The connection was closed
+early."""
 
 _OPEN = re.compile(r"<(?:think|thinking)>", re.IGNORECASE)
 _CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
@@ -37,7 +38,10 @@ _LONGEST = max(map(len, _CLOSE_TAGS))
 
 @dataclass(frozen=True)
 class SplitText:
-    """Text of a model reply, or of a part of one, split into visible text and reasoning."""
+    """Text of a model reply, split into visible text and reasoning.
+
+    It may be a part of the reply.
+    """
 
     text: str
     reasoning: str
@@ -74,7 +78,7 @@ class ThinkFilter:
         return self._part("".join(text), "".join(reasoning))
 
     def close(self) -> SplitText:
-        """End the stream, and return the text and reasoning that are still in the buffer."""
+        """End the stream, and return the remaining text and reasoning."""
         rest, self._buffer = self._buffer, ""
         return self._part("", rest) if self._thinking else self._part(rest, "")
 
@@ -131,7 +135,7 @@ def reasoning_field(fields: JsonObject) -> str:
 
 
 class SpeakerModel(ChatDelegate, BaseChatModel):
-    """Chat model wrapper that adds the speaker's name and a message id to each streamed chunk of a reply.
+    """Chat model wrapper that adds a speaker and a message id to streamed chunks.
 
     LangGraph's `messages` stream emits the chunks of a chat model unchanged. Therefore this wrapper sets
     `message_id` and `speaker` on each chunk and on the final message, and removes reasoning and secrets.
@@ -150,9 +154,10 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     on_chunk: Callable[[], None] = lambda: None
     """Function that is called for each chunk of text or reasoning."""
     price: Callable[[AIMessage], float | None] = lambda _: None
-    """Function that returns a reply's cost in US dollars for LangSmith traces, or `None` if it is unknown."""
+    """Function that returns a reply's cost in US dollars, or `None` if it is unknown. LangSmith traces show
+    this cost."""
     cache: Any = False
-    """LangChain's cache setting, which is `False` to turn off the cache for this wrapper. The module
+    """LangChain's cache setting. `False` turns off the cache for this wrapper. The module
     `moot.models.model_call` looks up cached replies before it calls the wrapper."""
 
     emitted: bool = False
@@ -184,7 +189,10 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
 
     @override
     def finish_result(self, result: ChatResult) -> None:
-        """Add a reply's cost to its usage metadata, where LangSmith reads the cost."""
+        """Add a reply's cost to its usage metadata.
+
+        LangSmith reads the cost there.
+        """
         message = result.generations[0].message
         if isinstance(message, AIMessage) and (cost := self.price(message)) is not None:
             message.usage_metadata = cast(
@@ -225,7 +233,10 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         return self._redactor.feed(split.text[:remaining])
 
     def _rest(self) -> str:
-        """Return the text that the filters for reasoning and secrets still buffer at the end of a reply."""
+        """Return the text that is still buffered at the end of a reply.
+
+        The filters for reasoning and secrets hold it back.
+        """
         rest = self._splitter.close()
         self._thoughts.append(rest.reasoning)
         return self._redactor.feed(rest.text) + self._redactor.close()

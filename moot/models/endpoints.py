@@ -26,7 +26,7 @@ SLOT_S = 0.1
 
 @asynccontextmanager
 async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator[None]:
-    """Wait until a model's endpoint accepts a call, then hold a slot during the `with` block.
+    """Wait for a free slot at a model's endpoint, and hold it during the `with` block.
 
     The outcome of the block is recorded for all processes that use the database.
 
@@ -86,7 +86,10 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
 
 
 def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
-    """Report the wait before a retry as a `retry` stream event, or as a log message outside a graph."""
+    """Report the wait before a retry.
+
+    The report is a `retry` stream event, or a log message outside a graph.
+    """
     message = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()
@@ -105,7 +108,10 @@ async def circuit_is_open(models: Models, name: str) -> bool:
 
 
 def endpoint_of(models: Models, name: str) -> str:
-    """Return the rate limiter's key for a model, made of the endpoint's address and the model's name."""
+    """Return the key under which the rate limiter counts calls to a model.
+
+    The key consists of the endpoint's address and the model's name.
+    """
     return f"{redact_url(models.base_url(name))} {bare_name(name)}".strip()
 
 
@@ -117,9 +123,9 @@ MAX_SUGGESTED = 8
 
 
 async def listed_models(access: Access, timeout_s: float = WAIT_S) -> list[JsonObject]:
-    """Request the list of models from an endpoint, and return it in the endpoint's order.
+    """Request the list of models from an endpoint.
 
-    Every model has an `id` and further fields.
+    The models are in the endpoint's order. Every model has an `id` and further fields.
 
     Raises:
         httpx.HTTPError: the endpoint cannot be reached or refuses the request.
@@ -158,7 +164,7 @@ async def offered_models(access: Access) -> list[str]:
 
 
 def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str) -> str:
-    """Return advice on fixing the cause of a failed model call, or `""` if there is no advice.
+    """Return advice on fixing a failed model call, or `""` if there is none.
 
     Args:
         failure: the failure of the call.
@@ -209,7 +215,7 @@ async def explanation(name: str, failure: Failure, models: Models) -> str:
 
 
 async def models_for(name: str, models: Models) -> list[JsonObject]:
-    """Return all models available at a model's endpoint, or `[]` if the endpoint does not list models."""
+    """Return the models that a model's endpoint lists, or `[]` if it lists none."""
     if not models.is_openai_compatible(name):
         return []
     try:

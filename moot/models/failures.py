@@ -20,7 +20,7 @@ RETRYABLE = frozenset({408, 409, 425, 429})
 """HTTP status codes below 500 for which a call is retried."""
 
 FATAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-"""Provider error codes after which Moot never retries a call, whatever the HTTP status."""
+"""Provider error codes after which Moot never retries a call. The HTTP status does not matter."""
 
 REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes that Azure and OpenAI return if a content filter blocked a reply. They occur as error codes and as
@@ -64,8 +64,8 @@ _TIMEOUT = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeout
 _TRANSIENT = frozenset(
     {"APIError", "ValueError", "LookupError", "TypeError", "ModelAPIError", "ResponseError"}
 )
-"""Exceptions for malformed replies and broken streams, after which a retry may help. `ResponseError` is
-Ollama's."""
+"""Names of exceptions after which a retry may help. They mark malformed replies and broken streams.
+`ResponseError` is Ollama's."""
 
 MESSAGE_CHARS = 300
 """Maximum number of characters that Moot stores from a provider's error message."""
@@ -126,15 +126,15 @@ class Backoff:
     """
 
     initial_wait_s: float = 0.5
-    """Wait in seconds after a call's first failure, not counting random jitter."""
+    """Number of seconds to wait after a call's first failure, without random jitter."""
     max_wait_s: float = 30.0
     """Maximum wait in seconds before a retry if the provider does not request a specific wait."""
     max_requested_wait_s: float = 300.0
-    """Longest wait in seconds before a retry that Moot accepts from a provider. A request for a longer wait
-    ends the retries."""
+    """Longest wait, in seconds, that a provider may request before a retry. A request for a longer wait ends
+    the retries."""
     sleep: Callable[[float], Awaitable[None]] = sleep_until_stop
     random_value: Callable[[], float] = random.random
-    """Function that returns a random number from 0 to 1, used to add jitter to the waits before retries."""
+    """Function that returns a random number from 0 to 1. It adds jitter to the waits before retries."""
 
     def wait_s(self, failures: int, requested_s: float | None = None) -> float:
         """Return the number of seconds to wait before the next attempt at a call.
@@ -151,7 +151,7 @@ class Backoff:
 
 
 def failure_of(error: Exception, *, timeout_s: float) -> Failure:
-    """Convert the exception raised by an attempt at a model call to a `Failure`."""
+    """Convert an exception raised by a model call to a `Failure`."""
     for each in (error, error.__cause__):  # the SDK wraps exceptions from the hooks of its HTTP client
         if isinstance(each, Failure):
             return each
@@ -212,7 +212,7 @@ def is_context_overflow(failure: Failure) -> bool:
 
 
 def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
-    """Return by how many tokens a request exceeded the model's context window, or 0 if it did not.
+    """Return by how many tokens a request was too long for the model, or 0.
 
     The number is taken from the server's error text. If the text contains no number, it is a quarter of the
     prompt.
@@ -226,7 +226,7 @@ def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
 
 
 def html_failure(status: int, text: str) -> Failure:
-    """Return the error to raise if an endpoint sends an HTML page instead of a model's reply.
+    """Return the error for an HTML page that an endpoint sent instead of a reply.
 
     Gateways send such pages.
     """

@@ -30,13 +30,13 @@ from moot.state.reducers import ENTRY, add_totals
 from moot.state.settings import redact
 
 SUMMARY_ATTEMPTS = 2
-"""Maximum number of attempts per model at writing a summary. After these attempts, a rule-based summary is
+"""Maximum number of attempts to write a summary with one model. After these attempts, a rule-based summary is
 used for now."""
 MAX_EMPTY = 2
 """Maximum number of times to retry a call that returns an empty reply."""
 
 MAX_BACKOFF_FAILURES = 30
-"""Number of failures for which the backoff policy returns its longest wait. It determines the pause after all
+"""Failure count for which the backoff policy returns its longest wait. It determines the pause after all
 models have failed."""
 
 Messages = tuple[WireMessage, ...]
@@ -124,7 +124,10 @@ class _ModelResponse:
     finish_reason: str
 
     def read(self, schema: type[BaseModel]) -> adapters.ParsedReply:
-        """Parse the model's structured reply from the arguments of its tool call, or else from its text."""
+        """Parse the model's structured reply.
+
+        The reply is in the arguments of a tool call, or else in the text.
+        """
         calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
         text = self.text or "".join(call["args"] or "" for call in broken)
         return adapters.parse_reply(schema, text, calls[0]["args"] if calls else None)
@@ -153,9 +156,10 @@ class _ModelRequest:
         """Reply whose stream ended early, used if all retries fail."""
 
     async def reply(self) -> Reply:
-        """Call the model, validate its reply if it must be structured, and return the reply.
+        """Call the model, and return its validated reply.
 
-        If a structured reply is invalid, ask the model once more and quote the validation error.
+        Only structured replies are validated. If a structured reply is invalid, ask the model once more and
+        quote the validation error.
         """
         call, parsed = self.run.call, adapters.ParsedReply()
         answer = await self._answer(call.messages)
@@ -208,7 +212,10 @@ class _ModelRequest:
             return answer
 
     async def _whole_answer(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
-        """Call the model, and if its reply is cut off, call it again with twice the `max_tokens`."""
+        """Call the model, and repeat the call with more tokens if the reply is cut off.
+
+        The second call has twice the `max_tokens`.
+        """
         answer = await self._with_retries(messages, method)
         max_tokens = 2 * self.max_tokens
         if self.settings.context_size:
@@ -292,9 +299,10 @@ class _ModelRequest:
             return answer
 
     def _cache_key(self, request: adapters.ChatRequest) -> tuple[str, str]:
-        """Return the key of a request in LangChain's cache, which is a pair of prompt and settings.
+        """Return a request's key in LangChain's cache.
 
-        The seed is part of the key even if the model takes none, so that samples stay independent.
+        The key is a pair of prompt and settings. The seed is part of the key even if the model takes none, so
+        that samples stay independent.
         """
         settings = model_settings_key(request.chat, request.fields)
         return json.dumps(request.messages), f"{settings} seed={self.run.call.seed}"

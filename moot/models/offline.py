@@ -401,8 +401,8 @@ def _number(node: JsonObject, number: int) -> float:
 
 
 CHARS_PER_TOKEN = 4
-"""Number of characters that count as one token when the offline model reports its token usage. An exact count
-of a long prompt would take most of the run time."""
+"""Number of characters that the offline model counts as one token. An exact count of a long prompt would take
+most of the run time."""
 TOOL_ARGUMENTS: dict[str, JsonObject] = {
     "search": {"query": "placeholder"},
     "search_debate": {"query": "placeholder"},
@@ -444,7 +444,10 @@ class OfflineModel(LocalModel):
 
 
 def placeholder_text(hints: Hints) -> str:
-    """Return placeholder text that names a message's speaker, debate phase, round and targets."""
+    """Return a placeholder for the text of a message.
+
+    It names the speaker, the debate phase, the round and the targets.
+    """
     description = hints.get("phase", "answer").replace("-", " ")
     if speaker := hints.get("speaker"):
         description = f"{description} of {speaker}"

@@ -49,7 +49,10 @@ _EARLY_END = json.dumps(
 
 
 class CompatibleChat(ChatOpenAIHooks, OpenAICompatible, ChatOpenAI):
-    """`ChatOpenAI` client that also reads the reasoning in replies and can send the older `max_tokens`."""
+    """`ChatOpenAI` client for OpenAI-compatible servers.
+
+    It also reads the reasoning in replies, and it can send the older request field `max_tokens`.
+    """
 
     limit_field: str = "max_completion_tokens"
     """Name of the request field that sets the maximum number of reply tokens."""

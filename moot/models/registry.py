@@ -54,7 +54,10 @@ class RunnableModel(BaseChatModel):
         return inner._llm_type if inner else "runnable"
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        """Bind tools in the format required by the chat model inside the runnable."""
+        """Bind tools to the chat model inside the runnable.
+
+        The tools have the format that this model requires.
+        """
         inner = inner_chat_model(self.runnable)
         return inner.bind_tools(tools, **kwargs) if inner else super().bind_tools(tools, **kwargs)
 
@@ -91,7 +94,7 @@ class RunnableModel(BaseChatModel):
 
 
 def inner_chat_model(runnable: object) -> BaseChatModel | None:
-    """Return the chat model inside a runnable, or `None` if there is no such model.
+    """Return the chat model inside a runnable, or `None` if there is none.
 
     A runnable with models of different classes also returns `None`.
     """
@@ -282,12 +285,15 @@ def chat_model_of(name: str, model: object) -> BaseChatModel:
 
 @dataclass(frozen=True)
 class _Loop:
-    """Model clients of one event loop, with a lock to create them and a generator to close them."""
+    """Model clients of one event loop.
+
+    A lock guards their creation, and a generator closes them.
+    """
 
     clients: dict[tuple[str, model_settings.ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
-    """List with the generator that closes the model clients. The list is empty until the first client is
+    """List with one generator, which closes the model clients. The list is empty until the first client is
     needed. The generator runs when `asyncio.run` shuts down the event loop."""
 
 
@@ -400,12 +406,15 @@ class Models:
         return [name for name in names if self.cost_usd(name, NO_USAGE) is None]
 
     def provider(self, name: str) -> str:
-        """Return the name of a model's provider, or the host name of an OpenAI-compatible endpoint."""
+        """Return the host name of a model's endpoint.
+
+        It identifies the provider of an OpenAI-compatible model.
+        """
         base_url = self.base_url(name)
         return urlsplit(base_url).hostname or base_url
 
     def base_url(self, name: str) -> str:
-        """Return the URL of a model's endpoint, or `""` if the provider's package chooses the URL."""
+        """Return the URL of a model's endpoint, or `""` for the provider's default URL."""
         base_url = self.settings_of(name).base_url
         if not self.is_openai_compatible(name):
             return base_url or ""
@@ -421,7 +430,7 @@ class Models:
         return self._methods.get(name, self.settings_of(name).structured_output)
 
     def learn_method(self, name: str, method: Method) -> None:
-        """Remember for later calls which structured output method a model's endpoint accepted."""
+        """Remember which structured output method a model's endpoint accepts."""
         self._methods[name] = method
 
     async def aclose(self) -> None:
@@ -445,7 +454,7 @@ class Models:
 
 
 EXTRAS = {"anthropic": "anthropic", "google_genai": "google-genai", "ollama": "ollama"}
-"""Name of the pip extra of `moot` that installs a provider's package, keyed by provider."""
+"""Extras of `moot` that install providers' packages, keyed by provider."""
 
 _TIMEOUTS = ("default_request_timeout", "request_timeout")
 _clients = count()

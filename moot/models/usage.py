@@ -18,7 +18,8 @@ from moot.text.tokens import counter, encoding_for, prompt_tokens
 MAX_TOKENS = 10**8
 """Highest plausible token count for one call."""
 UNREADABLE = -1
-"""Value stored in place of a token count that is negative, too large or not a number."""
+"""Value that replaces an invalid token count. A token count is invalid if it is negative, too large or not a
+number."""
 _PRICE_LIST_NAMES = {
     "azure_openai": "azure",
     "bedrock": "aws",
@@ -28,7 +29,8 @@ _PRICE_LIST_NAMES = {
     "mistralai": "mistral",
     "xai": "x-ai",
 }
-"""Mapping from LangChain's provider names to the names that `genai-prices` uses, if they differ."""
+"""Names of providers in `genai-prices`, keyed by LangChain's names. Names that are the same in both are left
+out."""
 
 
 def readable_usage(report: object) -> JsonObject:
@@ -81,9 +83,9 @@ def counted_usage(
     thoughts: str,
     encoding: str | None = None,
 ) -> EntryUsage:
-    """Count the tokens in a request and its reply if the provider reports no usage.
+    """Count the tokens in a request and its reply.
 
-    Reasoning counts as completion tokens.
+    This is for providers that report no usage. Reasoning counts as completion tokens.
     """
     count = counter(encoding or encoding_for(call.model))
     known = call.prompt_tokens if sent is call.messages else 0
@@ -135,7 +137,7 @@ def list_price(name: str, base_url: str, tokens: EntryUsage) -> float | None:
 
 @lru_cache(maxsize=1)
 def price_list_text() -> str:
-    """Return a text with the version of the price lists and the date of their latest price change."""
+    """Describe the version of the price lists and the date of their latest change."""
     from datetime import UTC, datetime
 
     from genai_prices import __version__

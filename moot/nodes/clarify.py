@@ -27,7 +27,8 @@ PHASE = "clarify"
 QUESTION_CHARS = 1000
 NO_ANSWER = "(no answer)"
 EARLIER = 5
-"""Priority with which a prompt that is too long keeps people's documents and earlier answers."""
+"""Priority of people's documents and earlier answers in a prompt. If the prompt is too long, blocks with
+higher numbers are left out first."""
 
 
 class ClarifyingQuestions(BaseModel):
@@ -83,7 +84,7 @@ def clarify(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig) -> ModelCall:
-    """Return the model call that asks a debater for clarifying questions."""
+    """Return the model call in which a debater writes clarifying questions."""
     config = frozen_config(state)
     count, max_questions = context.env.token_counter_for(config), config.clarifications.max_per_debater
     ctx = PromptContext(state, config, make_turn(debater.id), count)

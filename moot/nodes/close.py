@@ -38,9 +38,9 @@ def close(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def with_final_answer(state: ConversationState, solution: str) -> str:
-    """Append the protocol's final answer to the solution if the protocol requires it.
+    """Append the protocol's final answer to a debate's solution.
 
-    An empty solution is always replaced by the final answer.
+    The protocol decides whether this happens. An empty solution is always replaced by the final answer.
     """
     protocol = protocol_named(frozen_config(state).protocol)
     answer = protocol.final_answer(state) if protocol.always_answers or not solution else ""

@@ -44,7 +44,9 @@ def extract(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def extraction_due(state: ConversationState, leaving: int) -> bool:
-    """Return True if claims must be extracted now, or new messages of side discussions recorded.
+    """Return True if the node `extract` has work to do.
+
+    Claims must be extracted now, or side discussions got new messages.
 
     Args:
         state: the debate's state.
@@ -54,7 +56,10 @@ def extraction_due(state: ConversationState, leaving: int) -> bool:
 
 
 def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the side discussions that got new messages, with the ids of these messages added."""
+    """Return the side discussions that got new messages.
+
+    The ids of these messages are added to them.
+    """
     rooms = state.get("crux_rooms", {})
     start = ledger_of(state).read_through + 1
     return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
@@ -63,9 +68,9 @@ def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
 def due_through(state: ConversationState, leaving: int) -> int:
     """Return the number of the last message from which claims must be extracted now.
 
-    The number is -1 if there is no such message. Claims are extracted before something reads them. A
-    protocol with phases names those after which claims are read. In the long form, claims are extracted
-    when messages leave the window, and from the remaining messages after the last turn.
+    The number is -1 if there is no such message. Claims are extracted before something reads them. A protocol
+    with phases names those after which claims are read. In the long form, claims are extracted when messages
+    leave the window, and from the remaining messages after the last turn.
     """
     config, step = frozen_config(state), state.get("step") or {}
     protocol, last_seq = protocol_named(config.protocol), len(state["full_transcript"]) - 1
@@ -80,7 +85,10 @@ def due_through(state: ConversationState, leaving: int) -> int:
 def _extract_claims(
     state: ConversationState, context: NodeContext, entries: Sequence[Entry]
 ) -> CallGenerator[tuple[ClaimExtraction, list[str]]]:
-    """Let a model extract claims from entries, and return the claims and an error for each failed call."""
+    """Let a model extract claims from entries.
+
+    Return the claims and an error for each failed call.
+    """
     config, transcript = frozen_config(state), state["full_transcript"]
     # Claims may be extracted from earlier messages that the entries cite. People's messages give facts.
     cited_seqs = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
@@ -114,9 +122,9 @@ def _extract_claims(
 
 
 def _is_last_word(state: ConversationState, entries: Sequence[Entry]) -> bool:
-    """Return True if no debater can reply to the messages, because they belong to the final step.
+    """Return True if no debater can reply to the messages any more.
 
-    This applies only to a debate that cannot be continued.
+    They belong to the final step of the debate. This applies only to a debate that cannot be continued.
     """
     step = state.get("step") or {}
     if not step.get("is_final") or protocol_named(frozen_config(state).protocol).can_continue:
@@ -125,7 +133,10 @@ def _is_last_word(state: ConversationState, entries: Sequence[Entry]) -> bool:
 
 
 def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
-    """Return the aspect of the topic that the messages discuss, and a note on their side discussions."""
+    """Return the aspect of the topic that the messages discuss.
+
+    The second text adds their side discussions. It is empty if there are none.
+    """
     rooms = state.get("crux_rooms", {})
     first_room = rooms.get(entries[0]["room"])
     claim = ledger_of(state).claims.get(first_room["claim"]) if first_room else None

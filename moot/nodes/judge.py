@@ -27,7 +27,10 @@ def assess_debate(
 def _step_before_end(
     state: ConversationState, config: DebateConfig, count: TokenCounter
 ) -> CallGenerator[JsonObject]:
-    """Ask the debaters for their final answers, or let the protocol assess the debate so far."""
+    """Run a step of the `judge` node before the debate's end.
+
+    The debaters give their final answers, or the protocol assesses the debate so far.
+    """
     protocol = protocol_named(config.protocol)
     if state["step"]["phase"] == DECIDE:
         return (yield from final_answers(state, config, protocol.deciders(state, config), count))

@@ -29,7 +29,7 @@ from moot.tools.registry import check_tools
 MAX_RECORDS = 1_000
 """Maximum number of earlier debates whose records are read, newest first."""
 _CARRIED = ("phase", "round", "room", "importance", "model")
-"""Names of optional fields that are copied from each entry of an imported transcript."""
+"""Optional fields that entries of an imported transcript keep."""
 
 
 def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeBody:
@@ -82,7 +82,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeB
 
 
 def _reopen(state: ConversationState, context: NodeContext) -> effects.NodeBody:
-    """Continue an existing debate, or answer a person's question about it.
+    """Continue an existing debate, or answer a question about it.
 
     A new message is the reply that a waiting debate asked for. After the end, it is a question, which is
     answered, or a reason for one more round. A debate that has reached a limit takes no more rounds.
@@ -115,9 +115,10 @@ def _reopen(state: ConversationState, context: NodeContext) -> effects.NodeBody:
 def _ask_question(
     config: DebateConfig, topic: str, entries: Sequence[Entry], context: NodeContext
 ) -> effects.CallGenerator[tuple[DebateQuestion, list[str]]]:
-    """Ask a model to find the debate's question in the topic text, and its options and criteria if needed.
+    """Ask a model to find the question in the debate's topic text.
 
-    No model is asked if the topic is short and neither options nor criteria are needed.
+    The model also finds the options and criteria if they are needed. No model is asked if the topic is short
+    and neither options nor criteria are needed.
     """
     protocol, count = protocol_named(config.protocol), context.env.token_counter_for(config)
     extracts = protocol.extracts_by_model(config)
@@ -159,7 +160,7 @@ def _topic(
 def _context(
     config: DebateConfig, context: NodeContext
 ) -> effects.BackgroundTask[tuple[DebateConfig, Sequence[Mapping[str, str]]]]:
-    """Load and check the debaters' tools and the debate's context files.
+    """Load and check a debate's tools and context files.
 
     Return the configuration with the definitions of the tools of MCP servers, and the context files as
     documents.
@@ -191,7 +192,9 @@ def _seed(
     context: NodeContext,
     config: DebateConfig,
 ) -> list[Entry]:
-    """Return a new debate's first transcript entries: topic, documents and imported messages.
+    """Return a new debate's first transcript entries.
+
+    They are the topic, the documents and imported messages.
 
     Raises:
         InputError: an imported entry has no speaker or no content.

@@ -65,7 +65,10 @@ def plan(state: ConversationState, context: NodeContext) -> effects.NodeBody:
 
 
 def _next_step(values: StateValues, config: DebateConfig) -> effects.CallGenerator[tuple[Step, list[str]]]:
-    """Choose the debate's next step, and return it with an error for each failed model call."""
+    """Choose the debate's next step.
+
+    An error for each failed model call is returned as well.
+    """
     state = cast(ConversationState, values)
     clarification = None if limit_reached(state, config) else clarification_step(state, config)
     if clarification is not None:

@@ -15,7 +15,10 @@ from moot.text.tokens import TokenCounter
 
 
 def reflect_due(state: ConversationState, count: TokenCounter) -> bool:
-    """Return True if models must now reflect on the debate or assess a side discussion."""
+    """Return True if the node `reflect` has work to do.
+
+    Models write reflections on the debate there, and assess side discussions.
+    """
     return _insights_due(state, count) or bool(crux_cards.rooms_to_assess(state))
 
 

@@ -48,7 +48,7 @@ def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def perspectives_due(state: ConversationState, count: TokenCounter) -> list[str]:
-    """Return the ids of the debaters whose perspective summaries must now be updated."""
+    """Return the ids of the debaters who need a new perspective summary now."""
     config = frozen_config(state)
     protocol = protocol_named(config.protocol)
     if not protocol.perspectives or not state.get("step"):
@@ -64,7 +64,7 @@ def perspectives_due(state: ConversationState, count: TokenCounter) -> list[str]
 
 
 def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int = -1) -> Sequence[Entry]:
-    """Return the messages that must now be added to the rolling summary.
+    """Return the messages to add to the rolling summary now.
 
     A judge reads the summary if its prompt does not show all messages whole. Speakers read it while turns are
     left; after the last turn only a free summary is updated. Messages up to the `seq` `leaving` are about to

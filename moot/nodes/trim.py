@@ -19,9 +19,9 @@ def trim(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def leaving_through(state: ConversationState, env: Environment) -> int:
-    """Return the number of the last message that is about to leave the window of recent messages.
+    """Return the number of the last message that no longer fits in the window.
 
-    The number is -1 if there is no such message.
+    Prompts show the recent messages in this window. The number is -1 if there is no such message.
     """
     config, start = frozen_config(state), window_start(state)
     count, through, before = env.token_counter_for(config), -1, -1
@@ -42,10 +42,10 @@ def leaving_through(state: ConversationState, env: Environment) -> int:
 
 
 def trim_through(state: ConversationState, env: Environment) -> int:
-    """Return the number of the last message to remove now from the window of recent messages.
+    """Return the number of the last message to remove from the window now.
 
-    The number is -1 if there is none. If prompts show the rolling summary, a message only leaves the window
-    after the summary covers it.
+    The number is -1 if there is no such message. If prompts show the rolling summary, a message only leaves
+    the window after the summary covers it.
     """
     leaving = leaving_through(state, env)
     shows_summary = protocol_named(frozen_config(state).protocol).shows_summary

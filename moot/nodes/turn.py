@@ -30,14 +30,14 @@ TRUNCATION_MARKS = {
     **dict.fromkeys(("length", INCOMPLETE), " […cut off]"),
     **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]"),
 }
-"""Texts that Moot appends to truncated messages, keyed by the reply's finish reason."""
+"""Marks at the end of truncated messages, keyed by the reply's finish reason."""
 PASSES = "[passes: would not answer]"
-"""Transcript text of a turn that a debater passes because its model refused to reply. The debate's errors
-contain the reason."""
+"""Transcript text of a turn in which the debater's model refused to reply. The debater passes this turn. The
+debate's errors contain the reason."""
 
 
 def is_pass(reply: Reply, config: DebateConfig) -> bool:
-    """Return True if the model refused to reply and the debate counts that as a passed turn."""
+    """Return True if a model's refusal counts as a passed turn."""
     return reply.refused and config.limits.refusals == "pass"
 
 
@@ -116,7 +116,9 @@ def _write_tools(
 
 
 def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn, reply: Reply) -> Entry:
-    """Write the debater's message to the transcript, or a notice if the turn failed.
+    """Write a debater's message to the transcript.
+
+    If the turn failed, write a notice instead.
 
     Raises:
         ModelError: the turn failed and the protocol requires it.

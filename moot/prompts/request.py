@@ -96,7 +96,7 @@ def make_call(
     memory_kind: MemoryKind | Literal[""] = "",
     hints: Hints | None = None,
 ) -> ModelCall:
-    """Create a model call that sends a prompt with the given model parameters."""
+    """Create a model call from a prompt and model parameters."""
     return ModelCall(
         purpose=purpose,
         model=params.model,
@@ -161,7 +161,7 @@ def _with_single_uses_inlined(schema: JsonObject) -> JsonObject:
 
 
 def _references(node: object) -> Iterator[str]:
-    """Yield the target of each reference in a part of a JSON Schema."""
+    """Yield all `$ref` targets in a part of a JSON Schema."""
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             yield node["$ref"]
@@ -227,9 +227,9 @@ def _strict(node: JsonObject) -> JsonObject:
 
 
 def _without_unsupported(node: object, *, names: bool = False) -> object:
-    """Remove keywords that OpenAI's strict mode rejects from a part of a JSON Schema.
+    """Remove the keywords that OpenAI's strict mode rejects.
 
-    If `names` is true, the keys are field names, and all of them stay.
+    `node` is a part of a JSON Schema. If `names` is true, the keys are field names, and all of them stay.
     """
     if isinstance(node, dict):
         return {
@@ -241,17 +241,17 @@ def _without_unsupported(node: object, *, names: bool = False) -> object:
 
 
 def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> int:
-    """Return a prompt's token budget minus the tokens for the reply's JSON schema.
+    """Return how many tokens of a budget are left for the prompt.
 
-    It is at least half of `total`.
+    The reply's JSON schema uses the other tokens. At least half of `total` is left.
     """
     return max(total // 2, total - schema_tokens(schema, count))
 
 
 def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) -> Prompt:
-    """Return a copy of a prompt whose token counts include the reply's JSON schema.
+    """Add the tokens of the reply's JSON schema to a prompt's token counts.
 
-    The messages stay the same.
+    Return a copy of the prompt. The messages stay the same.
     """
     tokens = schema_tokens(schema, count)
     return replace(
@@ -273,7 +273,7 @@ def one_of(values: Iterable[str], name: str = "") -> Any:
 
 
 def like(pattern: str, name: str = "") -> Any:
-    """Return a Pydantic type for a string whose JSON schema contains `pattern`.
+    """Return a Pydantic type for strings with a pattern in the JSON schema.
 
     A string of another form does not fail the reply. A `name` works as in `one_of`.
     """
@@ -324,7 +324,7 @@ def many(item: Any, min_items: int, max_items: int) -> Any:
 
 
 def narrow_schema(model: type[Model], types: Mapping[str, Any], name: str = "") -> type[Model]:
-    """Return a subclass of a Pydantic model in which some fields have narrower types."""
+    """Return a subclass of a Pydantic model with narrower types for some fields."""
     fields: dict[str, Any] = {}
     for key, kind in types.items():
         known = model.model_fields[key]

@@ -32,7 +32,7 @@ def structured_call(
     params: request.ModelParams | None = None,
     hints: Hints | None = None,
 ) -> ModelCall:
-    """Return a model call whose reply must match a JSON schema.
+    """Create a model call whose reply must match a JSON schema.
 
     Args:
         purpose: purpose of the call.
@@ -95,9 +95,10 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
 
 
 def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
-    """Return the given entries, plus messages that people outside the debate sent between them.
+    """Add the messages that people sent between the given entries.
 
-    Debaters rely on the facts in these messages. The result is in transcript order.
+    The people are not debaters, but debaters rely on the facts in their messages. The result is in transcript
+    order.
     """
     if not entries:
         return []
@@ -112,9 +113,9 @@ def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Ent
 def shown_entries(
     entries: Sequence[Entry], config: DebateConfig, remaining: int, count: TokenCounter
 ) -> list[str]:
-    """Format transcript entries as prompt texts that together fit in `remaining` tokens.
+    """Format transcript entries as texts for a prompt.
 
-    The longest texts are truncated.
+    Together the texts use at most `remaining` tokens. The longest texts are truncated.
     """
     full_texts = [render_entry(entry, config.names(), config.fence)["content"] for entry in entries]
     limits = common_length([count(text) for text in full_texts], remaining)

@@ -122,19 +122,22 @@ _ALIASES = {
 }
 
 ROLE_NAMES = frozenset({*ROLES, *_ALIASES})
-"""All names that select a built-in role, including aliases."""
+"""All names of built-in roles, including aliases."""
 _HEADING = re.compile(r"^## (\w+)[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Role:
-    """Role of a debater, such as `security`, with its prompt texts keyed by section name."""
+    """Role of a debater, such as `security`.
+
+    `sections` are its prompt texts, keyed by section name.
+    """
 
     name: str
     sections: Mapping[str, str]
 
     def says(self, section: str) -> str:
-        """Return the text of one section of the role, or `""` if the role lacks this section."""
+        """Return the text of a section, or `""` if the role lacks it."""
         return self.sections.get(section, "")
 
 
@@ -162,12 +165,12 @@ def shipped_role(debater: DebaterConfig) -> Role | None:
 
 
 def role_of(debater: DebaterConfig) -> Role:
-    """Return a debater's built-in role, or the general role `member` if there is none."""
+    """Return a debater's built-in role, or `member` if there is none."""
     return shipped_role(debater) or _read_role(MEMBER)
 
 
 FENCE_TOKENS = 9
-"""Number of tokens in the two delimiter lines around a block of quoted text. The average is 8.3."""
+"""Number of tokens to count for the two delimiter lines of a quoted block. The average is 8.3."""
 
 QUOTED = load_prompt_template("quoted", "fence")
 
@@ -202,34 +205,41 @@ def fenced(text: str, fence: str, title: str = "") -> str:
 
 
 def fenced_section(text: str, fence: str) -> str:
-    """Return a section as a quoted block with the section's heading as its title."""
+    """Return a section as a quoted block, with its heading as the title."""
     title, _, body = text.partition("\n")
     return fenced(body, fence, title) if body else text
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
-    """Format a message as one labelled paragraph of a quoted block that contains several messages."""
+    """Format a message as one labelled paragraph of a quoted block.
+
+    The block contains several messages.
+    """
     return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
 
 
 def fenced_items(items: str, fence: str, title: str) -> str:
-    """Enclose several paragraphs made by `fenced_item` in the delimiters of one quoted block.
+    """Enclose paragraphs from `fenced_item` in one quoted block.
 
-    It costs fewer tokens than a block for each message.
+    One block costs fewer tokens than a block for each message.
     """
     return _line(ContentPart(title, items.rstrip("\n"), fence))
 
 
 def system_message(text: str, fence: str) -> WireMessage:
-    """Return a system message that contains `text` and explains how quoted text is marked."""
+    """Return a system message that explains how quoted text is marked.
+
+    The message starts with `text`.
+    """
     return {"role": "system", "content": f"{text}\n\n{QUOTED.render(fence=fence)}"}
 
 
 @lru_cache(maxsize=4096)  # a window's messages are rendered every turn
 def break_fence(text: str, fence: str) -> str:
-    """Break up every `fence` delimiter in a text, so that quoted text cannot end its own block.
+    """Break up every `fence` delimiter in a text.
 
-    Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
+    Otherwise quoted text could end its own block. Upper case, look-alike letters, accents and invisible
+    characters in between count as occurrences.
     """
     if text.isascii() and not _CONTROLS.search(text):
         if fence not in text.lower():  # a search that ignores case takes ten times as long
@@ -251,9 +261,10 @@ def break_fence(text: str, fence: str) -> str:
 
 
 class _Folds(dict[int, str]):
-    """Table for `str.translate` that maps each character to the lower-case letters that it resembles.
+    """Table that maps each character to the lower-case letters that it resembles.
 
-    Invisible characters map to `""`. The table grows with the characters that texts contain.
+    It is used with `str.translate`. Invisible characters map to `""`. The table grows with the characters
+    that texts contain.
     """
 
     def __missing__(self, code: int) -> str:
@@ -302,7 +313,7 @@ def prompt_parts(content: str) -> Iterator[ContentPart]:
 
 
 def without_frame(text: str, fence: str) -> str:
-    """Remove delimiter lines that a model copied from its prompt into its message."""
+    """Remove delimiter lines that a model copied from its prompt."""
     body = re.sub(rf"\A(?:[^\n]{{0,200}} )?<<{fence}\n", "", text.strip())
     return body.removesuffix(f"{fence}>>").rstrip() or text
 
@@ -313,10 +324,10 @@ def unfenced(content: str) -> str:
 
 
 def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
-    """Shorten a prompt message to `max_tokens` tokens by cutting out the middle of its quoted blocks.
+    """Shorten a prompt message by cutting out the middle of its quoted text.
 
-    The lines that open and close a block stay. If they do not fit with the program's own text, the blocks are
-    left out, and the rest is cut.
+    The result has at most `max_tokens` tokens. The lines that open and close a block stay. If they do not fit
+    with the program's own text, the blocks are left out, and the rest is cut.
     """
     if count(content) <= max_tokens:
         return content
@@ -343,12 +354,15 @@ def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
 
 @lru_cache(maxsize=256)
 def truncate_fenced_cached(content: str, max_tokens: int, count: TokenCounter) -> str:
-    """Shorten a prompt message as `truncate_fenced` does, and cache the result."""
+    """Shorten a prompt message like `truncate_fenced`, and cache the result."""
     return truncate_fenced(content, max_tokens, count)
 
 
 def _line(part: ContentPart) -> str:
-    """Return a part of a prompt message as text, with delimiters around a quoted block."""
+    """Return a part of a prompt message as text.
+
+    A quoted block gets its delimiters.
+    """
     if not part.fence:
         return part.text
     opening = f"{part.title} <<{part.fence}" if part.title else f"<<{part.fence}"

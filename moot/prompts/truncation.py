@@ -43,7 +43,7 @@ _NO_BRACKETS = str.maketrans("", "", "()[]")
 
 
 def label_tokens(entry: Entry) -> int:
-    """Return the estimated number of tokens in a message's label."""
+    """Estimate how many tokens a message's label uses."""
     return LABEL_TOKENS + (TIME_TOKENS if entry.get("dated") else 0)
 
 
@@ -82,9 +82,9 @@ def _time_label(text: str) -> str:
 
 
 def room_note(entry: Entry, names: Mapping[str, str]) -> str:
-    """Return a note such as "(side room with Ann)" for a message from a side room, or `""` for others.
+    """Return a note such as "(side room with Ann)" for a message.
 
-    The code calls a side room a crux room.
+    Return `""` if the message is not from a side room. The code calls a side room a crux room.
     """
     if not entry.get("room"):
         return ""
@@ -117,56 +117,66 @@ def entry_tokens(entry: Entry, names: Mapping[str, str], fence: str, count: Toke
 
 
 def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> WireMessage:
-    """Shorten a chat message to `max_tokens` tokens by cutting out the middle of its quoted text."""
+    """Shorten a chat message by cutting out the middle of its quoted text.
+
+    The result has at most `max_tokens` tokens.
+    """
     overhead = message_tokens(message, count, content=0)
     return {**message, "content": truncate_fenced(message["content"], max(1, max_tokens - overhead), count)}
 
 
 SHOWN_IN_PART = "shown in part"
-"""Reason given in a prompt's record of omissions for a message that is shown only in part."""
+"""Reason recorded for a message that a prompt shows only in part."""
 
 _Sized = tuple[WireMessage, int]
-"""Prompt message paired with its token count."""
+"""Prompt message and its token count."""
 
 MIN_PART_TOKENS = 60
-"""Minimum number of free tokens needed to show at least part of a dropped message."""
+"""Minimum number of unused tokens with which a dropped message is partly shown."""
 
-KEEP, OPTIONAL = 0, 1
-"""Priorities of prompt blocks. `KEEP` blocks are never dropped, and `OPTIONAL` blocks are dropped last."""
-SUMMARY, RECENT, OLDER = 3, 5, 7
-"""Priorities of the summary, of recent messages and of older messages in a prompt. Blocks with the lowest
-number are dropped last, so a summary is kept longer than recent messages, and recent messages
-longer than older ones."""
+KEEP = 0
+"""Priority of prompt blocks that are never dropped."""
+OPTIONAL = 1
+"""Priority of prompt blocks that are dropped last."""
+SUMMARY = 3
+"""Priority of a summary in a prompt. A summary is dropped after recent messages."""
+RECENT = 5
+"""Priority of recent messages in a prompt. Recent messages are dropped after older ones."""
+OLDER = 7
+"""Priority of older messages in a prompt."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Prompt message with a priority that decides when the message is shortened or dropped."""
+    """Prompt message with a priority.
+
+    The priority decides when the message is shortened or dropped.
+    """
 
     section: str
     """Name of the prompt section to which the block belongs."""
     message: WireMessage
     priority: int = KEEP
-    """Number that decides when the block is dropped: blocks with the highest numbers are dropped first. Of
-    equal ones, the earliest is dropped first. `KEEP` blocks are never dropped."""
+    """Priority of the block. Blocks with the highest numbers are dropped first. Of equal ones, the earliest
+    is dropped first. `KEEP` blocks are never dropped."""
     ids: tuple[str, ...] = ()
-    """Ids of the transcript entries that the block contains."""
+    """Ids of the transcript entries in the block."""
     group: str = ""
     """Name shared by prompt blocks that belong together, or `""` for a block without a group. All blocks of
     a group are shown or dropped together."""
     label: str = ""
-    """Name of the block in the prompt's record of omitted and truncated blocks."""
+    """Name of the block in the record of omitted and truncated blocks."""
     whole: WireMessage | None = None
-    """Full text of a truncated message, or `None` if the message is not truncated. Unused tokens restore the
-    full message."""
+    """Full message, or `None` if the block is not truncated. Unused tokens restore the full message."""
     grows: bool = True
-    """True if unused prompt tokens may be used to show more of a truncated message."""
+    """True if unused tokens may be used to show more of a truncated message."""
     retrieved: tuple[str, ...] = ()
-    """Ids of the transcript entries and memories in the block that were retrieved for this prompt."""
+    """Ids of the entries and memories in the block that were retrieved for this prompt."""
     cites: tuple[str, ...] = ()
-    """Ids of messages that the block cites but does not contain, such as the sources of a summary."""
+    """Ids of messages cited in the block, such as the sources of a summary. The block does not contain the
+    cited messages."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Approximate number of tokens that each kind of memory, such as the summary, uses in the block."""
+    """Approximate number of tokens in the block, keyed by kind of memory."""
 
 
 def cut_block(
@@ -179,7 +189,7 @@ def cut_block(
     priority: int = KEEP,
     memory: MemoryKind | None = None,
 ) -> Block:
-    """Return a message as a prompt block, truncated to at most `max_tokens` tokens.
+    """Return a message as a prompt block, shortened to `max_tokens` tokens.
 
     If tokens of the prompt's budget remain unused, they restore the full message.
 
@@ -192,7 +202,9 @@ def cut_block(
 
 
 def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -> Prompt:
-    """Combine blocks into a prompt of at most `budget` tokens, and cut or drop blocks if needed.
+    """Make a prompt from blocks, and cut or drop blocks if needed.
+
+    The prompt has at most `budget` tokens.
 
     Raises:
         ValueError: the frame of the required messages exceeds the budget. A validated budget prevents this.
@@ -227,7 +239,7 @@ def _cost(message: WireMessage, count: TokenCounter) -> int:
 
 
 def truncate_messages(messages: Sequence[WireMessage], budget: int, count: TokenCounter) -> Prompt:
-    """Drop the oldest messages until a prompt fits into `budget` tokens.
+    """Drop the oldest messages until the prompt fits in `budget` tokens.
 
     The first and the last message always stay in the prompt.
     """
@@ -240,9 +252,10 @@ def truncate_messages(messages: Sequence[WireMessage], budget: int, count: Token
 
 
 def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) -> set[int]:
-    """Return the indices of the blocks to drop so that the prompt fits in `budget` tokens.
+    """Return the indices of the blocks to drop from a prompt.
 
-    The least important and earliest blocks are dropped first, and whole groups at once.
+    Without them, the prompt fits in `budget` tokens. The least important and earliest blocks are dropped
+    first, and whole groups at once.
     """
     excess = REPLY_PRIMING + sum(costs) - budget
     dropped_indices: set[int] = set()
@@ -262,9 +275,9 @@ def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) 
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int]:
-    """Return the priorities by which blocks are dropped, with the same priority for all blocks of a group.
+    """Return the priority with which each block is dropped.
 
-    A group has the priority of its most important block.
+    All blocks of a group have the priority of the most important one.
     """
     best: dict[str, int] = {}
     for block in blocks:
@@ -323,7 +336,7 @@ def _fill_up(
 def _make_prompt(
     shown_messages: Mapping[int, _Sized], blocks: Sequence[Block], full_costs: Sequence[int], budget: int
 ) -> Prompt:
-    """Make a prompt from the given blocks, and record which blocks it omits.
+    """Make a prompt from blocks, and record which blocks it omits.
 
     Receipt entries about the same block label are merged.
     """
@@ -364,7 +377,7 @@ MIN_TRUNCATED_TOKENS = 60
 it."""
 
 OMITTED_NOTICE = 9
-"""Priority of a prompt block that is left out because too few tokens remain. The block is dropped first
+"""Priority that marks a prompt block as omitted. Too few tokens remain for the block, so it is dropped first
 and named in the receipt."""
 
 PROBLEM_SHARE = 0.5
@@ -374,7 +387,10 @@ PROBLEM_SHARE = 0.5
 def problem_block(
     problem: str, budget: Budget, fence: str, count: TokenCounter, *, heading: str = "# Problem"
 ) -> Block:
-    """Return the problem statement as a prompt block, truncated to its token limit."""
+    """Return the problem statement as a prompt block.
+
+    A long statement is truncated to its token limit.
+    """
     message: WireMessage = {"role": "user", "content": fenced(problem, fence, heading)}
     return cut_block("topic", message, problem_token_limit(budget), count, label="topic")
 
@@ -391,7 +407,7 @@ def fill_remaining(
     budget: int,
     count: TokenCounter,
 ) -> list[Block]:
-    """Return all blocks of a prompt, truncated to fit into `budget` tokens.
+    """Shorten the blocks of a prompt to fit in `budget` tokens.
 
     `shared_prefix` and `turn_suffix` stay whole. `blocks` share the remaining tokens, the lowest priority
     number first.
@@ -413,7 +429,10 @@ def fill_remaining(
 
 
 def truncate_evenly(blocks: Sequence[Block], remaining: int, count: TokenCounter) -> list[Block]:
-    """Truncate or omit the longest blocks until all blocks together fit into `remaining` tokens."""
+    """Shorten the longest blocks until all blocks fit in `remaining` tokens.
+
+    A block that would become too short is marked as omitted.
+    """
     costs = [message_tokens(block.message, count) for block in blocks]
     cut_blocks: list[Block] = []
     for block, cost, cap in zip(blocks, costs, common_length(costs, remaining), strict=True):
@@ -428,5 +447,5 @@ def truncate_evenly(blocks: Sequence[Block], remaining: int, count: TokenCounter
 
 
 def pinned_entries(state: StateValues) -> list[Entry]:
-    """Return the debate's pinned messages in the order in which they were pinned."""
+    """Return the pinned messages in the order in which they were pinned."""
     return entries_of(state.get("pinned") or [], state["full_transcript"])

@@ -43,8 +43,8 @@ class TurnCount(NamedTuple):
     """Number of debaters' turns in a debate, including turns taken by people."""
 
     planned: int
-    """Number of turns in the main discussion, if the debate does not end early. Turns in crux rooms, which
-    are side discussions of two debaters, are not counted."""
+    """Number of turns if the debate does not end early. Turns in crux rooms, which are side discussions of
+    two debaters, are not counted."""
     most: int
     """Maximum number of turns, including turns in side discussions of two debaters."""
 
@@ -54,11 +54,11 @@ class ConsultModels:
     """Result that a protocol returns to call models before it chooses the debate's next step."""
 
     calls: Callable[[], Sequence[ModelCall]]
-    """Function that returns the model calls that are needed to choose the debate's next step. It runs only if
-    the calls are made."""
+    """Function that returns the model calls to make before the next step is chosen. It runs only if the calls
+    are made."""
     decide: "Callable[[Sequence[Reply]], Step | End | ConsultModels]"
-    """Function without side effects that chooses the debate's next step from the models' replies. The replies
-    have the order of the calls and include failed ones."""
+    """Function that chooses the debate's next step from the models' replies. It has no side effects. The
+    replies have the order of the calls and include failed ones."""
 
 
 class Protocol(ProtocolSpec):
@@ -74,10 +74,10 @@ class Protocol(ProtocolSpec):
     min_debaters: int = 1
     """Minimum number of debaters that the protocol needs."""
     judge_spec: JudgeSpec = JudgeSpec()
-    """Default instructions for the judge of a debate."""
+    """Default settings for the judge of a debate."""
     extract_after: tuple[str, ...] = ()
-    """Phases after which Moot extracts claims for the next prompts or decisions. If empty, claims are
-    extracted when messages leave the window. `extracts_after` may leave a phase out."""
+    """Phases after which Moot extracts claims. The next prompts or decisions need these claims. If empty,
+    claims are extracted when messages leave the window. `extracts_after` may leave a phase out."""
     extracts_by_default: bool = False
     """True if a model extracts claims when `blackboard.extraction` has its default value `auto`."""
     reflect_after: tuple[str, ...] | None = None
@@ -91,8 +91,8 @@ class Protocol(ProtocolSpec):
     judge_reads_summary: bool = True
     """True if the judge's prompt shows the rolling summary. If no prompt shows the summary, none is made."""
     always_answers: bool = False
-    """True if the debate's solution always ends with the text that `final_answer` returns. Otherwise, that
-    text is used only if there is no other solution."""
+    """True if the debate's solution always ends with the final answer. The final answer is the text that
+    `final_answer` returns. Otherwise, this text is used only if there is no other solution."""
     can_continue: bool = True
     """True if a finished debate can be continued with more turns."""
     entry_kinds: Mapping[str, EntryKind] = MappingProxyType({})
@@ -101,16 +101,17 @@ class Protocol(ProtocolSpec):
     win_text: str = "{} wins"
     """Template of the text that announces the debate's winner. `{}` is replaced by the winner's name."""
     decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
-    """Method that decides this protocol's debates unless the setting `decide` names another."""
+    """Default token limit for the prompts of each phase, keyed by phase name."""
     compares_answers: bool = True
     """True if the `stop` setting can end a debate early, for example when the debaters' answers agree."""
     result: str = "Verdict"
     """Title of the result section in reports."""
     answer_heading: str = ""
-    """Heading under which reports show the debate's answer above a verdict that states no decision. If it is
-    `""`, the answer appears only below the verdict."""
+    """Heading for the debate's answer in reports. Reports show it above a verdict that states no decision. If
+    it is `""`, the answer appears only below the verdict."""
     retrieves_transcript: bool = False
-    """True if retrieval searches the whole transcript, including messages still in the window."""
+    """True if retrieval also searches messages that are still in the window. It then searches the whole
+    transcript."""
     phases: tuple[str, ...] = ()
     """Names of the phases in which debaters take turns, or `()` if unknown."""
     phase_budgets: Mapping[str, int] = MappingProxyType({})
@@ -139,9 +140,10 @@ class Protocol(ProtocolSpec):
             )
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
-        """Return the debate's next step, `End` after the last step, or a request to consult models.
+        """Return the debate's next step.
 
-        The models' replies then determine the next step.
+        Return `End` after the last step, or a request to consult models. The models' replies then determine
+        the next step.
 
         The node `plan` fills in the step's `number`.
         """
@@ -162,9 +164,10 @@ class Protocol(ProtocolSpec):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return the text of a notice that replaces a failed turn's message, or `None` to stop the run.
+        """Return a notice that replaces the message of a failed turn.
 
-        If every turn of a step fails, the run stops in any case. The debate is saved.
+        Return `None` to stop the run. If every turn of a step fails, the run stops in any case. The debate is
+        saved.
         """
         return None
 
@@ -179,24 +182,34 @@ class Protocol(ProtocolSpec):
         return solution
 
     def judged_as(self, state: ConversationState) -> JudgeSpec:
-        """Return the judge's settings for a debate, which may depend on how the debate went."""
+        """Return the judge's settings for a debate.
+
+        They may depend on how the debate went.
+        """
         return self.judge_spec
 
     def perspective_room(
         self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
     ) -> int:
-        """Estimate how many tokens of past messages fit into a debater's next prompt without a summary.
+        """Estimate how many tokens of past messages fit into a debater's next prompt.
 
-        The past messages are those that the debater's perspective summary can replace.
+        The estimate applies to a prompt without a summary. The past messages are those that the debater's
+        perspective summary can replace.
         """
         return config.memory.budget.messages
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the entries that the judge must read, or `None` if it must read all debaters' messages."""
+        """Return the entries that the judge must read.
+
+        Return `None` if the judge must read all debaters' messages.
+        """
         return None
 
     def final_round(self, state: ConversationState) -> list[Entry]:
-        """Return the final round's entries, which are summarised if the judge's prompt has no space."""
+        """Return the entries of the final round.
+
+        They are summarized if the judge's prompt has no space for them.
+        """
         return []
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
@@ -216,7 +229,10 @@ class Protocol(ProtocolSpec):
         return config.decide or self.decides_by
 
     def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
-        """Count the votes, or return `None` if a judge decides the debate."""
+        """Count the votes.
+
+        Return `None` if a judge decides the debate.
+        """
         method = self.method(config)
         if method == "judge":
             return None
@@ -240,7 +256,10 @@ class Protocol(ProtocolSpec):
         return {}
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return the number of calls and the answer of each stage, or `[]` if there are no stages."""
+        """Return the stages of a debate, each with its answer and its number of calls.
+
+        Return `[]` if the protocol has no stages.
+        """
         return []
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
@@ -319,8 +338,8 @@ AGREEMENT_INSTRUCTIONS = (
     (0.8, "Look for common ground: state first what you can accept, then what you cannot."),
     (1.0, "Seek agreement: adopt what you can of the others' positions, and insist only on what you must."),
 )
-"""Instructions that tell a debater how readily to agree, each with the highest `agreement_intensity` for
-which it applies."""
+"""Instructions on how readily a debater should agree. Each one is given with the highest
+`agreement_intensity` for which it applies."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:
@@ -351,9 +370,10 @@ PAIRWISE_INSTRUCTION = (
 
 
 class Pairwise(Protocol):
-    """Protocol in which a judge compares two existing answers to the same input, once in each order.
+    """Protocol in which a judge compares two existing answers.
 
-    The answers are the debate's initial transcript, one entry per answer.
+    The judge reads the answers in both orders. The answers are the debate's initial transcript, one entry per
+    answer.
     """
 
     name = "pairwise"

@@ -30,23 +30,29 @@ from moot.state.verdict import Stage
 DEBATE = load_prompt_template("escalate", "own", "words", "ending", home=__package__)
 SYSTEM = "You are one of several authors who answered a question differently."
 DEBATE_PHASE = "debate"
-PAIR, ALL = 2, 5
-"""Number of answers that the protocol requests at first, and total number if it requests more."""
-OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
-"""Assumed probabilities that a vote of five rejects an answer on which the first two agree. The first value
-applies if such agreement is informative, the second if it is not."""
+PAIR = 2
+"""Number of answers that the protocol requests at first."""
+ALL = 5
+"""Total number of answers if the protocol requests more than the first two."""
+OVERTURNED_IF_INFORMATIVE = 0.01
+"""Assumed share of reliable agreements between two answers that a vote of five overturns."""
+OVERTURNED_IF_NOT = 0.10
+"""Assumed share of unreliable agreements between two answers that a vote of five overturns."""
 EVIDENCE = log(0.95 / 0.05)
-"""Threshold at which audits show that agreement between the first two answers is unreliable. It is the
-log-likelihood ratio of a sequential test that allows errors of 5 % (Wald 1945, *Sequential Tests of
-Statistical Hypotheses*)."""
+"""Amount of evidence that makes the agreement of the first two answers unreliable. Audits provide the
+evidence. The value is the log-likelihood ratio of a sequential test that allows errors of 5 % (Wald 1945,
+*Sequential Tests of Statistical Hypotheses*)."""
 
 EARLIER = "earlier"
 """Key under which `protocol_state` stores the statistics of the debaters' earlier debates."""
-UNAUDITED, FIRST_AUDITS, FIRST_SHARE = 5, 15, 0.5
-"""Numbers that decide how often all five answers are requested although the first two agree. Such a request
-is called an audit. The three values are the number of agreements before the first audit, the number of early
-audits, and the share of agreements audited early. 15 audits show with 92 % that a vote of five overturns a
-quarter of the agreements."""
+UNAUDITED = 5
+"""Number of agreements before the first audit. In an audit, all five answers are requested although the first
+two agree."""
+FIRST_AUDITS = 15
+"""Number of early audits, which are more frequent than later ones. 15 audits show with 92 % that a vote of
+five overturns a quarter of the agreements."""
+FIRST_SHARE = 0.5
+"""Minimum share of agreements that are audited until there are `FIRST_AUDITS` audits."""
 
 
 class EscalateConfig(ProtocolSettings):
@@ -55,13 +61,13 @@ class EscalateConfig(ProtocolSettings):
     key = "escalate"
 
     rounds: int = Field(1, ge=0, le=10)
-    """Number of rounds in which authors of different answers debate if no answer has a majority. 0: no
+    """Number of debate rounds if no answer has a majority. The authors of different answers debate. 0: no
     debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of the debates with two agreeing answers in which all five answers are requested as a check. The
-    results of such an audit show later debates of the same debaters whether such agreement can be trusted.
-    The first five agreements of these debaters in a database are not audited. Half of the following ones are,
-    until there are 15 audits. 0: no audit."""
+    """Share of agreements that are checked with all five answers. If the first two answers agree, all five
+    are still requested in this share of the debates. The results of such an audit show later debates of the
+    same debaters whether such agreement can be trusted. The first five agreements of these debaters in a
+    database are not audited. Half of the following ones are, until there are 15 audits. 0: no audit."""
 
 
 class Escalate(IndependentAnswers):
@@ -148,17 +154,17 @@ class Escalate(IndependentAnswers):
         return [*debate_ballots.values(), *other_ballots]
 
     def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
-        """Count the votes, or return `None` if a judge decides the debate.
+        """Count the votes.
 
-        Even if `decide` names a judge, the votes are counted if the first two answers agree, if one answer
-        has a majority, or if no answer can be counted.
+        Return `None` if a judge decides the debate. Even if `decide` names a judge, the votes are counted if
+        the first two answers agree, if one answer has a majority, or if no answer can be counted.
         """
         count = _independent_count(state, config)
         clear = _agreed(state, config) if len(_answers(state)) < ALL else count.majority
         return count if clear or not count.counted else super().vote(state, config)
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return the number of calls and the answer of each completed stage.
+        """Return the completed stages, each with its answer and its number of calls.
 
         The stages are two answers, five answers and the debate.
         """
@@ -172,7 +178,10 @@ class Escalate(IndependentAnswers):
         return stages
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return sentences that explain why the agreement of the first two answers did not end the debate."""
+        """Explain why the agreement of two answers did not end the debate.
+
+        Return one sentence, or none if there is nothing to explain.
+        """
         agreed, earlier = _agreed(state, config), _earlier(state)
         if len(_answers(state)) <= PAIR:
             return []
@@ -186,7 +195,10 @@ class Escalate(IndependentAnswers):
         return [f"The first two answers agree on “{agreed}”. All five were taken to audit such agreement."]
 
     def store_namespace(self, config: DebateConfig) -> tuple[str, ...]:
-        """Return the storage namespace for all debates with the same debaters and models."""
+        """Return the storage namespace for debates with the same debaters.
+
+        Their models, temperatures, roles and stances must be the same, too.
+        """
         debaters = [
             [config.model_of(each), each.temperature, each.role, each.stance] for each in config.debaters
         ]
@@ -199,9 +211,10 @@ class Escalate(IndependentAnswers):
         return {EARLIER: {key: sum(bool(each.get(key)) for each in records) for key in keys}}
 
     def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return a record of this debate's first two answers for later debates.
+        """Return a record of this debate's first two answers.
 
-        The record says whether the answers agreed, were audited, and were overturned by the vote.
+        Later debates use it. The record says whether the answers agreed, were audited, and were overturned by
+        the vote.
         """
         agreed, answers = _agreed(state, config), _answers(state)
         if len(ballots_of_entries(answers[:PAIR], config)) < PAIR:
@@ -219,8 +232,7 @@ class Earlier(TypedDict):
     agreed: int
     """Number of debates in which the first two answers agreed."""
     audited: int
-    """Number of debates in which all five answers were requested although the first two agreed. Such a
-    request is called an audit."""
+    """Number of audited debates. In an audit, all five answers are requested although the first two agree."""
     overturned: int
     """Number of debates in which the first two answers agreed, but a vote of five chose a different answer.
     Only audited debates count."""
@@ -241,13 +253,13 @@ def is_informative(earlier: Earlier) -> bool:
 
 
 def _earlier(state: ConversationState) -> Earlier:
-    """Return the statistics of earlier debates that the debate's state contains."""
+    """Return the statistics of earlier debates from the debate's state."""
     earlier: Earlier = (state.get("protocol_state") or {}).get(EARLIER) or _NOTHING
     return earlier
 
 
 def _wants_all(state: ConversationState, config: DebateConfig) -> bool:
-    """Return True if all five answers must be requested although the first two agree."""
+    """Return True if all five answers are needed even if the first two agree."""
     earlier, share = _earlier(state), EscalateConfig.of(config).audit
     if not is_informative(earlier):
         return True
@@ -262,9 +274,10 @@ _NOTHING: Earlier = {"agreed": 0, "audited": 0, "overturned": 0}
 
 
 def _order(config: DebateConfig) -> list[str]:
-    """Return the ids of the debaters who give the protocol's five answers, in order.
+    """Return the debaters who give the five answers, in order.
 
-    A debater may occur more than once. The second author has another model if possible.
+    The values are debater ids. A debater may occur more than once. The second author has another model if
+    possible.
     """
     first, *others = config.debaters
     second = next((each for each in others if config.model_of(each) != config.model_of(first)), None)
@@ -304,15 +317,15 @@ def _independent_count(state: ConversationState, config: DebateConfig) -> VoteCo
 
 
 def _agreed(state: ConversationState, config: DebateConfig) -> str:
-    """Return the answer on which the first two authors agree, or `""` if they disagree."""
+    """Return the common answer of the first two authors, or `""` if they disagree."""
     count = _count(_answers(state)[:PAIR], config)
     return count.first.answer if count.first and count.most_votes == PAIR else ""
 
 
 def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
-    """Return the latest answer of one author for each distinct answer, keyed by debater id.
+    """Return the latest answer of one author for each different answer.
 
-    One debater is chosen as the author of each distinct independent answer.
+    The keys are debater ids. One debater is chosen as the author of each distinct independent answer.
     """
     current = {each.debater: each for each in _ballots(state, config) if not each.placeholder}
     author_by_form = {each.form: debater for debater, each in reversed(current.items())}

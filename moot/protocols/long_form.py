@@ -36,7 +36,7 @@ INSTRUCTIONS = {
 }
 UNREAD = "You have not read the other debaters' opening statements yet."
 _LOOKBACK_ENTRIES = 8
-"""Number of recent transcript entries per debater in which Moot looks for the latest speakers."""
+"""Number of recent entries per debater to search for the latest speakers."""
 
 
 PATIENCE = 2
@@ -121,7 +121,7 @@ class RandomOrder(LongForm):
     settings = ModeratorConfig
 
     def next_turn(self, state: ConversationState, config: DebateConfig) -> Step:
-        """Return a step with a turn for a randomly drawn debater."""
+        """Draw a debater at random, and return a step with the debater's turn."""
         last_speakers = recent_speakers(state, config)[-1:] if len(config.debaters) > 2 else []
         free = [debater for debater in config.names() if debater not in last_speakers]
         candidates = [debater for debater in free if not is_stuck(state, config, debater)] or free
@@ -254,7 +254,7 @@ MODERATE = load_prompt_template(
 SHOWN_MESSAGES = 6
 """Number of recent messages that the moderator's prompt shows."""
 LISTED_TURNS = 12
-"""Number of latest turns for which the moderator's prompt lists the speakers."""
+"""Number of turns whose speakers the moderator's prompt lists. These are the latest turns."""
 INSTRUCTION_CHARS = 300
 """Maximum number of characters in the moderator's instruction to a debater."""
 REPLY_TOKENS = 300
@@ -279,7 +279,7 @@ class Moderated(LongForm):
     min_debaters = 2
 
     def next_turn(self, state: ConversationState, config: DebateConfig) -> base.ConsultModels:
-        """Return a request to ask the moderator's model which debater speaks next."""
+        """Return a request to ask the moderator's model who speaks next."""
         return base.ConsultModels(lambda: [_call(state, config)], partial(_decide, state, config))
 
 

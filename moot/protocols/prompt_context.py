@@ -22,8 +22,8 @@ from moot.text.plain_text import break_template_tokens, plain_line
 from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens, truncate_middle_cached
 
 TOOL_RANK = 5
-"""Difference in priority between a message and its tool results. The tool results have the lower priority, so
-they are dropped first."""
+"""Difference in rank between a message and its tool results. Tool results have the lower priority, so they
+are dropped first."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class PromptContext:
     """Maximum number of tokens in the whole prompt. `None` stands for `memory.budget.total`. A smaller budget
     leaves space for tool definitions or applies to the phase."""
     memories: cross_debate_memory.MemoryIndexes | None = None
-    """Indexes for retrieving earlier messages, or `None` if no earlier messages are to be retrieved."""
+    """Indexes for retrieving earlier messages, or `None` to retrieve none."""
     tool_tokens: int = 0
     """Largest number of tokens that any debater's tool definitions need. The window leaves space for them
     in every turn, so that all debaters see the same window."""
@@ -73,7 +73,7 @@ class PromptContext:
 
     @cached_property
     def background(self) -> Background:
-        """Background of the debate that every prompt shows after the topic, including pinned messages."""
+        """Background that every prompt of the debate shows, including pinned messages."""
         return self.known_background or turn_background(self.state, self.config, self.count)
 
     @cached_property
@@ -321,8 +321,8 @@ def fill_with_earlier(
 
 
 MIN_SUMMARY_TOKENS = 32
-"""Minimum number of prompt tokens for the rolling summary, or for the notice that replaces the summary if
-tokens are short."""
+"""Minimum number of prompt tokens for the rolling summary. The same minimum applies to the notice that
+replaces the summary if tokens are short."""
 RECENT_MESSAGES = 4
 """Number of messages that count as recent when Moot truncates a prompt. Messages before them get the lower
 priority of older ones."""
@@ -431,9 +431,9 @@ def _message_block(
 def evict_through(
     entries: Sequence[Entry], topic: str, config: DebateConfig, count: TokenCounter, *, reserved: int = 0
 ) -> int:
-    """Return the number of the last message to remove from the window of recent messages, or -1 for none.
+    """Return the last message that must leave the window of recent messages.
 
-    The number is the message's `seq` in the transcript.
+    Return its number, or -1 if there is none. The number is the message's `seq` in the transcript.
 
     `reserved`: tokens of background, pinned messages and tool definitions.
     """
@@ -443,7 +443,10 @@ def evict_through(
 
 
 def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: int) -> int:
-    """Return how many prompt tokens the background, its passages and the tool definitions need."""
+    """Return how many prompt tokens the background and the tools need.
+
+    The passages of the background are included.
+    """
     retrieved = 0 if background.is_whole else int(config.memory.budget.total * PASSAGES_SHARE)
     return background.tokens + retrieved + tool_tokens
 
@@ -458,7 +461,10 @@ def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserve
 
 @lru_cache(maxsize=64)
 def _one_object(limits: WindowLimits) -> WindowLimits:
-    """Return one shared object for all equal limits, so that caches can compare limits by identity."""
+    """Return the same object for equal limits.
+
+    Caches can then compare limits by identity.
+    """
     return limits
 
 
@@ -473,30 +479,35 @@ listed."""
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 """Names of the optional parts of a prompt's last message, most important first."""
 RETRIEVED_SHARE = 0.45
-"""Share of the tokens left in a prompt's last message that is reserved for retrieved messages. This share
-applies to long-form prompts."""
-CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Divisors that limit cross-debate memory to 1/4, and reference documents to 1/3, of a prompt's last message.
-They divide the token budget of that message."""
-MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
-"""Token limits at or below which a prompt omits an optional part or the blackboard, and a safety margin. The
-limits apply to the tokens that are left for the part."""
+"""Share of a prompt's last message for retrieved messages. It is a share of the tokens that are left in the
+last message of a long-form prompt."""
+CROSS_DEBATE_SHARE = 4
+"""Divisor that limits cross-debate memory to 1/4 of the token budget for a prompt's last message."""
+REFERENCE_SHARE = 3
+"""Divisor that limits reference documents to 1/3 of the token budget for a prompt's last message."""
+MIN_PART_TOKENS = 16
+"""Number of remaining tokens at or below which a prompt omits an optional part."""
+MIN_BLACKBOARD_TOKENS = 40
+"""Number of remaining tokens at or below which a prompt omits the blackboard."""
+TURN_SUFFIX_MARGIN = 8
+"""Number of tokens kept free in a prompt's last message as a safety margin."""
 SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
     "perspective": "cross-debate memory",
     "reference_documents": "reference documents",
     "retrieved": "retrieved",
 }
-"""Mapping from the optional parts of a prompt's last message to the kind of memory that each part shows. The
-blackboard is missing, because it contains several kinds."""
+"""Kind of memory that each optional part of a prompt's last message shows. The blackboard is missing, because
+it contains several kinds."""
 
 
 def turn_suffix_block(
     ctx: PromptContext, parts: Mapping[str, str] | None = None, retrieved: tuple[str, ...] = ()
 ) -> truncation.Block:
-    """Return the prompt block of a prompt's last message, which is called the turn suffix.
+    """Return a prompt's last message as a prompt block.
 
-    The instruction is always included, and so is the contract, unless the prompt begins with it. The other
-    parts get the remaining tokens, the most important first, and are truncated if they are too long.
+    The last message is called the turn suffix. The instruction is always included, and so is the contract,
+    unless the prompt begins with it. The other parts get the remaining tokens, the most important first, and
+    are truncated if they are too long.
 
     Args:
         ctx: input of the prompt.
@@ -533,10 +544,10 @@ def turn_suffix_block(
 
 
 def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query: str) -> truncation.Block:
-    """Return a prompt's last message with the instruction and the passages that match `query`.
+    """Return a prompt's last message with the instruction and reference passages.
 
-    The passages come from the debater's reference documents. The message also contains `contract`, the text
-    about the debater's persona.
+    The passages match `query` and come from the debater's reference documents. The message also contains
+    `contract`, the text about the debater's persona.
     """
     reference_documents = references_text(ctx, query)
     quoted = templates.fenced_section(reference_documents, ctx.config.fence)
@@ -552,9 +563,10 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
-    """Return the texts of a prompt's last message, keyed by part name, with all optional parts empty.
+    """Return the texts of a prompt's last message without optional parts.
 
-    If the prompt begins with the contract, the turn suffix has none.
+    The keys are the names of the parts, and the optional parts are empty. If the prompt begins with the
+    contract, the turn suffix has none.
     """
     instruction, budget = f"{ctx.turn['instruction']}{_news_text(ctx)}", ctx.config.memory.budget.turn_suffix
     contract = ""
@@ -584,7 +596,7 @@ def _turn_suffix_tokens(texts: dict[str, str], count: TokenCounter) -> int:
 
 
 def turn_suffix_remaining(ctx: PromptContext, parts: Mapping[str, str] | None = None) -> int:
-    """Return how many tokens a prompt's last message has left for further optional parts."""
+    """Return how many tokens are left in a prompt's last message."""
     quoted = {name: templates.fenced_section(text, ctx.config.fence) for name, text in (parts or {}).items()}
     texts = {**_bare_turn_suffix(ctx), **quoted}
     return ctx.config.memory.budget.turn_suffix - _turn_suffix_tokens(texts, ctx.count) - TURN_SUFFIX_MARGIN

@@ -92,7 +92,10 @@ def find_protocol(name: str) -> Protocol | None:
 
 
 def rules_of(document: Mapping[str, Any]) -> Protocol:
-    """Return a debate document's protocol, or a default if that protocol is not installed."""
+    """Return the protocol of a debate document.
+
+    Return a default protocol if that protocol is not installed.
+    """
     name = document.get("protocol") or document["config"].get("protocol") or ""
     return find_protocol(name) or Protocol()
 

@@ -75,7 +75,7 @@ class Single(SoloProtocol):
     answer_heading = "Answer"
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return 1 as the number of turns, because one debater answers once."""
+        """Return one turn, because one debater answers once."""
         return TurnCount(1, 1)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:

@@ -73,7 +73,10 @@ class IndependentAnswers(SoloProtocol):
         return []
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
-        """Return the votes, which are the answers given since the last message from a person."""
+        """Return the answers that count in the vote.
+
+        They are the answers given since the last message from a person.
+        """
         return ballots_of_entries(answers_since(state["full_transcript"]), config)
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
@@ -85,7 +88,10 @@ class IndependentAnswers(SoloProtocol):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return the text of a notice that replaces an answer whose model call failed."""
+        """Return a notice that replaces a missing answer.
+
+        The answer's model call failed.
+        """
         return "One answer is missing: its call failed."
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:

@@ -85,7 +85,7 @@ def read_answer(text: str, options: Sequence[str], *, allow_full_text: bool = Fa
 
 
 def comparable_answer(text: str, options: Sequence[str]) -> str:
-    """Return a normalised answer for comparison with the answers in other messages.
+    """Return an answer in a form that can be compared with other answers.
 
     Return `""` if the answer cannot be compared: it is missing, none of the options, or too long.
     """
@@ -103,9 +103,10 @@ def answer_form(config: DebateConfig) -> str:
 
 
 def with_answer_line(instruction: str, config: DebateConfig) -> str:
-    """Append a request for an answer line to `instruction` if the debate uses answer lines.
+    """Add a request for an answer line to an instruction if necessary.
 
-    Conditions in `stop` read it. A vote reads the answer line of a person, who gives no structured answer.
+    The line is necessary if the debate uses answer lines. Conditions in `stop` read the line. A vote reads
+    the answer line of a person, who gives no structured answer.
     """
     votes = config.decide in ("vote", "weighted-vote")
     if not config.stop and not (votes and any(debater.is_human for debater in config.debaters)):
@@ -182,7 +183,7 @@ SHOWN_CHARS = 100
 QUESTION_CHARS = 160
 """Maximum length of the question in a verdict, in characters."""
 UNSTATED = 50.0
-"""Confidence, from 0 to 100, that a weighted vote assumes if an answer states no confidence."""
+"""Confidence, from 0 to 100, that is assumed if an answer states none. Weighted votes use it."""
 
 
 class FinalAnswerReply(BaseModel):
@@ -289,10 +290,9 @@ class AnswerBallot:
     model: str = ""
     """Name of the model that gave the answer."""
     placeholder: bool = False
-    """True if the built-in offline model wrote the answer. Such an answer is not counted."""
+    """True if the offline model wrote the answer. Such an answer is not counted."""
     content: str = ""
-    """Text of the whole message that states the answer, or `""` if the answer was collected after the
-    discussion."""
+    """Whole message that states the answer. It is `""` if the answer was collected after the discussion."""
 
     @property
     def form(self) -> str:
@@ -423,7 +423,7 @@ class VoteCount:
 
 
 def stages_text(stages: Sequence[verdict_types.Stage]) -> str:
-    """Return one sentence that states the answer and the number of calls of each stage."""
+    """Return one sentence with the answer and the number of calls of each stage."""
     stage_texts = []
     for stage in stages:
         answer = f"“{clip(stage['answer'], SHOWN_CHARS)}”" if stage["answer"] else "no answer leads"

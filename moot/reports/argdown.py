@@ -17,11 +17,13 @@ from moot.reports.verdict_view import Participants
 from moot.state.claim_events import MAIN_QUESTION
 from moot.text.plain_text import clip, show_reordering
 
-TEXT_CHARS, TITLE_CHARS = 600, 60
-"""Maximum lengths of texts and titles in the argument map, in characters."""
+TEXT_CHARS = 600
+"""Maximum length of a text in the argument map, in characters."""
+TITLE_CHARS = 60
+"""Maximum length of a title in the argument map, in characters."""
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
-"""Pattern for ASCII punctuation, which is escaped in Argdown text. Argdown reads any escaped character as
-text."""
+"""Pattern for the characters that Argdown text must escape. They are all ASCII punctuation. Argdown reads any
+escaped character as text."""
 _UNTITLED = re.compile(r"[^\w .'-]+|_")
 """Pattern for characters that may not appear in a node title of an argument map."""
 
@@ -33,13 +35,13 @@ class MapNode:
     reference: str
     """Title of the node in Argdown syntax, written as `[…]` for a claim and as `<…>` for an argument."""
     text: str = ""
-    """Text of the node, or `""` if another node with the same title already gives the text."""
+    """Text of the node. It is empty if another node with the same title contains it."""
     tag: str = ""
     children: "list[tuple[str, MapNode]]" = field(default_factory=list)
     """Child nodes, each paired with `+` if it supports this node or `-` if it attacks this node."""
 
     def lines(self, relation: str = "", depth: int = 0) -> Iterator[str]:
-        """Yield the Argdown lines of this node and its descendants, indented by depth.
+        """Yield this node and its descendants as indented lines of Argdown.
 
         `relation` is the mark before the node: `+` if it supports its parent, `-` if it attacks it, else
         `""`.
@@ -72,7 +74,7 @@ def render_argdown(raw_document: object) -> str:
 def _claims(
     document: DebateDocument, claims: Iterable[ClaimStatusRecord], names: Mapping[str, str]
 ) -> Iterator[MapNode]:
-    """Yield one argument-map node per claim.
+    """Yield a node of the argument map for each claim.
 
     Its child nodes are the arguments for and against the claim.
     """
@@ -98,7 +100,7 @@ def _claims(
 
 
 def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNode]]:
-    """Yield the claims that debaters use as grounds for or against the main question."""
+    """Yield the claims that support or attack the main question."""
     relations: dict[tuple[str, str], None] = {}
     for key in claims:
         for debater in ledger.timeline(key).grounds if key != MAIN_QUESTION else ():
@@ -111,7 +113,7 @@ def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNo
 def _replies(
     document: DebateDocument, debater: str, claim: str, names: Mapping[str, str]
 ) -> Iterator[tuple[str, MapNode]]:
-    """Yield the evidence for a debater's stance on a claim, and the challenges to that stance."""
+    """Yield the evidence for a debater's stance, and the challenges to it."""
     retracted_ids = {
         each["of"] for each in document["blackboard"]["claim_events"] if each["type"] == "retraction"
     }
@@ -130,9 +132,10 @@ def _replies(
 
 
 def _cases(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
-    """Yield argument-map nodes for the main question, the decision and each debater's answer.
+    """Yield the nodes of the argument map if no claims were extracted.
 
-    The children of an answer are the reasons for and against it.
+    They are the main question, the decision and each debater's answer. The children of an answer are the
+    reasons for and against it.
     """
     verdict = document["verdict"]
     valid_verdict = (
@@ -180,5 +183,5 @@ def _one_line(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape all Argdown syntax in a text, and return the text on one line."""
+    """Escape a text for Argdown, and put it on one line."""
     return _PUNCTUATION.sub(lambda mark: f"\\{mark[0]}", _one_line(text))

@@ -115,7 +115,10 @@ class Report:
         self.config = markdown_html.as_json(document["config"]) if document["config"] else ""
 
     def option_of(self, debater: str) -> str:
-        """Return the option that a debater holds on an open main question, or `""` if there is none."""
+        """Return the option that a debater chose, or `""` if there is none.
+
+        Options are the answers to an open main question.
+        """
         stance = self._main_stances.get(debater)
         return stance.get("option", "") if stance else ""
 
@@ -148,9 +151,10 @@ class Report:
 
 
 def _options_chosen(document: DebateDocument) -> dict[str, list[str]]:
-    """Return the debaters who chose each option of an open main question, keyed by option.
+    """Return the debaters who chose each option, keyed by option.
 
-    Options and debaters are in the order of their first choice.
+    Options are the answers to an open main question. Options and debaters are in the order of their first
+    choice.
 
     The result is empty if there are no extracted claims, or if the main question is a yes-or-no question.
     """

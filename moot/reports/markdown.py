@@ -46,7 +46,7 @@ def block_quote(text: str) -> str:
 
 
 def section(text: str, base: int) -> str:
-    """Disable unsafe content in Markdown text, and shift its headings to start at level `base`.
+    """Disable unsafe content in Markdown, and shift its headings to level `base`.
 
     The headings skip no level.
     """
@@ -111,9 +111,9 @@ REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum length of each background document in a decision record, in characters."""
 SOLUTION_CHARS = 1200
-"""Maximum number of characters of the solution that a one-page report (brief) shows."""
+"""Maximum length of the solution in a one-page report (brief), in characters."""
 TOPIC_CHARS = 600
-"""Maximum number of characters of the topic that a one-page report (brief) shows."""
+"""Maximum length of the topic in a one-page report (brief), in characters."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Option:
     """An option that the debate considered, with reasons for and against it."""
 
     title: str
-    """Text of the option, taken from the claim ledger, or else from a debater's final position or stance.
+    """Text of the option. It comes from the claim ledger, or else from a debater's final position or stance.
     Empty if none is known."""
     debaters: Sequence[str]
     """Names of the debaters who argue for this option."""
@@ -132,10 +132,11 @@ class Option:
 
 
 def render_markdown(document: Mapping[str, object]) -> str:
-    """Render the report of a debate as Markdown. It has the same contents as the HTML page except charts.
+    """Render a debate's report as Markdown.
 
-    Messages are block quotes in their own Markdown, with HTML, images and suspicious links disabled. Names
-    and other short texts are escaped. Citations link to the anchor of their message.
+    It has the same contents as the HTML page except charts. Messages are block quotes in their own Markdown,
+    with HTML, images and suspicious links disabled. Names and other short texts are escaped. Citations link
+    to the anchor of their message.
 
     Args:
         document: A debate in the format `moot.debate/1`; any key may be missing.
@@ -191,7 +192,7 @@ def render_brief_html(document: Mapping[str, object]) -> str:
 def as_page(
     text: str, title: str, kicker: str = "In brief", figures: Markup | None = None, lead: str = ""
 ) -> str:
-    """Render Markdown text as a self-contained HTML page with a title.
+    """Render Markdown as a self-contained HTML page.
 
     Args:
         text: Markdown whose first line is the title.
@@ -226,9 +227,10 @@ def _options(report: Report) -> list[Option]:
 
 
 def _considered(report: Report, options: Sequence[Option]) -> list[str]:
-    """Return the answers that the debate considered, each with the debaters who hold it or gave it up.
+    """Return the answers that the debate considered.
 
-    The options of the question that nobody chose follow, then the judge's decision if it is another answer.
+    Each answer names the debaters who argue for it or gave it up. The options of the question that nobody
+    chose follow, then the judge's decision if it is another answer.
     """
     former_holders = {
         option: [report.people[debater].name for debater in debaters if report.option_of(debater) != option]
@@ -251,9 +253,10 @@ def _considered(report: Report, options: Sequence[Option]) -> list[str]:
 
 
 def _position_of(report: Report, person: Participant) -> str:
-    """Return the option that a debater holds on an open question.
+    """Return a debater's position.
 
-    If there is none, return the debater's final position, or else the configured stance.
+    It is the option that the debater holds on an open question. If there is none, it is the debater's final
+    position, or else the configured stance.
     """
     final = report.verdict.positions.get(person.id, "") if report.verdict else ""
     return report.option_of(person.id) or final.strip() or person.stance.strip()
@@ -320,10 +323,10 @@ def _solution_excerpt(text: str) -> str:
 
 
 def _whole_lines(text: str, limit: int) -> str:
-    """Return the first whole lines of a text that fit in `limit` characters, and mark omissions.
+    """Return as many whole lines of a text as fit into `limit` characters.
 
-    Line breaks count, the mark does not. Of a first line that is too long, return whole sentences. Headings
-    become plain lines.
+    A mark shows that the rest is left out. Line breaks count, the mark does not. Of a first line that is too
+    long, return whole sentences. Headings become plain lines.
     """
     lines = [line.strip().lstrip("#").strip() for line in text.strip().splitlines()]
     ends = accumulate(len(line) + 1 for line in lines)  # each end includes a line break

@@ -20,10 +20,10 @@ _SECRET = re.compile(r"(?i)(api[_-]?key|secret|password|passwd|authorization|cre
 
 
 def clean_strings(value: object) -> object:
-    """Return a copy of `value` in which every string is safe to show on a page.
+    """Make every string in a JSON value safe to show on a page.
 
-    NUL, lone surrogates and control characters are removed; tabs and newlines stay. Strings in lists are
-    stripped, and empty ones removed. Numbers that are not finite or exceed 2**63 become `None`.
+    Return a copy. NUL, lone surrogates and control characters are removed; tabs and newlines stay. Strings in
+    lists are stripped, and empty ones removed. Numbers that are not finite or exceed 2**63 become `None`.
     """
     if isinstance(value, str):
         if not _TO_CLEAN.search(value):
@@ -50,7 +50,10 @@ def one_decimal(score: float | None) -> str:
 
 
 def clock(timestamp: str, length: int = 16) -> str:
-    """Format an ISO 8601 time for a report, such as `2026-01-31 14:05 UTC`."""
+    """Format an ISO 8601 time for a report.
+
+    An example is `2026-01-31 14:05 UTC`.
+    """
     zone = " UTC" if timestamp.endswith(("Z", "+00:00")) else ""
     return timestamp[:length].replace("T", " ") + zone
 
@@ -74,7 +77,7 @@ def _without_secrets(value: object) -> object:
 
 
 PLAIN_ABOVE = 20_000
-"""Length in characters above which a text is shown without Markdown formatting."""
+"""Maximum length of a text that is shown with Markdown formatting, in characters."""
 
 _SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
 _TAGS = "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul"
@@ -117,7 +120,10 @@ class Prose:
         return Markup(_CLEANER.clean(html))  # noqa: S704  # sanitised by nh3
 
     def folded(self, text: str, max_items: int, base: int) -> Markup:
-        """Render Markdown as HTML, and collapse each flat bullet list after its first `max_items` items."""
+        """Render Markdown as HTML, and collapse long bullet lists.
+
+        The first `max_items` items of a flat list stay visible.
+        """
 
         def fold(match: re.Match[str]) -> str:
             points = match[1].splitlines()
@@ -130,12 +136,15 @@ class Prose:
         return Markup(_FLAT_LIST.sub(fold, self.block(text, base)))  # noqa: S704  # sanitised
 
     def inline(self, text: str) -> Markup:
-        """Render plain text as HTML, and turn the message ids in it into links."""
+        """Render plain text as HTML, with links for message ids."""
         parts = self._parts(text)
         return Markup().join(self.link(part) if is_citation else escape(part) for part, is_citation in parts)
 
     def link(self, message_id: str) -> Markup:
-        """Return an HTML link to a message, or the id marked as missing if there is no such message."""
+        """Return an HTML link to a message.
+
+        The id of a message that does not exist is marked as missing.
+        """
         anchor = self._anchors.get(message_id)
         if anchor is None:
             missing = '<span class="cite gone" title="not in the transcript">{}</span>'
@@ -165,7 +174,10 @@ class Prose:
         return tokens
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text at the ids of known messages, and yield each part with True if it is such an id."""
+        """Split a text at the message ids in it.
+
+        Each part has a flag, which is True for the id of a known message.
+        """
         position = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:
@@ -196,7 +208,10 @@ def place_headings(tokens: Sequence[Token], base: int | None) -> None:
 
 
 def is_safe_link(target: str) -> bool:
-    """Return True if a link leads to a website, a mail address or a place in the same report."""
+    """Return True if a link is safe in a report.
+
+    It may lead to a website, a mail address or a place in the same report.
+    """
     return bool(_SAFE_LINK.match(target) or (target[:1] == "#" and ENTRY_ID.fullmatch(target[1:])))
 
 

@@ -30,7 +30,7 @@ MAX_MOMENTS = 24
 
 @dataclass(frozen=True)
 class HeldPosition:
-    """A debater's position on one claim, including the evidence and unanswered challenges."""
+    """A debater's position on one claim, with evidence and unanswered challenges."""
 
     name: str
     position: str
@@ -51,7 +51,7 @@ class Moment:
     before: str = ""
     message_id: str = ""
     cause: str = ""
-    """Id of the message by another participant that caused the change of position. Empty if the judge named
+    """Id of another participant's message that caused the change of position. Empty if the judge named
     none."""
     change: str = ""
     """Description of the change, such as `changed position` or `added a condition`. Empty if nothing
@@ -71,21 +71,24 @@ class DebaterPosition:
     stance: str
     """Final position of the debater, or the last known stance if the final position is unknown."""
     quoted: str
-    """Quotation that shows the debater's stance on the main question. Empty if `stance` shows it or
-    nothing is known."""
+    """Quotation that states the debater's view on the main question. Empty if `stance` shows it or nothing is
+    known."""
     began: str
-    """Initial stance of the debater, taken from the configuration. Empty if `stance` shows it."""
+    """Stance of the debater in the configuration. Empty if `stance` shows it."""
     holdings: Sequence[HeldPosition]
     agreements: Sequence[str]
     disagreements: Sequence[str]
     conditional: Sequence[str]
-    """Claims that this debater and another one answer alike, but under different conditions."""
+    """Claims on which another debater agrees, but under different conditions."""
     concessions: Sequence[str]
     moments: Sequence[Moment]
 
 
 def read_positions(document: DebateDocument, people: Participants) -> tuple[DebaterPosition, ...]:
-    """Collect each debater's positions from the claim events, the verdict and the configuration."""
+    """Collect each debater's positions for a report.
+
+    They come from the claim events, the verdict and the configuration.
+    """
     standing = document["blackboard"]["standing"]
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     main_stances = next((each["stances"] for each in standing["claims"] if each["id"] == MAIN_QUESTION), {})
@@ -152,7 +155,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
 
 
 def quoted_stance(stance: Stance, side: str = "") -> str:
-    """Return a debater's stance as text, followed by the quotation that supports the stance.
+    """Return a debater's stance as text, with the quotation that supports it.
 
     `side` names the side that a concession accepts.
     """
@@ -160,7 +163,7 @@ def quoted_stance(stance: Stance, side: str = "") -> str:
 
 
 def cited_quotation(event: Stance | StanceEvent | Evidence | Challenge | PositionChange) -> str:
-    """Return a claim event's quotation and the id of the quoted message."""
+    """Return a claim event's quotation with the id of the quoted message."""
     return f"“{event['quote']}” [{event['message_id']}]"
 
 
@@ -173,9 +176,10 @@ def evidence_text(event: Evidence) -> str:
 def _holdings(
     document: DebateDocument, claims: Sequence[ClaimStatusRecord], debater: str, ledger: Ledger
 ) -> Iterator[HeldPosition]:
-    """Yield a debater's position on each claim that the debater addressed or was challenged on.
+    """Yield a debater's positions on claims.
 
-    A position includes the debater's evidence and the challenges that the debater has not answered.
+    A claim is included if the debater addressed it or was challenged on it. A position includes the debater's
+    evidence and the challenges that the debater has not answered.
     """
     open_challenges = document["blackboard"]["standing"]["open_challenges"]
     evidence, challenges = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
@@ -235,7 +239,7 @@ def _final_position(document: DebateDocument, debater: str) -> str:
 
 
 def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, int]) -> list[Moment]:
-    """Return the changes in a debater's position that the judge found.
+    """Return the debater's changes of position that the judge found.
 
     A move that another's message caused has the date of the debater's next message. A debater's first message
     states its opening position, so no move stands there.
@@ -271,9 +275,10 @@ def _statements(
     rounds: Mapping[str, int],
     judged_rounds: Set[str],
 ) -> Iterator[Moment]:
-    """Yield timeline events for a debater's statements on the main question and changes of position.
+    """Yield timeline events for a debater's statements and changes of position.
 
-    Changes on the main question in `judged_rounds` are left out, because the judge reports them.
+    The statements are about the main question. Changes on the main question in `judged_rounds` are left out,
+    because the judge reports them.
     """
     changes = {each["event"]: each for each in document["blackboard"]["standing"]["changes"]}
     history = set(main_stance["history"]) if main_stance else set()
@@ -340,7 +345,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a debate's planned and actual usage, such as its number of tokens."""
+    """A planned and an actual amount of usage, such as a number of tokens."""
 
     name: str
     planned: float
@@ -352,12 +357,18 @@ class Comparison:
         return f"{100 * self.actual / self.planned:.0f} %" if self.planned else "–"
 
     def share(self, value: float) -> int:
-        """Return the bar length for `value` as a percentage of the longest bar."""
+        """Return the length of the bar for `value`, in percent.
+
+        The longest bar has 100 %.
+        """
         return round(100 * value / (max(self.planned, self.actual) or 1))
 
 
 def read_usage(usage: Usage) -> tuple[Figure, ...]:
-    """Return a debate's calls, tokens and cost as figures for a report."""
+    """Return how many calls and tokens a debate used, and their cost.
+
+    They are returned as figures for a report.
+    """
     if not usage["calls"] and not tokens_of(usage):
         return ()
     prompt, cached, cost = usage["prompt_tokens"], usage["cached_tokens"], usage["cost_usd"]
@@ -389,7 +400,7 @@ def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
 
 
 SECTIONS = ("system", "topic", "summary", "messages", "turn_suffix", "blackboard", "retrieved")
-"""Names of the prompt sections, in the order in which reports show them."""
+"""Prompt sections, in the order in which reports show them."""
 _T = TypeVar("_T")
 
 
@@ -401,7 +412,7 @@ class Size:
     height: int
     bars: int
     labels: int
-    """Number of labels that fit on the horizontal axis of the chart."""
+    """Number of labels that fit below the chart."""
 
 
 class Bar(NamedTuple):
@@ -425,9 +436,10 @@ class BarChart(NamedTuple):
     right: float
     bottom: float
     lines: Sequence[tuple[str, float, bool]]
-    """Horizontal lines of the chart, each with a label, a height and a flag that marks the token budget."""
+    """Horizontal lines of the chart. Each has a label, a height and a flag, which is True for the token
+    budget."""
     names: Sequence[tuple[str, float]]
-    """Labels on the horizontal axis of the chart, each with its position."""
+    """Labels below the chart, each with its horizontal position."""
     series: Sequence[Sequence[Bar]]
     """Bars of the chart, grouped by data series. Each series has a color of its own."""
 
@@ -455,7 +467,10 @@ def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
 
 
 def leading(people: Participants) -> list[Participant]:
-    """Return, for each chart color, the debater with that color who wrote the most words."""
+    """Return the debater with the most words for each chart color.
+
+    Several debaters may share a color.
+    """
     by_tone: dict[str, Participant] = {}
     for person in people.values():
         if person.tone not in by_tone or person.words > by_tone[person.tone].words:
@@ -464,7 +479,10 @@ def leading(people: Participants) -> list[Participant]:
 
 
 def speaking_chart(blocks: Sequence[Fold], people: Participants, size: Size) -> BarChart:
-    """Draw a chart of how many words the leading debaters contributed over time."""
+    """Draw a chart of how many words debaters wrote over time.
+
+    If debaters share a color, the chart shows only the one who wrote most.
+    """
     messages = [message for block in blocks for message in block.messages if message.person.id in people]
     groups = _neighbours(messages, size.bars)
     labels = [group[0].label.lstrip("m0") or "0" for group in groups]
@@ -479,7 +497,7 @@ def speaking_chart(blocks: Sequence[Fold], people: Participants, size: Size) -> 
 
 
 def _neighbours(items: Sequence[_T], max_groups: int) -> list[Sequence[_T]]:
-    """Split a sequence into at most `max_groups` groups of neighbouring items."""
+    """Split a sequence into at most `max_groups` groups of consecutive items."""
     size = -(-len(items) // max_groups) or 1
     return [items[start : start + size] for start in range(0, len(items), size)]
 

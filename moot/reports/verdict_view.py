@@ -29,7 +29,7 @@ class Score:
     person: "Participant"
     value: float | None
     share: int
-    """Filled part of the score bar, in percent."""
+    """How much of the score bar is filled, in percent."""
     reasoning: str = ""
     citations: tuple[str, ...] = ()
 
@@ -115,7 +115,7 @@ class Panel:
     """Decision of a debate, together with the verdict of each judge."""
 
     def __init__(self, document: DebateDocument, people: "Participants") -> None:
-        """Separate the verdicts that led to the decision from earlier and later verdicts.
+        """Find the verdicts behind the decision, and the earlier and later ones.
 
         The verdicts are told apart by the number of their judging. In documents without numbers, the last
         verdicts are those behind the decision.
@@ -161,7 +161,7 @@ class Panel:
 
 
 def _named_scales(document: DebateDocument) -> dict[str, list[verdict_types.CriterionScale]]:
-    """Return the scoring scales of each rubric's criteria, keyed by rubric name."""
+    """Return the scoring scales of all rubrics, keyed by rubric name."""
     rubrics = shipped_rubrics()
     judge = document_config(document)["judge"]
     for spec in (judge, *judge.get("panel", [])):
@@ -230,8 +230,8 @@ class Participant:
     """CSS class for the speaker's color, such as `d0` for the first debater. The class of speakers who are
     not debaters is `house`."""
     monogram: str
-    """Up to three letters, or a letter and a number, that identify the speaker without relying on color.
-    Unique among debaters."""
+    """Short label that identifies the speaker without color. It has up to three letters, or a letter and a
+    number. Unique among debaters."""
     role: str = ""
     stance: str = ""
     turns: int = 0
@@ -272,7 +272,10 @@ class Participants(dict[str, Participant]):
         self._by_name = {person.name: person for person in reversed(self.values())}
 
     def __missing__(self, key: str) -> Participant:
-        """Return the debater whose display name is `key`, or a new participant if there is none."""
+        """Return the debater with this name, or a new participant.
+
+        Such a participant is not a debater.
+        """
         name = _SYSTEM_SPEAKERS.get(key, key or "Unknown")
         return self._by_name.get(key) or Participant(key, name, "house", name[:1].upper())
 
@@ -285,7 +288,7 @@ class Participants(dict[str, Participant]):
 
 
 def _monogram(name: str, monograms: set[str], numbers: Counter[str]) -> str:
-    """Return unique initials for a debater's name, and add them to `monograms`.
+    """Create unique initials for a debater, and add them to `monograms`.
 
     If all initials from the name are taken, its first letter gets a number. `numbers` holds the last number
     of each letter.
@@ -308,14 +311,16 @@ BLOCK = 100
 """Maximum number of messages in one block of the transcript. A browser lays out such a block without
 delay."""
 MAX_ROUND_BLOCKS = 40
-"""Maximum number of rounds for which the transcript gives each round a block of its own. If there are more,
-short rounds share blocks."""
+"""Maximum number of rounds that each get a block of their own in the transcript. If there are more, short
+rounds share blocks."""
 OPEN_UP_TO = 24
-"""Maximum number of messages in a transcript that a report shows fully expanded at first."""
+"""Maximum number of messages in a transcript that is fully expanded at first."""
 LAZY_ABOVE = 300
-"""Number of messages in a transcript above which its blocks are rendered only when a reader opens them."""
+"""Maximum number of messages in a transcript that is rendered at once. The blocks of a longer transcript are
+rendered when a reader opens them."""
 LAZY_CHARACTERS = 1_000_000
-"""Number of characters in a transcript above which its blocks are rendered only when a reader opens them."""
+"""Maximum number of characters in a transcript that is rendered at once. The blocks of a longer transcript
+are rendered when a reader opens them."""
 
 
 @dataclass(frozen=True)
@@ -327,11 +332,11 @@ class Message:
     label: str
     person: Participant
     new_phase: bool
-    """True if the report shows the name of the debate phase above this message. It does so above the first
-    message of each phase."""
+    """True if the report shows the phase's name above this message. It does so above the first message of
+    each phase or block."""
     targets: tuple[tuple[str, str], ...]
-    """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
-    anchor is empty."""
+    """Messages to which this message replies, each as a name and an HTML anchor. For a debater as the target,
+    the anchor is empty."""
     view: str
     """Prompt size and token budget of the message as text, such as `900 of 4,000`. Empty if unknown."""
 
@@ -419,7 +424,7 @@ def _chunks(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _titles(chunks: Sequence[Sequence[Entry]]) -> list[str]:
-    """Return a title for each transcript block in `chunks`, such as its round numbers or message numbers."""
+    """Return a title for each block, such as `Round 2` or `Messages 1–20`."""
     titles: list[str] = []
     offset = 0
     in_rounds = any(entry["round"] for chunk in chunks for entry in chunk)

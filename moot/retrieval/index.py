@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 
 
 BLOCK_TOKENS = 64
-"""Minimum number of tokens in a block of messages that is embedded as one text. A single short reply has too
-little content for a useful embedding."""
+"""Minimum number of tokens in a text that is embedded. Short messages are joined to blocks of at least this
+length, because a single short reply has too little content for a useful embedding."""
 
 WINDOW_TOKENS = 224
-"""Maximum number of tokens in two consecutive message blocks that are embedded together. Small embedding
-models read little more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 /
-.791 / .918, blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits
-differ by .003.
-"""
+"""Maximum length, in tokens, of two message blocks that are embedded as one text. Small embedding models read
+little more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 / .791 / .918,
+blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits differ by .003."""
 
 BATCH = 256
 """Maximum number of text blocks sent to the embedding model in one call."""
@@ -74,7 +72,7 @@ class MessageVectors:
             self._open, self._open_tokens = [], 0
 
     def _window(self) -> tuple[str, bool]:
-        """Return the text to embed for the block of messages that is not full yet.
+        """Return the text to embed for the unfinished block of messages.
 
         Also return whether this text includes the previous block.
         """
@@ -149,9 +147,9 @@ class Occurrences(NamedTuple):
     positions: Ints
     """Index positions of the texts that contain each term, grouped by term."""
     counts: Ints
-    """Number of occurrences of the term in each text of `positions`, in the same order."""
+    """How often each text of `positions` contains the term. The counts have the order of `positions`."""
     texts: Ints
-    """Number of texts that contain each term, in the order of the terms."""
+    """How many texts contain each term. The numbers have the order of the terms."""
 
 
 class Postings:
@@ -187,7 +185,10 @@ class Postings:
         return position
 
     def occurrences(self, term: str) -> tuple[Ints, Ints]:
-        """Return the positions of the texts that contain a term, and its number of occurrences in each."""
+        """Return which texts contain a term, and how often.
+
+        The texts are given by their positions.
+        """
         occurrences = self.all_occurrences([term])
         return occurrences.positions, occurrences.counts
 
@@ -220,10 +221,10 @@ class Postings:
 
 
 class EvidenceIndex:
-    """Inverted index of a transcript, without the texts themselves.
+    """Search index of a transcript.
 
-    It contains terms, token counts, speakers and importance. Adding an entry takes time proportional to its
-    own length.
+    The index is inverted and does not contain the texts themselves. It contains terms, token counts, speakers
+    and importance. Adding an entry takes time proportional to its own length.
 
     Args:
         entries: Initial transcript, in the order of `seq`.

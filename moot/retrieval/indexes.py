@@ -41,10 +41,10 @@ class Indexes:
         embeddings: Any = None,
         split: Callable[[Entry], Iterable[Entry]] | None = None,
     ) -> EvidenceIndex:
-        """Return a search index of exactly the given transcript entries, from the cache if possible.
+        """Return the search index for transcript entries, from the cache if possible.
 
-        A cached index is extended if the new entries begin with the indexed ones. Entries that are the same
-        objects are compared by identity.
+        The index contains exactly these entries. A cached index is extended if the new entries begin with the
+        indexed ones. Entries that are the same objects are compared by identity.
 
         Args:
             debate: Thread id.
@@ -74,7 +74,10 @@ class Indexes:
             return index
 
     def items(self, debate: str, items: Sequence[MemoryItem]) -> MemoryItems:
-        """Return a search index of exactly the given memory items, from the cache if possible."""
+        """Return the search index for memory items, from the cache if possible.
+
+        The index contains exactly these items.
+        """
         from moot.retrieval import MemoryItems
 
         with self._lock:

@@ -25,24 +25,26 @@ from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
 ANSWERING_SHARE = 0.5
-"""Amount added to the weight of each search term that occurs in the message to be answered."""
+"""Additional weight of search terms from the message to be answered."""
 MAX_TERMS = 16
 """Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
 constant."""
 MAX_PER_TERM = 32
-"""Maximum number of texts that each query term contributes as candidates for retrieval. The same maximum
-applies to candidates of high importance."""
+"""Maximum number of texts that are considered for each query term. The same maximum applies to candidates of
+high importance."""
 MAX_CANDIDATES = 128
 CONTEXT_MESSAGES = 4
 """Number of messages before and after a candidate message that count as its context."""
 RELEVANCE_FLOOR = 0.1
-"""Minimum relevance, from 0 to 1, for retrieving a memory less important than `IMPORTANT`. Relevance is
-the memory's share of the maximum evidence for the query."""
+"""Minimum relevance, from 0 to 1, for retrieving an unimportant memory. A memory is unimportant if its
+importance is less than `IMPORTANT`. Relevance is the memory's share of the maximum evidence for the query."""
 
 
 @dataclass(frozen=True)
 class MemoryItem:
-    """Short text that can be retrieved in addition to transcript entries, such as a reflection.
+    """Short text that can be retrieved for a prompt, such as a reflection.
+
+    It is not a transcript entry.
 
     Attributes:
         id: Id of the item. A newer item with the same id replaces this one.
@@ -217,9 +219,10 @@ def _entries(
     text_to_embed: str,
     noted: Mapping[int, int],
 ) -> Iterator[_Candidate]:
-    """Yield the transcript entries that are important or relevant enough to be retrieved.
+    """Yield the transcript entries that may be retrieved.
 
-    An entry's relevance is that of its own words and meaning. Only positions below `limit` count.
+    They are important or relevant enough. An entry's relevance is that of its own words and meaning. Only
+    positions below `limit` count.
 
     With `text_to_embed=""`, the search is by words only.
     """
@@ -272,10 +275,10 @@ def _items(
 def _matching(
     postings: Postings, terms: Mapping[str, float], limit: int, important: Sequence[int] = ()
 ) -> Ints:
-    """Return the positions of texts that contain a query term or are marked as important.
+    """Return the positions of the texts that are considered for retrieval.
 
-    Only positions below `limit` count. `important` holds positions that are important in addition to the
-    indexed ones.
+    These texts contain a query term or are marked as important. Only positions below `limit` count.
+    `important` holds positions that are important in addition to the indexed ones.
     """
     important_positions = sorted({*postings.important[-4 * MAX_PER_TERM :], *important})
     matches = set([position for position in important_positions if position < limit][-MAX_PER_TERM:])

@@ -58,7 +58,10 @@ class RetrievalQuestion:
 
 
 def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
-    """Prepare a question for searching the transcript, and find the speakers that it names."""
+    """Prepare a question for a search of the transcript.
+
+    The result includes the speakers that the question names.
+    """
     names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
     mentions = _speakers_in(names, _word_weights(text))
     name_words = frozenset[str]().union(*(alias for aliases in mentions.values() for alias in aliases))
@@ -74,9 +77,9 @@ def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
 def _speakers_in(
     names: Sequence[Sequence[frozenset[str]]], word_weights: Mapping[str, float]
 ) -> dict[int, list[frozenset[str]]]:
-    """Return the speakers that a question names, each with the names that the question uses.
+    """Return the speakers that a question names.
 
-    The keys are indexes in `names`.
+    The values are the names that the question uses. The keys are indexes in `names`.
 
     A word has less weight if several speakers share it. A word that belongs to one speaker's full name does
     not name another speaker. For example, "Grad E" is not "Grad A".
@@ -108,9 +111,10 @@ def _fold(word: str) -> str:
 
 
 def _word_weights(text: str) -> dict[str, float]:
-    """Return a weight for each word of a question, for finding the speakers that the question names.
+    """Return a weight for each word of a question.
 
-    A capitalized word has more weight, because it is likely a name, unless it is the question's first word.
+    The weights serve to find the speakers that the question names. A capitalized word has more weight,
+    because it is likely a name, unless it is the question's first word.
     """
     weights = dict.fromkeys(words(text), 1.0)
     for n, word in enumerate(WORD.findall(text)):
@@ -136,15 +140,15 @@ def _aliases(name: str) -> list[frozenset[str]]:
 
 
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
-"""Target lengths of spans of consecutive messages, in tokens. They range from a short exchange to a whole
+"""Lengths, in tokens, of the spans of messages that are scored. They range from a short exchange to a whole
 topic."""
 LEAD_TOKENS = 200
 """Number of tokens that count as the introduction to a span of messages. They come just before the span."""
 SIDE_TOKENS = 150
-"""Number of tokens before and after a message boundary that are compared to detect a change of speakers."""
+"""Number of tokens compared on each side of a possible speaker change."""
 MAX_SPEAKERS_SCORED = 32
-"""Maximum number of speakers who are distinguished when changes of speaker are scored. They are those who
-wrote the most tokens. All other speakers count as one."""
+"""Maximum number of speakers that are distinguished when speaker changes are scored. They are those who wrote
+the most tokens. All other speakers count as one."""
 
 
 @dataclass(frozen=True)
@@ -152,38 +156,40 @@ class SpanWeights:
     """Weights for scoring how well a span of messages answers a question."""
 
     evidence: float = 1.1
-    """Weight given to question terms that occur anywhere in a span of messages. Terms are scored by their
+    """Weight of question terms that occur anywhere in a span of messages. Terms are scored by their
     log-likelihood ratio."""
     front: float = 0.7
-    """Weight given to question terms in the first quarter of a span of messages, which often names the
-    topic."""
+    """Weight of question terms at the beginning of a span of messages. The beginning is the first quarter,
+    which often names the topic."""
     lead: float = 0.2
-    """Weight given to question terms just before a span of messages or in its first quarter."""
+    """Weight of question terms that introduce a span of messages. Such terms occur just before the span or in
+    its first quarter."""
     turning: float = 0.15
-    """Weight given to changes of speaker at the start and end of a span of messages, in standard
-    deviations."""
+    """Weight of speaker changes at the start and end of a span of messages. The changes are measured in
+    standard deviations."""
     speaker: float = 2.5
-    """Weight given to the share of a span of messages that was written by speakers named in the question. The
-    share is relative to these speakers' share of the whole transcript, and counts as a logarithm."""
+    """Weight of text by speakers whom the question names. The share of this text in a span of messages is
+    compared with its share in the whole transcript, and counts as a logarithm."""
     length: float = 0.3
-    """Weight given to the length of a span of messages, as ln(tokens / 1,097), if the question names no
-    speaker."""
+    """Weight of a span's length if the question names no speaker. A span consists of consecutive messages.
+    Its length counts as ln(tokens / 1,097)."""
     length_named: float = -0.1
-    """Weight given to the length of a span of messages, as ln(tokens / 1,097), if the question names a
-    speaker."""
+    """Weight of a span's length if the question names a speaker. A span consists of consecutive messages. Its
+    length counts as ln(tokens / 1,097)."""
     length_square: float = -0.42
-    """Weight given to the squared length of a span of messages. The length counts as ln(tokens / 1,097)."""
+    """Weight of a span's squared length. The length counts as ln(tokens / 1,097)."""
     meaning: float = 0.85
-    """Weight given to the embedding similarity between the question and a span of messages. The similarity is
-    the mean z-score of the messages."""
+    """Weight of the embedding similarity between the question and a span of messages. The similarity is the
+    mean z-score of the messages."""
     meaning_front: float = 0.5
-    """Weight given to the embedding similarity between the question and the first quarter of a span of
-    messages. The similarity is the mean z-score of the messages."""
+    """Weight of the embedding similarity between the question and the beginning of a span. The beginning is
+    the first quarter of the span. The similarity is the mean z-score of the messages."""
     smoothing: float = 300.0
-    """Number of virtual words added to each span of messages to smooth its word frequencies (Dirichlet
-    smoothing). The words represent the whole transcript."""
+    """Number of virtual words that smooth the word frequencies of a span of messages. The words represent the
+    whole transcript (Dirichlet smoothing)."""
     share_smoothing: float = 0.03
-    """Amount added to a speaker's share of the text, so that even a share of zero has a logarithm."""
+    """Amount added to a speaker's share of the text. With this amount, even a share of zero has a
+    logarithm."""
 
 
 SEMANTIC_WEIGHTS = SpanWeights(evidence=0.77, front=0.49, lead=0.14)
@@ -202,19 +208,19 @@ class ScoreWeights:
     """Weight of a message's own BM25 score in the total score of the message. Nearby messages have a separate
     weight (`context`)."""
     context: float = 0.25
-    """Weight of the BM25 scores of nearby messages in the total score of a message."""
+    """Weight of nearby messages in the score of a message. Their BM25 scores count."""
     speaker: float = 0.8
     """Score added to a message if the question names its speaker."""
     speakers_near: float = 1.0
-    """Weight given, in a message's score, to the share of nearby text written by speakers whom the question
-    names. The share counts as a logarithm."""
+    """Weight of nearby text by speakers whom the question names. The share of this text counts as a logarithm
+    in a message's score."""
     passage: float = 0.9
-    """Weight given, in a message's score, to the probability that the message is part of a passage with the
-    answer. The logarithm of the probability counts. The weight is less than 1, because a passage repeats the
-    evidence of its messages."""
+    """Weight of the surrounding passage in the score of a message. What counts is the
+    logarithm of the probability that the message belongs to a passage with the answer. The weight is less
+    than 1, because a passage repeats the evidence of its messages."""
     alone: float = 0.2
-    """Prior probability that the answer is in separate messages, not in one continuous passage. Values from
-    .15 to .35 differ by .01."""
+    """Prior probability that the answer is in separate messages. Otherwise, the answer is in one continuous
+    passage. Values from .15 to .35 differ by .01."""
     recency: float = 0.5
     """Weight of recency in the score of a memory. Recency halves every 69 memories."""
     relevance: float = 3.0
@@ -232,13 +238,14 @@ WEIGHTS = ScoreWeights()
 """Default weights for scoring transcript messages and memories. Recency, relevance and importance are those
 of the released code of Generative Agents."""
 CONTEXT_TOKENS = 80
-"""Number of tokens over which the influence of nearby words on a message's score falls to 1/e. From 60 to 100
-tokens, results differ by less than .01."""
+"""Distance, in tokens, over which nearby words influence a message's score. At this distance, the influence
+has fallen to 1/e. From 60 to 100 tokens, results differ by less than .01."""
 SPEAKERS_TOKENS = 400
-"""Number of tokens over which the influence of nearby speakers on a message's score falls to 1/e."""
+"""Distance, in tokens, over which nearby speakers influence a message's score. At this distance, the
+influence has fallen to 1/e."""
 FOCUS_TOKENS = 2_000
-"""Maximum total length, in tokens, of the best-matching messages whose probabilities `concentration` adds
-up."""
+"""Maximum total length, in tokens, of a few messages that answer a question. `concentration` adds up the
+probabilities of the best-matching messages up to this length."""
 _SATURATION, _LENGTH_PENALTY = (
     1.2,
     0.5,
@@ -257,14 +264,17 @@ def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, 
 
 
 def most_evidence(weights: Mapping[str, float]) -> float:
-    """Return the highest BM25 score that a short text can reach for the weighted query terms."""
+    """Return the highest possible BM25 score of a short text.
+
+    The query terms have the given weights.
+    """
     return (_SATURATION + 1) * sum(weights.values())
 
 
 def own_evidence(postings: Postings, weights: Mapping[str, float], positions: Ints | None = None) -> Floats:
-    """Return each text's BM25 score for the weighted query terms.
+    """Return the BM25 score of each text for the query terms.
 
-    Only the texts at the given positions are scored.
+    The query terms have the given weights. Only the texts at the given positions are scored.
 
     The positions are sorted. Default: all texts.
     """
@@ -285,10 +295,10 @@ def own_evidence(postings: Postings, weights: Mapping[str, float], positions: In
 
 
 def context_sum(values: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> Floats:
-    """Return, for each message, the sum of the values of nearby messages, weighted by distance.
+    """Add up the values of nearby messages for each message.
 
-    `middle` holds the position of each message's middle in the transcript, in tokens, ascending. A value at
-    `distance` tokens counts 1/e.
+    Closer messages count more. `middle` holds the position of each message's middle in the transcript, in
+    tokens, ascending. A value at `distance` tokens counts 1/e.
     """
     context: Floats = np.zeros(len(values))
     reach = 20 * distance  # what is farther away counts less than 1e-8
@@ -359,10 +369,10 @@ def probabilities(
 
 
 def concentration(index: EvidenceIndex, probability: Floats) -> float:
-    """Return the probability that the few best-matching messages contain the answer.
+    """Return the probability that a few messages contain the answer.
 
-    The messages have at most `FOCUS_TOKENS` tokens together. The probability is high for a question about
-    certain messages, and low for a question about the whole transcript.
+    They are the best-matching messages, with at most `FOCUS_TOKENS` tokens together. The probability is high
+    for a question about certain messages, and low for a question about the whole transcript.
     """
     tokens = as_ints(index.tokens)
     best = np.argsort(-probability / tokens, kind="stable")
@@ -377,13 +387,13 @@ class _Spans:
     end: Ints
     tokens: Floats
     turning: Floats
-    """Score of each span of messages for changes of speaker at its start and at its end. The two scores are
+    """Score for speaker changes at the start and the end of each span of messages. The two scores are
     added."""
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cache of the spans of messages that may contain an answer, keyed by the transcript's search index. The
-spans do not depend on the question."""
+"""Cache of the spans of messages in which answers are searched. The keys are the search indexes of
+transcripts. The spans do not depend on the question."""
 
 
 def densities(
@@ -393,9 +403,10 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return the probability that each message belongs to a passage with the answer, per token.
+    """Return how likely each message is to belong to a passage with the answer.
 
-    Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
+    The probabilities are given per token. Candidates are spans of messages of many lengths. Each spreads its
+    probability over its messages.
     """
     if not len(index):
         return np.zeros(0)
@@ -427,7 +438,7 @@ def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _spans_of(index: EvidenceIndex) -> _Spans:
-    """Return the spans of consecutive messages that are searched for the answer to a question.
+    """Return the spans of messages that may contain an answer.
 
     Spans do not extend beyond the end of the transcript.
     """
@@ -452,7 +463,7 @@ def _spans_of(index: EvidenceIndex) -> _Spans:
 
 
 def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
-    """Return a score for how much the speakers change at each boundary between two messages.
+    """Return how much the speakers change between each two messages.
 
     The score is the standardized Jensen–Shannon divergence between the speakers' shares before and after the
     boundary.
@@ -509,7 +520,7 @@ def _evidence(
 
 
 def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return a score for each span of messages, computed from word counts.
+    """Score each span of messages by its word counts.
 
     Words in the first quarter of a span get extra weight. `cumulated` holds cumulative counts.
 
@@ -538,7 +549,7 @@ def _speaker_ratio(
 
 
 def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return a score for how similar in meaning each span of messages is to the question.
+    """Return how similar in meaning each span of messages is to the question.
 
     Meaning is compared by embeddings.
     """
@@ -551,17 +562,17 @@ def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) 
 
 
 Costs = Mapping[int, int] | Callable[[int], int]
-"""Mapping or function that gives, for the sequence number of an entry, the number of tokens of the entry in a
-prompt."""
+"""Number of tokens that each entry needs in a prompt. The numbers are given as a mapping or a function of the
+entry's sequence number."""
 
 SHARE_TOLERANCE = 0.1
-"""Maximum share of a debater's token budget that may stay unused when messages are selected. More of its
-messages might fit."""
+"""Share of a debater's token budget that may stay unused when messages are selected. If more tokens stay
+unused, more of the debater's messages might fit."""
 
 LABEL_TOKENS = 7
-"""Approximate number of tokens in the label of a message, which names the message id and the speaker."""
+"""Approximate number of tokens in the label of a message. The label names the message id and the speaker."""
 MIN_LABELLED = 6
-"""Minimum number of tokens that a message and its label need in a prompt."""
+"""Minimum number of tokens for a message with its label."""
 
 _SWAP_POOL = 64
 _MERGED = 8  # rendering may merge this many tokens
@@ -667,7 +678,10 @@ class _SelectionDraft:
         return self._known[position]
 
     def fill(self, order: Iterable[int], remaining: int) -> int:
-        """Select every entry that still fits, in the given order, and return the number of unused tokens."""
+        """Select every entry that still fits, in the given order.
+
+        Return the number of unused tokens.
+        """
         for position in order:
             if remaining < self._least:
                 break
@@ -682,9 +696,10 @@ class _SelectionDraft:
         return remaining
 
     def top_up(self, positions: Sequence[int], remaining: int, tolerance: int) -> None:
-        """Replace selected messages by longer ones until few tokens remain unused.
+        """Use leftover tokens by replacing selected messages with longer ones.
 
-        Long messages leave gaps that no other message fits, which would give the sides unequal shares.
+        Stop when at most `tolerance` tokens are left or nothing longer fits. Long messages leave gaps that no
+        other message fits, which would give the sides unequal shares.
         """
         while remaining > tolerance:
             pool = [p for p in positions if p not in self.selected_positions][:_SWAP_POOL]
@@ -707,7 +722,7 @@ class _SelectionDraft:
         return sum(self.cost(p) for p in positions)
 
     def evidence(self, ranked_positions: Sequence[int]) -> SelectedEvidence:
-        """Return the messages selected to answer a question, and the number of omitted messages.
+        """Return the selected messages and the number of omitted messages.
 
         If no message fits, the caller should truncate the first message in `ranked_positions`.
         """

@@ -30,9 +30,11 @@ def _storage_errors() -> Iterator[None]:
         raise storage_error(error) from error
 
 
-BACKGROUND_LOOP, BATCH_LOOP = "moot-portal", "moot-many"
-"""Names of Moot's two background event loops. Each loop runs in its own thread. Worker threads of the second
-loop may wait for the first one."""
+BACKGROUND_LOOP = "moot-portal"
+"""Name of the background event loop that runs single debates. Each event loop has its own thread."""
+BATCH_LOOP = "moot-many"
+"""Name of the background event loop that runs many debates. Its worker threads may wait for the loop
+`BACKGROUND_LOOP`."""
 
 
 @lru_cache
@@ -65,9 +67,9 @@ def call_from_sync(
 
 @asynccontextmanager
 async def enter_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
-    """Enter and exit a synchronous context manager in worker threads, without blocking the event loop.
+    """Run a synchronous context manager without blocking the event loop.
 
-    The context manager is exited even if entering fails.
+    It is entered and exited in worker threads. The context manager is exited even if entering fails.
     """
     try:
         yield await run_in_thread(manager.__enter__)
@@ -91,7 +93,7 @@ async def _producer(
     holds: Callable[[T], bool],
     next_request: asyncio.Event,
 ) -> asyncio.Task[None]:
-    """Start an asyncio task that passes each item of an async iterator to `put`.
+    """Start a task that passes each item of an async iterator to `put`.
 
     After an item for which `holds` is True, the task waits until the consumer sets `next_request` to ask
     for the next item.
@@ -125,9 +127,10 @@ async def _producer(
 def iterate_from_sync(
     make: Callable[[], AsyncIterator[T]], loop: str = BACKGROUND_LOOP, *, holds: Callable[[T], bool] = _never
 ) -> Generator[T, None, None]:
-    """Run an async iterator on a background event loop, and yield its items to synchronous code.
+    """Run an async iterator on a background event loop.
 
-    Closing the generator early, or interrupting it, cancels the iteration and waits for its cleanup.
+    The items are yielded to synchronous code. Closing the generator early, or interrupting it, cancels the
+    iteration and waits for its cleanup.
 
     Args:
         make: function that returns the iterator.
@@ -157,7 +160,9 @@ def iterate_from_sync(
 async def iterate_from_async(
     make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
 ) -> AsyncGenerator[T, None]:
-    """Run an async iterator on a background event loop, and yield its items on the caller's event loop.
+    """Run an async iterator on a background event loop.
+
+    The items are yielded on the caller's event loop.
 
     The arguments are those of `iterate_from_sync`.
     """

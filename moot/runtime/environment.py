@@ -28,8 +28,8 @@ from moot.tools.registry import GivenTools, given_tools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
 _DECIDED = frozenset({"status", "verdict", "config"})
-"""State channels whose updates can change a debate's stored result, or the date for revisiting its
-decision."""
+"""State channels on which the result stored for a debate depends. The result includes the date for revisiting
+the decision."""
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
@@ -38,7 +38,7 @@ def changes_catalogue(state: StateValues, update: StateValues) -> bool:
 
 
 def record_progress(records: Records, debate: str, state: StateValues, update: StateValues, now: str) -> None:
-    """Update the status, number of turns and usage of a debate in the list of debates.
+    """Update a debate's status, turns and usage in the list of debates.
 
     The update of the node `open` adds the debate to the catalogue if it is missing.
 
@@ -99,7 +99,10 @@ class ProgressRecorder(Protocol):
     def __call__(
         self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
     ) -> None:
-        """Update a debate's status, turns and usage in the list of debates after a graph node has run."""
+        """Update a debate in the list of debates after a node has run.
+
+        Status, turns and usage are updated.
+        """
         ...
 
 
@@ -131,16 +134,16 @@ def encodings_in(config: DebateConfig, models: Sequence[str] = ()) -> tuple[str,
 
 @dataclass(frozen=True)
 class Environment:
-    """Resources that graph nodes use, such as models, a clock and a token counter."""
+    """Models, tools and other resources that graph nodes use."""
 
     factory: Factory = make_model
     """Function that creates a model client from a model's name and settings."""
     models: Mapping[str, ChatSource] = field(default_factory=dict)
-    """LangChain model objects passed from Python code, keyed by model name."""
+    """LangChain models passed from Python code, keyed by name."""
     tools: GivenTools = field(default_factory=dict)
     """Tools passed from Python code, keyed by tool name."""
     complete: Complete = complete
-    """Function that makes one model call."""
+    """Function that calls a model once and returns the reply."""
     on_progress: ProgressRecorder = record_progress
     """Function that updates the list of debates after a graph node has run."""
     default_config: Callable[[], DebateConfig] = DebateConfig
@@ -155,7 +158,7 @@ class Environment:
     """LangChain `Embeddings` object for retrieving older messages. It overrides
     `memory.retrieval.embeddings`."""
     indexes: Indexes = field(default_factory=Indexes, repr=False, compare=False)
-    """Indexes for retrieving older messages of the debates that run in this process."""
+    """Indexes for retrieving older messages. They belong to debates that run in this process."""
     _models: dict[str, Models] = field(default_factory=dict, repr=False, compare=False)
 
     def token_counter_for(self, config: DebateConfig | None = None, *models: str) -> TokenCounter:
@@ -168,16 +171,16 @@ class Environment:
 
     @property
     def safe_capabilities(self) -> Collection[CapabilityKind | Capability]:
-        """Capabilities, such as models, that debates may use because the calling program provides them.
+        """Capabilities that the calling program provides, such as models.
 
-        They need no grant.
+        Debates may use them without a grant.
         """
         capabilities: list[CapabilityKind | Capability] = [Capability("model", name) for name in self.models]
         capabilities += [] if self.factory is make_model else ["model", "endpoint", "command"]
         return (*capabilities, "embeddings") if self.embeddings is not None else capabilities
 
     def models_of(self, permissions: Permissions) -> Models:
-        """Return the model clients for a debate.
+        """Return the model clients that a debate may use.
 
         Debates with equal settings share their clients.
 
@@ -203,7 +206,9 @@ def make_environment(
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
 ) -> Environment:
-    """Return a copy of an environment with additional models and tools. `None`: the default environment.
+    """Return an environment with additional models and tools.
+
+    The given environment is not changed. `None`: the default environment.
 
     Raises:
         ConfigError: a tool is not a LangChain tool, or its name is invalid or taken.
@@ -216,7 +221,7 @@ def make_environment(
 
 @dataclass(frozen=True)
 class NodeContext:
-    """Inputs of a graph node in addition to the state, such as the environment and permissions."""
+    """Data that a graph node receives in addition to the state."""
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))
@@ -230,7 +235,10 @@ class NodeContext:
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Ids of the debate and of the checkpoint, from which message ids are derived."""
+        """Ids of the debate and the checkpoint.
+
+        Message ids are derived from them.
+        """
         return self.debate, self.checkpoint
 
 

@@ -27,8 +27,10 @@ from moot.state.reducers import RESULT_ID_PREFIX
 from moot.state.verdict import PLACEHOLDER, PanelVerdict
 from moot.text.plain_text import clip
 
-WHY_CHARS, SOLUTION_CHARS = 700, 2_000
-"""Maximum number of characters in the reasons, and in the solution, that a debate's result message shows."""
+WHY_CHARS = 700
+"""Maximum length of the reasons in a debate's result message, in characters."""
+SOLUTION_CHARS = 2_000
+"""Maximum length of the solution in a debate's result message, in characters."""
 MOST = 6
 """Maximum number of items in each list of the debate's result message."""
 
@@ -63,7 +65,7 @@ def result_text(values: StateValues, share: float = 1.0) -> str:
 
 
 def verdict_text(verdict: PanelVerdict, values: StateValues, share: float = 1.0) -> str:
-    """Return a verdict as Markdown text that leaves out the debate's solution.
+    """Return a verdict as Markdown text, without the debate's solution.
 
     `share` scales the maximum length of each part.
     """
@@ -116,7 +118,7 @@ def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody
 
 
 def refuse_continuation(state: ConversationState, context: NodeContext, reached: End) -> NodeBody:
-    """Reply to a person with the reason why the finished debate takes no more turns. No model is called."""
+    """Tell a person why the finished debate takes no more turns. No model is called."""
     yield from ()
     config = context.permissions.config
     by_operator = spending_ceiling_reached(state, config, context.env.default_config())
@@ -138,7 +140,9 @@ def _answer_update(state: ConversationState, context: NodeContext, text: str) ->
 
 
 def spending_ceiling_reached(state: StateValues, config: DebateConfig, operator: DebateConfig) -> str:
-    """Return an error message if a debate has reached the operator's spending limit, otherwise `""`.
+    """Return an error message if a debate has reached the operator's limit.
+
+    The message is `""` if it has not. The limit on time does not count.
 
     Args:
         state: state of the debate.
@@ -156,10 +160,11 @@ def _no_more_calls(reached: End) -> str:
 def call_refusal(
     state: ConversationState, context: NodeContext, node: str, calls: Sequence[ModelCall]
 ) -> str:
-    """Return an error message if an operator's limit forbids a node's model calls, otherwise `""`.
+    """Return an error message if an operator's limit forbids the calls.
 
-    After a step has reached a ceiling of the operator, the debate is brought to its end once. Each node may
-    then make its calls once. A client that writes the state could otherwise run the node again.
+    The message is `""` if the calls are allowed. After a step has reached a ceiling of the operator, the
+    debate is brought to its end once. Each node may then make its calls once. A client that writes the state
+    could otherwise run the node again.
 
     Args:
         state: state of the debate when the node began.
@@ -183,9 +188,10 @@ def call_refusal(
 
 
 def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:
-    """Return permissions with which the given model can answer questions about a debate.
+    """Return the permissions for answering questions about a debate.
 
-    Default: the judge's model. A recorded debate is answered by the offline model.
+    `model` answers the questions. Without it, the judge's model answers them, or the offline model if the
+    debate is recorded.
     """
     is_recording = model_params(permissions.config, permissions.config.judge).model.startswith(RECORDED)
     answer_model = model or (OFFLINE if is_recording else None)
@@ -249,7 +255,10 @@ def _question_prompt(
 
 
 def _judged_result(state: ConversationState) -> question_prompts.JudgedResult | None:
-    """Return the verdict on a debate, or `None` if neither a judge nor a vote decided the debate."""
+    """Return the verdict on a debate, or `None` if it was not decided.
+
+    A judge or a vote decides a debate.
+    """
     verdict: PanelVerdict | None = state.get("verdict") or None
     if not verdict or verdict["status"] != "ok" or verdict.get("placeholder"):
         return None

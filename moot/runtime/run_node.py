@@ -48,7 +48,7 @@ HandledEffect = TypeVar("HandledEffect")
 
 @dataclass(frozen=True)
 class JournalPosition:
-    """Position in a debate's journal at which the replies to a node's model calls are stored."""
+    """Place in the journal where the replies to a node's model calls are stored."""
 
     records: Records | None = None
     """Moot's database tables, which include rate limits and shared budgets. `None` if there is no
@@ -107,7 +107,7 @@ class EffectHandler:
     async def handle(
         self, effect: Sequence[effects.ModelCall] | effects.LocalWork
     ) -> list[effects.Reply] | list[str]:
-        """Handle a batch of model calls or local jobs, and return the results."""
+        """Carry out model calls or local jobs, and return the results."""
         return await (
             self.run_local_work(effect) if isinstance(effect, effects.LocalWork) else self.call_models(effect)
         )
@@ -144,7 +144,10 @@ class EffectHandler:
         return [reply.text for reply in done]
 
     def numbered_receipts(self, before: Sequence[conversation.CallReceipt]) -> list[conversation.CallReceipt]:
-        """Return the records of this run's model calls, with ids that follow those of earlier calls."""
+        """Return the records of this run's model calls, with numbered ids.
+
+        The numbers follow those of earlier calls.
+        """
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
@@ -152,7 +155,7 @@ class EffectHandler:
     async def gather(
         self, requests: Sequence[tuple[str, Callable[[], Awaitable[effects.Reply]]]]
     ) -> list[effects.Reply]:
-        """Return the reply to each request, reusing replies from the journal where possible.
+        """Return the reply to each request, from the journal if possible.
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
         """
@@ -226,9 +229,9 @@ def _receipt(
 async def run_generator(
     flow: Generator[HandledEffect, Any, T], handle: Callable[[HandledEffect], Awaitable[object]]
 ) -> T:
-    """Run a generator to its end, and pass each request that it yields to `handle`.
+    """Run a generator to its end, and handle the requests that it yields.
 
-    Return the generator's result.
+    Each request is passed to `handle`. Return the generator's result.
     """
     outcome: object = None
     try:
@@ -247,9 +250,9 @@ async def run_to_end(
     permissions: boundary.Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run a generator outside LangGraph, and carry out the model calls and local jobs that it yields.
+    """Run a generator to its end outside LangGraph.
 
-    Return its result and the effect handler.
+    The model calls and local jobs that it yields are carried out. Return its result and the effect handler.
     """
     handler = EffectHandler(environment, permissions, position or JournalPosition())
     return await run_generator(flow, handler.handle), handler
@@ -319,7 +322,7 @@ class _NodeRun:
         return context if isinstance(context, DebateConfig) else env.default_config()
 
     def _needs_grants(self) -> bool:
-        """Return True if this run depends on capabilities that were granted to its debate."""
+        """Return True if this run needs capabilities granted to its debate."""
         permissions = self.context.permissions
         limited = bool(self.state.get("config")) and permissions.config is not frozen_config(self.state)
         return limited or bool(
@@ -329,7 +332,7 @@ class _NodeRun:
         )
 
     def _with_grants(self, records: Records) -> boundary.Permissions:
-        """Return the permissions of the debate, including the capabilities that were granted to the debate.
+        """Return the debate's permissions, including granted capabilities.
 
         In the node `open`, the capabilities are first granted. A configuration that the operator gave this
         debate is granted completely. Otherwise only what the operator's default configuration names is
@@ -350,7 +353,10 @@ class _NodeRun:
         return permissions
 
     async def run_body(self, body: environments.NodeFunction) -> effects.Update:
-        """Run the graph node's function, and return its state update, including usage and call records."""
+        """Run the graph node's function, and return its state update.
+
+        The update includes usage and call records.
+        """
         if self.records is not None and self._needs_grants():
             self.context = replace(
                 self.context, permissions=await effects.run_in_thread(self._with_grants, self.records)

@@ -33,7 +33,7 @@ class ModelTurnRequest:
     state: ConversationState
     context: NodeContext
     call: effects.ModelCall
-    """First model call of the turn. If the model uses tools, further calls follow."""
+    """Model call with which the turn begins. If the model uses tools, further calls follow."""
 
     @property
     def speaker(self) -> DebaterConfig:
@@ -42,7 +42,7 @@ class ModelTurnRequest:
 
     @property
     def tool_context(self) -> tool.ToolContext:
-        """Parts of the debate that the debater's tools may read."""
+        """Data that the debater's tools may read."""
         permissions = self.context.permissions
         return tool.ToolContext(
             partial(registry.context_sandbox, permissions),
@@ -51,9 +51,10 @@ class ModelTurnRequest:
         )
 
     def with_shorter_prompt(self, excess: int) -> effects.ModelCall:
-        """Return the first model call of the turn with a prompt that is shorter by `excess` tokens.
+        """Return the first model call of the turn with a shorter prompt.
 
-        The method is used after a server refused the prompt because it exceeded the model's context.
+        The prompt is shorter by `excess` tokens. The method is used after a server refused the prompt because
+        it exceeded the model's context.
         """
         config = frozen_config(self.state)
         speaker_tool_tokens = registry.functions_tokens(
@@ -212,7 +213,10 @@ def turn_prompt(
 
 
 def turn_embedding_job(state: ConversationState, context: NodeContext) -> effects.LocalJob | None:
-    """Return a job that computes the embeddings for retrieval in this step, or `None` if none are needed."""
+    """Return a job that computes the embeddings for this step.
+
+    Return `None` if no embeddings are needed.
+    """
     config, memories = frozen_config(state), _memories(context)
     if memories.embeddings is None or not config.memory.retrieval.enabled:
         return None
@@ -243,7 +247,7 @@ def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> effect
 
 
 RECENT_REQUESTS = 512
-"""Number of a debate's most recent requests with which a new request is compared. Identical requests get
+"""Number of recent requests with which a new request is compared. Identical requests of a debate get
 different seeds. A step takes at most 256 replies."""
 ARGUMENT_CHARS = 1000
 """Maximum length of a tool call's arguments in prompts, in characters. Longer arguments are cut to half of
@@ -271,7 +275,10 @@ class TurnResult:
 
 
 def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[TurnResult]]:
-    """Run all turns of a step concurrently, including tool calls, and return the results."""
+    """Run all turns of a step concurrently, and return the results.
+
+    This includes the tool calls of the turns.
+    """
     if not turns:
         return []
     replies: list[effects.Reply] = yield [request.call for request in turns]
@@ -350,9 +357,9 @@ def _exchange(request: ModelTurnRequest, result: TurnResult, outputs: Sequence[s
 def run_human_turns(
     state: ConversationState, turns: Sequence[HumanTurnRequest]
 ) -> Generator[effects.Effect, Any, list[str]]:
-    """Ask every person who has a turn in the current step for a message, and return the messages.
+    """Ask the people who have a turn in this step for their messages.
 
-    One interrupt asks them all.
+    Return the messages. One interrupt asks them all.
     """
     if not turns:
         return []

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""Environment variable that lets OpenTelemetry spans include the text of prompts and replies."""
+"""Environment variable that allows prompts and replies in OpenTelemetry spans."""
 _CAPTURING = frozenset({"true", "1", "span_only", "span_and_event"})
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS = (
@@ -83,7 +83,7 @@ def _drop_unknown(attributes: SpanAttributes) -> dict[str, Any]:
 
 @contextmanager
 def _within(span: Span | None, *, current: bool = True) -> Iterator[None]:
-    """End an OpenTelemetry span when the `with` block ends.
+    """Keep an OpenTelemetry span open until the `with` block ends.
 
     A failure is recorded by its exception type alone.
     """
@@ -137,9 +137,10 @@ def step_span(node: str, step: Mapping[str, object], config: RunnableConfig) -> 
 
 
 def note_recovered(update: Mapping[str, object]) -> None:
-    """Record each failure that a node recovered from as an event in the OpenTelemetry span.
+    """Record the failures that a node recovered from in the current span.
 
-    Such failures are those of summaries and extractions, and of tool calls.
+    Each failure becomes an event of the OpenTelemetry span. Such failures are those of summaries and
+    extractions, and of tool calls.
     """
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None or _MUTED.get():
@@ -164,7 +165,10 @@ def _histogram(name: str, unit: str, provider: object) -> Histogram:
 
 
 def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None:
-    """Record a model call's duration, time to first chunk and token counts as metrics."""
+    """Record the duration and token counts of a model call as metrics.
+
+    The time to the first chunk is also recorded.
+    """
     metrics = sys.modules.get("opentelemetry.metrics")
     if metrics is None or _MUTED.get():
         return
@@ -186,7 +190,10 @@ def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None
 
 
 def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
-    """Return a call's prompt and reply as span attributes, or `{}` if `CAPTURE` does not permit it."""
+    """Return a call's prompt and reply as span attributes.
+
+    Return `{}` if `CAPTURE` does not permit this.
+    """
     if (variable(CAPTURE) or "").lower() not in _CAPTURING:
         return {}
     message: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}
@@ -276,7 +283,7 @@ def call_span(call: ModelCall, debate: str, *, compatible: bool = True) -> Itera
 
 
 def redact_langsmith() -> None:
-    """If tracing is enabled, configure LangSmith's shared client to redact keys and passwords.
+    """Make LangSmith's client redact keys and passwords if tracing is enabled.
 
     An endpoint may repeat a key in a reply or in an error, which LangChain's tracer sends as it is.
     """
@@ -318,7 +325,7 @@ def start_langsmith_root(debate: str, topic: str) -> RunTree | None:
 
 @contextmanager
 def within_langsmith_root(root: RunTree | None) -> Iterator[None]:
-    """Return a context manager that nests LangSmith runs under a debate's root run.
+    """Run a `with` block under the root run of a debate's LangSmith trace.
 
     The root run ends with the block.
     """

@@ -39,8 +39,8 @@ _NARROWER: Mapping[str, Any] = {
     "planned_interjections_used": Annotated[int, Field(ge=0)],
     "full_transcript": list[dict[str, Any]],  # fields of entries to continue are optional
 }
-"""Stricter types that replace the declared types of some LangGraph state channels. They validate values
-that come from outside the graph."""
+"""Stricter types for some state channels. They replace the types that the channels declare. They validate
+values that come from outside the graph."""
 _STEP_KEYS = ("number", "kind", "phase", "round", "turns")
 MAX_NUMBER = 2**53 - 1
 """Largest allowed absolute value of a number that comes from outside the graph. A checkpoint stores
@@ -58,7 +58,7 @@ def _adapter(channel: str) -> TypeAdapter[Any]:
 
 
 def check_channels(values: Mapping[str, Any]) -> None:
-    """Validate untrusted values before they are written to the channels of a debate's state.
+    """Check untrusted values before they are written to a debate's state.
 
     Raises:
         InputError: A value has the wrong type. The message names the channel and the location.
@@ -71,7 +71,7 @@ def check_channels(values: Mapping[str, Any]) -> None:
 
 
 def check_types(values: Mapping[str, object]) -> None:
-    """Validate the types of values for the channels of a debate's state.
+    """Check that values for a debate's state have the right types.
 
     `check_storable` checks whether their numbers and texts can be stored.
 
@@ -159,7 +159,7 @@ def _check_messages(messages: Any) -> None:
 
 
 def check_input(graph_input: Mapping[str, Any], *, of_parent: bool = False) -> None:
-    """Check that a run's input has only known keys, with values of the right types.
+    """Check that a run's input has only known keys and valid values.
 
     A value of `None` counts as a missing value.
 
@@ -180,7 +180,7 @@ def check_input(graph_input: Mapping[str, Any], *, of_parent: bool = False) -> N
 
 
 def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
-    """Validate the values that a caller writes to a debate's state, and return the values to store.
+    """Check the values that a caller writes to a debate's state, and return what to store.
 
     Keys that `config` omits keep their stored values.
 
@@ -229,7 +229,7 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
 
 
 def _check_usage(added: Mapping[str, float], usage: Mapping[str, float]) -> None:
-    """Raise an error if a usage update would raise one of the debate's totals above `MAX_NUMBER`."""
+    """Raise an error if an update would raise a usage total above `MAX_NUMBER`."""
     for key, total in add_totals(usage, [added]).items():
         if key in added and total > MAX_NUMBER:
             raise InputError(f"usage.{key}: the total would exceed {MAX_NUMBER}: add a smaller number")
@@ -249,5 +249,5 @@ def _check_turns(step: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     for number, turn in enumerate(turns):
         if known and turn["speaker"] not in known:
             raise InputError(
-                f"step.turns.{number}.speaker: {turn['speaker']!r} is not a debater in this debate"
+                f"step.turns.{number}.speaker: {turn['speaker']!r} is not a debater: use a debater's id"
             )

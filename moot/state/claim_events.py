@@ -16,8 +16,8 @@ OVERALL = "overall"
 """Name of the aspect that covers the whole topic. It is used if the topic is not split into aspects."""
 
 Extractor = Literal["model", "person"]
-"""Author of a claim event, which is either a model or a person. If both recorded events for the same message,
-the person's events are used."""
+"""Who recorded a claim event, either a model or a person. If both recorded events for the same message, the
+person's events are used."""
 
 StanceKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
 """Kind of stance that a debater takes on a claim. `concedes` means that the debater accepts the opposite of
@@ -41,7 +41,7 @@ class Claim(TypedDict):
     """Id of the claim, such as `p003`. `p000` is the main question, which has no claim event."""
     text: str
     aspect: str
-    """Part of the topic that the claim belongs to, or `overall` if the topic is not split into parts."""
+    """Part of the topic that the claim belongs to. `overall`: the topic is not split into parts."""
     seq: int
     """Transcript position (`seq`) of the message that first stated this claim."""
 
@@ -57,8 +57,8 @@ class StanceFields(TypedDict):
     """Number of conditions that were combined into the text of `condition`. Missing if no conditions were
     combined."""
     leans: NotRequired[Literal["yes", "no"]]
-    """Side that a conditional stance favours: `yes` accepts the claim, and `no` rejects it. The default is
-    `yes`."""
+    """Side that a conditional stance favours, either `yes` or `no`. `yes` accepts the claim, and `no` rejects
+    it. The default is `yes`."""
     option: NotRequired[str]
     """Option that the debater chooses if the main question is not a yes-or-no question. It may be another
     answer in the debater's words."""
@@ -87,13 +87,13 @@ class StanceEvent(StanceFields, QuotedEvent):
     ground: bool
     """True if this claim is a reason for the debater's position on the main question."""
     confidence: float
-    """Confidence of the extracting model, from 0 to 1, that the debater takes this stance. Stances that a
-    person recorded have the value 1."""
+    """How certain the model is that the debater takes this stance, from 0 to 1. The model is the one that
+    extracted the stance. Stances that a person recorded have the value 1."""
     condition_id: NotRequired[str]
     """Id of the condition on which a `conditional` stance depends, such as `k002`. Stances with the same
     condition share this id."""
     replaces: NotRequired[str]
-    """Id of the debater's earlier condition that the condition of this stance replaces."""
+    """Id of the debater's earlier condition that this stance replaces."""
 
 
 class Challenge(QuotedEvent):
@@ -176,9 +176,9 @@ class ExtractionPass(TypedDict):
 
 
 class ReflectionPass(TypedDict):
-    """Record that a model has reflected on everything that was recorded before.
+    """Record that a model has reflected on the debate.
 
-    The next reflection ignores earlier events.
+    The next reflection ignores all earlier events.
     """
 
     type: Literal["reflection_pass"]
@@ -228,7 +228,10 @@ which a dispute depends."""
 
 
 class CruxSide(TypedDict):
-    """One debater's answer to the question on which the two debaters' dispute depends."""
+    """One debater's answer to the question behind a dispute.
+
+    This question is called the crux of the dispute.
+    """
 
     answer: CardResult
     reasoning: str
@@ -279,10 +282,10 @@ class Room(TypedDict):
     """Maximum number of exchanges in this side discussion. Debates stored by older versions lack this
     field."""
     second: NotRequired[bool]
-    """True if the second of the two debaters speaks next in the current stage."""
+    """True if the second of the two debaters speaks next."""
     assessed: int
-    """Number of times that a model has assessed this side discussion. It is assessed after the positions and
-    after every exchange."""
+    """How often a model has assessed this side discussion. It is assessed after the positions and after every
+    exchange."""
     card: NotRequired[CruxCard]
     """Result of the latest assessment of this side discussion. It names the question on which the
     disagreement depends."""

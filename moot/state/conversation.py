@@ -37,7 +37,7 @@ missing."""
 
 
 def check_schema_version(values: StateValues) -> None:
-    """Raise an error if a state or document was stored with another schema version.
+    """Raise an error if a state or document has another schema version.
 
     Raises:
         InputError: `schema_version` is not `SCHEMA_VERSION`. The message says what to do.
@@ -48,8 +48,8 @@ def check_schema_version(values: StateValues) -> None:
     newer = isinstance(version, int) and version > SCHEMA_VERSION
     todo = "update Moot" if newer else "read it with the version that stored it, or start the debate again"
     raise InputError(
-        f"this debate was stored by {'a newer' if newer else 'another'} version of Moot (it has "
-        f"schema_version {version}, but the installed Moot reads schema_version {SCHEMA_VERSION}): {todo}"
+        f"{'a newer' if newer else 'another'} version of Moot stored this debate: {todo} (the debate has "
+        f"schema_version {version}, this Moot reads {SCHEMA_VERSION})"
     )
 
 
@@ -100,7 +100,7 @@ class Step(TypedDict, total=False):
     """True if an earlier run already started this step. Messages that people sent since then are replies to
     the step's question."""
     is_final: bool
-    """True if the protocol lets no debater speak after this step."""
+    """True if no debater speaks after this step. The protocol determines this."""
     end_reason: EndReason
     """Reason why the debate ends with this step, set only in the last step."""
     protocol_update: JsonObject
@@ -112,7 +112,10 @@ class Step(TypedDict, total=False):
 
 
 class Clarifications(TypedDict, total=False):
-    """Progress of the questions that debaters ask a person before the first round of the debate."""
+    """Progress of the questions that debaters ask before the first round.
+
+    A person answers them.
+    """
 
     rounds: int
     """Number of question rounds that have taken place."""
@@ -121,7 +124,7 @@ class Clarifications(TypedDict, total=False):
 
 
 class ConvergenceCheck(TypedDict):
-    """Result of checking how far the proposals agree at the end of a round."""
+    """How far the proposals agree at the end of a round."""
 
     round: int
     agreement: float | None
@@ -158,7 +161,7 @@ class DebateQuestion(TypedDict, total=False):
 
 
 def options_of(state: StateValues) -> list[str]:
-    """Return the configured answer options for the debated question, or those found in the topic."""
+    """Return the answer options from the configuration, or those found in the topic."""
     return list(state.get("options") or (state.get("question") or {}).get("options") or ())
 
 
@@ -168,10 +171,10 @@ def step_number(state: StateValues) -> int:
 
 
 class SummaryMetadata(TypedDict):
-    """Metadata about how one version of a summary was written."""
+    """Metadata of one version of a summary."""
 
     kind: str
-    """Kind of the summary, one of `rolling`, `perspective` and `judge`."""
+    """Kind of summary, either `rolling`, `perspective` or `judge`."""
     owner: str
     """Id of the debater whose perspective is summarised, or `""` for a shared summary."""
     role: NotRequired[str]
@@ -186,7 +189,8 @@ class SummaryMetadata(TypedDict):
     messages: int
     """Number of messages that the summary covers."""
     before_tokens: int
-    """Number of tokens in the texts that were summarised: the previous summary and the new messages."""
+    """Number of tokens in the texts that were summarised. These are the previous summary and the new
+    messages."""
     after_tokens: int
     before_chars: int
     after_chars: int
@@ -194,7 +198,7 @@ class SummaryMetadata(TypedDict):
     """Name of the summarizer that wrote this version of the summary, such as `llm`. A fallback is stored as
     `rule-based (after llm: …)`."""
     model: str
-    """Name of the model that was called to write this version of the summary, or `""` if none was called."""
+    """Name of the model that was called for this version of the summary, or `""` if no model was called."""
     provider: NotRequired[str]
     """Provider of the model that was called to write this version of the summary. Debates stored by older
     versions lack this field and `tokens_used`."""
@@ -205,12 +209,15 @@ class SummaryMetadata(TypedDict):
     created_at: str
     updated_at: str
     failure: NotRequired[str]
-    """Error of the configured summarizer, set only if it failed and a fallback wrote this version of the
+    """Reason why the configured summarizer failed. Set only if a fallback wrote this version of the
     summary."""
 
 
 class Summary(SummaryMetadata):
-    """Latest version of a summary, with the points that the next version builds on."""
+    """Latest version of a summary.
+
+    The next version builds on its `points`.
+    """
 
     points: JsonObject
     """Statements on which the summary's text is based, each with its speaker and message ids."""
@@ -225,7 +232,10 @@ class SummaryPoint(TypedDict):
 
 
 class SummaryVersion(SummaryMetadata):
-    """One version of a summary in the history that the state channel `summary_versions` keeps."""
+    """One version of a summary, stored in the history of summaries.
+
+    The state channel `summary_versions` holds this history.
+    """
 
     points: list[SummaryPoint]
     """Statements that appear in the summary's text, each with its speaker and message ids."""
@@ -254,7 +264,7 @@ class Omission(TypedDict):
     why: str
     tokens: int
     count: NotRequired[int]
-    """Number of omitted prompt items that this record describes."""
+    """Number of omitted prompt items."""
 
 
 MemoryKind = Literal[
@@ -273,7 +283,7 @@ MemoryKind = Literal[
 
 
 class PromptRecord(TypedDict):
-    """Description of a prompt's contents, stored in the record of a model call."""
+    """Record of a prompt's contents, stored with the model call."""
 
     budget: int
     """Maximum number of tokens that the prompt may contain."""
@@ -285,12 +295,12 @@ class PromptRecord(TypedDict):
     """Ids of the first and last message in the prompt, or `[]` if the prompt contains no messages."""
     omitted: list[Omission]
     memory: NotRequired[dict[MemoryKind, int]]
-    """Approximate number of prompt tokens used by each kind of memory. Debates stored by older versions
-    lack this field."""
+    """Approximate number of prompt tokens for each kind of memory. Debates stored by older versions lack this
+    field."""
 
 
 class RequestRecord(PromptRecord):
-    """Description of a request to a model, stored in the call's record."""
+    """Record of a request to a model, stored with the model call."""
 
     step: int
     call_index: int
@@ -315,13 +325,14 @@ class Receipt(RequestRecord):
 
 
 class CallReceipt(RequestRecord):
-    """Record of a model call that was not made for a debater's turn, but for a verdict, for example."""
+    """Record of a model call that is not a debater's turn, such as a judge's call."""
 
     id: str
     """Id of this record of a model call, such as `c000012`."""
     purpose: str
     memory_kind: str
-    """Kind of memory that the model's reply updates, such as `reflections`, or `""` if it updates none."""
+    """Kind of memory that the model's reply updates, or `""` if it updates none. For example,
+    `reflections`."""
     node: str
     model: str
     """Name of the model that replied."""
@@ -343,7 +354,8 @@ class UIMessage(TypedDict):
     props: JsonObject
     """Properties that are passed to the UI component."""
     metadata: JsonObject
-    """Metadata with the id of the chat message that this UI component belongs to. The key is `message_id`."""
+    """Metadata that links this UI component to a chat message. The key `message_id` holds the id of the
+    message."""
 
 
 class EarlierPosition(TypedDict):
@@ -409,17 +421,17 @@ class ConversationOutput(TypedDict, total=False):
     verdict: Annotated[PanelVerdict, DeltaChannel(latest, dict, **_DELTA)]
     """Verdict of the judges. Empty if the debate has no judges or has not been judged yet."""
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Solution in Markdown that a design debate produced."""
+    """Solution that a design debate produced, in Markdown."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Final answer of the debate in Markdown, with the decision and the solution. Empty before the end."""
     status: str
     """Status of the debate, which is `running`, `done` or `limit`."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
-    """Most recent messages of the debate, each with its speaker as the message's `name`. The last message is
-    the result, from `judge`."""
+    """Most recent messages of the debate. Each message has its speaker as `name`. The last message is the
+    result, from `judge`."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
-    """Verdict and positions as data that a chat client can show in its user interface. Each item belongs to a
-    result message."""
+    """Verdict and positions as data for a chat client's user interface. Each item belongs to a result
+    message."""
 
 
 class ConversationState(TypedDict, total=False):
@@ -431,7 +443,7 @@ class ConversationState(TypedDict, total=False):
     """Two or more options of the debated question, or `[]` if it has no options. `open` sets them from the
     configuration's `options`."""
     question: Annotated[DebateQuestion, DeltaChannel(latest, dict, **_DELTA)]
-    """Debated question that a model extracted from the topic, or `{}` if no model was asked."""
+    """Question that a model found in the topic, or `{}` if no model was asked."""
     full_transcript: Annotated[list[Entry], DeltaChannel(append, list, **_DELTA)]
     """All transcript entries, sorted by `seq`. Entries are only appended, never changed."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
@@ -450,8 +462,8 @@ class ConversationState(TypedDict, total=False):
     """Settings that the caller passed as input when the debate was started. `config` holds the resulting
     configuration."""
     rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
-    """Current summary of the older messages, which are no longer in `messages`, or `{}` if there is none
-    yet."""
+    """Current summary of the older messages, or `{}` if there is none yet. These messages are no longer in
+    `messages`."""
     perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(merge, dict, **_DELTA)]
     """Current summary of each debater's perspective, keyed by debater id."""
     judge_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
@@ -466,7 +478,7 @@ class ConversationState(TypedDict, total=False):
     crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(merge, dict, **_DELTA)]
     """Results of side discussions between debaters, keyed by id. Such a result is called a crux card."""
     receipts: Annotated[list[Receipt], DeltaChannel(append, list, **_DELTA)]
-    """Records of the prompts that were sent to models for debaters' turns, one for each prompt."""
+    """Records of the prompts that were sent for debaters' turns. There is one record for each prompt."""
     calls: Annotated[list[CallReceipt], DeltaChannel(append, list, **_DELTA)]
     """Records of all model calls that were not made for debaters' turns."""
     config: Annotated[JsonObject, DeltaChannel(latest, dict, **_DELTA)]
@@ -478,9 +490,9 @@ class ConversationState(TypedDict, total=False):
     crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_DELTA)]
     """All open and closed side discussions between debaters, keyed by id. They are called crux rooms."""
     clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_DELTA)]
-    """Progress of the questions that debaters ask a person before the first round of the debate."""
+    """Progress of the questions that debaters ask a person before the first round."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
-    """Level of agreement between the debaters' proposals at the end of each checked round."""
+    """How far the debaters' proposals agree at the end of each checked round."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
     """Final answers that debaters gave separately after the discussion, to be counted in a vote."""
     cross_debate_memory: Annotated[dict[str, list[EarlierPosition]], DeltaChannel(merge, dict, **_DELTA)]
@@ -500,12 +512,12 @@ class ConversationState(TypedDict, total=False):
     verdict: Annotated[PanelVerdict, DeltaChannel(latest, dict, **_DELTA)]
     """Combined verdict of all judges, or `{}` if the debate has not been judged yet."""
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Solution in Markdown that a design debate produced."""
+    """Solution that a design debate produced, in Markdown."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Final answer of the debate in Markdown, with the decision and the solution. Empty before the end."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
-    """Verdict and positions as data that a chat client can show in its user interface. Each item belongs to a
-    result message."""
+    """Verdict and positions as data for a chat client's user interface. Each item belongs to a result
+    message."""
     turn_count: int
     """Number of turns that debaters have taken so far."""
     round: int
@@ -517,7 +529,7 @@ class ConversationState(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class FailedRun:
-    """Error and usage recorded for a failed run of a graph node."""
+    """Failed run of a graph node, with its error and usage."""
 
     record: ErrorRecord
     """Record to append to the `errors` channel of the debate's state."""

@@ -49,11 +49,12 @@ class EntryTraits:
     proposes: bool = False
     """True if entries of this kind propose an answer to the topic."""
     user_input: UserInputKind = ""
-    """Kind of user input that entries of this kind contain, or `""` if they contain none. Questions count
-    together with their answers."""
+    """Kind of user input in entries of this kind, or `""` if there is none. Questions count together with
+    their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Position of entries of this kind in a pair, such as a question and its answer. `opens`: the first entry
-    of the pair. `closes`: the second entry, which targets the first. `""`: the entry belongs to no pair."""
+    """Whether entries of this kind open or close a pair, such as a question and its answer. `opens`: the
+    first entry of the pair. `closes`: the second entry, which targets the first. `""`: the entry belongs to
+    no pair."""
     tool: bool = False
     importance: int = 1
     """Default importance of entries of this kind, from 1 (low) to 10 (high). Retrieval adds the weight of the
@@ -107,7 +108,8 @@ class EntryUsage(TypedDict, total=False):
     cached_tokens: int
     cost_usd: float
     recounted: int
-    """Number of calls whose implausible token counts Moot replaced with its own counts."""
+    """Number of calls whose tokens Moot counted itself. The provider reported implausible numbers for
+    them."""
 
 
 def tokens_of(usage: Mapping[str, Any]) -> int:
@@ -135,7 +137,7 @@ class Entry(TypedDict):
     """Id that a client gave to the entry's message in `messages`. Missing if the client gave none. Other ids
     are made by the function `message_id`."""
     seq: int
-    """Zero-based position of the entry in the transcript, counted without gaps."""
+    """Position of the entry in the transcript, starting at 0. Positions have no gaps."""
     speaker: str
     """Slug that identifies the author of the entry. `user` stands for the person who started the debate, and
     `moot` for notices."""
@@ -154,7 +156,7 @@ class Entry(TypedDict):
     content: str
     """Text of the entry, without NUL characters or lone surrogates."""
     tokens: int
-    """Exact number of tokens in `content`, counted once when the entry is written."""
+    """Exact number of tokens in `content`. They are counted once, when the entry is written."""
     importance: int
     """Importance of the entry, from 1 (low) to 10 (high). Retrieval always considers entries with an
     importance of 7 or more."""
@@ -162,8 +164,7 @@ class Entry(TypedDict):
     """UTC time at which the entry was written, in ISO 8601 format. A dated entry has the time in the
     format of its source."""
     dated: NotRequired[bool]
-    """True if the entry was imported and its source states when the entry was written. Prompts show the
-    time."""
+    """True if the source of an imported entry states when it was written. Prompts show the time."""
     model: str
     """Name of the model that wrote the entry, or `""` if no model wrote it."""
     usage: EntryUsage
@@ -201,8 +202,7 @@ class InputEntry(TypedDict):
     """Id that later entries use in `targets` to refer to this entry. The new debate gives the entry another
     id."""
     targets: NotRequired[list[str]]
-    """For a tool result, the id of the tool call that produced the result. Other kinds of entries ignore
-    this field."""
+    """Id of the tool call that produced this tool result. Other kinds of entries ignore this field."""
     tool: NotRequired[ToolUse]
     """Details of the tool call that produced a tool result. Missing keys are read from the entry's
     content."""
@@ -211,9 +211,9 @@ class InputEntry(TypedDict):
 ENTRY_ID = re.compile(r"\bm[0-9]{6,12}\b")
 """Regular expression that finds entry ids in a text."""
 ORIGIN_CHARS = 12
-"""Length, in characters, of the suffix that makes a message id unique across debates and branches. The suffix
-identifies the debate and the checkpoint. With 12 hexadecimal digits, the probability that any two of a
-million branches share an id is 1 in 500."""
+"""Length of the suffix that makes a message id unique, in characters. The suffix identifies the debate and
+the checkpoint, so that the id is unique across debates and branches. With 12 hexadecimal digits, the
+probability that any two of a million branches share an id is 1 in 500."""
 _MESSAGE_ID = re.compile(rf"(m\d{{6,}})-[0-9a-f]{{{ORIGIN_CHARS}}}")
 _NUMBER = re.compile(r"m?0*(\d{1,9})")
 
@@ -224,7 +224,9 @@ def entry_id(seq: int) -> str:
 
 
 def message_id(reference: str, *origin: str) -> str:
-    """Return a message id that is unique across debates and branches, such as `m000123-5f0c1d2e3a4b`.
+    """Return a unique message id, such as `m000123-5f0c1d2e3a4b`.
+
+    It is unique across debates and branches.
 
     Args:
         reference: id of the message's entry, or another name that is unique within one branch.
@@ -235,7 +237,7 @@ def message_id(reference: str, *origin: str) -> str:
 
 
 def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | None:
-    """Return the transcript entry whose message id or entry id equals `known_as`, or None."""
+    """Return the transcript entry with this message id or entry id, or None."""
     for entry in transcript:
         if known_as in (entry.get("message_id"), entry["id"]):
             return entry
@@ -244,7 +246,7 @@ def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | No
 
 
 def traits_of(entry: Mapping[str, object]) -> EntryTraits:
-    """Return the properties shared by all transcript entries of this entry's kind.
+    """Return the properties of an entry's kind.
 
     Kinds that a protocol defines count as `speech`.
     """
@@ -258,7 +260,7 @@ def ends_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
 
 
 def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
-    """Count the debater turns that the given transcript entries complete.
+    """Count the debaters' completed turns in a list of entries.
 
     `turn_count` holds the number for a debate.
     """
@@ -266,25 +268,28 @@ def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[obj
 
 
 def user_provided_in(entries: Iterable[Entry]) -> list[int]:
-    """Return the transcript positions of all entries that contain user input other than the topic."""
+    """Return the positions of all entries with user input other than the topic."""
     return [entry["seq"] for entry in entries if traits_of(entry).user_input not in ("", "topic")]
 
 
 @lru_cache(maxsize=8192)  # called many times per turn for the messages in the window
 def seq_of(message_id: str) -> int | None:
-    """Return the transcript position that an entry id states, or None if the text is not an entry id."""
+    """Return the transcript position of an entry id, or None for any other text."""
     return int(message_id[1:]) if ENTRY_ID.fullmatch(message_id) else None
 
 
 def seqs_of(ids: Iterable[str]) -> Iterator[int]:
-    """Yield the transcript position that each entry id states, and skip texts that are not entry ids."""
+    """Yield the transcript position of each entry id.
+
+    Texts that are not entry ids are skipped.
+    """
     return (seq for seq in map(seq_of, ids) if seq is not None)
 
 
 def is_program_note(entry: Entry) -> bool:
-    """Return True if Moot wrote this entry as a note that prompts show as a document.
+    """Return True if the entry is Moot's note about the question and its options.
 
-    Moot's note states the question and its options.
+    Prompts show the note as a document.
     """
     return entry["speaker"] == "moot" and traits_of(entry).user_input == "document"
 
@@ -302,7 +307,7 @@ def cited_id(citation: str) -> str:
 
 
 def message_count(entries: Iterable[Entry]) -> int:
-    """Return the number of transcript entries that are messages to the participants.
+    """Count the entries that are messages to the participants.
 
     All outputs show this number. Messages are what debaters and people say to the participants, including
     questions, answers and interjections. The topic, documents, tool calls, tool results and notices are no
@@ -349,7 +354,9 @@ def clean_text(text: str) -> str:
 
 
 def topic_text(topic: str | None) -> str:
-    """Return a topic without invalid characters or surrounding whitespace, or `""` if there is none.
+    """Return a topic without invalid characters and surrounding whitespace.
+
+    Without a topic, return `""`.
 
     Raises:
         InputError: The topic is not a string.
@@ -377,7 +384,7 @@ def make_entry(
     model: str = "",
     usage: EntryUsage | None = None,
 ) -> Entry:
-    """Return a new transcript entry with cleaned content. Missing fields get default values."""
+    """Create a transcript entry with cleaned content. Missing fields get default values."""
     return {
         "id": id or entry_id(seq),
         "seq": seq,

@@ -27,9 +27,9 @@ class MootError(RuntimeError):
 
 
 def file_error_reason(error: Exception) -> str:
-    """Return the reason why a file cannot be read or written, without the error number and file name.
+    """Return the reason why a file cannot be read or written.
 
-    The caller's message names the file.
+    The error number and the file name are left out, because the caller's message names the file.
     """
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8 text"

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 Cursor = AbstractAsyncContextManager[Any]
-"""Type of a psycopg cursor that is used in an `async with` statement."""
+"""Type of a psycopg cursor for an `async with` statement."""
 
 TESTED_VERSIONS = {"langgraph": "1.2.22", "langchain-core": "1.7.2"}
 """Versions of LangGraph and LangChain that this release of Moot was tested with."""
 
-_TASK, _CHECKPOINTER = "__pregel_task_id", "__pregel_checkpointer"
-"""Keys that LangGraph adds to the config of a graph that runs inside another graph."""
+_TASK = "__pregel_task_id"
+"""Config key that holds the id of a graph node's task. A graph inside another graph has it, too."""
+_CHECKPOINTER = "__pregel_checkpointer"
+"""Config key with which a parent graph passes its checkpointer to the graphs inside it."""
 
 
 def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
@@ -43,7 +45,7 @@ def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
 
 
 def sort_checkpoints_after(checkpoint_id: str) -> None:
-    """Make sure that all checkpoint ids created from now on sort after a stored checkpoint id.
+    """Make all new checkpoint ids sort after a stored one.
 
     The id of a checkpoint begins with its time, and the highest id of a thread is its latest checkpoint. If
     the clock was set back since the last run, the new checkpoints of a resume would count as older ones.
@@ -55,12 +57,10 @@ def sort_checkpoints_after(checkpoint_id: str) -> None:
 
 
 def detached_config(config: RunnableConfig) -> RunnableConfig:
-    """Return a config for running a graph inside a tool, separated from the caller's own run.
+    """Return a config for running a separate graph inside a tool.
 
-    The graph's messages do not appear in the caller's message stream.
-
-    Tracers are kept. The caller's checkpoint position and the handlers of its message stream are left out,
-    because messages of the separate graph would appear among the caller's own.
+    Tracers are kept. The caller's checkpoint position is left out. So are the handlers of its message stream,
+    because the separate graph's messages would appear among the caller's own.
     """
     from langchain_core.callbacks import BaseCallbackManager
     from langgraph.pregel._messages import StreamMessagesHandler
@@ -79,7 +79,10 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
 
 
 def answers_in(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
-    """Count the answers to interrupts among the pending writes of a LangGraph checkpoint."""
+    """Count the answers to interrupts in a LangGraph checkpoint.
+
+    They are among the checkpoint's pending writes.
+    """
     stored = [
         value for task, channel, value in pending_writes or () if channel == "__resume__" and _is_task(task)
     ]
@@ -104,7 +107,7 @@ def is_nested(checkpoint_ns: str) -> bool:
 
 
 def runs_in_task(config: RunnableConfig) -> bool:
-    """Return True if a graph with this config runs in a task of a parent graph.
+    """Return True if a graph with this config runs inside a parent graph.
 
     A client can send LangGraph's internal keys as JSON, but not the function with which a task reads the
     parent's state.
@@ -114,7 +117,10 @@ def runs_in_task(config: RunnableConfig) -> bool:
 
 
 def set_by_parent(config: RunnableConfig) -> bool:
-    """Return True if a parent graph, not a client, made the config of a run or state update."""
+    """Return True if a config comes from a parent graph and not from a client.
+
+    It is the config of a run or of a state update.
+    """
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     return runs_in_task(config) or isinstance(checkpointer_in(config), BaseCheckpointSaver)
@@ -127,9 +133,9 @@ def parent_keys_in(config: RunnableConfig) -> list[str]:
 
 
 def compiled_parts(compiled: object) -> JsonObject:
-    """Return the attributes of a compiled graph as constructor arguments for a subclass of its class.
+    """Return the attributes of a compiled graph as constructor arguments.
 
-    `StateGraph.compile` cannot create an instance of a subclass.
+    They create an instance of a subclass, which `StateGraph.compile` cannot do.
     """
     return {key: value for key, value in vars(compiled).items() if key != "__orig_class__"}
 
@@ -142,10 +148,11 @@ async def close_store(store: AsyncBatchedBaseStore) -> None:
 
 
 class EveryKey(dict[str, object]):
-    """Dictionary of JSON Schema properties whose `in` test is True for every key.
+    """Dictionary that claims to contain every key.
 
-    LangGraph's server drops the keys of a request's `context` that the schema does not know, without an
-    error. With this class it passes them on, so that the graph can refuse them.
+    It holds the properties of a JSON Schema. LangGraph's server drops the keys of a request's `context` that
+    the schema does not know, without an error. With this class it passes them on, so that the graph can
+    refuse them.
     """
 
     def __contains__(self, key: object) -> bool:
@@ -156,11 +163,17 @@ class PostgresCursorHook:
     """Mixin for `AsyncPostgresSaver` that lets subclasses change how database cursors are opened."""
 
     def open_cursor(self, original: Callable[..., Cursor], pipeline: bool) -> Cursor:
-        """Open a database cursor with `original`, the saver's own method. Subclasses override this hook."""
+        """Open a database cursor.
+
+        Subclasses override this hook. `original` is the saver's own method.
+        """
         return original(pipeline=pipeline)
 
     def cursor(self, *, pipeline: bool = False) -> Cursor:
-        """Open a database cursor through the hook `open_cursor`."""
+        """Open a database cursor.
+
+        The hook `open_cursor` opens it.
+        """
         return self._cursor(pipeline=pipeline)
 
     def _cursor(self, *, pipeline: bool = False) -> Cursor:
@@ -185,12 +198,12 @@ def model_type(chat: BaseChatModel) -> str:
 
 
 def model_settings_key(chat: BaseChatModel, fields: JsonObject) -> str:
-    """Return the key under which LangChain's caches store replies of a chat model with these settings."""
+    """Return the text that identifies a chat model and its settings in LangChain's caches."""
     return chat._get_llm_string(**fields)
 
 
 def streams_tokens(chat: BaseChatModel) -> bool:
-    """Return True if the class of a chat model implements streaming."""
+    """Return True if a chat model's class implements streaming."""
     from langchain_core.language_models.chat_models import BaseChatModel
 
     kind = type(chat)
@@ -209,7 +222,7 @@ class ChatDelegate:
         message_id: str | None
 
     def finish_result(self, result: ChatResult) -> None:
-        """Modify the result of a model call before LangChain's callbacks receive the result."""
+        """Modify the result of a model call before LangChain's callbacks receive it."""
 
     def call_inner(
         self, messages: list[BaseMessage], stop: list[str] | None, options: JsonObject
@@ -255,14 +268,14 @@ class ChatOpenAIHooks:
     """Mixin for `ChatOpenAI` that lets subclasses modify requests and raw replies."""
 
     def change_request(self, payload: JsonObject) -> JsonObject:
-        """Return the request body to send instead of the one that `ChatOpenAI` built.
+        """Change the body of a request before it is sent.
 
-        By default, the body is not changed. Subclasses override this method to change it.
+        Return the new body. By default, the body is not changed. Subclasses override this method.
         """
         return payload
 
     def convert_chunk(self, raw: JsonObject) -> ChatGenerationChunk | None:
-        """Convert the raw data of a reply chunk, or return None to let `ChatOpenAI` convert it."""
+        """Convert the raw data of a chunk, or return None to leave this to `ChatOpenAI`."""
         return None
 
     def change_reply(self, raw: JsonObject) -> JsonObject:
@@ -308,7 +321,7 @@ def replace_body(response: object, content: bytes) -> None:
 
 
 def provider_package(provider: str) -> str:
-    """Return the name of LangChain's package for a provider, or `""` if it is unknown."""
+    """Return the name of a provider's LangChain package, or `""` if it is unknown."""
     try:
         from langchain.chat_models.base import _BUILTIN_PROVIDERS
     except ImportError:
@@ -318,5 +331,8 @@ def provider_package(provider: str) -> str:
 
 
 def set_server_version(server: object, version: str) -> None:
-    """Set the version that an MCP server of version 1 of the `mcp` package reports to clients."""
+    """Set the version that an MCP server reports to clients.
+
+    This is for version 1 of the `mcp` package.
+    """
     server._mcp_server.version = version  # type: ignore[attr-defined]

@@ -38,7 +38,7 @@ class SharedList(list[T]):
 
 
 def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
-    """Return the items of `state`, followed by the items of every list in `writes`."""
+    """Return the items of `state` and of every list in `writes`, in this order."""
     grown = SharedList(state)
     for write in writes:
         grown += write
@@ -63,7 +63,7 @@ def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> d
 def replace_by_id(
     state: list[Mapping[str, T]], writes: Sequence[list[Mapping[str, T]]]
 ) -> list[Mapping[str, T]]:
-    """Return the items of `state` and `writes`, where a later item replaces one with the same `id`."""
+    """Add new items to a list, and replace items that have the same `id`."""
     items = {item["id"]: item for item in state}
     for write in writes:
         for item in write:
@@ -81,23 +81,26 @@ def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
 
 
 class DropThrough(TypedDict):
-    """Operation that removes all messages up to a transcript position from the window of recent messages."""
+    """Operation that removes old messages from the window of recent messages.
+
+    All messages up to the transcript position `seq` are removed.
+    """
 
     op: Literal["drop_through"]
     seq: int
 
 
 class AssignIds(TypedDict):
-    """Operation that gives each new input message the id of its transcript entry.
+    """Operation that assigns transcript entry ids to new input messages.
 
     The oldest message comes first. A message keeps its own id.
     """
 
     op: Literal["assign_ids"]
     ids: list[str]
-    """Ids of the transcript entries, one for each new message, in the same order."""
+    """Transcript entry id of each new message, oldest first."""
     names: list[str]
-    """Speakers, one for each new message, in the same order. They become the messages' names."""
+    """Speaker of each new message, oldest first. The speakers become the messages' names."""
 
 
 RESULT_ID_PREFIX = "judge-"
@@ -114,7 +117,7 @@ class DropReplies(TypedDict):
 ENTRY = "entry"
 """Key in a message's `additional_kwargs` that holds the id of its transcript entry."""
 USER_PROVIDED = "given"
-"""Key in a message's `additional_kwargs` that marks a user's message as part of the transcript."""
+"""Key in `additional_kwargs` that marks user messages with a transcript entry."""
 
 WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 
@@ -122,10 +125,11 @@ WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 def fold_window(
     state: list[BaseMessage], writes: Sequence[WindowItem | list[WindowItem]]
 ) -> list[BaseMessage]:
-    """Apply new messages and operations to the window of recent messages, and return the new window.
+    """Apply new messages and operations to the window of recent messages.
 
-    A write is one item or a list of items: messages in any form that LangChain converts, or operations.
-    Operations are plain dicts, not messages, so that LangGraph's `messages` stream does not show them.
+    Return the new window. A write is one item or a list of items: messages in any form that LangChain
+    converts, or operations. Operations are plain dicts, not messages, so that LangGraph's `messages` stream
+    does not show them.
     """
     window = list(state)
     for write in writes:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 MIN_SECRET_CHARS = 8
-"""Minimum length, in characters, that a secret must have to be redacted in output. Redacting shorter values
-would hide ordinary words."""
+"""Length of the shortest secret that is redacted in output, in characters. Redacting shorter values would
+hide ordinary words."""
 MIN_PART_CHARS = 4
-"""Minimum length, in characters, that a part of a database password must have to be redacted. Parts are
-redacted if unescaped characters such as `@` split the password."""
+"""Length of the shortest part of a database password that is redacted, in characters. Parts are redacted if
+unescaped characters such as `@` split the password."""
 REDACTED = "***"
 
 _secrets: set[str] = set()
@@ -42,7 +42,7 @@ _IN_URL = (
 
 
 def register_secret(value: str | None) -> str | None:
-    """Register a secret, such as an API key, for redaction in all later output, and return the secret."""
+    """Register a secret for redaction in all later output, and return it."""
     if value and len(value) >= MIN_SECRET_CHARS:
         _secrets.add(value)
     return value
@@ -61,10 +61,11 @@ def register_password(url: str | None) -> str | None:
 
 
 def register_database_password(url: str) -> str:
-    """Register every part of a database URL that may be a password for redaction, and return the URL.
+    """Register the password in a database URL for redaction, and return the URL.
 
-    If a password contains an unescaped `@`, `/` or space, the database driver takes its parts for a host, a
-    port or a database, and prints them in its errors.
+    Every part of the URL that may be a password is registered. If a password contains an unescaped `@`, `/`
+    or space, the database driver takes its parts for a host, a port or a database, and prints them in its
+    errors.
     """
     register_password(url)
     for query_password in _QUERY_PASSWORD.findall(url):
@@ -95,7 +96,7 @@ def redact(text: str) -> str:
 
 
 class StreamRedactor:
-    """Redactor for text that arrives in pieces, which may split a secret."""
+    """Redactor for streamed text, in which a secret may be split between pieces."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -118,7 +119,7 @@ class StreamRedactor:
 
 
 def redact_url(url: str) -> str:
-    """Redact the passwords and keys in all URLs of a text, and return the text."""
+    """Return a text with the passwords and keys in its URLs redacted."""
     for place in _IN_URL:
         url = place.sub(rf"\g<1>{REDACTED}", url)
     return redact(url)
@@ -281,12 +282,18 @@ def write_user_settings(values: Mapping[str, str]) -> Path:
 
 
 def environment_with(**variables: str) -> dict[str, str]:
-    """Return the environment for a child process: this process's variables and the given ones."""
+    """Return this process's environment variables together with the given ones.
+
+    The result is the environment for a child process.
+    """
     return {**os.environ, **variables}
 
 
 def database_url() -> str:
-    """Return the location of the default database, from `MOOT_DB` or the user's data directory."""
+    """Return the location of the default database.
+
+    `MOOT_DB` sets it. By default, it is in the user's data directory.
+    """
     if configured := variable("MOOT_DB"):
         return configured
     from platformdirs import user_data_path
@@ -340,9 +347,9 @@ _passed_in: dict[str, Callable[[], ProtocolSpecTable]] = {}
 
 
 def use_protocols(load: Callable[[], ProtocolSpecTable]) -> None:
-    """Set the table of protocols that `DebateConfig` uses if its caller passes none.
+    """Set the default table of protocols.
 
-    The `moot` package calls this once.
+    `DebateConfig` uses it if its caller passes none. The `moot` package calls this once.
 
     Args:
         load: Function that imports and returns the table when the first configuration is created.
@@ -351,7 +358,10 @@ def use_protocols(load: Callable[[], ProtocolSpecTable]) -> None:
 
 
 def default_protocols() -> ProtocolSpecTable:
-    """Return the table of protocols that was set with `use_protocols`."""
+    """Return the default table of protocols.
+
+    `use_protocols` sets it.
+    """
     return _passed_in["protocols"]()
 
 
@@ -369,7 +379,10 @@ def require_extra(name: str, what: str) -> Iterator[None]:
 
 
 def missing_extra(what: str, name: str) -> ConfigError:
-    """Return an error that says which extra to install because packages are missing. It gives the command."""
+    """Return an error that names the extra to install.
+
+    The error gives the command. It is raised if a feature's packages are missing.
+    """
     pip = f"{shlex.quote(sys.executable)} -m pip"  # the bare command may belong to another Python
     return ConfigError(f"{what} needs additional packages: run `{pip} install 'moot[{name}]'`")
 

@@ -26,7 +26,10 @@ SYNTHESIS = "synthesis"
 
 
 def import_note(imported_at: str) -> str:
-    """Return a warning that a verdict was imported, with the date, or `""` if `imported_at` is empty."""
+    """Return a warning that a verdict was imported, or `""` if it was not.
+
+    The warning contains the date.
+    """
     if not imported_at:
         return ""
     return (
@@ -51,7 +54,10 @@ def tenths(figure: float) -> float:
 
 
 class CriterionScale(TypedDict):
-    """Name and scale of a rubric criterion, stored to show a verdict without its rubric."""
+    """Name, scale and weight of a rubric criterion.
+
+    It is stored so that a verdict can be shown without its rubric.
+    """
 
     id: str
     name: str
@@ -61,7 +67,10 @@ class CriterionScale(TypedDict):
 
 
 class ScoreRecord(TypedDict):
-    """Validated score of one debater for one criterion of the rubric."""
+    """Score of one debater for one criterion of the rubric.
+
+    The score has been validated.
+    """
 
     score: float
     """Score on the criterion's scale, rounded to one decimal place."""
@@ -81,7 +90,7 @@ class Reason(TypedDict):
 
 
 class Case(TypedDict):
-    """Reasons for and against one debater's answer, each list with the strongest reason first."""
+    """Reasons for and against one debater's answer, strongest first."""
 
     pros: list[Reason]
     cons: list[Reason]
@@ -96,10 +105,13 @@ class Unmet(TypedDict):
 
 
 class Flip(TypedDict):
-    """Comparison of two verdicts by the same judge, who saw the debaters in a different order each time."""
+    """Comparison of two verdicts by one judge.
+
+    The judge saw the debaters in a different order each time.
+    """
 
     orders: list[list[str]]
-    """Orders in which the two judging passes presented the debaters to the judge."""
+    """Order of the debaters in each judging pass."""
     winners: list[str]
     """Winner of each judging pass that did not fail."""
     flipped: bool | None
@@ -107,11 +119,11 @@ class Flip(TypedDict):
 
 
 class Move(TypedDict):
-    """Change of a debater's position during the debate, as stored in a verdict."""
+    """Change of a debater's position during the debate."""
 
     debater: str
     before: str
-    """Position of the debater before the change."""
+    """Debater's position before the change."""
     after: str
     message_id: str
     """Id of the message that changed the debater's position. Empty if the judge cited no existing message."""
@@ -125,12 +137,12 @@ EVERY: tuple[Judging, ...] = ("contest", "design", "synthesis")
 SCORED: tuple[Judging, ...] = (*EVERY, "scores")
 """Kinds of judging in which the judge scores the debaters. Every presentation order asks for these fields."""
 SOLVED: tuple[Judging, ...] = ("design", "synthesis")
-"""Kinds of judging in which the judge writes a solution as part of the verdict."""
+"""Kinds of judging in which the judge also writes a solution."""
 Section = Literal["title", "answer", "reasons", "scores", "solution", "hidden"]
 """Part of a displayed verdict, such as the title or the answer."""
 Combination = Literal["first", "union", "mean", "speaker", "own"]
-"""Method for combining several values of a field, such as union, mean, or first non-empty value.
-Some methods are rules of the field in `moot.judging`."""
+"""Method for combining several values of a field, such as `union` or `mean`. `first` takes the first
+non-empty value. Some methods are rules of the field in `moot.judging`."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +167,10 @@ class VerdictField:
     lead: bool = False
     """True if screens and reports show this field in the short answer at the top."""
     orders: Combination = "first"
-    """Method for combining the field's values from the two judging passes. Each pass presents the debaters to
-    the judge in a different order."""
+    """Method for combining the values of the two judging passes. Each pass presents the debaters to the judge
+    in a different order."""
     panel: Combination = "speaker"
-    """Method for combining the field's values from all judges of a panel."""
+    """Method for combining the values of all judges on a panel."""
     tokens: int = 60
     """Expected length of this field in the judge's reply, in tokens. If the field has rows, the number
     applies to each debater's row."""
@@ -240,33 +252,35 @@ class Verdict(VerdictContent):
     """True if the built-in offline model wrote the verdict instead of a real judge. The content is then
     meaningless."""
     options: NotRequired[list[str]]
-    """Options of the debated question. The decision is one of them or
-    `undecided`. Missing if the question has no options."""
+    """Possible answers to the debated question. The decision is one of them or `undecided`. Missing if the
+    question has no options."""
     judging: NotRequired[int]
     """Sequence number of this judgement within the debate, starting at 1. The combined verdict has the same
     number."""
     order: list[str]
     """Ids of the debaters, in the order in which the judge saw them."""
     totals: dict[str, float]
-    """Weighted total score of each debater, from 0 to 100 and rounded to one decimal place. Debaters without
-    scores are omitted."""
+    """Weighted total score of each debater, from 0 to 100. It is rounded to one decimal place. Debaters
+    without scores are omitted."""
     dropped_citations: int
     """Number of citations that were dropped because the cited message does not exist."""
     dropped_scores: int
     """Number of the judge's scores that were dropped because they were invalid. A score is invalid if it is a
     duplicate, is not finite, or has an unknown debater or criterion."""
     clamped_scores: int
-    """Number of the judge's scores outside a criterion's scale that were set to its nearest limit."""
+    """Number of the judge's scores that were outside a criterion's scale. Each of them was set to the nearest
+    limit of the scale."""
     notes: list[str]
     """Remarks from the validation of the verdict, one sentence each."""
     flip: Flip
     lengths: dict[str, int]
-    """Number of tokens in each debater's messages, for comparing length with score."""
+    """Number of tokens in each debater's messages. The numbers show whether longer messages get higher
+    scores."""
     usage: EntryUsage
 
 
 COUNT = "count"
-"""Judge id of a verdict that results from counting the debaters' answers."""
+"""Judge id of a verdict that counts the debaters' answers."""
 
 
 class FinalAnswer(TypedDict):
@@ -284,7 +298,7 @@ class FinalAnswer(TypedDict):
     error: str
     """Reason why the debater gave no answer, or empty if the debater answered."""
     turns: int
-    """Number of turns that were complete when the debater gave the answer."""
+    """Number of completed turns when the debater gave the answer."""
 
 
 class Stage(TypedDict):
@@ -294,9 +308,9 @@ class Stage(TypedDict):
     calls: int
     """Number of model calls in this stage of the debate. Each answer or message of a debater is one call."""
     answer: str
-    """Answer that would win if the debate ended after this stage, or empty if none leads."""
+    """Answer that leads after this stage, or empty if none does."""
     votes: dict[str, float]
-    """Number of votes for each answer at the end of this debate stage, keyed by answer."""
+    """Number of votes for each answer at the end of this stage."""
 
 
 class Dissent(TypedDict):
@@ -313,14 +327,14 @@ class RuleResult(TypedDict):
     winner: str
     """Id of the winning debater, or `tie` or `synthesis`."""
     tally: dict[str, float]
-    """Mean score, votes, Borda points or approvals of each debater, depending on the decision rule. If
-    answers are counted, the votes of each answer."""
+    """Points of each debater under the decision rule. Depending on the rule, these are mean scores, votes,
+    Borda points or approvals. If answers are counted, the votes of each answer."""
     tied: list[str]
     """Ids of the debaters tied for first place, in sorted order. Empty unless `winner` is `tie`."""
     mean_scores: dict[str, float]
     """Each debater's total score, averaged over the judges who scored that debater."""
     dissent: list[Dissent]
-    """Judges who chose a different winner than the panel did, sorted by judge id."""
+    """Judges who chose a different winner than the panel, sorted by judge id."""
     judges: int
     """Number of ballots cast by the judges."""
 
@@ -340,7 +354,7 @@ class Rate(TypedDict):
 
 
 class PairAgreement(TypedDict):
-    """Agreement between two judges on the items that both judges rated."""
+    """Agreement between two judges on the items that both rated."""
 
     first: str
     second: str
@@ -358,20 +372,20 @@ class PanelReport(TypedDict, total=False):
     """
 
     judges: int
-    """Number of judges who successfully gave a verdict."""
+    """Number of judges who gave a verdict. Judges who failed are not counted."""
     failed: int
     alpha: float | None
-    """Krippendorff's α for interval data, computed from cases that at least two judges scored."""
+    """Krippendorff's α for interval data. It is computed from cases that at least two judges scored."""
     kappa: float | None
-    """Mean of Cohen's κ over all pairs of judges for which κ is defined."""
+    """Mean of Cohen's κ over all pairs of judges. Pairs for which κ is undefined are left out."""
     flip_rate: float | None
     """Share of judgements in which reversing the order of the debaters changed the winner. Only judgements
     with two passes count."""
     flips: Rate
-    """Rate at which reversing the order of the debaters changed the winner, with its 95 % confidence
+    """How often reversing the order of the debaters changed the winner. The rate has a 95 % confidence
     interval. Only judgements with two passes count."""
     flip_rates: dict[str, Rate]
-    """Rate at which reversing the order of the debaters changed each judge's winner, keyed by judge id. Only
+    """How often reversing the order of the debaters changed a judge's winner, keyed by judge id. Only
     judgements with two passes count."""
     pairs: list[PairAgreement]
     """Cohen's κ for each pair of judges. It compares which debater leads for each criterion and pair of
@@ -381,7 +395,7 @@ class PanelReport(TypedDict, total=False):
     mean_scores: dict[str, float]
     """Mean total score of each debater over all judges, from 0 to 100."""
     dissent: list[Dissent]
-    """Judges who chose a different winner than the panel did."""
+    """Judges who chose a different winner than the panel."""
 
 
 class PanelVerdict(Verdict):
@@ -392,8 +406,10 @@ class PanelVerdict(Verdict):
     """
 
     speaker: NotRequired[str]
-    """Id of the judge whose reasoning, solution and open questions the combined verdict contains."""
+    """Id of the judge who wrote the texts in the combined verdict. These are the reasoning, the solution and
+    the open questions."""
     outcome: NotRequired[RuleResult]
     stages: NotRequired[list[Stage]]
-    """Results of the stages of the debate, for protocols that stop once a stage has a clear answer."""
+    """Results of the stages of the debate. Only protocols that stop once a stage has a clear answer have
+    stages."""
     agreement: NotRequired[PanelReport]

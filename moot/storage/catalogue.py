@@ -60,11 +60,11 @@ _COLUMNS = [field.name for field in fields(DebateRow)]
 TOPIC_CHARS = 200
 """Maximum number of characters of a debate's topic that the catalogue stores."""
 FINAL_ANSWER_CHARS = 400
-"""Maximum length of a debate's decision or final answer in the table of results, in characters."""
+"""Maximum length of a decision or final answer in the table of results, in characters."""
 MAX_NAME = 200
 """Maximum number of characters in a debate's name."""
 LATEST = "latest"
-"""Reserved name that refers to the most recently active debate."""
+"""Reserved name for the most recently active debate."""
 
 
 def check_name(name: str) -> None:
@@ -112,9 +112,9 @@ def thread_id_of(name: str) -> str:
 
 
 def _readable(row: Sequence[object]) -> DebateRow:
-    """Parse a catalogue row, recovering as much as possible if the row is damaged.
+    """Parse a catalogue row, even if it is damaged.
 
-    `moot doctor` repairs the row.
+    As much as possible of a damaged row is kept. `moot doctor` repairs the row.
     """
     debate, name, topic, protocol, status, turns, tokens, cost_usd, parent, created_at, updated_at = row
     return DebateRow(
@@ -174,7 +174,7 @@ class Catalogue(DebateTable):
         """
         if len(name) > MAX_NAME or not name.isprintable():
             raise DebateNotFound(
-                f"no debate can have this name: a name has at most {MAX_NAME} printable characters"
+                f"this is not a valid name for a debate: use at most {MAX_NAME} printable characters"
             )
         if name == LATEST:
             begun = "WHERE status <> 'new' ORDER BY updated_at DESC, id LIMIT 1"
@@ -186,9 +186,7 @@ class Catalogue(DebateTable):
         if not rows:
             raise self.not_found(name)
         if len(rows) > 1:
-            raise InputError(
-                f"{name!r} is the beginning of {len(rows)} debate ids: give more characters of the id"
-            )
+            raise InputError(f"{len(rows)} debate ids begin with {name!r}: give more characters of the id")
         return rows[0]
 
     def not_found(self, name: str) -> DebateNotFound:
@@ -245,7 +243,7 @@ class ListedResult:
 
 
 class ResultTable(DebateTable):
-    """Table that stores one result for each debate."""
+    """Table with the result of each debate."""
 
     name = "moot_results"
     columns = (
@@ -254,7 +252,10 @@ class ResultTable(DebateTable):
     )
 
     def note(self, debate: str, state: StateValues, update: StateValues) -> None:
-        """Store the debate's model, winner, decision, question and confidence after a state update."""
+        """Store the debate's result after a state update.
+
+        The result has the model, winner, decision, question and confidence.
+        """
         config = update.get("config") or state.get("config") or {}
         verdict = update.get("verdict", state.get("verdict"))
         topic = str(update.get("topic") or state.get("topic") or "")
@@ -284,7 +285,10 @@ class ResultTable(DebateTable):
 
 
 def _listed(*outcome: object) -> ListedResult:
-    """Convert a database row to a `ListedResult`, recovering as much as possible from a damaged row."""
+    """Convert a database row to a `ListedResult`, even if the row is damaged.
+
+    As much as possible of a damaged row is kept.
+    """
     *texts, confidence = outcome
     model, winner, decision, question = map(stored_text, texts)
     known = confidence if isinstance(confidence, int | float) else None
@@ -292,7 +296,10 @@ def _listed(*outcome: object) -> ListedResult:
 
 
 def _text_of(verdict: Mapping[str, object] | None, field: str) -> str:
-    """Return a text field of a verdict as one line, or `""` if the verdict failed or is a placeholder."""
+    """Return a text field of a verdict on one line.
+
+    Return `""` if the verdict failed or is a placeholder.
+    """
     if not verdict or verdict.get("status") != "ok" or verdict.get("placeholder"):
         return ""
     return clip(plain_line(str(verdict.get(field) or "")), FINAL_ANSWER_CHARS)

@@ -43,12 +43,12 @@ class LazyStore(BaseStore):
         self._opening = asyncio.Lock()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Raise an error, because this store supports only asynchronous methods.
+        """Raise an error, because this store is only asynchronous.
 
         Raises:
             NotImplementedError: Always.
         """
-        raise NotImplementedError("this store has no synchronous methods: use the asynchronous methods")
+        raise NotImplementedError("this store is only asynchronous: use methods such as `aput` and `asearch`")
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute several store operations in one batch."""
@@ -199,7 +199,7 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
 
     @shielded
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
-        """Delete all checkpoints and pending writes of the LangGraph server runs with the given ids."""
+        """Delete the checkpoints and pending writes of LangGraph server runs."""
         doomed = set(map(str, run_ids))
         await self.setup()
         async with self.lock, self.conn.cursor() as cursor:

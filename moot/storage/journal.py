@@ -18,8 +18,8 @@ from moot.state.reducers import add_totals
 from moot.storage.sqlite import DebateTable, Sql, reading, stored_number, stored_text
 
 HasOtherChild = Callable[[str, str, str], bool]
-"""Type of functions that tell whether a checkpoint has a child checkpoint besides a given one. The parameters
-are `(debate, checkpoint, present)`."""
+"""Type of a function that looks for another child of a checkpoint. The parameters are `(debate, checkpoint,
+present)`. It returns True if the checkpoint has a child other than `present`."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Journal(DebateTable):
         PRIMARY KEY (debate, step, node, batch, call_index, digest, base_checkpoint)"""
 
     def __init__(self, sql: Sql, has_other_child: HasOtherChild | None = None) -> None:
-        """Create the journal's database table if it is missing.
+        """Open the journal, and create its table if it is missing.
 
         Pass `has_other_child` if another database stores the checkpoints.
         """
@@ -56,9 +56,10 @@ class Journal(DebateTable):
         self._has_other_child_elsewhere = has_other_child
 
     def get(self, key: JournalKey, base_checkpoint: str, *, resumed: bool = False) -> Reply | None:
-        """Return the stored reply to a request, or `None` if this branch of the debate has no reply to it.
+        """Return the stored reply to a request, or `None` if there is none.
 
-        `resumed` means that the step now runs from a later checkpoint than the one it started from.
+        Replies in other branches of the debate do not count. `resumed` means that the step now runs from a
+        later checkpoint than the one it started from.
         """
         rows = self._execute(
             "SELECT base_checkpoint, reply FROM moot_journal "
@@ -119,7 +120,10 @@ class Journal(DebateTable):
 
 
 class FailedRuns(DebateTable):
-    """Table with the error and the usage of each failed run of a graph node."""
+    """Table of failed runs of graph nodes.
+
+    Each row has the error and the usage of one run.
+    """
 
     name = "moot_failed_runs"
     columns = """
@@ -158,7 +162,7 @@ class FailedRuns(DebateTable):
 
 
 def _stored_usage(text: str) -> dict[str, float]:
-    """Return the usage stored in a row, omitting damaged values."""
+    """Return the usage stored in a row, without damaged values."""
     try:
         stored = json.loads(text)
     except (RecursionError, TypeError, ValueError):
@@ -168,9 +172,9 @@ def _stored_usage(text: str) -> dict[str, float]:
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a state update with the errors and usage of failed runs that the state does not include yet.
+    """Return a state update with the failed runs that the state lacks.
 
-    The update is `{}` if there are no such runs.
+    The update has their errors and usage. The update is `{}` if there are no such runs.
 
     Runs of later steps than the state's are left out, because they belong to another branch.
     """
@@ -188,7 +192,10 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a copy of a debate's state that includes the usage and errors of failed runs."""
+    """Return a copy of a debate's state that includes failed runs.
+
+    Their usage and errors are added.
+    """
     update = failures_update(state, failed)
     if not update:
         return dict(state)
@@ -200,7 +207,7 @@ def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject
 
 
 def with_questions(state: StateValues, question_usage: Mapping[str, float]) -> JsonObject:
-    """Return a copy of a debate's state whose usage includes the answers to people's questions."""
+    """Return a copy of a debate's state whose usage includes answered questions."""
     return (
         {**state, "usage": add_totals(dict(state.get("usage") or {}), [question_usage])}
         if question_usage
@@ -220,7 +227,7 @@ class UnreadInbox:
     """Model usage for answering people's questions about the debate. The answers are generated outside the
     debate's LangGraph graph."""
     last_number: int = 0
-    """Sequence number of the newest unread row in the inbox, or 0 if no row is unread."""
+    """Number of the newest unread row in the inbox, or 0 if all rows are read."""
 
 
 class InboxTable(DebateTable):

@@ -26,9 +26,10 @@ from langchain_core.runnables import RunnableConfig
 from moot.state.errors import DebateBusy, DebateNotFound, StorageError
 from moot.storage.sqlite import DebateTable, Permit, Row, Sql, Value
 
-_STATE, _STARTED = 0, 19
-"""Positions of a process's state and start time among the fields of `/proc/PID/stat` that follow the command
-name."""
+_STATE = 0
+"""Index of the process state in the list that `_stat` returns."""
+_STARTED = 19
+"""Index of the process's start time in the list that `_stat` returns."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class ProcessIdentity:
     """Identifier of a process that stays unique even if the process id is reused."""
 
     machine: str
-    """Host name, boot id and process-id namespace of the machine. Processes with equal values can see each
-    other."""
+    """Name of the machine on which the process runs. It consists of the host name, boot id and process-id
+    namespace. Processes with equal values can see each other."""
     pid: int
     started: str
     """Start time of the process, in a unit that depends on the machine, or `""` if unknown. The start time
@@ -63,7 +64,7 @@ class ProcessIdentity:
         return bool(stat) and (stat[_STATE] in "ZX" or stat[_STARTED] != self.started)
 
     def to_text(self) -> str:
-        """Return the process identity as JSON text for storage in the database."""
+        """Return the process identity as JSON text for the database."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -94,7 +95,10 @@ def _identity(pid: int) -> ProcessIdentity:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields after the command name in `/proc/PID/stat`, or `[]` if the file is missing."""
+    """Return the fields of `/proc/PID/stat` after the command name.
+
+    Return `[]` if the file is missing.
+    """
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return []
@@ -111,7 +115,7 @@ _own_tokens: set[str] = set()
 process may acquire the lease again."""
 
 _MAX_EPOCH = 2**53
-"""Upper limit for the epoch of a lease. A stored epoch that reaches the limit counts as damaged."""
+"""Upper limit for the sequence number of a lease. A stored epoch that reaches the limit counts as damaged."""
 _KEY = "__moot_lease"  # LangGraph writes no checkpoint metadata under keys with this prefix
 
 
@@ -150,7 +154,7 @@ class _LeaseRow:
     epoch: int = 0
     token: str = ""
     stored_holder: str = ""
-    """Identity of the process that holds the lease, as unparsed text from the database."""
+    """Process that holds the lease, as unparsed text from the database."""
     expired: bool = False
     stored_epoch: Value = 0
     """Epoch of the lease as the database returned it, even if the value is damaged."""
@@ -264,7 +268,7 @@ class Leases(DebateTable):
         return any(_LeaseRow.of([row]).live for row in self._sql.execute(self._of_debate, (debate,)))
 
     def permit(self, lease: Lease) -> Permit:
-        """Return a permit that lets a run write to its debate while it holds the lease."""
+        """Return a permit that allows writing while the run holds the lease."""
 
         def allows(rows: Sequence[Row]) -> bool:
             row = _LeaseRow.of(rows)
@@ -281,7 +285,7 @@ class Leases(DebateTable):
         return Permit((self._of_namespace, (lease.debate, lease.namespace)), allows, refusal)
 
     def permit_in(self, config: RunnableConfig) -> Permit:
-        """Return the permit that lets a run write to its debate in the database.
+        """Return the permit under which a run may write to its debate.
 
         A run without a lease may write while no other run has one.
         """

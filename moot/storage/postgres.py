@@ -36,7 +36,10 @@ _PAUSES_S = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 def is_connection_lost(error: BaseException | None) -> bool:
-    """Return True if an error means that the server closed the connection or is not ready."""
+    """Return True if an error means that the database connection was lost.
+
+    The server closed the connection, or is not ready.
+    """
     if isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
         return True
     # A broken connection has no code. 08: connection exception. 57P: shutdown, crash or startup.
@@ -105,7 +108,10 @@ class PostgresSql(Sql):
         return last
 
     def _retry(self, run: Callable[[], T]) -> T:
-        """Run an idempotent function, and retry on a new connection if the connection is lost."""
+        """Run a function, and repeat it if the connection is lost.
+
+        The function must be idempotent. It is repeated on a new connection.
+        """
         self.check_process()
         if non_blocking.active:
             raise WouldBlock

@@ -29,7 +29,7 @@ Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 Cursor = AbstractAsyncContextManager[AsyncCursor[DictRow]]
 
 _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
-"""Permit to check before the current task writes to the database, or `None` if nothing is checked."""
+"""Permit that is checked before the current task writes to the database. `None`: writes are not checked."""
 
 
 def open_pool(url: str) -> Pool:
@@ -118,9 +118,9 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
     async def open_cursor(
         self, original: Callable[..., Cursor], pipeline: bool = False
     ) -> AsyncIterator[AsyncCursor[DictRow]]:
-        """Open a database cursor, or raise an error if the run is no longer allowed to write.
+        """Open a database cursor if the run may write.
 
-        Without a permit, nothing is checked.
+        Otherwise raise an error. Without a permit, nothing is checked.
 
         With a permit, all writes form one transaction.
         """
@@ -147,7 +147,7 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
         await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
 
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
-        """Delete all checkpoints and pending writes of the LangGraph server runs with the given ids."""
+        """Delete the checkpoints and pending writes of LangGraph server runs."""
         doomed = [str(run) for run in run_ids]
         async with self.cursor(pipeline=True) as cursor:
             await cursor.execute(

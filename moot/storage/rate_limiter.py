@@ -25,25 +25,24 @@ from moot.storage.sqlite import DebateTable, Row, Sql, reading, stored_number, s
 OPEN_AFTER_FAILURES = 5
 """Number of consecutive failures after which an endpoint's circuit breaker opens."""
 MAX_OPEN_S = 60.0
-"""Maximum number of seconds that an endpoint's circuit breaker stays open before a trial call. The time
-starts at 1 second and doubles."""
+"""Maximum number of seconds that an endpoint's circuit breaker stays open. The time starts at 1 second and
+doubles."""
 PROBE_S = 5.0
-"""Number of seconds that other callers wait while one caller tests a failed endpoint."""
+"""Number of seconds that other callers wait while one caller makes a trial call."""
 LONG_WAIT_S = 300.0
 """Interval in seconds between trial calls to an endpoint during a long wait. A wait that exceeds this
 interval is long."""
 LATEST_S = 86_400.0
-"""Maximum number of seconds by which the time of an endpoint's next call may lie in the future. Later times
-are ignored as implausible."""
+"""Maximum plausible number of seconds until an endpoint's next call. Later times are ignored."""
 CACHE_S = 1.0
 """Number of seconds for which the state of an endpoint is cached. Waits set by other processes take effect
 after this delay."""
 BURST_S = 1.0
-"""Maximum number of seconds by which a call may start earlier than the configured rate limit permits."""
+"""Maximum number of seconds by which a call may start too early for the rate limit."""
 SLOT_PREFIX = "endpoint "
 """Name prefix of the leases that limit the number of concurrent calls to an endpoint."""
 _PROBE_PREFIX = "probe "
-"""Key prefix of the database rows that store the time of an endpoint's next trial call."""
+"""Key prefix of the database rows for trial calls. A row has the time of an endpoint's next trial call."""
 
 _RESERVE = f"""
 INSERT INTO moot_endpoints VALUES (?, 0, 0, CLOCK + ?, CLOCK + ?) ON CONFLICT (endpoint) DO UPDATE SET
@@ -106,7 +105,7 @@ class RateLimiter(DebateTable):
         return max(0.0, until - now)
 
     def reserve_s(self, endpoint: str, rates: ModelSettings, tokens: int) -> float:
-        """Reserve capacity for a call, and return the number of seconds to wait before the call."""
+        """Reserve capacity for a call, and return how many seconds to wait."""
         costs = (
             60 / rates.requests_per_minute if rates.requests_per_minute else 0.0,
             60 * tokens / rates.tokens_per_minute if rates.tokens_per_minute else 0.0,
@@ -132,9 +131,9 @@ class RateLimiter(DebateTable):
             self.record_wait(endpoint, min(MAX_OPEN_S, 2.0 ** min(rows[0][0] - OPEN_AFTER_FAILURES, 10)))
 
     def record_success(self, endpoint: str) -> None:
-        """Record that a call to an endpoint succeeded, and reset the endpoint's count of failures.
+        """Record a successful call to an endpoint.
 
-        A reply during a wait ends the wait.
+        This resets the endpoint's count of failures. A reply during a wait ends the wait.
         """
         if endpoint in self._failing | self._probing:
             self._run(_RESET, (0 if endpoint in self._probing else OPEN_AFTER_FAILURES, endpoint))
@@ -151,7 +150,7 @@ class RateLimiter(DebateTable):
         return failures >= OPEN_AFTER_FAILURES and left > 0
 
     def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
-        """Return the number of seconds until each unavailable endpoint may be called again.
+        """Return how many seconds each unavailable endpoint must still wait.
 
         The keys are the endpoints. Only times above `longer_than_s` count.
         """
@@ -179,7 +178,10 @@ class RateLimiter(DebateTable):
         self._leases.release(slot)
 
     def _state(self, endpoint: str, max_wait_s: float) -> tuple[float, int]:
-        """Return an endpoint's remaining waiting time in seconds and its number of consecutive failures."""
+        """Return an endpoint's remaining wait in seconds and its number of failures.
+
+        Only consecutive failures count.
+        """
         for left, failures in self._run(_STATE, (endpoint,)):
             left, failures = stored_number(left), stored_number(failures)
             if left > max_wait_s:
@@ -217,7 +219,9 @@ class SharedBudget:
 
 
 def _budget_in(rows: Sequence[Row]) -> SharedBudget:
-    """Return the budget in the first row, or an unlimited budget if there are no rows.
+    """Return the budget in the first row.
+
+    Without rows, the budget is unlimited.
 
     Raises:
         StorageError: The row is damaged. A limit must not get lost.
@@ -231,7 +235,7 @@ def _budget_in(rows: Sequence[Row]) -> SharedBudget:
 
 
 class Budgets(DebateTable):
-    """Table of groups of debates, where each group shares a budget of tokens and cost.
+    """Table of budgets that groups of debates share.
 
     Each call checks the budget before it starts, and adds its usage when it ends. A budget can therefore be
     exceeded only by calls that are already running when it is reached.
@@ -275,7 +279,7 @@ class Budgets(DebateTable):
         return [row[0] for row in rows]
 
     def group_of(self, debate: str) -> str:
-        """Return the name of a debate's group, or `""` if the debate has none."""
+        """Return the name of a debate's group, or `""` if it has none."""
         rows = self._execute("SELECT budget FROM moot_budget_debates WHERE debate = ?", (debate,))
         return str(rows[0][0]) if rows else ""
 
@@ -289,7 +293,10 @@ class Budgets(DebateTable):
         return _budget_in(rows).reached
 
     def spend(self, debate: str, usage: EntryUsage) -> None:
-        """Charge a model call's tokens and cost to the budget that the debate shares with its group."""
+        """Charge a model call to the budget that the debate shares with its group.
+
+        The tokens and the cost are charged.
+        """
         self._execute(
             "UPDATE moot_budgets SET tokens = tokens + ?, cost = cost + ? "
             "WHERE name = (SELECT budget FROM moot_budget_debates WHERE debate = ?)",

@@ -42,7 +42,10 @@ OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
 
 
 class Forecast(TypedDict):
-    """Decision and confidence of one judge, stored with a person's feedback to score the judge."""
+    """Decision and confidence of one judge.
+
+    It is stored with a person's feedback to score the judge.
+    """
 
     judge: str
     model: str
@@ -86,7 +89,7 @@ class FollowUpTable(DebateTable):
         decision TEXT NOT NULL, forecasts TEXT NOT NULL, at TEXT NOT NULL"""
 
     def note_revisit(self, debate: str, config: Mapping[str, object] | None) -> None:
-        """Store the date for revisiting the debate's decision, if one is configured."""
+        """Store the date for revisiting the debate's decision, if there is one."""
         if not config:
             return
         revisit = str(config.get("revisit") or "")
@@ -146,7 +149,7 @@ class Grants(DebateTable):
         debate TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (debate, kind, value)"""
 
     def of(self, debate: str) -> frozenset[Capability]:
-        """Return all capabilities that were granted to a debate."""
+        """Return all capabilities granted to a debate."""
         rows = self._execute("SELECT kind, value FROM moot_grants WHERE debate = ?", (debate,))
         return frozenset(Capability(kind, value) for kind, value in rows)
 
@@ -171,14 +174,17 @@ class ImportTable(DebateTable):
         self._insert(row, "ON CONFLICT (debate) DO UPDATE SET verdict = excluded.verdict, at = excluded.at")
 
     def note(self, debate: str, verdict: Mapping[str, object] | None) -> None:
-        """Remove a debate from the table of imports if `verdict` has replaced the imported verdict."""
+        """Delete a debate's import record if its verdict has been replaced.
+
+        `verdict` is the debate's present verdict.
+        """
         if verdict and verdict.get("status") == "ok":
             self._execute(
                 "DELETE FROM moot_imports WHERE debate = ? AND verdict <> ?", (debate, _digest(verdict))
             )
 
     def time_of(self, debate: str, verdict: Mapping[str, object] | None) -> str:
-        """Return the time at which a debate's verdict was imported, or `""` if it was not imported."""
+        """Return when a debate's verdict was imported, or `""` if it was not."""
         known = (debate, _digest(verdict or {}))
         rows = self._rows("SELECT at FROM moot_imports WHERE debate = ? AND verdict = ?", known)
         return str(rows[0][0]) if rows else ""
@@ -276,7 +282,7 @@ class Records:
             table.delete(debate)
 
     def with_pending_usage(self, debate: str, state: StateValues) -> JsonObject:
-        """Return the debate's state values, with pending usage added to the usage totals.
+        """Return a debate's state values, with pending usage added to the totals.
 
         Pending usage is that of failed runs and of answered questions. The debate's next step adds it to the
         state.
@@ -304,9 +310,9 @@ class Records:
 
     @memoize_by_identity(8)  # the nodes of a run ask for the same tables one after another
     def fenced_by(self, lease: Lease) -> Records:
-        """Return a copy of this object whose tables reject writes after the run has lost its lease.
+        """Return a copy of these tables that rejects writes without the lease.
 
-        The run loses its lease if another run takes it. Leases, rate limits and budgets can still be written.
+        The run loses the lease if another run takes it. Leases, rate limits and budgets can still be written.
         """
         permit = self.leases.permit(lease)
         return replace(
@@ -415,7 +421,10 @@ def _sqlite_file(connection: sqlite3.Connection | aiosqlite.Connection) -> str:
 
 
 def _postgres_address(connection: Any) -> str:
-    """Return the database address of a psycopg connection or pool, or `""` for any other object."""
+    """Return the database address of a psycopg connection or pool.
+
+    Return `""` for any other object.
+    """
     if not type(connection).__module__.startswith("psycopg"):
         return ""
     from psycopg import conninfo, pq
@@ -430,9 +439,9 @@ def _postgres_address(connection: Any) -> str:
 
 
 def _resolved(setting: Any) -> Any:
-    """Return the value of a connection pool's setting, calling the setting if it is a function.
+    """Return a setting of a connection pool.
 
-    The setting may also be a coroutine function.
+    The setting may also be a function or a coroutine function that returns the value.
     """
     value = setting() if callable(setting) else setting
     if not inspect.iscoroutine(value):
@@ -461,7 +470,7 @@ def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
     saver = weakref.ref(checkpointer)
 
     def has_other_child(debate: str, checkpoint: str, present: str) -> bool:
-        """Return True if a checkpoint has a child checkpoint other than `present`.
+        """Return True if a checkpoint has another child besides `present`.
 
         The function is rarely called, because the journal must already hold a reply to the same request.
         """

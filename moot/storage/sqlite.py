@@ -35,9 +35,9 @@ class Permit:
     statement: Statement
     """Query whose result determines whether the transaction may write."""
     allows: Callable[[Sequence[Row]], bool]
-    """Function that returns True if the rows of `statement` allow the transaction to write."""
+    """Function that returns True if the query's rows permit the transaction to write."""
     refusal: Callable[[Sequence[Row]], DebateBusy]
-    """Function that returns the error to raise if the transaction may not write. It also receives the rows of
+    """Function that returns the error for a transaction that may not write. It also receives the rows of
     `statement`."""
 
 
@@ -52,7 +52,7 @@ class Sql(ABC):
     clock: ClassVar[str]
     """SQL expression that reads the database's clock as a Unix timestamp in seconds."""
     exists_query: ClassVar[str]
-    """SQL query that tells whether the database has a table or index with the given name."""
+    """SQL query that checks if a table or index exists."""
     version_query: ClassVar[str]
     """SQL query that returns the version of Moot's tables."""
     version_statement: ClassVar[str]
@@ -125,7 +125,7 @@ class Sql(ABC):
 
 @contextmanager
 def reading(what: str, advice: str = "restore a backup, or delete the debate") -> Iterator[None]:
-    """Raise a `StorageError` about damaged data if a `with` block cannot read a stored value.
+    """Raise a `StorageError` if the `with` block cannot read a stored value.
 
     Raises:
         StorageError: The value is damaged.
@@ -137,14 +137,14 @@ def reading(what: str, advice: str = "restore a backup, or delete the debate") -
 
 
 def stored_text(value: object) -> str:
-    """Return a value from a text column as text, even if the stored value is damaged."""
+    """Return a value from a text column as text, even if it is damaged."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def stored_number(value: object) -> float:
-    """Return a value from a numeric column, or 0 if the stored value is not a number."""
+    """Return a value from a numeric column, or 0 if it is not a number."""
     return value if isinstance(value, int | float) else 0
 
 
@@ -163,13 +163,13 @@ class DebateTable:
         sql.create(self.name, f"CREATE TABLE IF NOT EXISTS {self.name} ({self.columns})")
 
     def fenced_by(self, permit: Permit) -> Self:
-        """Return a copy of this table object that writes to the database only while `permit` allows it."""
+        """Return a copy of this table that writes only while `permit` allows it."""
         other = copy(self)
         other._permit = permit
         return other
 
     def delete(self, debate: str) -> None:
-        """Delete a debate's rows from this table, even if the table's permit does not allow it."""
+        """Delete a debate's rows from this table without checking the permit."""
         self._sql.execute(f"DELETE FROM {self.name} WHERE {self.debate} = ?", (debate,))  # noqa: S608  # constants of ours
 
     def _execute(
@@ -401,7 +401,10 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
-    """Return True if a database failed to open only because its file is not writable."""
+    """Return True if a database that failed to open can still be read.
+
+    It can be read if only writing to its file failed.
+    """
     unwritable = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
     if _code(error) not in unwritable or not path.is_file():
         return False

@@ -100,9 +100,9 @@ def excerpt(text: str, limit: int, around: int = 0) -> str:
 
 
 def positions_ignoring_case(text: str, words: Iterable[str]) -> list[int]:
-    """Return where each word first occurs in `text`, ignoring case, or -1 if it does not occur.
+    """Return where each word first occurs in `text`, ignoring case.
 
-    Case folding can make a text longer: `ß` becomes `ss`.
+    The position is -1 if the word does not occur. Case folding can make a text longer: `ß` becomes `ss`.
     """
     folded_text = text.casefold()
     positions = [folded_text.find(word.casefold()) for word in words]
@@ -157,13 +157,12 @@ _TEMPLATE_TOKEN = re.compile(
     rf"|[\[［](?=\s?[/／]?\s?(?:{_TEMPLATE_NAMES})\s?[\]］])",  # [INST], [/SYSTEM_PROMPT]
     re.MULTILINE,
 )
-"""Pattern for the first character of each chat-template control token. Some servers parse these tokens even
-inside messages.
+"""Pattern that finds chat-template control tokens.
 
-The pattern covers the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and
-InternLM, with full-width variants, because some tokenizers normalize them. The line that opens a block of
-quoted text in Moot's prompts is one, too (see `moot.prompts.templates`).
-"""
+It matches the first character of each token. Some servers parse these tokens even inside messages. The
+pattern covers the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and InternLM,
+with full-width variants, because some tokenizers normalize them. The line that opens a block of quoted text
+in Moot's prompts is one, too (see `moot.prompts.templates`)."""
 
 
 @lru_cache(maxsize=4096)  # prompts repeat messages and names every turn

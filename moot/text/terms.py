@@ -16,7 +16,7 @@ MAX_WORD = 40
 """Maximum length of a word in characters. Longer words, such as URLs and encoded data, are truncated."""
 
 MAX_KEPT = 65_536
-"""Maximum number of words in the search term cache."""
+"""Maximum number of words whose search terms are cached."""
 
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -102,7 +102,7 @@ def spellings(text: str) -> list[str]:
 
 
 def is_unspaced(run: str) -> bool:
-    """Return True if a text's script does not separate words with spaces."""
+    """Return True if a text's script has no spaces between words."""
     return UNSPACED_CHARACTER.match(run) is not None
 
 
@@ -129,9 +129,9 @@ def question_word_terms() -> frozenset[str]:
 
 
 def question_terms(text: str) -> list[str]:
-    """Return a question's search terms, without the words that only phrase the question.
+    """Return the search terms of a question without its question words.
 
-    If no other terms remain, all are returned.
+    Question words, such as "opinion", only phrase the question. If no other terms remain, all are returned.
     """
     every = terms(text)
     return [term for term in every if term not in question_word_terms()] or every
@@ -263,9 +263,10 @@ def _blocks(text: str) -> list[_TextBlock]:
 
 
 def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
-    """Return the kind of a Markdown line, and the marker of the code block that is open after it.
+    """Return the kind of a Markdown line.
 
-    The kind of an empty line is `None`. The marker is `""` if no code block is open.
+    Also return the marker of the code block that is open after the line. The kind of an empty line is `None`.
+    The marker is `""` if no code block is open.
     """
     mark = _FENCE.match(line)
     if fence:
@@ -283,7 +284,7 @@ def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
 
 
 def _breaks(text: str, block: _TextBlock, start: int) -> bool:
-    """Return True if a line of prose starts a new block instead of continuing the last one."""
+    """Return True if a line of prose starts a new block."""
     if block.kind not in ("prose", "bullet"):
         return True
     first = text[start : start + 40].lstrip()[:1]

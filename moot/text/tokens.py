@@ -33,27 +33,27 @@ CHUNK_CHARS = 100_000
 long runs of one character."""
 
 CACHED_CHARS = 8_000
-"""Length in characters up to which the token count of a text is cached. The cache avoids counting the same
+"""Maximum length, in characters, of a text whose token count is cached. The cache avoids counting the same
 message every turn."""
 
 CACHED_TEXTS = 4096
 
 SPLIT_CHARS = 1_000
-"""Length in characters from which the tokens of a text are counted line by line. The lines of a prompt are
+"""Minimum length, in characters, of a text whose tokens are counted line by line. The lines of a prompt are
 mostly cached, because prompts repeat messages."""
 
 CACHED_SPLIT_TEXTS = 8
 """Number of long texts whose token counts are cached. A long text has at least `SPLIT_CHARS` characters."""
 
 _LINE_END = re.compile(r"\n(?=[^\s/])")
-"""Pattern for a line break after which a new token always begins. In both encodings, the token that contains
-a line break may contain only more white space or slashes after it."""
+"""Pattern for a line break that always ends a token. In both encodings, the token that contains a line break
+may contain only more white space or slashes after it."""
 
 MESSAGE_OVERHEAD = 3
-"""Number of tokens that a chat message needs in addition to its role, name and content."""
+"""Number of tokens that every chat message needs besides its role, name and content."""
 
 REPLY_PRIMING = 3
-"""Number of tokens that the header of the assistant's reply adds to each prompt."""
+"""Number of tokens that the header of the reply adds to each prompt."""
 
 _SHA256 = {
     "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
@@ -191,7 +191,7 @@ def equal_batches(items: Sequence[Item], tokens: Callable[[Item], int], remainin
 
 
 def common_length(costs: Sequence[int], remaining: int) -> list[int]:
-    """Return a token limit for each text block, so that all blocks together fit into `remaining` tokens.
+    """Return a token limit for each text, so that all texts fit into `remaining` tokens.
 
     A short block gets its own length, and all longer blocks get the same limit. The sum is at most
     `remaining`. If any block is truncated, no tokens are left unused except by rounding.
@@ -209,10 +209,11 @@ TRUNCATION_MARK = " […cut…] "
 """Mark inserted at the place where a text was truncated."""
 
 BOUNDARY_CHARS = 300
-"""Maximum number of characters that truncation drops to end at a sentence or word boundary."""
+"""Maximum number of characters that truncation gives up for a clean cut. A clean cut is at a sentence or word
+boundary."""
 
 MAX_WORD_CHARS = 40
-"""Maximum length in characters of a word that truncation drops as a whole. The limit applies to the first and
+"""Maximum length, in characters, of a word that truncation does not split. The limit applies to the first and
 the last word of a text. Longer words are split."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")

@@ -31,7 +31,7 @@ MAX_CHARS = 500
 MAX_DEPTH = 40
 """Maximum nesting depth of an arithmetic expression."""
 MAX_BITS = 4096
-"""Maximum number of bits in the numerator or denominator of any exact intermediate result."""
+"""Maximum size of a numerator or denominator during an exact calculation, in bits."""
 SHOWN_DIGITS = 60
 
 _ARITHMETIC = re.compile(r"[\w\s.,+*/%()-]+", re.ASCII)
@@ -90,7 +90,7 @@ def evaluate(expression: str) -> Number:
 
 
 def value_text(value: Number) -> str:
-    """Format a number as text, preceded by `=` if it is exact or `≈` if it is rounded."""
+    """Format a number with `=` if it is exact or `≈` if it is rounded."""
     if isinstance(value, float):
         return f"≈ {value:.12g}"
     with localcontext(Context(prec=SHOWN_DIGITS, traps=[Inexact])), suppress(Inexact):
@@ -113,7 +113,10 @@ def _literal(source: str) -> Fraction:
 
 
 def _bound(value: object) -> Number:
-    """Return the value of a subexpression, or raise an error if it is too large or not a number."""
+    """Check that an intermediate result is a number and not too large.
+
+    Return the number unchanged.
+    """
     if not isinstance(value, Fraction | float):
         raise TypeError("not a number")
     if _bits(value) > MAX_BITS if isinstance(value, Fraction) else not math.isfinite(value):

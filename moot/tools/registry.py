@@ -48,7 +48,7 @@ TOOLS: dict[str, type[tool_types.Tool]] = {
 
 
 GivenTools = Mapping[str, type[tool_types.Tool]]
-"""Tools supplied by the calling program, keyed by the names that debaters use."""
+"""Tools supplied by the calling program, keyed by tool name."""
 NO_TOOLS: GivenTools = MappingProxyType({})
 
 
@@ -100,14 +100,14 @@ def functions_tokens(names: Sequence[str], count: TokenCounter, extra_tools: Giv
 
 T = TypeVar("T")
 NAME_CHARS = 64
-"""Maximum number of characters in the name under which a model calls an MCP tool. Providers refuse longer
-names."""
+"""Maximum length of a tool name that is sent to a model, in characters. The limit applies to tools of MCP
+servers. Providers refuse longer names."""
 DEFINITION_CHARS = 20_000
-"""Maximum number of characters in the definition of a tool."""
+"""Maximum length of a tool's definition in characters."""
 MAX_PAGES = 20
-"""Maximum number of pages to read from an MCP server's paginated tool list."""
+"""Maximum number of pages to read from an MCP server's list of tools."""
 LOG_CHARS = 20_000
-"""Maximum number of characters of an MCP server's log to search for the cause of a failure."""
+"""Maximum number of characters of an MCP server's log to search for an error."""
 KEPT_S = 60.0
 """Number of seconds for which an MCP server's tools are cached."""
 
@@ -127,7 +127,7 @@ class McpTool(tool_types.Tool):
 
     @classmethod
     def parameters(cls) -> JsonObject:
-        """Return the JSON Schema that the MCP server defines for the tool's arguments."""
+        """Return the JSON Schema of the tool's arguments, as the MCP server defines it."""
         return cls.definition.parameters
 
     def run(self, context: tool_types.ToolContext) -> str:
@@ -156,9 +156,9 @@ class McpTool(tool_types.Tool):
 
 
 def _result_text(result: JsonObject) -> str:
-    """Return the text of a tool result, or its structured content if there is no text.
+    """Return the text of a tool result.
 
-    Images and sounds are only named.
+    If there is no text, return the structured content. Images and sounds are only named.
     """
     texts = []
     for block in result.get("content") or []:
@@ -188,7 +188,7 @@ def debate_tools(config: DebateConfig, program_tools: GivenTools) -> GivenTools:
 
 @memoize_by_identity()  # every turn needs the number several times
 def most_functions_tokens(config: DebateConfig, count: TokenCounter, program_tools: GivenTools) -> int:
-    """Return the largest number of tokens that any debater's tool definitions require."""
+    """Return the highest token count of any debater's tool definitions."""
     tools = debate_tools(config, program_tools)
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 
@@ -211,7 +211,7 @@ def _tool(
 
 
 def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
-    """Return the configured MCP servers, with the definition of each tool that a debater uses.
+    """Return the MCP servers with the definitions of the tools that debaters use.
 
     Servers are asked only for definitions that are missing.
 
@@ -368,7 +368,7 @@ class LangChainTool(tool_types.Tool):
 
     @classmethod
     def parameters(cls) -> JsonObject:
-        """Return the JSON Schema of the arguments that the model passes to the LangChain tool."""
+        """Return the JSON Schema of the LangChain tool's arguments."""
         function: JsonObject = convert_to_openai_tool(cls.source)["function"]
         schema: JsonObject = function.get("parameters") or {}
         return schema
@@ -393,7 +393,10 @@ def _is_async_only(tool: BaseTool) -> bool:
 
 
 def _text(result: object) -> str:
-    """Return the result of a tool as text. Content blocks that contain no text are left out."""
+    """Return a tool's result as text.
+
+    Content blocks without text are left out.
+    """
     if isinstance(result, str):
         return result
     if isinstance(result, list) and all(isinstance(each, dict | str) for each in result):
@@ -438,12 +441,12 @@ def _given_tool(name: str, tool: object) -> type[tool_types.Tool]:
 
 @dataclass(frozen=True)
 class CheckedTools:
-    """Context documents and MCP servers, as found when a configuration's tools were checked."""
+    """Result of checking a configuration's tools."""
 
     documents: Sequence[Mapping[str, str]]
     """Context files as documents with `name` and `content`."""
     mcp_servers: Mapping[str, McpServerConfig]
-    """Configured MCP servers, with the definition of each tool that a debater uses."""
+    """MCP servers with the definitions of the tools that debaters use."""
 
 
 def check_tools(
@@ -495,9 +498,7 @@ def read_context(context: str) -> dict[str, str] | None:
         )
     if path.is_dir():
         if os.open not in os.supports_dir_fd:
-            raise ConfigError(
-                "on this operating system, tools cannot be restricted to a folder: set `context` to a file"
-            )
+            raise ConfigError("this operating system supports no context folders: set `context` to a file")
         return None
     try:  # resolve the file's real folder, because the operator may configure a link
         return {"name": path.name, "content": tool_types.Sandbox(real.parent).read(real.name)}

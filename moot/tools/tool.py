@@ -24,7 +24,7 @@ from moot.text.plain_text import break_template_tokens, sanitize_line
 from moot.text.tokens import TokenCounter, message_tokens, truncate_middle
 
 RESULT_TOKENS = 1000
-"""Maximum number of tokens in a tool result. It applies to prompts and to the transcript."""
+"""Maximum length of a tool's result in tokens. It applies to prompts and to the transcript."""
 REPLY_TEXT_TOKENS = 200
 """Maximum number of tokens in the text that accompanies a tool call."""
 CALL_TOKENS = 12
@@ -57,9 +57,10 @@ class ToolExchange:
 def exchange_messages(
     exchanges: Sequence[ToolExchange], remaining: int, fence: str, count: TokenCounter
 ) -> list[WireMessage]:
-    """Convert tool calls and results to chat messages within a token limit.
+    """Convert tool calls and their results to chat messages.
 
-    The newest exchanges keep their results. Older ones lose their results first, and are then dropped.
+    The messages use at most `remaining` tokens. The newest exchanges keep their results. Older ones lose
+    their results first, and are then dropped.
     """
     kept: list[list[WireMessage]] = []
     for exchange in reversed(exchanges):
@@ -78,7 +79,10 @@ def exchange_messages(
 def exchange_report(
     exchanges: Sequence[ToolExchange], remaining: int, fence: str, count: TokenCounter
 ) -> WireMessage:
-    """Return one user message with all tool calls and their results, for a model call without tools."""
+    """Return one user message with all tool calls and their results.
+
+    The message is for a model call without tools.
+    """
     parts = [
         _result(call, fence, count, f"## {call.name} {break_fence(sanitize_line(call.arguments), fence)}")
         for exchange in exchanges
@@ -231,7 +235,9 @@ def _components(path: str, *, folder: bool = False) -> list[str]:
     if any(part.startswith(".") for part in parts):
         raise AccessRefused(f"{path!r} is hidden")
     if not parts and not folder:
-        raise AccessRefused(f"{path!r} is the context folder itself: give a file in this folder")
+        raise AccessRefused(
+            f"{path!r} is the context folder, not a file: use the path of a file in this folder"
+        )
     if len(parts) > MAX_DEPTH:
         raise AccessRefused(f"{path!r} is nested more than {MAX_DEPTH} folders deep: use a shorter path")
     return parts

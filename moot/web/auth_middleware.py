@@ -53,13 +53,13 @@ OPERATOR = "moot.operator"
 KNOWN = "moot.known"
 """Key in a request's ASGI scope, set to True if the client sent any valid token."""
 MAX_BYTES = 1_000_000
-"""Maximum size in bytes of a JSON request body that the live page sends. Uploaded documents may be larger."""
+"""Maximum size in bytes of a JSON request from the live page. Uploaded documents may be larger."""
 MAX_REQUEST_BYTES = 20_000_000
 """Maximum size in bytes of any request body. States of long debates are larger than `MAX_BYTES`."""
 BODY_S = 30.0
 """Maximum time in seconds for a request body to arrive."""
 MAX_DIGITS = 9
-"""Maximum number of digits in a number in a URL path or query."""
+"""Maximum number of digits in a number in a URL."""
 
 RequestModel = TypeVar("RequestModel", bound=BaseModel)
 
@@ -108,7 +108,7 @@ class AuthMiddleware:
             await self._app(scope, receive, send)
 
     def _refusal(self, request: Request, *, operator: bool, known: bool) -> str:
-        """Return why a request is rejected, or `""` if it is allowed.
+        """Return the reason to reject a request, or `""` if the request is allowed.
 
         Args:
             request: the request.
@@ -205,7 +205,7 @@ def is_loopback(name: str) -> bool:
 
 
 def _without_infinity(value: object) -> object:
-    """Return a JSON value with every non-finite number replaced by `None`."""
+    """Replace every number that is not finite with `None`."""
     if isinstance(value, Mapping):
         return {key: _without_infinity(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -214,7 +214,10 @@ def _without_infinity(value: object) -> object:
 
 
 class UnchangedJson(JSONResponse):
-    """JSON response that returns its content unchanged, except for redacted secrets such as API keys."""
+    """JSON response in which secrets such as API keys are redacted.
+
+    Other content stays unchanged.
+    """
 
     def render(self, content: object) -> bytes:
         """Return the response body as JSON with all known secrets redacted.
@@ -230,7 +233,10 @@ class UnchangedJson(JSONResponse):
 
 
 class PlainJson(UnchangedJson):
-    """JSON response in which invisible characters that change the direction of text become codes."""
+    """JSON response that makes invisible text-direction characters visible.
+
+    Codes replace these characters.
+    """
 
     def render(self, content: object) -> bytes:
         """Return the response body as JSON, with known secrets redacted."""

@@ -42,21 +42,24 @@ from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPer
 from moot.storage.records import Rating
 
 MAX_ASKED_AT_ONCE = 4
-"""Maximum number of questions about one debate that are answered concurrently. A limit on tokens or cost
-can be exceeded by so many answers."""
+"""Maximum number of questions about one debate at the same time. A limit on tokens or cost can be exceeded by
+so many answers."""
 EventListener = Callable[[Event], object]
 """Function that receives each event of a running debate."""
 
 
 class StreamedMessage(TypedDict):
-    """Message that is being streamed, including its speaker and the text received so far."""
+    """Message that a model is still writing.
+
+    It includes the speaker and the text received so far.
+    """
 
     speaker: str
     text: str
 
 
 def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> None:
-    """Append a streamed token to the message in `messages` that it belongs to.
+    """Append a streamed token to its message.
 
     The key of a message is the id that its entry will have.
     """
@@ -65,7 +68,9 @@ def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> Non
 
 
 class DebateHost:
-    """Runner that executes each debate of a database in a separate asyncio task.
+    """Host that runs the debates of a database.
+
+    Each debate runs in an asyncio task of its own.
 
     Args:
         debates: the open database. The caller closes it.
@@ -117,9 +122,9 @@ class DebateHost:
         return await run_in_thread(make)
 
     def requested(self, settings: Mapping[str, object], *, by_operator: bool = False) -> DebateConfig:
-        """Return the operator's configuration with a client's settings applied, if they are permitted.
+        """Apply a client's settings to the operator's configuration.
 
-        See `make`.
+        The settings must be permitted. See `make`.
 
         Raises:
             ConfigError: the settings are invalid, need more turns, or exceed the operator's permissions.
@@ -223,7 +228,7 @@ class DebateHost:
             listener(event)
 
     def forget_message(self, debate: str, entry: str) -> None:
-        """Discard the text received so far of a streamed message that is complete or has failed."""
+        """Forget a streamed message that is complete or has failed."""
         self.streaming.get(debate, {}).pop(entry, None)
         if not self.streaming.get(debate):
             self.streaming.pop(debate, None)
@@ -346,7 +351,9 @@ def _age_s(snapshot: StateSnapshot) -> float:
 async def follow(
     host: DebateHost, reader: DebateReader, debate: Debate, ending: Callable[[], bool] = lambda: False
 ) -> AsyncIterator[JsonObject]:
-    """Yield updates while a debate changes, such as a new overview, streamed tokens or events.
+    """Yield updates while a debate changes.
+
+    An update holds a new overview, or streamed tokens and events.
 
     `tokens` holds the new tokens of streamed messages, by the id that the message's entry will have.
 
@@ -377,9 +384,9 @@ async def follow(
 
 
 async def _next_events(queue: asyncio.Queue[Event]) -> list[Event]:
-    """Wait for the next events of a debate, and return the events as one batch.
+    """Wait for the next events of a debate.
 
-    Return `[]` if no event comes within `POLL_INTERVAL_S`.
+    They are returned as one batch. Return `[]` if no event comes within `POLL_INTERVAL_S`.
     """
     with suppress(TimeoutError):
         events = [await asyncio.wait_for(queue.get(), POLL_INTERVAL_S)]
@@ -398,8 +405,8 @@ def _message_of(events: Sequence[Event]) -> JsonObject:
 
 
 REFUSED_WITHIN_S = 1.0
-"""Number of seconds to wait for an early error before confirming that a debate continues. Later errors are
-shown on the page."""
+"""Number of seconds to wait for an early error when a debate is continued. Later errors are shown on the
+page."""
 
 
 class PageAction(BaseModel):
@@ -421,12 +428,15 @@ class PageAction(BaseModel):
         return await run_in_thread(self.act, debate)
 
     def act(self, debate: Debate) -> JsonObject:
-        """Perform the action on a debate, on a worker thread, and return the result as JSON data."""
+        """Perform the action, and return the result as JSON data.
+
+        The action runs on a worker thread.
+        """
         raise NotImplementedError
 
 
 def _use_own_model(host: DebateHost, debate: Debate) -> None:
-    """Switch a debate that began with recorded replies to the server's default model.
+    """Switch a debate with recorded replies to the server's default model.
 
     A visitor may request this, so the debate is granted this model and nothing else that its configuration
     names.
@@ -495,7 +505,10 @@ class SendInterjection(PageAction):
 
 
 class CorrectEvent(PageAction):
-    """Action that corrects the kind of a claim event, or removes the event if `kind` is empty."""
+    """Action that corrects or removes a claim event.
+
+    An empty `kind` removes the event.
+    """
 
     note: str
     kind: str = ""

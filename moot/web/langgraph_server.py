@@ -142,7 +142,7 @@ app = Starlette(
 routes."""
 
 GRAPH = "debate"
-"""Name, in `langgraph.json`, of the graph that runs debates of all protocols."""
+"""Name of the general debate graph in `langgraph.json`. The graph runs debates of all protocols."""
 EVERY_S = 3.0
 """Number of seconds between checks for debates that are not yet registered as LangGraph threads. Other
 processes may have started them."""
@@ -163,7 +163,10 @@ The graphs `council` and `dialogue` have an assistant of their own name."""
 
 @asynccontextmanager
 async def keep_debates_registered() -> AsyncIterator[None]:
-    """Keep all stored debates registered as LangGraph threads during an `async with` block."""
+    """Register all debates as LangGraph threads during an `async with` block.
+
+    New debates are registered as well.
+    """
     registering = asyncio.create_task(_keep_registering(get_client(url=None)))
     try:
         yield

@@ -69,8 +69,8 @@ INSTRUCTIONS = (
     "waits for the verdict. For a debate of more than a minute, use `start` and then `result`."
 )
 MAX_TOKENS = 400
-"""Maximum number of tokens in an MCP tool's result, counted with the o200k encoding. Agents read longer
-texts as resources."""
+"""Maximum number of tokens in the result of an MCP tool. Tokens are counted with the o200k encoding. Agents
+read longer texts as resources."""
 LATEST_TOKENS = 60
 """Maximum number of tokens for each message, question or error in an MCP tool's result."""
 MAX_WAIT_S = 600.0
@@ -188,9 +188,9 @@ MAX_SHOWN_ERRORS = 5
 
 
 class _KnownArguments(BaseModel):
-    """Base class for the arguments of MCP tools, which rejects unknown arguments.
+    """Base class for the arguments of MCP tools.
 
-    The error messages repeat at most a short part of the arguments.
+    It rejects unknown arguments. The error messages repeat at most a short part of the arguments.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -212,7 +212,7 @@ class _KnownArguments(BaseModel):
 def _outcome_as_text(
     method: Callable[P, Coroutine[object, None, DebateOutcome]],
 ) -> Callable[P, Coroutine[object, None, CallToolResult]]:
-    """Wrap an MCP tool so that it returns its outcome both as text and as structured data."""
+    """Make an MCP tool return its outcome as text and as structured data."""
 
     @wraps(method)
     async def call(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
@@ -510,7 +510,10 @@ class McpDebates:
 
 
 def _is_operators(ctx: Context[object, object]) -> bool:
-    """Return True if a request came over HTTP with an operator's token."""
+    """Return True if the operator sent a request over HTTP.
+
+    The request contains an operator's token.
+    """
     request = ctx.request_context.request
     return isinstance(request, Request) and bool(request.scope.get(OPERATOR))
 
@@ -552,7 +555,7 @@ def _http_app(server: MCPServer[object], security: TransportSecuritySettings | N
 
 
 class McpEndpoint:
-    """ASGI application that serves the MCP server but does not authenticate clients."""
+    """ASGI application of the MCP server, without authentication."""
 
     @asynccontextmanager
     async def open(self, host: DebateHost) -> AsyncIterator[None]:

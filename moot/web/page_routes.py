@@ -87,16 +87,19 @@ UPLOADS_AT_ONCE = 2
 PLAN_TIME_S = 20.0
 """Maximum time in seconds to spend on estimating one debate's cost."""
 PLAN_WAIT_S = 5.0
-"""Maximum time in seconds that an estimate waits for another estimate to finish."""
+"""Maximum time in seconds that an estimate waits for other estimates."""
 LONG_PLAN = 1000
-"""Smallest product of debaters and turns for which an estimate counts as long. On one core, 10 debaters with
+"""Size from which an estimate counts as long, measured as debaters times turns. On one core, 10 debaters with
 60 turns take 2.5 s, and 2 debaters with 1,000 turns 5.4 s."""
 DISCONNECT_POLL_S = 0.25
 """Seconds between checks whether the client that asked for an estimate is still connected."""
 
 
 class PlanCheck:
-    """Callable that raises an error if an estimate takes too long or its client has disconnected."""
+    """Check that stops a slow or abandoned estimate.
+
+    An estimate is abandoned if its client has disconnected.
+    """
 
     def __init__(self) -> None:
         self.gone = False
@@ -104,7 +107,7 @@ class PlanCheck:
         self._until = time.monotonic() + PLAN_TIME_S
 
     def __call__(self) -> None:
-        """Raise an error if the estimate has taken too long or its client has disconnected.
+        """Raise an error if the estimate must stop.
 
         Raises:
             InputError: The client has disconnected, or the time is up.
@@ -120,7 +123,9 @@ class PlanCheck:
 
 @asynccontextmanager
 async def _slot(slots: asyncio.Semaphore) -> AsyncIterator[None]:
-    """Hold one of the slots for estimates during an `async with` block.
+    """Limit how many estimates run at the same time.
+
+    A slot is held during an `async with` block.
 
     Raises:
         HTTPException: No slot becomes free in time.

@@ -152,7 +152,7 @@ def test_a_tool_takes_three_arguments_limits_turns_and_explains_errors(tmp_path:
 
 @pytest.mark.parametrize("most_turns", [0, -1])
 def test_a_tool_that_allows_no_turn_is_rejected(most_turns: int) -> None:
-    with pytest.raises(ConfigError, match=f"most_turns is {most_turns}: allow at least 1 turn"):
+    with pytest.raises(ConfigError, match=f"most_turns is {most_turns}: set it to at least 1"):
         debate_tool(most_turns=most_turns)
 
 

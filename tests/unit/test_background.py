@@ -90,7 +90,7 @@ def test_a_phase_has_its_own_budget_and_an_unknown_phase_is_refused() -> None:
 
 
 def test_unknown_summarizer_is_refused_and_unknown_placeholder_warned_of() -> None:
-    with pytest.raises(ConfigError, match="the summarizer 'nonsense' is unknown"):
+    with pytest.raises(ConfigError, match="'nonsense' is not a summarizer"):
         _run(DebateConfig.model_validate({"memory": {"summarizer": "nonsense"}}), "Nothing.")
     prompted = DebateConfig.model_validate({"memory": {"summary_prompt": "Sum up {transcript}."}})
     assert any("{transcript} is no placeholder" in each for each in warnings_about(prompted))

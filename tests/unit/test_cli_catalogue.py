@@ -112,7 +112,8 @@ def test_show_blackboard_prints_text(tmp_path: Path) -> None:
         debates.start(None, DebateConfig(**recording_config("free-transport")), name="free").run()
     result = " ".join(moot("show", "free", "--blackboard", "--db", path).stdout.split())
     assert "- p000 (" in result
-    assert "Viktor Brandt: no: “" in result
+    assert "narrower ground than I opened.” [m000016] (events e002, e041, e066)" in result
+    assert "Open challenges - c005 to " in result
     assert "Crux cards - " in result
     assert "claim_events" not in result
 
@@ -227,7 +228,7 @@ def test_import_accepts_moderators_by_name_or_id(
     [
         (NAMESAKES, ["jo-lee", "Zoe"], "--moderator 'Zoe': no speaker has this name"),
         (TRANSCRIPT, ["Phil", ""], "--moderator '': no speaker has this name"),
-        (TRANSCRIPT, ["Ann", "Bob", "Phil"], "no speaker is left who debates"),
+        (TRANSCRIPT, ["Ann", "Bob", "Phil"], "leaves no speaker who debates"),
     ],
 )
 def test_import_refuses_unknown_moderators_and_no_debaters(

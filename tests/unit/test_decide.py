@@ -324,7 +324,7 @@ def test_escalate_debate_prompt_names_the_authors_own_answer(tmp_path: Path) -> 
     document, model = run(tmp_path, solver_replies(answers, answers), protocol="escalate")
     last = [call for call in model.calls if call.hints["phase"] == "debate"][-1]
     own = next(entry for entry in document["transcript"] if "Because 5." in entry["content"])
-    assert f"answers and yours, [{own['id']}]." in last.messages[-1]["content"]
+    assert f"answers and your own answer, [{own['id']}]." in last.messages[-1]["content"]
 
 
 def test_escalate_takes_the_second_answer_from_another_model(tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ def test_summary_from_a_document_is_continued() -> None:
 
 @pytest.mark.parametrize("name", sorted(REMOVED_SUMMARIZERS))
 def test_removed_method_is_refused_with_its_replacement(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name}.* was removed; 'rule-based' keeps more: use one of"):
+    with pytest.raises(ConfigError, match=f"{name}.* was removed, and 'rule-based' keeps more: use one of"):
         summarizer_named(name)
 
 

@@ -119,5 +119,5 @@ def test_unknown_ids_and_numbers_are_removed_from_a_summary() -> None:
     text = "The toll is 1.900 crowns [m000001, m000077]. Storms cost 350,000 crowns. 12 boats run [m000077]."
     summary = check_summary(Reply(text=text), call, 99, counter())
     assert summary == "The toll is 1.900 crowns [m000001].  12 boats run."
-    with pytest.raises(SummaryFailed, match="numbers that appear in none of the messages"):
+    with pytest.raises(SummaryFailed, match="numbers, which appear in none of the messages"):
         check_summary(Reply(text="It costs 555 crowns. And 777 more for boats."), call, 99, counter())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from moot.memory.question_prompt import DebateAnswer
 
 QUOTE_CHARS = 160
-"""Maximum length of each cited message in the output, in characters."""
+"""Maximum number of characters to print from each cited message."""
 
 
 @command(panel="Read results", examples=('mono "What would change Ben\'s mind?"',))
@@ -93,7 +93,10 @@ def ask(
 
 
 def _model_advice(debate: Debate, question: str, db: str | None) -> str:
-    """Return advice for users who got only matching passages and want an answer from a model."""
+    """Return advice on how to get an answer from a model.
+
+    The user needs this advice if the answer consists of matching passages.
+    """
     messages = [each for each in debate.state().values["full_transcript"] if traits_of(each).argues]
     topic_question = question_in(debate.state().values["topic"])
     if messages and all(each["model"] == OFFLINE for each in messages):
@@ -107,7 +110,10 @@ def _model_advice(debate: Debate, question: str, db: str | None) -> str:
 
 
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
-    """Return the lines to print for an answer: its text, its sources and what was not found."""
+    """Return the lines to print for an answer.
+
+    The lines contain the text of the answer, its sources, and what was not found.
+    """
     from moot.memory.question_prompt import VERDICT_ID
     from moot.runtime.qa import decision_line
 
@@ -174,7 +180,9 @@ def judge(
             help="Number of judges on the panel. All judges use the same model.",
         ),
     ] = None,
-    rule: Annotated[Rule | None, Option("--rule", help=f"Rule by which a panel decides: {DECIDES}.")] = None,
+    rule: Annotated[
+        Rule | None, Option("--rule", help=f"Rule by which a panel of judges decides: {DECIDES}.")
+    ] = None,
     swap: Annotated[
         bool | None,
         Option(
@@ -244,7 +252,7 @@ def judge(
 
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
-    """Return the judging options with the `judge` and `models` settings of a configuration file."""
+    """Add the `judge` and `models` settings of a configuration file to the judging options."""
     from moot.cli.terminal import print_error
     from moot.configuration import file_data
     from moot.state.config.config_files import make_config
@@ -255,8 +263,8 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"configuration {str(config)!r} sets neither `judge` nor `models`: set at least one. "
-            "Judging ignores the file's other keys, because the debate has its own configuration"
+            f"configuration {str(config)!r} sets neither `judge` nor `models`: set at least one "
+            "of them. `moot judge` ignores all other keys, because the debate has its own configuration"
         )
     return replace(options, configured=data)
 

@@ -151,11 +151,11 @@ def batch(
 ) -> None:
     """Run the debates that a file lists, several at the same time.
 
-    Settings in the file that lists the debates override the command-line options. To continue after Ctrl-C
-    or a failure, run the same command again: it skips finished debates and continues unfinished debates.
-    Several processes may use the same database. With --queue, the command only adds the debates to a queue,
-    and `moot worker` processes run them on this machine or on other machines. The exit code is 3 if any
-    debate fails.
+    Settings in FILE override the command-line options. After Ctrl-C or a failure, run the same command again
+    to continue. When you repeat a command, Moot skips finished debates and continues unfinished debates.
+    Several processes may use the same database. With --queue, `moot batch` runs no debates, but adds the
+    debates to a queue. `moot worker` runs the queued debates on this machine or on other machines. The exit
+    code is 3 if any debate fails.
     """
     from moot.api import run_many
     from moot.cli.running import handle_sigterm_as_interrupt
@@ -218,7 +218,7 @@ def _enqueue(
 
 
 def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
-    """Return the configurations of the debates in a batch file, without duplicates.
+    """Read a batch file and return the debates to run, without duplicates.
 
     A debate without an `id` gets one that follows from its settings.
 
@@ -261,7 +261,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
 
 
 def _items(path: Path) -> Iterator[tuple[str, object]]:
-    """Yield the position and the content of each topic or configuration in a batch file."""
+    """Yield each topic or configuration in a batch file with its position."""
     from moot.configuration import read_text
     from moot.state.config.config_files import data_in
 
@@ -282,7 +282,7 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
-    """Return the facts about a debate's result that `moot batch` prints.
+    """Return the result of a debate as `moot batch` prints it.
 
     `error` is the reason why the debate is not finished.
     """
@@ -309,9 +309,9 @@ def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
 def _progress(
     debates: Debates, planned: Sequence[PlannedDebate], errors: Mapping[str, str], *, quiet: bool
 ) -> Iterator[Callable[[PlannedDebate], None]]:
-    """During a `with` block, show the running debates in a table if stderr is a terminal.
+    """Show the running debates in a table during a `with` block.
 
-    Yield a function that prints a finished debate.
+    The table is shown only if stderr is a terminal. Yield a function that prints a finished debate.
     """
     from rich.console import Group
     from rich.live import Live

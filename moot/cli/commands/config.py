@@ -81,7 +81,7 @@ EXAMPLES: dict[type[BaseModel], JsonObject] = {
 }
 """Example values for settings whose default is an empty list or mapping."""
 FROM_ENVIRONMENT = ("model",)
-"""Settings whose default values come from environment variables. The template must not override the
+"""Settings that take their default from an environment variable. The template must not override the
 variable."""
 WIDTH = 100
 

@@ -17,7 +17,7 @@ DEMO_DELAY_S = 0.1
 
 
 def _samples(incomplete: str) -> list[str]:
-    """Return the names of recorded sample debates that complete the text typed in the shell."""
+    """Return the sample debate names that complete the text typed in the shell."""
     from moot.models.offline import recordings
 
     return [name for name in recordings() if name.startswith(incomplete)]
@@ -49,12 +49,12 @@ def demo(
 ) -> None:
     """Play a recorded sample debate, without an API key or a network.
 
-    The demo prints the question, the debaters, three turning points of the debate and the decision. It also
-    writes a report to a file. The replies in a sample debate were recorded from a large language model. Apart
-    from these recorded replies, a sample debate runs like any other debate. Commands such as `moot resume`
-    and `moot report` also work on a sample debate. After you run `moot setup`, your own model answers the
-    questions that you ask with `moot ask`. If you fork a sample debate, your model also writes the new
-    messages. The facts in the sample debates have not been verified.
+    The demo prints the question, the debaters, three turning points of the debate and the decision. The demo
+    also writes a report to a file, by default NAME.html. The replies in a sample debate were recorded from a
+    large language model. Apart from these recorded replies, a sample debate runs like any other debate.
+    Commands such as `moot resume` and `moot report` also work on a sample debate. After you run `moot setup`,
+    your own model answers the questions that you ask with `moot ask`, and writes the new messages if you fork
+    a sample debate. The facts in the sample debates have not been verified.
     """
     from moot.cli.live import header_lines
     from moot.cli.running import run_to_end

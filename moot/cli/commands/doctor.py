@@ -71,8 +71,9 @@ def models(
 ) -> None:
     """List the models that your endpoint offers.
 
-    If the variable OPENAI_BASE_URL is set, it gives the address of your endpoint. Otherwise, Moot uses the
-    endpoint that you stored with `moot setup`, or else the OpenAI API.
+    The environment variable OPENAI_BASE_URL contains the address of your endpoint. If OPENAI_BASE_URL is not
+    set, Moot uses the endpoint that you stored with `moot setup`. If you stored no endpoint, Moot uses the
+    OpenAI API.
     """
     registry = Models(read_config(config, {}, terminal.print_error).models)
     access, url = access_to(model or "", registry.settings_of(model or "")), registry.base_url(model or "")
@@ -148,20 +149,20 @@ def doctor(
 
 
 ROOM = 256
-"""Maximum number of tokens that a model may use for its reply to a test by `moot doctor`. Reasoning tokens do
-not count. The expected reply, one word as JSON, is shorter."""
+"""Maximum number of tokens in a model's reply to a test call. Reasoning tokens do not count. The expected
+reply, one word as JSON, is shorter."""
 _SIZES = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
-"""Names that different providers' model lists use for a model's context size."""
+"""Keys under which providers report the context size of a model."""
 
 REPORTED_WAIT_S = 60.0
-"""`moot doctor` reports the delay of an endpoint if it is at least this many seconds."""
+"""Shortest waiting time of an endpoint, in seconds, that `moot doctor` reports."""
 
 Repair = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of one check of `moot doctor`."""
+    """Result of one check by `moot doctor`."""
 
     what: str
     message: str
@@ -173,7 +174,7 @@ class Finding:
 
 
 def inspect_installation() -> Iterator[Finding]:
-    """Yield the installed versions of Moot and of the packages that it needs."""
+    """Yield the installed versions of Moot, Python, SQLite and important packages."""
     yield Finding("Moot", f"{version('moot')}, Python {platform.python_version()}")
     yield Finding("SQLite", sqlite3.sqlite_version)
     for package, tested_version in TESTED_VERSIONS.items():
@@ -198,7 +199,7 @@ def inspect_access() -> Iterator[Finding]:
 
 
 def inspect_database(debates: Debates) -> Iterator[Finding]:
-    """Yield findings about a database and its debates."""
+    """Check a database and its debates, and yield the findings."""
     sql = debates.records.sql
     if isinstance(sql, SqliteSql):
         faults = [str(fault) for (fault,) in sql.execute("PRAGMA integrity_check(5)")]
@@ -230,7 +231,10 @@ def inspect_database(debates: Debates) -> Iterator[Finding]:
 
 
 def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
-    """Yield each problem in a stored debate, together with a function that repairs it."""
+    """Yield each problem in a stored debate with a function that repairs it.
+
+    The function is `None` if the problem cannot be repaired.
+    """
     running, snapshot, row = debate.is_running(), debate.state(), debate.row
     values, records = snapshot.values, debate.session.records
     if not values.get("config"):
@@ -259,7 +263,7 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
 
 
 def _wrong_entries(values: StateValues) -> Iterator[str]:
-    """Yield a description of each error in a debate's transcript and in its window of recent messages."""
+    """Describe each error in a debate's transcript or recent messages."""
     entries = values["full_transcript"]
     ids, numbers = [entry["id"] for entry in entries], [entry["seq"] for entry in entries]
     if numbers != list(range(len(entries))):
@@ -277,7 +281,7 @@ def _wrong_entries(values: StateValues) -> Iterator[str]:
 
 
 def _leftover_records(records: Records) -> Iterator[Finding]:
-    """Yield findings about debates that never started, and about records whose debate does not exist."""
+    """Find database records of debates that never started or no longer exist."""
     for row in records.catalogue.rows():
         if records.never_began(row):
             message = "a command that ended early left an empty debate, which no list shows"
@@ -312,7 +316,7 @@ def callable_models(config: DebateConfig) -> list[str]:
 
 
 def inspect_models(config: DebateConfig) -> list[Finding]:
-    """Call each model in the operator's configuration once, and yield findings about the replies."""
+    """Call each configured model once, and return the findings."""
     environment = Environment()
     models = replace(environment.models_of(Permissions.of_operator(config)), retry_for=0.0)
 
@@ -358,7 +362,10 @@ async def _inspect_model(name: str, models: Models) -> Finding:
 
 
 async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
-    """Stream a small structured reply from a model, and return it with the number of chunks."""
+    """Stream a short test reply from a model, and count its chunks.
+
+    Return the reply and the number of chunks that contain text.
+    """
     message: WireMessage = {
         "role": "user",
         "content": 'Answer with the word "ready", as JSON: {"word": "ready"}',
@@ -377,7 +384,7 @@ async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
 
 
 async def _context_size(name: str, models: Models) -> int:
-    """Return the context size, in tokens, that the endpoint reports for a model, or 0 if it reports none."""
+    """Return a model's context size in tokens, or 0 if the endpoint does not report the size."""
     rows = await models_for(name, models)
     reported_sizes = [each.get(key) for each in rows if each["id"] == name for key in _SIZES]
     return next((size for size in reported_sizes if isinstance(size, int) and size > 0), 0)

@@ -42,7 +42,7 @@ app = new_app(no_args_is_help=True)
 )
 @app.callback()
 def evaluate() -> None:
-    """Compare debates, votes, judges and line-ups on a set of items."""
+    """Compare configurations on many questions, or score debates."""
 
 
 @app.command("run")
@@ -51,8 +51,8 @@ def run_evaluation(
         Path,
         Argument(
             metavar="SET",
-            help="Evaluation set: a .jsonl or .csv file with questions to answer, pairs of answers for a "
-            "judge to compare, or topics for two groups of debaters to debate.",
+            help="Evaluation set, a .jsonl or .csv file. The file contains questions to answer, pairs of "
+            "answers for a judge to compare, or topics for two groups of debaters.",
         ),
     ],
     arm: Annotated[
@@ -61,10 +61,10 @@ def run_evaluation(
             "--arm",
             "-a",
             metavar="ARM",
-            help="Configuration to evaluate: a protocol such as single; a configuration file; vote@K, "
-            "vote@tokens or vote@cost for a vote among answers; first-answers for the first answers in a "
-            "debate; judge:FILE for the judge of a configuration file; or recorded:FILE for recorded "
-            "results. Repeat the option for each configuration.",
+            help="Configuration to evaluate. Repeat the option for each configuration. Possible values: a "
+            "protocol such as single; a configuration file; vote@K, vote@tokens or vote@cost for a vote "
+            "among answers; first-answers for the first answers in a debate; judge:FILE for the judge of a "
+            "configuration file; or recorded:FILE for recorded results.",
         ),
     ],
     name: Annotated[
@@ -124,14 +124,17 @@ def run_evaluation(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Run every --arm configuration on every item in a file.
+    """Run every --arm configuration on every item in an evaluation set.
 
     The command then prints a report on the evaluation. To continue after Ctrl-C, a failure or a reached
-    limit, run the same command again: it repeats no finished model call. You may then add or omit --arm
-    configurations. The command runs and reports only the configurations that you name. The --config file sets
-    options for the configurations that come with Moot, such as the protocols, and for the judge that grades
-    free-text answers. When an evaluation reaches --max-cost or --max-tokens, Moot starts no new model calls,
-    but waits for running calls to finish. The exit code is 3 if any answer is missing from the evaluation.
+    limit, run the same command again. Moot does not repeat finished model calls. When you run the command
+    again, you may add or omit --arm configurations. Moot runs and reports only the --arm configurations that
+    you name.
+
+    The settings in the --config file apply to --arm configurations without a file of their own, such as
+    `single`, and to the judge that grades free-text answers. When an evaluation reaches --max-cost or
+    --max-tokens, Moot starts no new model calls, but waits for running calls to finish. The exit code is 3 if
+    any answer is missing from the evaluation.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.evals.arms import judge_settings, read_arms
@@ -193,7 +196,7 @@ def _deliver_run(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print an evaluation run's report, then notes on results that are missing or left out."""
+    """Print the report of an evaluation run. Then print notes on missing and omitted results."""
     name = report["name"]
     missing = [
         {"item": item, "arm": arm, "seed": seed, "why": why}
@@ -239,9 +242,10 @@ def _deliver_run(
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
-    """Yield a function that shows the progress of an evaluation, or `None` if `quiet` is set.
+    """Show the progress of an evaluation during a `with` block.
 
-    On a terminal, the function updates one line in place.
+    Yield the function that shows the progress, or `None` if `quiet` is set. On a terminal, the function
+    updates one line in place.
     """
     if quiet:
         yield None
@@ -331,7 +335,7 @@ def report_evaluation(
     """
     if feedback:
         if name or html or md or output:
-            raise InputError("--feedback always covers all debates: use it without NAME, --html, --md and -o")
+            raise InputError("--feedback covers all debates: remove NAME, --html, --md and -o")
         return _report_feedback(db, as_json=as_json)
     if not name:
         raise InputError(
@@ -368,7 +372,7 @@ def report_evaluation(
 
 
 def _report_feedback(db: str | None, *, as_json: bool) -> None:
-    """Print each judge's Brier score over all debates with feedback."""
+    """Print a Brier score for each judge and model. The scores cover all debates with feedback."""
     from dataclasses import asdict
 
     from moot.debates.stored_debate import brier_scores
@@ -425,8 +429,8 @@ def evaluate_debates(
         list[str],
         Argument(
             metavar="ID|FILE…",
-            help="Names or ids of the debates to score, or files with debates that were exported by Moot or "
-            "saved by the debate program dialectic.",
+            help="Names or ids of the debates to score, or files with debates. Moot reads its own exports "
+            "and files of the program dialectic.",
         ),
     ],
     problem: Annotated[
@@ -454,7 +458,7 @@ def evaluate_debates(
             "--config",
             "-c",
             metavar="FILE",
-            help="YAML file that defines the evaluators, or a JSON file in the format of dialectic.",
+            help="File that defines the evaluators: YAML, or JSON in the format of the program dialectic.",
         ),
     ] = None,
     form: Annotated[
@@ -481,7 +485,7 @@ def evaluate_debates(
     """Let models score finished debates from 1 to 10 on each criterion.
 
     Each model that scores a debate is an evaluator. The command prints the average of the evaluators' scores,
-    or N/A if no evaluator gave a score. The exit code is 3 if any debate has not been scored.
+    or N/A if no evaluator gave a score. The exit code is 3 if any debate received no score.
     """
     from moot.cli.options import file_of
     from moot.debates.session import check_judges
@@ -528,7 +532,7 @@ def evaluate_debates(
 
 
 def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
-    """Print the evaluators' errors and, unless `quiet` is set, their notes."""
+    """Print the evaluators' errors and notes. With `quiet`, print only the errors."""
     evaluations = [
         (card.name, evaluation.name, evaluation.verdict) for card in cards for evaluation in card.evaluations
     ]

@@ -69,9 +69,9 @@ def import_debate(
 ) -> None:
     """Import a transcript as a debate to judge, report on or continue.
 
-    The command reads JSON, JSON lines, Markdown, CSV with the columns speaker,minute,text, and plain text in
-    which each message begins with `NAME:`. If the file is an exported debate in the moot.debate/1 format, the
-    command also restores the debate's summaries, blackboard and verdicts.
+    `moot import` reads JSON, JSON Lines, Markdown, CSV and plain text. A CSV file has columns such as
+    speaker, minute and text. In plain text, each message begins with `NAME:`. From an exported debate in the
+    moot.debate/1 format, `moot import` also restores the summaries, blackboard and verdicts.
     """
     from moot.debates.lifecycle import unused_name
 
@@ -119,9 +119,10 @@ def import_debate(
 def _participants_of(
     imported: ImportedTranscript, debaters: list[str], moderators: list[str], *, quiet: bool
 ) -> list[str]:
-    """Return the names or ids of the speakers who are debaters, or `[]` if all speakers debate.
+    """Return which speakers are debaters, as names or ids.
 
-    If neither `debaters` nor `moderators` are given, ask the user of a terminal which speakers moderate.
+    Return `[]` if all speakers are debaters. If neither `debaters` nor `moderators` are given, ask the user
+    of a terminal which speakers moderate.
     """
     from moot.importing.transcript import speakers_by_word
     from moot.state.config import RESERVED_IDS
@@ -157,16 +158,16 @@ def _participants_of(
         return debaters
     remaining = [name for key, name in names.items() if key not in moderator_ids | RESERVED_IDS]
     if not remaining:
-        raise InputError("--moderator: no speaker is left who debates. Name fewer moderators")
+        raise InputError("--moderator leaves no speaker who debates: name fewer moderators")
     return remaining
 
 
 @dataclass(frozen=True)
 class ReportFormat:
-    """File suffixes that a report format uses by default and allows."""
+    """Default and allowed file suffixes of a report format."""
 
     file_end: str
-    """Text that is appended to the debate's name to form the default file name, such as `.adr.md`."""
+    """End of the default file name, such as `.adr.md`. The debate's name comes before it."""
     suffixes: tuple[str, ...]
     """File suffixes allowed for the format."""
 
@@ -253,7 +254,7 @@ def report(
 
 
 def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
-    """Return the report formats to write, without duplicates.
+    """Return the formats in which to write the report. No format occurs twice.
 
     Without `--format`, the output file's suffix selects the format.
     """
@@ -266,7 +267,7 @@ def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
         return forms or ["html"]
     if len(forms) > 1:
         raise InputError(
-            f"-o {str(output)!r} names a single file, but several formats are given: give only one "
+            f"-o {str(output)!r} is a single file, but there are several formats: give only one "
             "--format, or set -o to an existing folder"
         )
     if output == terminal.STDOUT:
@@ -315,7 +316,7 @@ def compare(
     ] = False,
     output: Annotated[
         Path,
-        Option("-o", "--output", metavar="FILE", help="File to write, a .html or .md file, or - for stdout."),
+        Option("-o", "--output", metavar="FILE", help="The .html or .md file to write, or - for stdout."),
     ] = terminal.STDOUT,
     db: shared.DbOption = None,
     as_json: shared.JsonOption = False,
@@ -330,10 +331,11 @@ def compare(
 
     terminal.check_folder(output)
     form = "md" if output == terminal.STDOUT else terminal.format_of(output)
-    if len(debate_ids) < 2 or form == "json":
+    if len(debate_ids) < 2:
+        raise InputError("there is nothing to compare: give at least two debates")
+    if form == "json":
         raise InputError(
-            "the arguments are invalid: give at least two debates, use -o only with FILE.html or FILE.md, "
-            "and use --json to print JSON"
+            "-o needs a .html or .md file: change the file's suffix, or use --json to print JSON"
         )
     with shared.open_database(db) as debates:
         compared_debates = [debates.get(each) for each in debate_ids]

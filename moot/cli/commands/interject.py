@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from moot.state.entries import JsonObject
 
 Done = tuple["JsonObject", str]
-"""JSON fields and a sentence that tell the user what a command has changed in a debate."""
+"""What a command has changed, as JSON fields and as a sentence for the user."""
 
 
 def _change(debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool) -> None:
-    """Apply `change` to a stored debate, and tell the user what was changed."""
+    """Change a stored debate, and tell the user what was changed."""
     with open_stored_debate(db, debate_id) as debate:
         data, words = change(debate)
     acknowledge({"id": debate.id, **data}, words, as_json=as_json)
@@ -84,7 +84,7 @@ def say(
 
 
 def _speaker(config: DebateConfig, name: str) -> str:
-    """Return the id of the speaker with this name: a debater, the moderator or a guest."""
+    """Return the id of the speaker with this name. Speakers are debaters, the moderator and guests."""
     from moot.state.config import INTERJECTION_SPEAKERS, slug
 
     for debater_id, debater_name in config.names().items():
@@ -152,8 +152,8 @@ def correct(
     note: Annotated[
         str,
         Argument(
-            help="Id of the event to correct, such as e003. With --same-as, the id of the claim to merge, "
-            "such as p002. `moot show ID --blackboard` lists the ids."
+            help="Id of the claim event to correct, such as e003. With --same-as, give the id of the claim "
+            "to merge instead, such as p002. `moot show ID --blackboard` lists the ids."
         ),
     ],
     kind: Annotated[
@@ -167,17 +167,20 @@ def correct(
         str,
         Option(
             "--why",
-            help="Reason for removing the event. Moot stores a reason only when it removes an event.",
+            help="Reason for removing the event. Moot stores the reason only if the event is removed.",
         ),
     ] = "",
     same_as: Annotated[
-        str, Option("--same-as", help="Id of the claim with the same meaning to merge with, such as p001.")
+        str,
+        Option(
+            "--same-as", help="Id of a claim with the same meaning, such as p001. Moot merges the two claims."
+        ),
     ] = "",
     opposite: Annotated[
         bool,
         Option(
             "--opposite",
-            help="Record that the claim is the opposite of the --same-as claim. Needs --same-as.",
+            help="Merge the claims as opposites: each claim is the negation of the other. Needs --same-as.",
         ),
     ] = False,
     db: DbOption = None,
@@ -185,9 +188,9 @@ def correct(
 ) -> None:
     """Correct or remove a claim event, or merge two claims.
 
-    A claim event records what a message does with a claim, for example that its author denies the claim.
-    `moot show ID --blackboard` lists the claim events of a debate. Moot keeps your corrections when it later
-    extracts more claims.
+    A claim event records how a message treats a claim, for example that the author of the message denies the
+    claim. `moot show ID --blackboard` lists the claims and their events. Moot keeps your corrections when it
+    later extracts more claims.
     """
 
     def change(debate: Debate) -> Done:
@@ -200,7 +203,10 @@ def correct(
 @command(panel="Take part", examples=('mono right --note "Two teams left the monolith, as predicted."',))
 def feedback(
     debate_id: DebateArgument,
-    rating: Annotated[str, Argument(metavar="right|wrong|mixed", help="How the decision turned out.")],
+    rating: Annotated[
+        str,
+        Argument(metavar="right|wrong|mixed", help="Whether the decision turned out right, wrong or mixed."),
+    ],
     note: Annotated[
         str, Option("--note", metavar="TEXT", help="What happened after the decision, in your own words.")
     ] = "",
@@ -210,8 +216,8 @@ def feedback(
     """Record how a decision turned out.
 
     `moot eval report --feedback` compares your feedback with the confidence that judges stated in their
-    decisions. It prints a Brier score for each judge and model, which shows how far you can trust this
-    confidence. New feedback on a debate replaces earlier feedback.
+    decisions. The report contains a Brier score for each judge and model. The Brier score shows how far you
+    can trust this confidence. New feedback on a debate replaces earlier feedback.
     """
     from moot.debates.stored_debate import give_feedback
     from moot.storage.records import OUTCOMES, Rating

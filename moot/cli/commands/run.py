@@ -74,7 +74,7 @@ class RunOptions:
         Option(
             "--tools",
             metavar="NAME,…",
-            help="Tools for debaters whose configuration lists no tools: {tools}.",
+            help="Tools for all debaters that have no tools of their own: {tools}.",
         ),
     ] = None
     replay: Annotated[
@@ -89,8 +89,8 @@ class RunOptions:
         bool,
         Option(
             "--propose",
-            help="Let the model propose two debaters if you name none, and show the price before the debate "
-            "starts. `moot QUESTION`, without the name of a command, sets this option.",
+            help="Let the model propose two debaters if you name none. Moot shows the price before the "
+            "debate starts. `moot QUESTION` sets this option.",
         ),
     ] = False
     yes: Annotated[
@@ -107,7 +107,7 @@ class RunOptions:
     ] = None
     gate: Annotated[
         str | None,
-        Option("--gate", metavar="OPTION", help="Exit with code 7 unless the decision is this option."),
+        Option("--gate", metavar="OPTION", help="Exit with code 7 if the decision is not OPTION."),
     ] = None
     min_confidence: Annotated[
         float | None,
@@ -210,7 +210,7 @@ def run(
 
 
 def _gate(run_options: RunOptions, config: DebateConfig) -> Gate | None:
-    """Return the decision that the run needs for exit code 0, or `None` if `--gate` is not set.
+    """Return the decision that `--gate` requires, or `None` if the option is not set.
 
     Raises:
         InputError: the gate is none of the options, or nothing reaches a decision.
@@ -236,9 +236,10 @@ def _gate(run_options: RunOptions, config: DebateConfig) -> Gate | None:
 def _propose(
     question: str, settings: DebateConfig, documents: Sequence[Mapping[str, str]], *, yes: bool
 ) -> DebateConfig:
-    """Let a model propose two debaters if the user named none, and print the estimated cost.
+    """Let a model propose debaters if needed, and print the estimated cost.
 
-    A terminal asks for confirmation. A built-in model proposes nothing and costs nothing.
+    The model proposes two debaters if the user named none. A terminal asks for confirmation. A built-in model
+    proposes nothing and costs nothing.
 
     Raises:
         Exit: the user does not want to start the debate.
@@ -278,7 +279,8 @@ def _propose(
 
 
 LINE_CHARS = 100
-"""Maximum number of characters that `moot fork` prints of each interjection missing from the fork."""
+"""Maximum number of characters to print from each dropped interjection. `moot fork` lists the interjections
+that the fork does not contain."""
 
 
 @command(panel="Run debates", examples=("mono --turns 6", "mono --model gpt-4o --judge-model o3"))
@@ -366,7 +368,7 @@ def fork(
             metavar="ID",
             help=(
                 "Id of the interjection to leave out. Moot copies only the messages before this "
-                "interjection, and sends later interjections to the fork again."
+                "interjection. Later interjections are sent to the fork again."
             ),
         ),
     ] = None,
@@ -380,12 +382,13 @@ def fork(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Copy a debate up to a given message into a new debate, the fork.
+    """Copy a debate up to a given message into a new debate.
 
-    The original debate does not change. Interjections are messages from outside the debate, such as those
-    that you send with `moot say`. With --after, the fork receives no interjection that comes after the last
-    copied message. With --without, the fork receives these interjections again, except the one that you leave
-    out. The options --model, --judge-model and --config affect only the turns after the copied messages.
+    The new debate is called a fork. The original debate does not change. Interjections are messages from
+    outside the debate, such as those that you send with `moot say`. With --after, the fork contains no
+    interjections from after the last copied message. With --without, the fork receives the later
+    interjections again, except the interjection that you leave out. The options --model, --judge-model and
+    --config affect only the turns after the copied messages.
     """
     if after is not None and without is not None:
         raise InputError("--after and --without both set where the fork starts: remove --after or --without")
@@ -435,12 +438,12 @@ def fork(
 
 @dataclass(frozen=True)
 class _Change:
-    """New configuration of a stored debate, changed by the user's configuration file and options."""
+    """Change to the configuration of a stored debate."""
 
     from_file: DebateConfig
-    """Configuration of the debate after applying the user's configuration file, but not the options."""
+    """Configuration with the changes from the user's file, but without those from the options."""
     config: DebateConfig
-    """Configuration of the debate after applying the user's configuration file and options."""
+    """Configuration with the changes from the user's file and options."""
     user_settings: DebateConfig
     """Settings that the user gave in the configuration file and as options. The user allows everything that
     they name."""
@@ -469,9 +472,10 @@ def _change_of(
 def _checked(
     debate: Debate, config: DebateConfig, change: _Change | None, *, run: bool
 ) -> tuple[DebateConfig, set[Capability]]:
-    """Check a forked debate's configuration, and return it with the capabilities that the change adds.
+    """Check the configuration of a forked debate.
 
-    A configuration without a change is checked only if the fork is run.
+    Return the configuration and the capabilities that the change adds. A configuration without a change is
+    checked only if the fork is run.
 
     Raises:
         ConfigError: the configuration is invalid, or a model has no key.
@@ -510,11 +514,11 @@ def plan(
     """Estimate the calls, tokens, time and cost of a debate.
 
     Moot simulates the debate twice in memory, without calling a model. In the first simulation, the debaters
-    agree, which takes the fewest model calls. In the second simulation, the debaters dispute every claim,
-    which takes the most model calls. Each estimate is the average of the two simulations. The estimates
-    ignore limits, tool calls, retries and repairs of structured replies. The maximum number of tokens assumes
-    that every prompt and reply uses its full token budget. Moot calculates the cost from the prices in the
-    configuration, or from the list prices of well-known models.
+    agree, so the debate needs the fewest model calls. In the second simulation, the debaters dispute every
+    claim, so the debate needs the most model calls. Each estimate is the average of the two simulations. The
+    estimates ignore limits, tool calls, retries and repairs of structured replies. For the maximum number of
+    tokens, Moot assumes that every prompt and reply is as long as the configuration allows. Moot calculates
+    the cost from the prices in the configuration, or from the list prices of well-known models.
     """
     from moot.configuration import read_config
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
@@ -529,8 +533,8 @@ def plan(
     planned = estimate(settings, documents=read_documents(files))
     if planned is None:
         raise ConfigError(
-            f"a debate with protocol {settings.protocol!r} cannot be estimated: run it with a low "
-            "`limits.total_tokens` instead"
+            f"debates with protocol {settings.protocol!r} cannot be estimated: set a low "
+            "`limits.total_tokens` and run the debate instead"
         )
     cost = expected_cost(planned, settings)
     data: JsonObject = {
@@ -549,7 +553,7 @@ def plan(
 
 
 def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
-    """Return advice on how to set the prices of models in the user's configuration file.
+    """Return advice on how to set model prices in the configuration file.
 
     The file may not exist yet.
     """
@@ -562,7 +566,7 @@ def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
 def plan_parts(
     planned: Estimate, latency: float, cost: ExpectedCost | list[str], file: Path | str | None = None
 ) -> list[RenderableType]:
-    """Return a debate's estimated calls, tokens, time and cost as a table and lines to print.
+    """Return the estimate for a debate as a table and lines to print.
 
     Args:
         planned: the estimate.

@@ -50,11 +50,11 @@ def serve(
     may configure other endpoints and the variables that contain their API keys. The value of MOOT_TOKEN gives
     the same rights as the launch token.
 
-    Everybody else is a visitor. Visitors use the defaults that you set with --config and --model. Without
-    your permission, visitors may use only the default models, tools, files and endpoints. If MOOT_TOKEN is
-    set, all access requires a token, even from this machine. If MOOT_TOKEN is not set, only this machine
-    can access the web page, unless --host makes the page reachable from other machines. In this case, Moot
-    creates a token for visitors.
+    Everybody else is a visitor. The options --config and --model set the defaults for debates that visitors
+    start. Visitors need your permission to use other models, tools, files or endpoints than the defaults. By
+    default, only this machine can access the web page, and visitors need no token. If --host makes the web
+    page reachable from other machines and MOOT_TOKEN is not set, Moot creates a token for visitors. If
+    MOOT_TOKEN is set, all access requires a token, even from this machine.
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise settings.missing_extra("the live page", "serve")
@@ -101,9 +101,9 @@ def mcp(
 
     The server communicates over stdio, or over HTTP if --http is given.
 
-    The options --config and --model set the defaults for debates that agents start. Without your
-    permission, agents may use only the default models, tools, files and endpoints. If MOOT_TOKEN is set,
-    every HTTP request must include this token. HTTP clients that send the token may use any model.
+    The options --config and --model set the defaults for debates that agents start. Agents need your
+    permission to use other models, tools, files or endpoints than the defaults. If MOOT_TOKEN is set, every
+    HTTP request must include this token. HTTP clients that send the token may use any model.
     """
     if find_spec("mcp") is None:
         raise settings.missing_extra("the MCP server", "mcp")

@@ -121,9 +121,9 @@ def _ask_url(default: str) -> str:
 def _key(
     url: str, key_env: str | None, *, from_stdin: bool, is_interactive: bool, no_key: bool
 ) -> tuple[str, str]:
-    """Return the value to store in the user settings for an API key, and the key itself.
+    """Return the text to store for the API key, and the key itself.
 
-    The value is the key, or a reference such as `${NAME}` to the environment variable with the key.
+    The stored text is the key, or a reference such as `${NAME}` to the environment variable with the key.
 
     Both are empty if no key is used.
 
@@ -158,7 +158,9 @@ def _key(
 
 
 def _model(name: str | None, access: Access, *, is_interactive: bool) -> tuple[str, Sequence[str]]:
-    """Choose the default model, and return its name and the names of all models that the endpoint offers.
+    """Choose the default model from the models that the endpoint offers.
+
+    Return the name of the chosen model and the names of all offered models.
 
     Raises:
         InputError: the endpoint cannot be used, does not offer the model, or offers several models.

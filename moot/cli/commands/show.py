@@ -34,8 +34,8 @@ def audit(
         Option(
             "--replay-without",
             metavar="KIND",
-            help="Repeat turns without one kind of memory in their prompts, such as pinned or 'rolling "
-            "summary'. Needs --turns.",
+            help="Repeat turns without this kind of memory, such as pinned or 'rolling summary'. Needs "
+            "--turns.",
         ),
     ] = None,
     turns: Annotated[
@@ -54,9 +54,9 @@ def audit(
 ) -> None:
     """Show what each kind of memory costs and how often prompts use it.
 
-    Summaries and pinned messages, for example, are kinds of memory. To see what difference a kind of memory
-    makes, repeat some turns with --replay-without: the command leaves this kind of memory out of the prompts,
-    and prints the repeated turns beside the original turns.
+    Summaries and pinned messages are two kinds of memory. To see what difference a kind of memory makes, use
+    --replay-without to repeat some turns. Moot then leaves this kind of memory out of the prompts, and prints
+    the repeated turns beside the original turns.
     """
     from moot.cli import show_parts
     from moot.debates.prompt_reconstruction import audit as memory_costs
@@ -98,8 +98,8 @@ def show(
         bool,
         Option(
             "--blackboard",
-            help="Show the blackboard: claims, positions, rounds, reflections and crux cards, which hold the "
-            "results of side discussions.",
+            help="Show the blackboard: claims, positions, rounds, reflections and crux cards. A crux card "
+            "contains the result of a side discussion.",
         ),
     ] = False,
     receipts: Annotated[
@@ -109,8 +109,7 @@ def show(
         bool,
         Option(
             "--calls",
-            help="Show the number of tokens in each section of the prompts of all model calls other than "
-            "debaters' turns.",
+            help="Like --receipts, but for all model calls except debaters' turns.",
         ),
     ] = False,
     verdict: Annotated[bool, Option("--verdict", help="Show the verdict.")] = False,
@@ -196,7 +195,7 @@ STATUSES = ("done", "limit", "paused", "waiting", "running", "failed", "new")
 WIDE = 100
 """Minimum terminal width, in columns, for listing debates in a table."""
 EVALUATED = re.compile(r"eval-.{1,200}-[0-9a-f]{10}")
-"""Pattern for the names of an evaluation's debates."""
+"""Pattern for the names of debates that belong to an evaluation."""
 AROUND = 60
 """Number of characters shown before and after the first search hit in a message."""
 
@@ -296,7 +295,7 @@ def _contains(row: DebateRow, outcome: ListedResult | None, text: str) -> bool:
 
 
 def _lines(debates: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
-    """Return a list of debates for a narrow terminal, with one block of text per debate."""
+    """Format a list of debates for a narrow terminal. Each debate is a block of text."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -327,7 +326,7 @@ def _confidence(result: ListedResult, label: str = "") -> str:
 
 
 LONGEST_COST_USD = 1e6
-"""Cost in US$ from which lists use scientific notation, such as `$1.2e+06`."""
+"""Lowest cost in US$ that lists show in scientific notation, such as `$1.2e+06`."""
 
 
 def _cost(row: DebateRow) -> str:
@@ -350,9 +349,8 @@ def age(timestamp: str, now: datetime | None = None) -> str:
 
 
 NAME_SHARE = 3
-"""Divisor of the terminal's width that gives the width always available for the column of debate names. A
-name that is derived from a question has at most 40 characters, so a terminal of 120 columns shows it
-whole."""
+"""Part of the terminal's width that debate names may always use, where 3 means one third. A name that is
+derived from a question has at most 40 characters, so a terminal of 120 columns shows it whole."""
 
 
 def _table(debates: list[tuple[DebateRow, ListedResult | None]]) -> Table:

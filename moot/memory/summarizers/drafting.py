@@ -25,13 +25,13 @@ _FIELDS: Any = {name: (type_, ...) for name, type_ in get_type_hints(Draft).item
 _DRAFT = create_model("DraftFields", __config__=ConfigDict(strict=True), **_FIELDS)
 _POINTS = TypeAdapter(SummaryPoints)
 FRAME_TOKENS = 24 + FENCE_TOKENS
-"""Number of tokens in a summary's budget that are reserved for heading, delimiter lines and message
-format."""
+"""Number of tokens that a summary reserves for its frame. The frame consists of the heading, the delimiter
+lines and the message format."""
 _REASON_CHARS = 500
 
 
 def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:
-    """Draft a summary with the given method, and return the draft and the reason for any failure.
+    """Draft a summary, and return the draft and the reason for any failure.
 
     The failure is the reason why a fallback summarizer was used, or `""`.
     """
@@ -108,7 +108,9 @@ class _DraftCalls:
     provider: str = ""
 
     def run(self, flow: Any) -> Generator[Sequence[ModelCall], list[Reply], Any]:
-        """Run a summarizer that yields model calls, and return its result.
+        """Run a summarizer, and return its result.
+
+        The summarizer yields the model calls to make.
 
         Raises:
             SummaryFailed: the value is no generator, or yields something other than model calls.
@@ -122,7 +124,7 @@ class _DraftCalls:
             while True:
                 batch = flow.send(replies)
                 if not isinstance(batch, Sequence) or not all(isinstance(call, ModelCall) for call in batch):
-                    raise SummaryFailed("the summarizer yielded something other than model calls")
+                    raise SummaryFailed("the summarizer must yield sequences of `ModelCall` objects only")
                 for call in batch:
                     if not call.digest or prompt_tokens(call.messages, self.request.count) > max_tokens:
                         raise SummaryFailed(
@@ -141,7 +143,7 @@ class _DraftCalls:
 
 
 def version_of(summary: Summary) -> SummaryVersion:
-    """Return a copy of a summary that keeps only the points shown in its text."""
+    """Return a summary with only the points that its text shows."""
     pool = summary["points"]
     shown_points: list[SummaryPoint] = [
         {"text": point["text"], "speaker": point["speaker"], "message_ids": point["message_ids"]}
@@ -153,10 +155,11 @@ def version_of(summary: Summary) -> SummaryVersion:
 def make_summary(
     request: SummaryRequest, draft: Draft, now: str, last_version: Mapping[str, Any], failure: str = ""
 ) -> Summary:
-    """Return a summary version made from the draft, truncated to the summary's token budget.
+    """Make a summary version from a draft.
 
-    `last_version` is the previous version, even if this version was made without it. It is `{}` if there is
-    none. `failure` is the reason why the configured method did not make it, `""` if it did.
+    The text is truncated to the summary's token budget. `last_version` is the previous version, even if this
+    version was made without it. It is `{}` if there is none. `failure` is the reason why the configured
+    method did not make it, `""` if it did.
     """
     previous: Mapping[str, Any] = request.previous
     text = truncate_middle(draft.text, _token_limit(request), request.count)

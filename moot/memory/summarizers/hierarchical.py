@@ -12,8 +12,8 @@ from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, Sum
 from moot.state.entries import Entry
 
 SMALL = 8
-"""Denominator of the share of a model call's input that a group of short rounds should fill. Rounds are
-summarized together until their text fills 1/`SMALL` of the input limit."""
+"""How small a group of short rounds may be, compared with the input of a model call. Rounds are summarized
+together until their text fills 1/`SMALL` of the input limit."""
 
 
 class Hierarchical(Summarizer):

@@ -26,10 +26,10 @@ from moot.text.terms import numbers, split_sentences, terms
 from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_middle
 
 ECHO_SHARE = 0.8
-"""Minimum share of a model's reply that must be copied word for word for the reply to count as an echo of its
-input."""
+"""Share of copied text at which a model's reply counts as a repetition of its input. Text is copied if it is
+word for word the same."""
 ECHO_CHARS = 150
-"""Minimum length, in characters, of replies and inputs that are checked for repetition. A short reply may
+"""Minimum number of characters in replies and inputs that are checked for repetition. A short reply may
 repeat its input."""
 _CHUNK = 40  # number of characters that are searched for as a whole
 
@@ -75,9 +75,10 @@ _EXCUSE = re.compile(
 def check_summary(
     reply: Reply, call: ModelCall, max_tokens: int, count: TokenCounter, *, notes: bool = False
 ) -> str:
-    """Check that a model's reply is a usable summary, and return its text, cut to `max_tokens` tokens.
+    """Return the text of a model's reply if it is a usable summary.
 
-    `notes`: the input consists of chunk summaries, so repeating most of them is allowed.
+    The text is cut to `max_tokens` tokens. `notes`: the input consists of chunk summaries, so repeating most
+    of them is allowed.
 
     Raises:
         SummaryFailed: the reply failed, or is no summary.
@@ -106,9 +107,10 @@ def check_summary(
 
 
 def _mended(text: str, source: str) -> str:
-    """Remove unknown message ids and sentences with invented numbers from a model's summary.
+    """Remove invented numbers and unknown message ids from a model's summary.
 
-    A number is invented if the source does not contain it.
+    A sentence with an invented number is removed as a whole. A number is invented if the source does not
+    contain it.
 
     Numbers of one digit are not checked.
 
@@ -127,8 +129,7 @@ def _mended(text: str, source: str) -> str:
             dropped_chars += len(sentence.text)
     if 2 * dropped_chars > len(text):
         raise summarizer.SummaryFailed(
-            "most of the model's summary consists of sentences with numbers that appear in none of the "
-            "messages"
+            "most of the model's summary has invented numbers, which appear in none of the messages"
         )
     return "".join([*pieces, text[end:]]).strip()
 
@@ -205,10 +206,10 @@ SUMMARIES_PER_MERGE = 16
 1/`SUMMARIES_PER_MERGE` of the merge's input."""
 MIN_CHUNK_SUMMARY_TOKENS = 40
 CATCH_UP_CALLS = 4
-"""Maximum number of extra model calls for summarizing messages that earlier summaries missed."""
+"""Maximum number of extra model calls to catch up on messages that were not summarized."""
 WORDS_PER_TOKEN = 0.5
-"""Number of words that a model is asked to write per token of the limit. English has 0.75 words per token.
-Three summaries that kept numbers and ids, as requested, had 0.50 to 0.60."""
+"""Number of words per token that a model is asked to write. English has 0.75 words per token. Three summaries
+that kept numbers and ids, as requested, had 0.50 to 0.60."""
 PROSE_SHARE = 0.65
 """Share of the summary's tokens that is reserved for prose written by the model. Key points take the
 rest."""
@@ -228,17 +229,17 @@ class ChunkSummary:
     through: int
     """Sequence number (`seq`) of the last message that the chunk summary covers."""
     level: int = 0
-    """Number of merge steps that led from the debate's messages to this chunk summary. 0 means that it was
-    made from messages."""
+    """Number of times that summaries were merged into this chunk summary. 0 means that it was made from
+    messages."""
     part: str = ""
     """Name of the debate phase that this chunk summary covers. Only the `hierarchical` summarizer sets the
     name."""
 
 
 def reusable_chunk_summaries(request: summarizer.SummaryRequest) -> list[ChunkSummary]:
-    """Return the chunk summaries that the previous version of the summary stored for reuse.
+    """Return the chunk summaries that can be used again.
 
-    Data of other summarizers is ignored.
+    The previous version of the summary stored them. Data of other summarizers is ignored.
     """
     pool = request.previous.get("points") or {}
     notes = pool.get("notes") if isinstance(pool, Mapping) else None
@@ -248,7 +249,7 @@ def reusable_chunk_summaries(request: summarizer.SummaryRequest) -> list[ChunkSu
 
 
 def unread_entries(request: summarizer.SummaryRequest) -> Sequence[Entry]:
-    """Return the messages that no chunk summary covers yet, oldest first.
+    """Return the messages that have not been summarized yet, oldest first.
 
     They are the new messages, and those that another method had to summarize. If there are many, the latest
     messages wait for the next summary, so that a failing model does not get ever more requests.
@@ -325,7 +326,7 @@ def merge(
 def truncate_to_one_call(
     request: summarizer.SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Merge chunk summaries until all of them fit into one model call, and return them.
+    """Merge chunk summaries until they fit into one model call.
 
     If there are too many chunk summaries, the oldest ones of a level are merged.
 
@@ -349,10 +350,10 @@ def write_summary(
     notes: Sequence[ChunkSummary],
     source_notes: Sequence[ChunkSummary] = (),
 ) -> CallGenerator[summarizer.Draft]:
-    """Write a debate's summary, as prose and key points, from the summaries of its chunks.
+    """Write a debate's summary from the summaries of its chunks.
 
-    `notes` are all chunk summaries, which are stored. `source_notes` are the ones to write from, if they
-    differ.
+    It consists of prose and key points. `notes` are all chunk summaries, which are stored. `source_notes` are
+    the ones to write from, if they differ.
     """
     (merged_note,) = yield from merge(request, [source_notes or notes], int(request.max_tokens * PROSE_SHARE))
     points, prose, names = fold_points(request), merged_note.text, request.config.names()
@@ -372,7 +373,7 @@ def write_summary(
 def lacking_points(
     points: SummaryPoints, prose: str, names: Mapping[str, str], current: Container[int] | None = None
 ) -> SummaryPoints:
-    """Return the points of the messages that are clearly missing from a model's summary.
+    """Return the points that are clearly missing from a model's summary.
 
     They have a number that the prose does not have, are the only point of a speaker whom the prose does not
     name, or are a tool's error message. A point whose text was cut is left out.
@@ -397,10 +398,10 @@ def lacking_points(
 
 
 def current_seqs(request: summarizer.SummaryRequest) -> frozenset[int] | None:
-    """Return the numbers of the messages that are still current in a summary for one debater.
+    """Return which messages still count in a summary for one debater.
 
     These are the debater's latest proposal and the criticism of the same round. In any other kind of summary,
-    all messages count, and the result is `None`.
+    all messages count, and the result is `None`. The values are message numbers.
     """
     if request.kind != "perspective":
         return None

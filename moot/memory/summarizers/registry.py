@@ -59,10 +59,8 @@ def summarizer_named(name: str) -> Summarizer:
     entry_points = plugin_entry_points(ENTRY_POINT_GROUP)
     if name not in entry_points:
         known_names = ", ".join(summarizer_names())
-        reason = (
-            f"was removed; {RuleBased.name!r} keeps more" if name in REMOVED_SUMMARIZERS else "is unknown"
-        )
-        raise ConfigError(f"memory.summarizer: the summarizer {name!r} {reason}: use one of {known_names}")
+        note = f"; it was removed, and {RuleBased.name!r} keeps more" if name in REMOVED_SUMMARIZERS else ""
+        raise ConfigError(f"memory.summarizer: {name!r} is not a summarizer{note}: use one of {known_names}")
     entry_point = entry_points[name]
     summarizer: Summarizer = load_plugin(entry_point, "memory.summarizer")
     if not callable(getattr(summarizer, "summarize", None)):

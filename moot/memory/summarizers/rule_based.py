@@ -31,9 +31,10 @@ greetings or fragments."""
 
 # Scores on the 35 meetings of `benchmarks/summaries.py`: .46 with 5 segments, .45 with 10 segments.
 SEGMENTS = 5
-"""Number of equally long transcript parts that each get the same share of the summary."""
+"""Number of parts into which the transcript is divided for a summary. The parts are equally long, and each
+gets the same share of the summary."""
 _LINE_CHARS = 40
-"""Assumed number of characters in a summary line besides the text of its point."""
+"""Assumed number of characters that a summary line adds to its point."""
 
 
 class Point(TypedDict):
@@ -55,9 +56,9 @@ class Point(TypedDict):
 
 
 def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
-    """Return a summary point for each sentence of a message, skipping sentences with too few content words.
+    """Return the summary points of a message, one for each sentence.
 
-    If none is left, return the whole text as one point.
+    Sentences with too few content words are skipped. If none is left, return the whole text as one point.
 
     A tool result yields its relevant passages, judged by how often `terms` occur in the debate. A tool's
     error is one point of at most `error_chars` characters.
@@ -92,8 +93,8 @@ class Ranking(NamedTuple):
 
     points: list[Point]
     quota: int
-    """Number of points, counted from the best, for which the summary reserves space. Reserved points are tool
-    errors and one point for each speaker."""
+    """Number of points that the summary must include if they fit. They are the first of `points`. Such points
+    are tool errors and one point for each speaker."""
 
 
 def rank(
@@ -184,12 +185,12 @@ class SummaryPoints(TypedDict):
     shown: int
     """Number of points that the summary's text shows, counted from the start of `points`."""
     text_chars: int
-    """Maximum number of characters of a point in the summary's text."""
+    """Maximum number of characters in a point, as shown in the summary's text."""
     name_chars: int
     """Maximum number of characters of a speaker's name in the summary's text."""
     notice: str
-    """Line that names the speakers whom the summary does not quote. If no point fits, the line replaces all
-    points. Empty otherwise."""
+    """Line about speakers who are not quoted. If no point fits, the line replaces all points. Empty
+    otherwise."""
     messages: int
     """Number of messages that the summary covers."""
     speakers: dict[str, int]
@@ -203,18 +204,19 @@ class SummaryPoints(TypedDict):
 Fits = Callable[[SummaryPoints], bool]
 
 NOTICE_BELOW = 50
-"""Token budget below which a summary quotes no points and only shows a notice."""
+"""Token budget below which a summary only shows a notice, without points."""
 TOKENS_PER_SPEAKER = 60
-"""Number of tokens per speaker that a summary needs to quote every speaker."""
-ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
-"""Maximum share of a summary's tokens for the error messages of tools, and assumed number of characters per
-token."""
+"""Number of tokens needed per speaker so that a summary can quote every speaker."""
+ERROR_SHARE = 0.33
+"""Maximum share of a summary's tokens for the error messages of tools."""
+CHARS_PER_TOKEN = 3
+"""Assumed number of characters per token."""
 _FILL_TRIES = 8
 _MIN_LINE = 10  # tokens of the shortest line, with mark, a word or two, and message id
 
 _DETAILS = ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))
-"""Pairs of maximum lengths, in characters, for a speaker's name and for the text of a point. The pairs are
-tried in turn until the summary fits in its token budget."""
+"""Maximum lengths of a speaker's name and of a point's text, in characters. The pairs are tried in turn until
+the summary fits in its token budget."""
 _LEGIBLE = _DETAILS[:4]  # with less space, fewer speakers are quoted and the others are only named
 _NAMES_IN_NOTICE, _NAME_CHARS_IN_NOTICE = 40, 24
 
@@ -250,7 +252,10 @@ def layout_points(
             return _fill(best, fits, ranking.quota + max_tokens // _MIN_LINE)
 
         def naming(candidate: SummaryPoints) -> SummaryPoints:
-            """Return a copy of `candidate` with a notice that names the speakers whom it does not quote."""
+            """Add a notice about the speakers who are not quoted.
+
+            Return a copy of `candidate`.
+            """
             quoted_speakers = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
             other_names = name_list(
                 speaker for speaker in candidate["speakers"] if speaker not in quoted_speakers
@@ -271,7 +276,10 @@ def layout_points(
 
 
 def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
-    """Return a copy of `summary` that shows as many points as fit, but at most `high`."""
+    """Return a summary that shows as many points as fit.
+
+    It shows at most `high` points.
+    """
     low = 0
     while low < high:
         middle = (low + high + 1) // 2
@@ -283,7 +291,7 @@ def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
 
 
 def _fill(summary: SummaryPoints, fits: Fits, max_points: int) -> SummaryPoints:
-    """Return a copy of `summary` that shows further points, as many as its token budget allows."""
+    """Return a summary that shows further points, as far as tokens remain."""
     largest = _most(summary, min(max_points, len(summary["points"])), fits)
     filled = largest if largest["shown"] >= summary["shown"] and fits(largest) else summary
     for index in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
@@ -295,7 +303,7 @@ def _fill(summary: SummaryPoints, fits: Fits, max_points: int) -> SummaryPoints:
 
 
 def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints:
-    """Return a copy of `summary` that shows `text` as a notice.
+    """Return a summary with a notice.
 
     The notice is shortened until the summary fits in its token budget.
     """
@@ -330,7 +338,7 @@ def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
 
 
 def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> dict[str, str]:
-    """Map each speaker to a unique name that is safe to show in a prompt."""
+    """Return a unique and safe display name for each speaker."""
     labels: dict[str, str] = {}
     used_labels: set[str] = set()
     for speaker in speakers:

@@ -42,7 +42,7 @@ class SummaryRequest:
 
     @property
     def kind(self) -> MemoryKind:
-        """Return the kind of memory that the summary is, such as `rolling summary`."""
+        """Return the kind of this summary, such as `rolling summary`."""
         kinds: Mapping[str, MemoryKind] = {"": "rolling summary", JUDGE: "judge's summary"}
         return kinds.get(self.owner, "perspective")
 
@@ -66,8 +66,8 @@ class Draft:
 
     text: str
     points: dict[str, Any] = field(default_factory=dict)
-    """Data that the summarizer needs for the next version of the summary, such as the points of this one. The
-    points have the form of `rule_based.SummaryPoints`. JSON types only."""
+    """Data for the next version of the summary, such as the points of this one. The points have the form of
+    `rule_based.SummaryPoints`. JSON types only."""
     method: str = ""
     model: str = ""
     provider: str = ""

@@ -36,10 +36,13 @@ PROPOSE = load_prompt_template("propose", "place", "each", "words", "focus", hom
 CRITIQUE = load_prompt_template("critique", "place", "target", "words", "focus", "before", home=__package__)
 REFINE = load_prompt_template("refine", "standing", "place", "words", "focus", home=__package__)
 
-PROPOSAL_WORDS, CRITIQUE_WORDS, ANSWER_WORDS = 600, 300, 200
-"""Maximum number of words in a proposal, in a critique, and in the part of a refined proposal that answers
-the critiques. The first limit also applies to the whole refined proposal. 600 words are about 80 for each
-part of a proposal. 200 words are about 16 for each of the six points of two critiques."""
+PROPOSAL_WORDS = 600
+"""Maximum number of words in a proposal or a refined proposal. 600 words are about 80 for each part."""
+CRITIQUE_WORDS = 300
+"""Maximum number of words in a critique."""
+ANSWER_WORDS = 200
+"""Maximum number of words with which a refined proposal answers its critiques. 200 words are about 16 for
+each of the six points of two critiques."""
 
 ROUNDS = 3
 """Default number of rounds in a council debate."""
@@ -47,10 +50,16 @@ ROUNDS = 3
 RUBRIC = "design"
 """Name of the default rubric for the judge of a council debate."""
 
-SUBJECT, GIVEN, OWN, RIVALS, EARLIER = 0, 1, 2, 3, 4
-"""Priorities of the prompt blocks in a council debate, most important first. The blocks contain the entry
-that a phase is about, people's messages, the debater's own messages and documents, other debaters' proposals,
-and others' criticism with the earlier messages that match."""
+SUBJECT = 0
+"""Priority of the entry that a phase is about. 0 is the highest priority."""
+GIVEN = 1
+"""Priority of people's messages."""
+OWN = 2
+"""Priority of the debater's own messages and documents."""
+RIVALS = 3
+"""Priority of other debaters' proposals."""
+EARLIER = 4
+"""Priority of others' criticism and of earlier messages that match the search query."""
 
 OWN_PERSPECTIVE = "own perspective"
 """Label of the prompt block with a debater's earlier proposals and the criticism of them. A summary may
@@ -132,12 +141,15 @@ def _disputes(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
 
 
 def council_query(ctx: prompt_context.PromptContext) -> RetrievalQuery:
-    """Return the start of the topic as the query for earlier messages of a council debate."""
+    """Return the search query for earlier messages of a council debate.
+
+    The query is the start of the topic.
+    """
     return RetrievalQuery(ctx.state["topic"][:QUERY_CHARS])
 
 
 def _may_show(ctx: prompt_context.PromptContext, entry: Entry) -> bool:
-    """Return True if a turn's prompt may show `entry` as an additional earlier message.
+    """Return True if a turn's prompt may show an earlier message.
 
     A proposal and a critique are independent of others' criticism. In a refinement, older versions of
     proposals are of no use.
@@ -184,7 +196,7 @@ def council_instruction(ctx: prompt_context.PromptContext) -> str:
 
 
 def _place_of(round_no: int, max_rounds: int) -> str:
-    """Return a sentence that tells debaters which round of the debate this is."""
+    """Return a sentence about the current round, such as "This is the only round"."""
     if max_rounds == 1:
         return "This is the only round."
     return (
@@ -246,7 +258,10 @@ def _criticisms_of_other(
 
 
 def _labels_of(ctx: prompt_context.PromptContext, critiques: Sequence[Entry], *, by: str = "") -> list[str]:
-    """Return the label of each critique, such as 2A, by which prompts refer to it."""
+    """Return the labels of critiques, such as 2A.
+
+    Prompts refer to a critique by its label.
+    """
     labels = critique_labels(ctx.state["full_transcript"])
     return [labels[entry["id"]] for entry in critiques if by in ("", entry["speaker"])]
 
@@ -275,7 +290,7 @@ def _critiques_of(ctx: prompt_context.PromptContext, target: str, round_no: int)
 
 
 def _own_perspective(ctx: prompt_context.PromptContext, shown_ids: frozenset[str]) -> list[truncation.Block]:
-    """Return a prompt block with the speaker's earlier proposals and the criticism of them.
+    """Return a prompt block with the speaker's earlier proposals and their critiques.
 
     The speaker's perspective summary replaces the messages that it covers. The list is empty if there is
     nothing to show.
@@ -400,7 +415,7 @@ JUDGED = "a council of the debaters below, who looked for the best solution toge
 WANTED = load_prompt_template("wanted", home=__package__)
 
 KINDS: Mapping[str, EntryKind] = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
-"""Kind of transcript entry that debaters write in each phase of a council debate, keyed by phase."""
+"""Kind of transcript entry for each phase of a council debate."""
 
 
 class Council(Protocol):
@@ -469,13 +484,13 @@ class Council(Protocol):
         return council_query(ctx)
 
     def instruction(self, ctx: prompt_context.PromptContext) -> str:
-        """Return the instruction that fits the turn's phase and the debater's role."""
+        """Return the instruction for the turn's phase and the debater's role."""
         return council_instruction(ctx)
 
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return the text of a notice that replaces the message of a failed turn."""
+        """Return a notice that replaces the message of a failed turn."""
         names = config.names()
         speaker = truncation.display_name(turn["speaker"], names)
         if turn["targets"]:
@@ -495,7 +510,7 @@ class Council(Protocol):
     def perspective_room(
         self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
     ) -> int:
-        """Return how many tokens of past messages fit into the prompt for a debater's next refinement.
+        """Return how many tokens of past messages fit into a debater's next refinement prompt.
 
         The past messages are those that the debater's perspective summary can replace. The prompt shows them
         before the criticism of the others' proposals. The criticism of the next round is not known yet, so

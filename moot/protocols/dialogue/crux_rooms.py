@@ -23,16 +23,15 @@ class CruxConfig(Section):
     """Settings that decide when side discussions, called crux rooms, open and how long they last."""
 
     confidence: float = Field(0.6, ge=0, le=1)
-    """Minimum confidence, from 0 to 1, that two debaters disagree before a side discussion between them
-    opens. Lower this value to get more of these crux rooms."""
+    """Minimum confidence, from 0 to 1, that two debaters disagree. With less confidence, no side discussion
+    between them opens. Lower this value to get more side discussions, which are called crux rooms."""
     specific: bool = True
-    """True if only specific claims can open a side discussion between two debaters. A claim is specific if it
-    has enough content words or contains a number. Set `specific` to false for broad topics in which no crux
-    room opens."""
+    """True if a side discussion needs a specific claim. A claim is specific if it has enough content words or
+    contains a number. Set `specific` to false for broad topics in which no crux room opens."""
     relevance: int = Field(1, ge=0)
-    """Minimum number of words that a claim must share with the topic or the debaters' positions to open a
-    side discussion. Words shared with the topic's aspects count, too. A claim that supports a debater's
-    position needs no shared words. 0: every claim qualifies."""
+    """Number of relevant words that a claim needs for a side discussion. Relevant words also occur in the
+    topic, its aspects or the two debaters' positions. A claim that supports a debater's position needs none.
+    0: every claim qualifies."""
     cooldown: int = Field(1, ge=0)
     """Minimum number of rounds between two side discussions of the same two debaters."""
     max_rooms: int = Field(4, ge=0)
@@ -85,8 +84,8 @@ _CHECK_CRUX = "Say whether the question above is the right one. If not, put a be
 WORDS = 120
 """Maximum number of words in a message of a side discussion."""
 SPECIFIC_TERMS = 3
-"""Minimum number of content words that make a claim specific enough for a side discussion. A claim with a
-number is always specific."""
+"""Minimum number of content words in a specific claim. A claim with a number is always specific. A side
+discussion may need a specific claim."""
 
 
 def open_rooms(state: ConversationState) -> dict[str, Room]:
@@ -124,13 +123,16 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
 
 def _disputed(state: ConversationState, room: Room) -> str:
-    """Return the claim that a side discussion is about, and the core disagreement found so far."""
+    """Return the disputed claim of a side discussion.
+
+    The core disagreement follows if it is known.
+    """
     crux, claim = _crux(room), claim_text(state, room)
     return f"{claim.removesuffix('.')}. {_CRUX.format(crux)}" if crux else claim
 
 
 def _crux(room: Room) -> str:
-    """Return the question on which the disagreement in a crux room depends, or `""` if unknown."""
+    """Return the question at the core of a side discussion, or `""` if it is unknown."""
     card = room.get("card")
     return card["question"] if card else ""
 
@@ -153,9 +155,9 @@ def _next_room_turn(state: ConversationState, room: Room) -> Room:
 
 
 def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]:
-    """Return new side discussions, one for each contested claim that qualifies.
+    """Return the side discussions that start now.
 
-    No debater enters two crux rooms at once.
+    There is one for each contested claim that qualifies. No debater enters two crux rooms at once.
     """
     crux, busy_debaters = DialogueConfig.of(config).crux, set[str]()
     rooms: dict[str, Room] = {}
@@ -170,16 +172,19 @@ def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]
 
 
 class ContestedClaim(NamedTuple):
-    """Disputed claim that two debaters may discuss in a crux room, which is a side discussion."""
+    """Disputed claim that two debaters may discuss separately.
+
+    The side discussion is called a crux room.
+    """
 
     claim: str
     between: tuple[str, str]
-    """Ids of the two debaters who dispute the claim, starting with the one who asserts it."""
+    """Ids of the two debaters who dispute the claim. The first one asserts it."""
     message_ids: tuple[str, ...]
     """Ids of the messages that state the two debaters' opposing stances, oldest first."""
     confidence: float
     promise: float
-    """Expected benefit of a side discussion about the claim. The benefit grows with the stances that depend
+    """Expected benefit of a separate discussion of the claim. The benefit grows with the stances that depend
     on the claim and with the confidence, and is 1.5 times as high if evidence can be found."""
 
 
@@ -231,7 +236,7 @@ def _contest(ledger: Ledger, config: DebateConfig, key: str, pair: tuple[str, st
 def _is_relevant(
     state: ConversationState, ledger: Ledger, key: str, pair: Sequence[str], min_terms: int
 ) -> bool:
-    """Return True if a claim is relevant enough for a side discussion of two debaters.
+    """Return True if a claim is relevant enough for a side discussion.
 
     A claim that supports a debater's position is always relevant. Of any other claim, at least `min_terms`
     content words must also occur in the topic, the aspects and the quotations of the two debaters' stances.

@@ -41,10 +41,14 @@ from moot.text.tokens import prompt_tokens
 
 ASPECTS = load_prompt_template("rules", "aspects", home=__package__)
 
-SUBJECT, EXCHANGE, BACKGROUND, EARLIER = 0, 1, 2, 3
-"""Priorities of the prompt blocks in a dialogue, most important first. The blocks contain the message to
-answer and the debater's commitments, the exchange around that message, other context, and earlier messages
-that match."""
+SUBJECT = 0
+"""Priority of the message to answer and of the debater's commitments. 0 is the highest priority."""
+EXCHANGE = 1
+"""Priority of the exchange around the message to answer."""
+BACKGROUND = 2
+"""Priority of other context in a dialogue prompt."""
+EARLIER = 3
+"""Priority of earlier messages that match the search query."""
 
 BOARD_TOKENS = 600
 """Number of prompt tokens that are reserved for the blackboard, which lists the debate's claims. The
@@ -282,7 +286,7 @@ PROMPTS = {
 UNANSWERED = load_prompt_template(
     "unanswered", "round", "rounds", "aspect", "target", "words", home=__package__
 )
-"""Prompt template for the turn of a debater to whom nobody responded."""
+"""Prompt template for a debater to whom nobody responded."""
 
 WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
 """Maximum number of words in a message, keyed by phase of the dialogue."""
@@ -290,9 +294,10 @@ WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 2
 PLACE = "dialogue"
 """Key under which `protocol_state` stores the dialogue's current stage, aspect and miniround."""
 
-PHASE_TOKENS, WIDE_PHASES = 4_000, ("opening", "closing")
-"""Default token limit for dialogue prompts, and the phases whose prompts have no such limit. Prompts are
-short on purpose, except in phases that may use the whole budget."""
+PHASE_TOKENS = 4_000
+"""Default token limit for dialogue prompts, which are short on purpose."""
+WIDE_PHASES = ("opening", "closing")
+"""Phases whose prompts may use the whole token budget."""
 
 DESCRIPTIONS = "aspect_descriptions"
 """Key under which `protocol_state` stores the descriptions of the topic's aspects."""
@@ -304,8 +309,8 @@ _CLAUSES = re.compile(r"(?<!\s)\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
 _LOOKBACK_ENTRIES = 200
 """Number of recent transcript entries to search for a debater's last message."""
 _MAIN_QUESTION_WEIGHT = 0.01
-"""Weight of a disagreement on the main question, compared with 1 for other claims. It only decides between
-otherwise equal pairs."""
+"""Weight of a disagreement on the main question. Other claims have the weight 1, so the main question only
+decides between otherwise equal pairs."""
 
 
 class Aspects(BaseModel):
@@ -372,7 +377,7 @@ class Dialogue(Protocol):
         return dialogue_query(ctx)
 
     def extracts_after(self, phase: str, config: DebateConfig) -> bool:
-        """Return True if claims must be extracted after `phase` because the next step needs them.
+        """Return True if the next step needs claims from this phase.
 
         First takes show all openings. After them, claims only decide who answers whom, and two debaters
         answer each other in any case.
@@ -384,7 +389,7 @@ class Dialogue(Protocol):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return the text of a notice that replaces the message of a failed turn."""
+        """Return a notice that replaces the message of a failed turn."""
         return f"The message of {config.names()[turn['speaker']]} is missing: {error}"
 
     def final_answer(self, state: ConversationState) -> str:
@@ -398,7 +403,10 @@ class Dialogue(Protocol):
         return at_a_glance(solution)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the planned number of turns, and the maximum number including all side discussions."""
+        """Return the planned number of turns and the maximum number.
+
+        The maximum includes all side discussions.
+        """
         dialogue, people = DialogueConfig.of(config), len(config.debaters)
         crux, aspects = dialogue.crux, len(dialogue.aspects) or dialogue.max_aspects
         planned = people * (2 + aspects * (1 + 2 * dialogue.minirounds))
@@ -408,9 +416,9 @@ class Dialogue(Protocol):
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-    """Return the debate's first step, or a request for a model call that splits the topic into aspects.
+    """Return the debate's first step, or a request to split the topic into aspects.
 
-    The first step contains the opening statements.
+    A model call splits the topic. The first step contains the opening statements.
 
     The call is needed only if no aspects are configured.
     """
@@ -480,7 +488,10 @@ def aspects_by_rule(topic: str, max_aspects: int) -> list[str]:
 
 
 def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
-    """Return the stage, the aspect index and the miniround index of the step that follows `place`."""
+    """Return the stage that follows `place`.
+
+    Return also the index of its aspect and of its miniround.
+    """
     stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
     if stage == "opening":
         return "take", 0, 0
@@ -498,11 +509,11 @@ def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, 
 def _main_step(
     state: ConversationState, config: DebateConfig, aspects: list[str], stage: str, aspect: int, mini: int
 ) -> Step:
-    """Return the step for a stage of the dialogue, in which every debater takes one turn.
+    """Return the next step of the dialogue.
 
-    In the stage `respond`, every debater answers the debater that it opposes most. In the stage `reply`,
-    every debater answers a debater that responded to it. A debater without a response has no objection to
-    answer, so its instruction asks for a comment instead.
+    Every debater takes one turn in it. In the stage `respond`, every debater answers the debater that it
+    opposes most. In the stage `reply`, every debater answers a debater that responded to it. A debater
+    without a response has no objection to answer, so its instruction asks for a comment instead.
     """
     last = len(aspects) + 2
     round_no = {"opening": 1, "closing": last}.get(stage, aspect + 2)
@@ -567,10 +578,10 @@ def pair_opponents(
 
 
 def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return the debater to whom each debater replies, keyed by the id of the one who replies.
+    """Return to whom each debater replies.
 
-    A responder whom the debater has responded to comes first. A debater without responders replies to the
-    debater whom it has responded to.
+    Keys and values are debater ids. A responder whom the debater has responded to comes first. A debater
+    without responders replies to the debater whom it has responded to.
     """
     replies: dict[str, str] = {}
     for debater, addressee in answers.items():
@@ -580,7 +591,7 @@ def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _opposition(ledger: Ledger, aspect: str) -> Mapping[frozenset[str], float]:
-    """Return how strongly each pair of debaters disagrees on one aspect of the topic.
+    """Return how strongly each pair of debaters disagrees on an aspect.
 
     It is the number of the aspect's claims on which they hold opposite sides, each weighted by the confidence
     of the extraction. A disagreement on the main question decides between pairs that are equal in this.

@@ -40,7 +40,7 @@ class Capability(NamedTuple):
 
     kind: CapabilityKind
     value: str
-    """Value that needs permission, such as a model or tool name, folder path or endpoint address."""
+    """Value that needs permission, such as a model name or a folder path."""
 
 
 ALLOWED_IN: dict[CapabilityKind, str] = {
@@ -55,7 +55,7 @@ ALLOWED_IN: dict[CapabilityKind, str] = {
     "server": "`mcp_servers`",
     "embeddings": "`memory.retrieval.embeddings`",
 }
-"""Operator settings that permit a capability, as text for error messages, keyed by the capability's kind."""
+"""Settings by which the operator permits each kind of capability. Error messages contain these texts."""
 
 
 PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_usd_per_million"})
@@ -64,9 +64,10 @@ PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_u
 
 @memoize_by_identity()
 def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
-    """Return the capabilities that a configuration needs, each with the key of the setting that needs it.
+    """Return the capabilities that a configuration needs.
 
-    Models have the key `""`, because several settings can name the same model.
+    Each capability maps to the key of the setting that needs it. Models have the key `""`, because several
+    settings can name the same model.
     """
     capabilities = {Capability("model", name): "" for name in config.model_names() if not is_built_in(name)}
     for name, model in config.models.items():
@@ -95,7 +96,7 @@ def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
 
 
 def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
-    """Yield the configuration key, such as `judge.model`, of each setting that names the given model."""
+    """Yield the keys of all settings that name the given model, such as `judge.model`."""
     if isinstance(value, dict):
         for inner, each in value.items():
             yield from _named_at(each, name, f"{key}.{inner}" if key else inner)
@@ -108,7 +109,7 @@ def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Permissions:
-    """Configuration of a debate together with the capabilities that the debate may use.
+    """Configuration of a debate, with the capabilities that the debate may use.
 
     Code that makes clients, opens folders or imports modules takes `Permissions`, never a bare configuration.
     """
@@ -202,14 +203,15 @@ class ClientConfig:
 
 
 CEILINGS = ("total_tokens", "cost_usd", "wall_clock_s", "concurrency", "retry_for")
-"""Names of the limits that requests, imports and stored debates may lower but not raise."""
+"""Names of the limits that a request may lower but not raise. The same applies to imports and stored
+debates."""
 
 
 def without_raised_limits(granted: Iterable[Capability]) -> set[Capability]:
-    """Return the granted capabilities except permissions to exceed the operator's usual limits.
+    """Remove the permissions for higher limits from the granted capabilities.
 
     The operator gave these permissions for one debate only. A copy that somebody else makes of this debate
-    keeps to the operator's ceilings, as a new debate does.
+    keeps to the operator's ceilings, as a new debate does. All other capabilities are returned.
     """
     return {each for each in granted if each.kind != "limit"}
 
@@ -217,7 +219,7 @@ def without_raised_limits(granted: Iterable[Capability]) -> set[Capability]:
 def within_ceilings(
     config: DebateConfig, operators: Sequence[DebateConfig], granted: Collection[Capability]
 ) -> DebateConfig:
-    """Apply the operator's limits and prices to a configuration, and return the result.
+    """Return the configuration with the operator's limits and prices applied.
 
     Limits and prices in `granted` are kept, because the operator set them for this debate. The same object is
     returned if nothing changes.
@@ -262,10 +264,10 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return one capability for each limit that a configuration sets higher than the operator does.
+    """Return the limits that a configuration sets higher than the operator does.
 
-    Only limits that the configuration sets explicitly count. A limit without a number is not a higher limit.
-    The operator's limit then applies.
+    Each of them is returned as a capability. Only limits that the configuration sets explicitly count. A
+    limit without a number is not a higher limit. The operator's limit then applies.
     """
     limit_keys = [key for key in CEILINGS if key in config.limits.model_fields_set]
     limits = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in limit_keys)
@@ -277,7 +279,7 @@ def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Cap
 
 
 def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> DebateConfig:
-    """Return a copy of the configuration whose only limits are the operator's upper limits.
+    """Return a copy of the configuration with the operator's limits instead of its own.
 
     A ceiling that the configuration exceeds is left out, because the operator granted the higher limit.
     """
@@ -291,7 +293,10 @@ def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> De
 
 
 def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:
-    """Return the lowest value that the operator's configurations set for a limit, or None if none sets it."""
+    """Return the lowest value that the operator sets for a limit, or None.
+
+    The operator may have several configurations.
+    """
     limits = [each.limits for each in operators if key in each.limits.model_fields_set]
     return min((value for each in limits if (value := getattr(each, key)) is not None), default=None)
 

@@ -40,7 +40,9 @@ def load_config(path: str | Path) -> dict[str, Any]:
 
 
 def data_in(text: str, path: Path, what: str) -> object:
-    """Parse a configuration file's text as JSON, TOML or YAML, depending on the file's suffix.
+    """Parse the text of a JSON, TOML or YAML file.
+
+    The file's suffix determines the format.
 
     Raises:
         ConfigError: The text is malformed, is nested too deeply, expands too far, or repeats a key.
@@ -108,7 +110,7 @@ def nested_settings(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def with_settings(data: Mapping[str, Any], settings: Mapping[str, object]) -> dict[str, Any]:
-    """Return a copy of configuration data, changed by settings with dotted keys such as `judge.model`.
+    """Return configuration data changed by settings with dotted keys, such as `judge.model`.
 
     Settings that are `None` are ignored.
 

@@ -74,8 +74,8 @@ class LimitsConfig(Section):
     """Maximum number of model calls that one debate makes at the same time. Lower it for a local server or a
     small rate limit. Raise it for councils with many debaters."""
     retry_for: float = Field(default=0, ge=0)
-    """Time, in seconds, for which Moot keeps calling an unavailable model after all attempts and fallback
-    models have failed. Set it for unattended runs: 28800 retries for eight hours."""
+    """Number of seconds to keep retrying a call after all models have failed, including the fallback models.
+    Only temporary failures are retried. Set it for unattended runs: 28800 retries for eight hours."""
 
 
 class DebateConfig(Section):
@@ -97,7 +97,7 @@ class DebateConfig(Section):
     rounds: int | None = Field(default=None, ge=1)
     """Number of rounds in the debate, if the protocol counts rounds. `None`: the protocol's default."""
     model: str = model_settings.OFFLINE
-    """Default model for all participants that have no model of their own."""
+    """Default model for participants without a model of their own."""
     fallbacks: tuple[str, ...] = ()
     """Fallback models, tried in this order if the configured model fails. Models of another provider also
     help during an outage."""
@@ -111,8 +111,8 @@ class DebateConfig(Section):
     debaters: tuple[participants.DebaterConfig, ...] = ()
     """Debaters that take part, in speaking order. If omitted, the protocol's default debaters take part."""
     order: tuple[str, ...] = ()
-    """Debater ids in speaking order for each round of the `round-robin` protocol. A repeated id gives a
-    debater more turns. Empty: each debater once, in the order of `debaters`."""
+    """Debater ids in the order in which they speak in a round. The `round-robin` protocol uses this order. A
+    repeated id gives a debater more turns. Empty: each debater once, in the order of `debaters`."""
     agreement_intensity: float | None = Field(default=None, ge=0, le=1)
     """Debaters' readiness to agree, from 0 (never) to 1 (wherever possible). `None`: no instruction. Raise
     it for a consensus. Lower it if debaters give in too soon."""
@@ -120,18 +120,17 @@ class DebateConfig(Section):
     """Options from which the decision is chosen, such as `[merge, hold]`. The decision is one of the options
     or `undecided`. Empty: the decision is a sentence."""
     openings: Literal["independent", "sequential"] = "independent"
-    """Whether the debaters write their first messages independently or one after another. Applies to
-    protocols that take turns. `independent`: at the same time, so that nobody sees another's. `sequential`:
-    one after the other. Debates stored without this setting are sequential."""
+    """How the debaters write their first messages. Applies to protocols that take turns. `independent`: at
+    the same time, so that nobody sees another's. `sequential`: one after the other. Debates stored without
+    this setting are sequential."""
     stop: tuple[Literal["agreement", "stable"], ...] = ()
     """Conditions that end the debate early. `agreement`: all debaters give the same answer. `stable`: no
     debater changed its answer in its last two messages. Each message then ends with an answer line. Answers
     that cannot be compared never end a debate."""
     decide: Literal["judge", "vote", "weighted-vote"] | None = None
-    """Method by which the debate's decision is reached. `judge`: by the judge. `vote`: each debater gives a
-    final answer alone, and the most frequent one wins. `weighted-vote`: answers count by their confidence.
-    The judge decides ties. `None`: the protocol's default, a vote in `vote` and `escalate`, else the
-    judge."""
+    """How the debate's decision is reached. `judge`: by the judge. `vote`: each debater gives a final answer
+    alone, and the most frequent one wins. `weighted-vote`: answers count by their confidence. The judge
+    decides ties. `None`: the protocol's default, a vote in `vote` and `escalate`, else the judge."""
     calibration: dict[str, tuple[tuple[float, float], ...]] = Field(default_factory=dict)
     """Measured accuracy of each model's stated confidence, keyed by model name. Each value is a list of
     `[stated, measured]` pairs from 0 to 100. `weighted-vote` interpolates between the pairs. Evaluations
@@ -139,7 +138,7 @@ class DebateConfig(Section):
     revisit: date | None = None
     """Date on which the decision should be reviewed, such as 2027-03-01. `moot list` reminds of it."""
     blackboard: BlackboardConfig = Field(default_factory=BlackboardConfig)
-    """Settings for the model calls that extract claims, reflect on the debate and sum up side discussions."""
+    """Settings for claim extraction, reflections and summaries of side discussions."""
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     """Settings for the debate's memory, such as token budgets, summaries and retrieval."""
     judge: participants.JudgeConfig = Field(default_factory=participants.JudgeConfig)
@@ -151,8 +150,8 @@ class DebateConfig(Section):
     interjections: tuple[participants.PlannedInterjection, ...] = ()
     """Prepared messages that are inserted into the debate after a given number of turns."""
     context: str | tuple[str, ...] | None = None
-    """Path of a folder that tools may search and read, or of a text file shown to all participants. A list
-    holds several files and at most one folder."""
+    """Path of a folder that tools may search, or of a text file that all participants see. Tools may also
+    read the files in the folder. A list holds several files and at most one folder."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     """Limits on the debate's tokens, cost, running time and concurrent model calls."""
     models: dict[str, model_settings.ModelSettings] = Field(default_factory=dict)
@@ -363,13 +362,17 @@ class DebateConfig(Section):
         return self.order or tuple(self.names())
 
     def total_turns(self) -> int:
-        """Return the total number of turns of all debaters, for a protocol that counts turns."""
+        """Return the total number of turns of all debaters.
+
+        It applies to protocols that count turns.
+        """
         return self.turns or (self.rounds or 0) * len(self.turn_order()) or 6
 
     def calibrated(self, model: str, confidence: float) -> float:
-        """Convert a model's stated confidence (0 to 100) to its measured accuracy (0 to 100).
+        """Return the measured accuracy for a model's stated confidence.
 
-        Between two measured pairs the accuracy is interpolated linearly. Without pairs it is `confidence`.
+        Both are numbers from 0 to 100. Between two measured pairs the accuracy is interpolated linearly.
+        Without pairs it is `confidence`.
         """
         pairs = self.calibration.get(model)
         if not pairs:
@@ -382,7 +385,10 @@ class DebateConfig(Section):
         return pairs[-1][1]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the configuration as JSON data, including default values but excluding the topic."""
+        """Return the configuration as JSON data, without the topic.
+
+        Default values are included.
+        """
         return self.model_dump(mode="json", exclude={"topic"})
 
     @property
@@ -395,28 +401,34 @@ class DebateConfig(Section):
         return self._fence or fence_for(self.topic or "")
 
     def with_fence(self, fence: str) -> Self:
-        """Return a copy of the configuration whose prompts delimit quoted text with the word `fence`."""
+        """Return a copy of the configuration with another delimiter for quoted text.
+
+        Its prompts delimit quoted text with the word `fence`.
+        """
         fenced = self.model_copy()
         fenced._fence = fence
         return fenced
 
     def fingerprint(self) -> str:
-        """Return a hash of the configuration without the topic, as 16 hexadecimal digits."""
+        """Return a hash of the configuration without the topic.
+
+        It has 16 hexadecimal digits.
+        """
         canonical = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
 FENCE_SOUNDS = ("bdfgklmnprstv", "aeiou", "lmnrst", "bdfgklmnprstv", "aeiou", "lmnrst")
-"""Allowed letters for each of the six positions in a pronounceable delimiter word. The word delimits quoted
-text in prompts. Words of these sounds take two to three tokens, random letters four."""
+"""Letters of which the delimiter word for quoted text consists. Each string holds the letters for one of the
+six positions. Words of these sounds take two to three tokens, random letters four."""
 
 
 @lru_cache(maxsize=256)
 def fence_for(topic: str) -> str:
-    """Return a six-letter word that delimits quoted text in prompts and does not occur in the topic.
+    """Return a six-letter word that delimits quoted text in prompts.
 
-    It is derived from a hash, so that equal debates send equal prompts. It need not be secret, because
-    prompts break it wherever it occurs in quoted text.
+    The word does not occur in the topic. It is derived from a hash, so that equal debates send equal prompts.
+    It need not be secret, because prompts break it wherever it occurs in quoted text.
     """
     lower, number = topic.casefold(), 0
     while True:
@@ -428,8 +440,8 @@ def fence_for(topic: str) -> str:
 
 
 LeaveOut = Literal["nothing", "unknown", "invalid"]
-"""Kinds of faulty settings that Moot ignores when it loads a stored configuration. Other faulty settings
-raise an error."""
+"""Kinds of faulty settings that are ignored in a stored configuration. Other faulty settings raise an
+error."""
 
 _T = TypeVar("_T")
 
@@ -448,7 +460,10 @@ def _left_out(info: ValidationInfo) -> LeaveOut:
 def _with_sections(
     data: dict[str, Any], config: type[BaseModel], protocols: ProtocolSpecTable, leave_out: LeaveOut
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return configuration data with its protocol sections validated, and a list of error messages."""
+    """Validate the protocol sections of a configuration.
+
+    Return the configuration data with the validated sections, and a list of error messages.
+    """
     rules = protocol_spec(data.get("protocol", "round-robin"), protocols)
     known = protocol_sections(protocols.PROTOCOLS)
     if data.keys() - config.model_fields.keys() - known.keys():
@@ -546,11 +561,11 @@ def _parse_cached(leave_out: LeaveOut, *stored: object) -> DebateConfig:
 
 
 def read_stored(stored: Mapping[str, object]) -> DebateConfig:
-    """Parse a stored configuration into a `DebateConfig`, without checking that a run can use it.
+    """Parse a stored configuration into a `DebateConfig`.
 
-    Unknown protocols, unknown keys and invalid values are left out, so that a debate stays readable if a
-    plug-in is missing. Results are cached by identity: nodes ask some thirty times a turn, and comparing
-    configurations by value takes 0.3 ms.
+    It may be one that a run cannot use. Unknown protocols, unknown keys and invalid values are left out, so
+    that a debate stays readable if a plug-in is missing. Results are cached by identity: nodes ask some
+    thirty times a turn, and comparing configurations by value takes 0.3 ms.
     """
     if default_protocols().find_protocol(str(stored.get("protocol") or "round-robin")) is None:
         # Not cached: the protocol may be registered later.
@@ -559,7 +574,9 @@ def read_stored(stored: Mapping[str, object]) -> DebateConfig:
 
 
 def frozen_config(state: StateValues) -> DebateConfig:
-    """Return the configuration stored in a debate's state, without checking that a run can use it.
+    """Return the configuration stored in a debate's state.
+
+    It may be one that a run cannot use. `runnable_config` checks this.
 
     Raises:
         InputError: The state has no configuration, because the process died before the debate began.
@@ -597,7 +614,10 @@ def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = No
 
 
 def differing_keys(one: object, other: object, prefix: str = "") -> list[str]:
-    """Return the dotted keys at which two JSON objects differ, such as `judge.model`, in sorted order."""
+    """Return the keys at which two JSON objects differ, such as `judge.model`.
+
+    The keys are sorted.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         keys = sorted(one.keys() | other.keys())
         nested = [differing_keys(one.get(key), other.get(key), f"{prefix}{key}.") for key in keys]

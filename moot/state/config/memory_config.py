@@ -9,7 +9,7 @@ from moot.state.config.section import Section
 from moot.state.entries import JsonObject
 
 SHARES = {"system": 0.25, "summary": 0.125, "messages": 0.625}
-"""Each prompt section's default share of the total token budget."""
+"""Default share of the token budget for each prompt section."""
 
 NO_SUMMARY = "none"
 """Value of `memory.summarizer` that disables the rolling summary."""
@@ -32,18 +32,18 @@ class Budget(Section):
     """Maximum number of tokens for the rules, the persona and the instruction in a prompt. The topic and
     messages use the rest. Raise it for long personas or topics."""
     summary: int = 1000
-    """Maximum number of tokens in the rolling summary and in the summary of a debater's perspective. Raise it
-    if summaries lose details."""
+    """Maximum number of tokens in a summary. The summary is the rolling one or that of a debater's
+    perspective. Raise it if summaries lose details."""
     messages: int = 5000
     """Maximum number of tokens that messages and claims may use in a prompt. The messages are recent or
     retrieved ones."""
     reply: int = Field(default=1000, ge=16)
-    """Number of tokens reserved for the model's reply, on top of the prompt's limit `total`. Raise it if
-    replies are cut off."""
+    """Number of tokens reserved for the model's reply. They are not part of `total`. Raise it if replies are
+    cut off."""
     turn_suffix: int = Field(default=600, ge=50)
-    """Maximum number of tokens in the last part of a prompt, which is specific to one debater. Debaters share
-    all other parts. These tokens count towards the sections above. A larger part lowers the share that a
-    provider caches."""
+    """Maximum number of tokens in the part of a prompt that is specific to one debater. This part comes last.
+    Debaters share all other parts. These tokens count towards the sections above. A larger part lowers the
+    share that a provider caches."""
     phases: dict[str, Annotated[int, Field(ge=1000)]] = Field(default_factory=dict)
     """Maximum prompt size in tokens for individual phases of the debate, keyed by phase. For example,
     `{respond: 6000}`. Topic, background and pinned messages are not counted, and `total` still applies. The
@@ -52,7 +52,7 @@ class Budget(Section):
     @model_validator(mode="before")
     @classmethod
     def _share_out(cls, data: object) -> object:
-        """Divide the unallocated tokens among the prompt sections for which no limit is configured."""
+        """Divide the remaining tokens among the prompt sections without a configured limit."""
         if not isinstance(data, dict):
             return data
         data = dict(data)
@@ -90,18 +90,22 @@ class Budget(Section):
 
 
 class PerspectiveConfig(Section):
-    """Settings for summarising a debater's perspective, which is its proposals and the critiques of them."""
+    """Settings for summaries of a debater's perspective.
+
+    A perspective consists of the debater's proposals and the critiques of them.
+    """
 
     enabled: bool = True
     """True if debaters' perspectives are summarised. If this is disabled, prompts include as much of the
     debater's unsummarised perspective as the token budget allows."""
     threshold_chars: int | None = Field(default=None, ge=0)
-    """Number of characters in a debater's proposals and their critiques above which they are summarised at
-    the start of a round. `None`: they are summarised if the replaced messages do not fit the prompt that
-    would show them."""
+    """Number of characters above which a debater's perspective is summarised. A perspective consists of the
+    debater's proposals and their critiques, and is checked at the start of a round. `None`: it is summarised
+    if its messages do not fit the prompt that would show them."""
     threshold_tokens: int | None = Field(default=None, ge=0)
-    """Number of tokens in a debater's proposals and their critiques above which they are summarised at the
-    start of a round. If set, `threshold_chars` is ignored."""
+    """Number of tokens above which a debater's perspective is summarised. A perspective consists of the
+    debater's proposals and their critiques, and is checked at the start of a round. If set, `threshold_chars`
+    is ignored."""
     max_chars: int = Field(default=2500, ge=100)
     """Maximum length of a perspective summary in characters. `memory.budget.summary` is a second limit."""
     max_tokens: int | None = Field(default=None, ge=50)
@@ -110,16 +114,17 @@ class PerspectiveConfig(Section):
     """Name of the method that summarises debaters' perspectives. `llm`, or any other value that
     `memory.summarizer` accepts. `rule-based` makes no model call."""
     mode: Literal["fresh", "rolling"] = "fresh"
-    """Method by which the summary of a debater's perspective is updated, either `fresh` or `rolling`. `fresh`
-    writes the summary from scratch. `rolling` adds new messages to the old summary, which costs less in long
-    debates."""
+    """How the summary of a debater's perspective is updated. `fresh` writes the summary from scratch.
+    `rolling` adds new messages to the old summary, which costs less in long debates."""
     prompt: str = ""
-    """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
+    """Prompt for summaries of debaters' perspectives. It replaces the built-in prompt. `@FILE` reads it from
+    a file."""
 
     def is_exceeded(self, chars: float, tokens: float, *, fits: bool) -> bool:
-        """Return True if a debater's proposals and their critiques are long enough to be summarised.
+        """Return True if a debater's perspective is long enough to be summarised.
 
-        Without a threshold, the answer depends on whether the messages fit the prompt that would show them.
+        `chars` and `tokens` are the length of the debater's proposals and their critiques. Without a
+        threshold, the answer depends on whether the messages fit the prompt that would show them.
         """
         if self.threshold_tokens is not None:
             return tokens > self.threshold_tokens
@@ -153,7 +158,10 @@ fields keep the values of `memory.perspectives`."""
 
 
 class RetrievalConfig(Section):
-    """Settings for retrieving relevant older messages, which prompts would otherwise leave out."""
+    """Settings for adding relevant older messages to prompts.
+
+    Prompts would otherwise leave these messages out.
+    """
 
     enabled: bool = True
     """True if the prompts for debaters' turns include relevant earlier messages. Questions about a debate
@@ -184,8 +192,8 @@ class MemoryConfig(Section):
     """Number of recent messages to keep in the message window when older ones are removed. Fewer messages
     are kept if the token budget does not allow them."""
     summarize_every: int = Field(default=50, ge=1)
-    """Number of new messages after which the oldest messages in the window are replaced by a summary. A lower
-    value keeps the summary more current and makes more calls."""
+    """Number of new messages after which the oldest messages are summarised. The summary replaces them in the
+    window. A lower value keeps the summary more current and makes more calls."""
     summarizer: str = "rule-based"
     """Name of the method that writes the rolling summary. Use `rule-based` (no model call), `llm`,
     `hierarchical`, or the name of a plug-in. `none` or `off` disables the summary; window and retrieval
@@ -196,20 +204,20 @@ class MemoryConfig(Section):
     summary_temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature of the model that writes summaries. `None`: the debate's."""
     summary_prompt: str = ""
-    """Prompt that replaces the built-in prompt for summaries written by a model. `@FILE` reads it from a
+    """Prompt for summaries that a model writes. It replaces the built-in prompt. `@FILE` reads it from a
     file."""
     mode: Literal["rolling", "fresh"] = "rolling"
-    """Method by which the rolling summary is updated when messages leave the window, either `rolling` or
-    `fresh`. `rolling` adds these messages to the previous summary. `fresh` summarises all removed messages
-    again, which costs more each time."""
+    """How the rolling summary is updated when messages leave the window. `rolling` adds these messages to the
+    previous summary. `fresh` summarises all removed messages again, which costs more each time."""
     layout: Literal["shared", "per-speaker"] = "shared"
     """Order in which the parts of a prompt appear. `shared` starts with what all debaters share, so that a
     provider's prefix cache applies. `per-speaker` starts with the debater's persona. In the long form, it
     also shows the debater's own messages in the assistant role."""
     perspectives: PerspectiveConfig = Field(default_factory=PerspectiveConfig)
-    """Settings for the summaries of each debater's perspective and of the final round."""
+    """Settings for summaries of debaters' perspectives and of the final round."""
     retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
-    """Settings for retrieving relevant older messages, which prompts would otherwise leave out."""
+    """Settings for adding relevant older messages to prompts. Prompts would otherwise leave these messages
+    out."""
     cross_debate: bool = False
     """True if prompts remind debaters of their arguments in earlier debates. It applies to debaters with an
     `identity`, and only debates in the same database count."""
@@ -222,30 +230,31 @@ class MemoryConfig(Section):
 
 
 class BlackboardConfig(Section):
-    """Settings for the model calls that extract claims, reflect on the debate and sum up side discussions."""
+    """Settings for claim extraction, reflections and summaries of side discussions."""
 
     extraction: Literal["auto", "llm", "none"] = "auto"
-    """Setting that determines when a model extracts claims from new messages. One call extracts the claims
-    of a batch of messages. `llm`: in every protocol. `auto`: in `dialogue` only. `none`: never. The
-    `offline` model extracts no claims."""
+    """When a model extracts claims from new messages. One call extracts the claims of a batch of messages.
+    `llm`: in every protocol. `auto`: in `dialogue` only. `none`: never. The `offline` model extracts no
+    claims."""
     model: str | None = None
-    """Name of the model that extracts claims, writes reflections and sums up side discussions. `None`: the
+    """Name of the model for claim extraction, reflections and summaries of side discussions. `None`: the
     debate's. A cheaper model saves cost, but weak models attribute claims to the wrong debater."""
     temperature: float | None = Field(default=0.0, ge=0, le=2)
-    """Sampling temperature of the model that extracts claims, writes reflections and sums up side
-    discussions. `None`: the provider's default."""
+    """Sampling temperature for claim extraction, reflections and summaries of side discussions. `None`: the
+    provider's default."""
     reply: int = Field(default=1500, ge=200)
-    """Minimum number of tokens reserved for a reply that extracts claims, writes reflections or sums up a
-    side discussion. Raise it if extraction fails because replies are cut off."""
+    """Minimum number of tokens reserved for the reply of the extraction model. This also applies to
+    reflections and summaries of side discussions. Raise it if extraction fails because replies are cut
+    off."""
     confidence: float = Field(default=0.5, ge=0, le=1)
-    """Minimum confidence, from 0 to 1, at which Moot records a debater's stance that the model extracted.
-    Raise it if wrong stances are recorded. Lower it if stances are missing."""
+    """Minimum confidence at which Moot records an extracted stance, from 0 to 1. Raise it if wrong stances
+    are recorded. Lower it if stances are missing."""
     verify_changes: bool = True
-    """True if a second model call checks whether a debater really changed its position on the main question.
-    Changes on other claims are not checked. Switch it off to save calls."""
+    """True if a second model call checks each change of position on the main question. Changes on other
+    claims are not checked. Switch it off to save calls."""
     reflection_threshold: int = Field(default=15, ge=1)
-    """Score of recent events above which a model writes new reflections on the debate. A new disagreement
-    counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
+    """Score above which recent events make a model reflect on the debate. A new disagreement counts 3, a
+    concession 4, a change of mind 5. Lower it for more reflections."""
 
     @field_validator("extraction", mode="before")
     @classmethod

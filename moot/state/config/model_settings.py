@@ -16,8 +16,8 @@ OFFLINE = "offline"
 """Name of the built-in offline model."""
 
 RECORDED = "recorded:"
-"""Prefix of the names of models that replay a recorded debate. Recorded models replay a debate shipped with
-Moot. The name of the recording follows the prefix."""
+"""Prefix of the names of recorded models. A recorded model replays a debate that is shipped with Moot. The
+name of the recording follows the prefix."""
 
 
 OPENAI = "openai"
@@ -62,12 +62,15 @@ def bare_name(name: str) -> str:
 
 
 def is_built_in(name: str) -> bool:
-    """Return True if the model runs in this process without an API key, network access or payment."""
+    """Return True if the model runs in this process.
+
+    Such a model needs no API key, network access or payment.
+    """
     return name == OFFLINE or name.startswith(RECORDED)
 
 
 def recording_in(names: Iterable[str]) -> str:
-    """Return the first name of a model that replays a recorded debate, or `""` if there is none."""
+    """Return the first name that refers to a recorded debate, or `""` if none does."""
     return next((name for name in names if name.startswith(RECORDED)), "")
 
 
@@ -95,9 +98,9 @@ class ModelSettings(Section):
     """Name of the environment variable that holds the endpoint's API key. The key itself is never stored.
     `None`: `OPENAI_API_KEY`, or no key if `base_url` is set, because that key belongs to another endpoint."""
     command: tuple[str, ...] | None = Field(default=None, min_length=1)
-    """Command that produces the model's replies in place of an API, such as `[claude, -p]`. It
-    gets the prompt on stdin and writes the reply to stdout. An exit code other than 0 is a failure. A
-    request cannot set it."""
+    """Command that produces the model's replies, such as `[claude, -p]`. It takes the place of an API. It
+    gets the prompt on stdin and writes the reply to stdout. An exit code other than 0 is a failure. A request
+    cannot set it."""
     context_size: int | None = Field(default=None, gt=0)
     """Size of the model's context window in tokens, including the prompt and the reply. `None`: unknown. If
     set, a prompt budget that exceeds it is refused before the run."""
@@ -135,8 +138,8 @@ class ModelSettings(Section):
     """True if consecutive messages with the same role are merged into one. Set it for chat templates that
     reject such messages."""
     system_role: bool = True
-    """True if the model receives a separate system message. Set it to `false` to put its text before the
-    first user message instead."""
+    """True if the system prompt is sent as a separate system message. Set it to `false` to put the text
+    before the first user message instead."""
     stream: bool = True
     """True if the model's replies are streamed. Set this to `false` for endpoints that cannot stream
     replies."""
@@ -171,8 +174,8 @@ class ModelSettings(Section):
     def _check_address(cls, value: str | None) -> str | None:
         if value is not None and redact_url(value) != value:
             raise ValueError(
-                f"{redact_url(value)!r} contains a password or key that would be stored with every debate: "
-                "set the address in OPENAI_BASE_URL, or set `api_key_env` to the name of the key's variable"
+                f"{redact_url(value)!r} contains a password or key, which would be stored with every debate: "
+                "set this URL in OPENAI_BASE_URL, or set the key in a variable and name it in `api_key_env`"
             )
         return value
 
@@ -188,12 +191,15 @@ class ModelSettings(Section):
 
     @property
     def key_variable(self) -> str | None:
-        """Return the name of the environment variable with the endpoint's API key, or None for no key."""
+        """Return the name of the variable that holds the endpoint's API key.
+
+        `None`: no key is sent.
+        """
         return self.api_key_env or (None if self.base_url else "OPENAI_API_KEY")
 
 
 SEPARATOR = "__"
-"""Separator between the names of an MCP server and of its tool, as in `docs__search`."""
+"""Separator between an MCP server's name and its tool's name, as in `docs__search`."""
 SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){0,19}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -247,7 +253,7 @@ class McpServerConfig(Section):
                     "of the variable that holds it"
                 )
             if not self.url.startswith(("http://", "https://")):
-                raise ValueError(f"{self.url!r} is not an HTTP URL")
+                raise ValueError(f"{self.url!r} is not an HTTP URL: use http:// or https://")
         if self.env and self.url:
             raise ValueError(
                 "`env` works only with `command`, not with `url`: remove `env`, or use `api_key_env` instead"
@@ -259,7 +265,10 @@ class McpServerConfig(Section):
         return self
 
     def capability(self, name: str) -> dict[str, object]:
-        """Return the MCP server's name and the settings for which the operator's permission is needed."""
+        """Return the settings of an MCP server that need the operator's permission.
+
+        The result also contains the server's name.
+        """
         return {"name": name, **self.model_dump(include={"command", "env", "url", "api_key_env"})}
 
 

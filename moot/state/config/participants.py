@@ -22,8 +22,8 @@ _LETTER_NAME = re.compile(
     r"(?:LATIN SMALL LETTER (?:[A-Z]+ )*?(?=[A-Z]{1,2}\b)|(?:HIRAGANA|KATAKANA) LETTER (?:SMALL )?"
     r"|HANGUL SYLLABLE )([A-Z]+)(?: WITH .*)?"
 )
-"""Pattern that finds a letter's transliteration in its Unicode name, such as `O` in `LATIN SMALL LETTER O
-WITH STROKE`."""
+"""Pattern that finds a letter's ASCII form in its Unicode name. For example, it finds `O` in `LATIN SMALL
+LETTER O WITH STROKE`."""
 _SOUNDS = (
     "аa бb вv гg дd еe жzh зz иi кk лl мm нn оo пp рr сs тt уu фf хkh цts чch шsh щshch ыy эe юiu яia іi "
     "єie ґg ђdj јj љlj њnj ћc џdz αa βb γg δd εe ζz ηe θth ιi κk λl μm νn ξx οo πp ρr σs ςs τt υu φph "
@@ -32,11 +32,11 @@ _SOUNDS = (
 _LETTERS = {each[0]: each[1:] for each in _SOUNDS.split()}
 """ASCII transliterations of Cyrillic letters, Greek letters, `þ` and `ð`."""
 INTERJECTION_SPEAKERS = frozenset({"user", "moderator"})
-"""Ids of speakers, other than debaters and guests, who may interject."""
+"""Ids of speakers who may interject, besides debaters and guests."""
 RESERVED_IDS = INTERJECTION_SPEAKERS | {"moot", "judge", "tools", "system", TIE, SYNTHESIS}
 """Ids that debaters and guests may not have, because Moot or its prompts use them."""
 HUMAN = "human"
-"""Value of a debater's `model` setting that lets a person take the debater's turns."""
+"""Value of a debater's `model` setting if a person takes the debater's turns."""
 NAME_CHARS = 80
 """Maximum length of a display name, in characters."""
 MAX_REQUESTED_DEBATERS = 50
@@ -51,8 +51,8 @@ state with the configuration."""
 
 
 MODEL_ROLES = frozenset({"developer", "function", "tool"})
-"""Names that an interjection's speaker may not have, because model APIs use them as roles. `RESERVED_IDS`
-lists further forbidden names. The messages of other agents have the speaker `assistant`."""
+"""Names of roles in model APIs, which an interjection's speaker may not have. `RESERVED_IDS` lists further
+forbidden names. The messages of other agents have the speaker `assistant`."""
 RESERVED_NAMES = RESERVED_IDS | {"background", "everyone", "note", "program", "summary", "topic", "you"}
 """Slugs of display names that debaters may not use, because Moot gives them another meaning."""
 _JOINERS = "\u200c\u200d"
@@ -60,7 +60,11 @@ _JOINERS = "\u200c\u200d"
 
 
 def plain_name(name: str) -> str:
-    """Return a display name on one line, without control, invisible and text-direction characters."""
+    """Return a display name on one line, without invisible characters.
+
+    Control characters and line breaks become spaces. Text-direction characters count as invisible. The
+    joiners in `_JOINERS` are kept.
+    """
     kinds = ((char, unicodedata.category(char)) for char in name)
     kept = (
         " " if kind in ("Cc", "Zl", "Zp") else char
@@ -161,13 +165,12 @@ class DebaterConfig(Section):
     """Fallback models that are tried in the listed order if this debater's model fails. `None`: the
     debate's."""
     system_prompt: str = ""
-    """System prompt that this debater uses instead of one of Moot's role prompts. `@FILE` reads it from a
-    file."""
+    """System prompt for this debater. It replaces Moot's role prompts. `@FILE` reads it from a file."""
     summary_prompt: str = ""
-    """Prompt that replaces the built-in prompt for summaries of this debater's perspective. `@FILE` reads it
+    """Prompt for summaries of this debater's perspective. It replaces the built-in prompt. `@FILE` reads it
     from a file."""
     clarification_prompt: str = ""
-    """Prompt that replaces the built-in prompt for this debater's questions before the first round. `@FILE`
+    """Prompt for this debater's questions before the first round. It replaces the built-in prompt. `@FILE`
     reads it from a file."""
     perspective: PerspectiveOverride | None = None
     """Settings that override `memory.perspectives` for this debater."""
@@ -188,7 +191,10 @@ class DebaterConfig(Section):
         return "; ".join(filter(None, (known, f"stance: {self.stance}" if self.stance else "")))
 
     def adds_to_name(self, part: str) -> bool:
-        """Return True if `part`, such as the debater's role, is set and differs from the debater's name."""
+        """Return True if `part` adds something to the debater's name.
+
+        It does so unless it is empty or equal to the name. `part` is, for example, the debater's role.
+        """
         return bool(part) and (slug(part) or part) != (slug(self.name) or self.name)
 
     @field_validator("reference_documents")
@@ -276,15 +282,15 @@ class PlannedInterjection(Section):
     text: str = Field(min_length=1)
     """Text of the message that is inserted into the debate."""
     speaker: str = "moderator"
-    """Author of the inserted message, given as `moderator`, a debater's id or a guest's slug."""
+    """Author of the inserted message. Give `moderator`, a debater's id or a guest's slug."""
 
 
 RubricSource = str | dict[str, Any]
-"""Rubric given as the name of a shipped rubric, as a file path, or as the rubric's content."""
+"""Name of a shipped rubric, path of a rubric file, or content of a rubric."""
 
 
 def _check_numbers_in_rubric(rubric: RubricSource | None) -> RubricSource | None:
-    """Check that JSON can represent all numbers in a rubric, and return the rubric."""
+    """Check that a rubric contains no NaN or infinity, and return the rubric."""
     try:
         json.dumps(rubric, allow_nan=False)
     except ValueError as error:
@@ -340,8 +346,8 @@ class JudgeConfig(Section):
     rule: Rule = "mean"
     """Name of the rule that combines the verdicts of the panel's judges."""
     reply: int = Field(default=2000, ge=200)
-    """Minimum number of tokens reserved for the reply of a judge. Raise it if verdicts fail because replies
-    are cut off."""
+    """Minimum number of tokens reserved for a judge's reply. Raise it if verdicts fail because replies are
+    cut off."""
 
     _model_name = field_validator("model")(check_model_name)
     _rubric = field_validator("rubric")(_check_numbers_in_rubric)

@@ -35,7 +35,7 @@ class ProtocolSettings(Section):
         return section if isinstance(section, cls) else cls()
 
     def model_names(self) -> tuple[str, ...]:
-        """Return the names of all models that are set in this section of the configuration."""
+        """Return the names of all models in this section of the configuration."""
         return ()
 
 
@@ -46,7 +46,7 @@ DEFAULT_DEBATERS: tuple[dict[str, str], ...] = (
 
 
 class ProtocolSpec:
-    """Properties of a protocol that Moot must know in order to read a configuration."""
+    """Properties of a protocol that Moot needs to read a configuration."""
 
     name: str
     settings: type[ProtocolSettings] | None = None
@@ -80,7 +80,7 @@ def protocol_spec(name: object, protocols: ProtocolSpecTable) -> ProtocolSpec:
 
 
 def protocol_sections(protocols: Mapping[str, ProtocolSpec]) -> dict[str, type[ProtocolSettings]]:
-    """Return the classes of the protocols' configuration sections, keyed by the section's key."""
+    """Return the configuration classes of all protocols, keyed by section key."""
     brought = [spec.settings for spec in protocols.values()]
     return {settings.key: settings for settings in brought if settings is not None}
 
@@ -103,7 +103,7 @@ def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") 
 
 
 MAX_KEY_CHARS = 100
-"""Maximum number of characters of an untrusted key that an error message shows."""
+"""Maximum length of an untrusted key in an error message, in characters."""
 
 
 def errors_in(error: ValidationError, data_name: str = "") -> list[str]:
