@@ -199,10 +199,10 @@ def _set_newer_version(document: dict[str, Any]) -> None:
     [
         (_remove_key("transcript"), "transcript"),
         (_remove_key("blackboard"), "blackboard"),
-        (_skip_a_number, "7 and the id 'm000001', but must have the sequence number 1"),
+        (_skip_a_number, "`seq` 7 and `id` 'm000001', but must have `seq` 1"),
         (_add_unknown_setting, "protocl"),
         (_set_newer_version, "newer"),
-        (_add_summary_of_missing_entries, "covers_through_seq 99"),
+        (_add_summary_of_missing_entries, "up to number 99 .*covers_through_seq"),
         (_add_invalid_summary, "state"),
         (_make_negative("usage", "prompt_tokens"), r"usage\.prompt_tokens: .*greater than or equal to 0"),
         (_make_negative("usage", "cost_usd"), r"usage\.cost_usd: .*greater than or equal to 0"),
