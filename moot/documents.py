@@ -30,7 +30,7 @@ from moot.claims.ledger_rendering import cards_of, side_conceded, stance_text
 from moot.claims.model_extraction import uses_model
 from moot.nodes.close import final_answer
 from moot.people import PersonQuestion
-from moot.protocols.registry import rules_of
+from moot.protocols.registry import protocol_of
 from moot.state import claim_events as ledger_events
 from moot.state import conversation
 from moot.state.channel_values import check_storable
@@ -355,7 +355,7 @@ def claim_statuses_of(state: conversation.StateValues) -> ClaimStatuses:
             "before": former["quote"] if former else "",
             "stance": f"{stance_text(event)}{side_conceded(ledger, event)}",
             "stance_before": stance_text(former) if former else "",
-            "new_conditions": change.new_conditions if change else "",
+            "new_conditions": change.conditions_note if change else "",
         }
 
     return {
@@ -459,7 +459,7 @@ _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
 lacks are filled in with defaults."""
 
 
-def question_of(document: Mapping[str, Any]) -> str:
+def document_title(document: Mapping[str, Any]) -> str:
     """Return the title of a debate. The judge's wording stands for a topic that is longer than one line."""
     verdict = document.get("verdict") or {}
     is_usable = verdict.get("status") == "ok" and not verdict.get("placeholder")
@@ -647,5 +647,5 @@ def extracts_claims(document: Mapping[str, Any]) -> bool:
     """Return True if the document's debate uses a model to extract claims."""
     config = document_config(cast(DebateDocument, document))
     board = config["blackboard"]
-    auto = rules_of(document).extracts_by_default
+    auto = protocol_of(document).extracts_by_default
     return uses_model(board["extraction"], board["model"] or config["model"] or OFFLINE, auto=auto)

@@ -112,7 +112,7 @@ class ClaimExtraction:
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
     """Case-folded text of each claim, keyed by claim id. Claims with the same text are found with it."""
-    _noted: set[tuple[str, ...]] = field(default_factory=set)
+    _known_stance_keys: set[tuple[str, ...]] = field(default_factory=set)
     """Keys of the stances that were recorded before this extraction. These stances are not recorded again.
     Some come from crux cards."""
     _other_answers: dict[str, str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class ClaimExtraction:
         }
         self._other_answers = {each.casefold(): each for each in options_chosen(known_ledger)}
         self._asked = known_ledger.challenges.keys() | known_ledger.questions.keys()
-        self._noted = {_identity(event) for event in known_ledger.events}
+        self._known_stance_keys = {_identity(event) for event in known_ledger.events}
         for event in known_ledger.claim_events.get("event", ()):
             if key := event.get("condition_id"):
                 self._conditions.setdefault(event["claim"], {}).setdefault(key, event["condition"])
@@ -194,7 +194,7 @@ class ClaimExtraction:
         if option:
             event["option"] = option
         event |= citation
-        if _identity(event) in self._noted:
+        if _identity(event) in self._known_stance_keys:
             self.dropped["noted before"] += 1
             return
         self._add_with_id("e", event)

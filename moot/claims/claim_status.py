@@ -105,7 +105,7 @@ class StanceChange(NamedTuple):
         return (self.side, set(self.conditions)) != (self.held_change.side, set(self.held_change.conditions))
 
     @property
-    def new_conditions(self) -> str:
+    def conditions_note(self) -> str:
         """Return a note on changed conditions, such as `added a condition`.
 
         The note is empty if the debater's answer changed too, or if nothing changed.

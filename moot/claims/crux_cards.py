@@ -13,11 +13,11 @@ from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leanin
 from moot.claims.ledger_from_events import ledger_of
 from moot.prompts.request import many, narrow_schema, one_of
 from moot.prompts.structured_calls import (
+    add_person_messages,
     debater_lines,
     match_debater,
     shown_entries,
     structured_call,
-    with_news,
 )
 from moot.prompts.templates import fenced, load_prompt_template
 from moot.state import claim_events
@@ -184,7 +184,9 @@ def card_call(
         sources=LATER_CARD.render(finding=fenced(finding, config.fence)) if finding else FIRST_CARD,
     )
     transcript = state["full_transcript"]
-    entries = with_news(entries_of([*room["trigger"], *room["message_ids"]], transcript), transcript)
+    entries = add_person_messages(
+        entries_of([*room["trigger"], *room["message_ids"]], transcript), transcript
+    )
     read_through = max((seq_of(key) or 0 for key in earlier["message_ids"]), default=0) if earlier else -1
     entries = [entry for entry in entries if entry["seq"] > read_through]
     prompt_texts = shown_entries(entries, config, size * 2 // 3, count)
@@ -387,7 +389,7 @@ def findings_text(
             if change.before
             else ""
         )
-        note = f" (same answer, {change.new_conditions})" if change.new_conditions else ""
+        note = f" (same answer, {change.conditions_note})" if change.conditions_note else ""
         changes.append(f"{by(change.event)}: {earlier_text}{ledger_rendering.quotation(change.event)}{note}")
     moved_ids = {change.event["id"] for change in ledger.changes} | ledger.repeated_concessions
     concessions = [

@@ -498,7 +498,7 @@ class _LedgerRenderer:
                 before = f", before: [{change.before['message_id']}]"
             elif change.before:
                 before = f", before: {quotation(change.before)}"
-            note = f" (same answer, {change.new_conditions})" if change.new_conditions else ""
+            note = f" (same answer, {change.conditions_note})" if change.conditions_note else ""
             text = f"{label(change.event['debater'])}: {self.point(change.event)}{note}"
             yield LedgerLine(section, 4 if rank else 3, text, before)
 
@@ -664,7 +664,7 @@ class _LedgerRenderer:
             event["id"] for debater in listed_debaters for _, event in self.ledger.given_up(debater)
         }
         # A debater who only added a condition did not change its position.
-        position_changes = [change.event for change in self.changes_of_side() if not change.new_conditions]
+        position_changes = [change.event for change in self.changes_of_side() if not change.conditions_note]
         for verb, events in (
             ("changed position", position_changes),
             ("conceded", self.ledger.concessions()[::-1]),

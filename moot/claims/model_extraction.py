@@ -49,7 +49,7 @@ FRAME_TOKENS = 1050
 OUTPUT_TOKENS_PER_INPUT = 4
 """Maximum number of output tokens of an extraction per input token. A capable model used 1.5 to 4.4 in two
 debates."""
-LEAST_SAID_TOKENS = 200
+MIN_NEW_MESSAGE_TOKENS = 200
 """Minimum number of prompt tokens for the new messages of an extraction. It applies however long the
 background is."""
 CONTEXT_MARK = "(for context)"
@@ -313,9 +313,9 @@ def extract_claims(
     budget -= prompt_tokens([system_message(system, config.fence)], count)
     # A long message is shortened before the background is, which every prompt shows.
     free_tokens = budget - extraction.background_tokens - MESSAGE_TOKENS * (len(entries) + len(cited))
-    room = min(remaining // 2, max(LEAST_SAID_TOKENS, free_tokens))
-    prompt_texts = shown_entries(entries, config, room, count)
-    tokens_left = room - sum(map(count, prompt_texts))
+    entry_tokens = min(remaining // 2, max(MIN_NEW_MESSAGE_TOKENS, free_tokens))
+    prompt_texts = shown_entries(entries, config, entry_tokens, count)
+    tokens_left = entry_tokens - sum(map(count, prompt_texts))
     if tokens_left > MIN_CITED_TOKENS * len(cited):
         # A message that changed the facts stands where it was written, not before what it changed.
         cited_texts = as_context(shown_entries(cited, config, tokens_left, count))

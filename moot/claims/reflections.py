@@ -16,11 +16,11 @@ from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
 from moot.prompts.request import citation_type, many, narrow_schema, one_of
 from moot.prompts.structured_calls import (
+    add_person_messages,
     debater_lines,
     match_debater,
     shown_entries,
     structured_call,
-    with_news,
 )
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.state.claim_events import MAIN_QUESTION, Reflection, ReflectionKind, StanceEvent
@@ -140,23 +140,27 @@ def reflection_call(
 
     Its prompt includes the background.
     """
-    room = max(200, config.memory.budget.total - _FRAME)
+    remaining = max(200, config.memory.budget.total - _FRAME)
     names = config.names()
     ledger = ledger_of(state)
     transcript = state["full_transcript"]
-    entries = with_news(entries_of(recent_activity(ledger).message_ids(ledger), transcript), transcript)
-    board = render_blackboard(state, "", max_tokens=min(BOARD_TOKENS, room // 3), count=count, names=names)
+    entries = add_person_messages(
+        entries_of(recent_activity(ledger).message_ids(ledger), transcript), transcript
+    )
+    board = render_blackboard(
+        state, "", max_tokens=min(BOARD_TOKENS, remaining // 3), count=count, names=names
+    )
     earlier = _earlier_reflections(state)
     insights = "\n".join(f"- {each['id']}: {each['content']}" for each in earlier)
-    insights = fenced(truncate_middle(insights, min(EARLIER_TOKENS, room // 6), count), config.fence)
+    insights = fenced(truncate_middle(insights, min(EARLIER_TOKENS, remaining // 6), count), config.fence)
     system = REFLECT.render(
-        topic=fenced(truncate_middle(state["topic"], room // 6, count), config.fence),
+        topic=fenced(truncate_middle(state["topic"], remaining // 6, count), config.fence),
         debaters=debater_lines(config),
         board=fenced_section(board, config.fence),
         earlier=f"\n\n{EARLIER.render(insights=insights)}" if earlier else "",
     )
-    prompt_texts = shown_entries(entries, config, room // 3, count)
-    background_texts = background("\n".join(entry["content"] for entry in entries), room // 3)
+    prompt_texts = shown_entries(entries, config, remaining // 3, count)
+    background_texts = background("\n".join(entry["content"] for entry in entries), remaining // 3)
     entry_ids = [entry["id"] for entry in entries]
     debaters_type = list[one_of(names)]  # type: ignore[valid-type,misc]  # this class is built for the debate
     finding_type = narrow_schema(

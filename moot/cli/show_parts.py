@@ -14,12 +14,12 @@ from rich.text import Text
 from moot.claims.ledger_rendering import card_text, stance_text, why_no_claims
 from moot.cli import terminal
 from moot.cli.terminal import borderless_table, number, rate
-from moot.documents import extracts_claims, question_of
+from moot.documents import document_title, extracts_claims
 from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
 from moot.judging.panel import RULES
 from moot.models.registry import Models
 from moot.protocols.base import Protocol
-from moot.protocols.registry import rules_of
+from moot.protocols.registry import protocol_of
 from moot.reports.positions import cited_quotation
 from moot.state.config import OFFLINE
 from moot.state.config.debate_config import frozen_config
@@ -45,7 +45,7 @@ BELOW = (1, 0, 0, 0)
 def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     """Return a debate's verdict as texts and tables to print."""
     verdict: PanelVerdict | None = document["verdict"]
-    protocol = rules_of(document)
+    protocol = protocol_of(document)
     label = protocol.answer_heading or "Solution"
     solution = protocol.at_a_glance(document.get("solution", ""))
     answer = _prose(label, [solution])
@@ -86,7 +86,7 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
 
 def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
     """Return the non-empty fields of a debate's verdict, ready for printing."""
-    names, label = terminal.debater_names(document["config"], 30), rules_of(document).result
+    names, label = terminal.debater_names(document["config"], 30), protocol_of(document).result
     transcript: Sequence[Entry] = document.get("transcript", ())
     return shown(document["verdict"], names, headline=headline, winner_label=label, transcript=transcript)
 
@@ -129,7 +129,7 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
         return verdict_parts(document)
-    names, protocol = terminal.debater_names(document["config"], 30), rules_of(document)
+    names, protocol = terminal.debater_names(document["config"], 30), protocol_of(document)
     result = winner_text(verdict, names, protocol)
     fields = _shown_fields(document, result)
     answer = _answer([each for each in fields if each.lead or each.name == "question"])
@@ -142,7 +142,7 @@ def digest_parts(document: JsonMapping) -> list[RenderableType]:
     The digest contains the question, debaters, turning points and decision.
     """
     verdict: PanelVerdict = document["verdict"]
-    names, protocol = terminal.debater_names(document["config"], 30), rules_of(document)
+    names, protocol = terminal.debater_names(document["config"], 30), protocol_of(document)
     result = winner_text(verdict, names, protocol)
     fields = {each.name: each for each in _shown_fields(document, result)}
     moved_field = fields.get("moved")
@@ -253,7 +253,7 @@ def agreement_parts(judgement: Judgement) -> list[RenderableType]:
     report = judgement.verdict.get("agreement")
     if not report:
         return []
-    names, protocol = terminal.debater_names(judgement.config, 30), rules_of({"config": judgement.config})
+    names, protocol = terminal.debater_names(judgement.config, 30), protocol_of({"config": judgement.config})
     dissenting = {each["judge"] for each in report["dissent"]}
     table = borderless_table("judge", "model", "says", "confidence", "orders")
     for verdict in judgement.verdicts:
@@ -311,7 +311,7 @@ def overview(document: Document, parent: str) -> Parts:
         if value:
             table.add_row(Text(key, "dim"), Text(terminal.one_line(str(value), 600)))
     return [
-        Text(terminal.one_line(question_of(document), 1000), "bold"),
+        Text(terminal.one_line(document_title(document), 1000), "bold"),
         table,
         Text(),
         *verdict_parts(document),

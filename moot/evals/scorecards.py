@@ -24,7 +24,7 @@ from moot.judging.panel import mean_scores_of
 from moot.judging.rubrics import Criterion, Rubric, shipped_rubrics
 from moot.prompts.request import ModelParams, make_call
 from moot.prompts.templates import fenced, load_prompt_template, system_message
-from moot.prompts.truncation import Block, cut_message, fill_remaining, truncate_blocks
+from moot.prompts.truncation import Block, cut_message, truncate_blocks, truncate_by_priority
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator
@@ -568,7 +568,9 @@ def evaluation_prompt(subject: Subject, evaluator: Evaluator, budget: int, count
     )
     turn_suffix = Block("turn_suffix", {"role": "user", "content": ASK.render()}, label="instruction")
     chunks = _chunks(subject, evaluator.user_prompt, fence)
-    blocks = fill_remaining([Block("system", system, label="evaluator")], chunks, turn_suffix, budget, count)
+    blocks = truncate_by_priority(
+        [Block("system", system, label="evaluator")], chunks, turn_suffix, budget, count
+    )
     return truncate_blocks(blocks, budget, count)
 
 

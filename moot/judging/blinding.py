@@ -40,7 +40,7 @@ _PRONOUN = re.compile(
     r"|(?P<object>him|her)|(?P<own>his|hers)|(?P<self>himself|herself))\b",
     re.IGNORECASE,
 )
-_BOTH = {
+_NEUTRAL_PRONOUNS = {
     "subject": "he or she",
     "possessive": "his or her",
     "object": "him or her",
@@ -431,7 +431,7 @@ def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
 
 
 def _neutral_pronoun(pronoun: re.Match[str]) -> str:
-    neutral = _BOTH[pronoun.lastgroup or ""]
+    neutral = _NEUTRAL_PRONOUNS[pronoun.lastgroup or ""]
     return neutral.capitalize() if pronoun[0][0].isupper() else neutral
 
 

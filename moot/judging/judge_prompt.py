@@ -29,7 +29,7 @@ from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens
 if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
 
-MIN_TRUNCATED_TOKENS = 40
+MIN_MESSAGE_TOKENS = 40
 """Minimum number of tokens in a truncated message. A message with less space is left out."""
 OTHERS_SHARE = 0.1
 """Maximum share of the available prompt tokens for messages of non-debaters, such as documents. It applies if
@@ -170,7 +170,7 @@ class TranscriptSelector:
             earlier_entries, _ = self._with_earlier(remaining - argument_tokens - other_tokens)
             entries = (*self._arguments, *self._others, *earlier_entries)
             return Selection(_in_order(SelectedMessage(entry, remaining) for entry in entries), None)
-        if remaining < MIN_TRUNCATED_TOKENS or not self.sides:
+        if remaining < MIN_MESSAGE_TOKENS or not self.sides:
             return Selection((), 0)
         if argument_tokens <= remaining:
             earlier_entries, spare_tokens = self._with_earlier(remaining - argument_tokens - others_limit)
@@ -211,7 +211,7 @@ class TranscriptSelector:
     def _shares(self, query: str, share: int) -> list[SelectedMessage]:
         from moot.retrieval import select_evidence
 
-        max_tokens = max(int(share * MESSAGE_SHARE), min(share, MIN_TRUNCATED_TOKENS))
+        max_tokens = max(int(share * MESSAGE_SHARE), min(share, MIN_MESSAGE_TOKENS))
         index = copy(self._index)  # limit the cost of each message to that of its truncated form
         index.tokens = array("q", (min(tokens, max_tokens) for tokens in index.tokens))
         seqs_by_speaker: dict[str, list[int]] = {}
@@ -251,14 +251,14 @@ class TranscriptSelector:
                 -entry["seq"],
             ),
         )
-        max_tokens = max(MIN_TRUNCATED_TOKENS, remaining // max(1, min(len(ranked), MAX_PARTS)))
+        max_tokens = max(MIN_MESSAGE_TOKENS, remaining // max(1, min(len(ranked), MAX_PARTS)))
         other_messages = []
         for entry in ranked:
             cost = min(self._cost(entry), max_tokens)
             if cost <= remaining:
                 other_messages.append(SelectedMessage(entry, cost))
                 remaining -= cost
-            if remaining < MIN_TRUNCATED_TOKENS:
+            if remaining < MIN_MESSAGE_TOKENS:
                 break
         for message in other_messages:  # tokens that shorter messages leave restore truncated messages
             extra_tokens = min(self._cost(message.entry) - message.remaining, remaining)
@@ -289,13 +289,13 @@ def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
     """Divide `share` tokens among a debater's messages.
 
     Return the limit for each message. The longest message is truncated first. A message with fewer than
-    `MIN_TRUNCATED_TOKENS` left is dropped.
+    `MIN_MESSAGE_TOKENS` left is dropped.
     """
     limits = dict(costs)
     while limits and (excess := sum(limits.values()) - share) > 0:
         longest = max(limits, key=lambda key: (limits[key], key))
         limit = limits[longest] - excess
-        if limit >= MIN_TRUNCATED_TOKENS:
+        if limit >= MIN_MESSAGE_TOKENS:
             limits[longest] = limit
         else:
             del limits[longest]

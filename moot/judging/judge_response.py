@@ -586,7 +586,7 @@ class ResponseCheck:
         if value is None:
             return None
         if field.kind == dict[str, verdict_types.Case]:
-            return self._cases(map(DebaterCase.model_validate, value), verdict)
+            return self._valid_cases(map(DebaterCase.model_validate, value), verdict)
         if field.kind == list[str]:
             return [text.strip() for text in value if text.strip()]
         rows = [row for each in value if (row := self._row(each, verdict)) is not None]
@@ -610,7 +610,7 @@ class ResponseCheck:
             row["message_id"] = next(iter(self._existing_ids([message_id], verdict)), "")
         return row
 
-    def _cases(
+    def _valid_cases(
         self, debater_cases: Iterable[DebaterCase], verdict: verdict_types.Verdict
     ) -> dict[str, verdict_types.Case]:
         """Return the valid reasons for and against each debater's answer.

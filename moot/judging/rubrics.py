@@ -182,7 +182,7 @@ def asks_for_criteria(config: DebateConfig, default: str) -> bool:
     This is the case for a council without a configured rubric whose debaters are not all built-in roles.
     """
     configured_rubrics = [panel_judge.rubric or config.judge.rubric for panel_judge in config.judge.judges()]
-    return default == DESIGN and not all(configured_rubrics) and not _designs_software(config)
+    return default == DESIGN and not all(configured_rubrics) and not _has_only_built_in_roles(config)
 
 
 def rubric_for(
@@ -208,7 +208,7 @@ def rubric_for(
     """
     configured = panel_judge.rubric or config.judge.rubric
     setting = configured or default
-    if not configured and default == DESIGN and not _designs_software(config):
+    if not configured and default == DESIGN and not _has_only_built_in_roles(config):
         if criteria := (question or {}).get("criteria"):
             return _rubric_of(criteria)
         setting = DECISION
@@ -223,11 +223,8 @@ def rubric_for(
     return rubric
 
 
-def _designs_software(config: DebateConfig) -> bool:
-    """Return True if the debate designs software.
-
-    A debate counts as such if all debaters have built-in roles.
-    """
+def _has_only_built_in_roles(config: DebateConfig) -> bool:
+    """Return True if all debaters have built-in roles. The debate then designs software."""
     return all(shipped_role(debater) for debater in config.debaters)
 
 

@@ -513,7 +513,7 @@ def memory_items(
     for change in ledger.changes[-SHIFTS:]:
         event, before = change.event, change.before
         origin = f" from “{board_text(before['quote'])}”" if before else ""
-        verb = f"kept the answer and {change.new_conditions}," if change.new_conditions else "moved"
+        verb = f"kept the answer and {change.conditions_note}," if change.conditions_note else "moved"
         text = f"{display_name(event['debater'], names)} {verb}{origin} to {quotation(event, TEXT)}"
         records.append((f"shift:{event['id']}", text, _SHIFT_IMPORTANCE, [event["message_id"]]))
     for card in list((cards or {}).values())[-CARDS:]:

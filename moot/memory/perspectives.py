@@ -89,7 +89,7 @@ def check_summarizers(config: DebateConfig) -> None:
         summarizer_named(config.memory.perspectives.with_overrides(overrides).method)
 
 
-def replaced_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
+def replaceable_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
     """Return the entries that a summary may replace in a debater's prompts.
 
     These are the debater's proposals and the critiques of them. The latest proposal is an exception, because
@@ -118,12 +118,12 @@ def due_debaters(
     for debater in config.debaters:
         debater_id, settings = debater.id, perspective_settings(config, debater)
         entries = perspective_entries(state["full_transcript"], debater_id)
-        replaced = replaced_entries(state["full_transcript"], debater_id)
+        replaceable = replaceable_entries(state["full_transcript"], debater_id)
         covered = summaries[debater_id]["covers_through_seq"] if debater_id in summaries else -1
-        if not settings.enabled or not replaced or replaced[-1]["seq"] <= covered:
+        if not settings.enabled or not replaceable or replaceable[-1]["seq"] <= covered:
             continue
         measures = settings.threshold_chars is None and settings.threshold_tokens is None
-        fits = not measures or whole_tokens(replaced) <= token_limit(debater_id)
+        fits = not measures or whole_tokens(replaceable) <= token_limit(debater_id)
         if exceeds_threshold(entries, settings, fits=fits):
             due_ids.append(debater_id)
     return due_ids
@@ -162,7 +162,7 @@ def perspective_summary(
     """Return a new summary from a debater's perspective, written by the debater's own model."""
     debater = config.debater(debater_id)
     settings = perspective_settings(config, debater)
-    entries = replaced_entries(state["full_transcript"], debater_id)
+    entries = replaceable_entries(state["full_transcript"], debater_id)
     previous: Any = (state.get("perspective_summaries") or {}).get(debater_id) or {}
     name = prompt_name(debater_id, config.names())
     built_in = SUMMARY.render(name=name, focus=role_of(debater).says("summary"))

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 HEADING = "# Messages"
 NAME_CHARS = 60
 TOO_LONG = "too long: cut around what bears on the question"
-LONG_SHARE = 8
-"""Divisor for the length of a long message. A message is long if it has more than 1/`LONG_SHARE` of the
-prompt's tokens."""
+LONG_MESSAGE_DIVISOR = 8
+"""Divisor for the length of a long message. A message is long if it has more than 1/`LONG_MESSAGE_DIVISOR` of
+the prompt's tokens."""
 LONG_TOKENS = 1_000
 """Number of tokens above which a message is always long."""
 PASSAGES = 4
@@ -96,7 +96,7 @@ class Splitting:
     @classmethod
     def within(cls, total: int) -> Splitting:
         """Return the splitting limits for a prompt of `total` tokens."""
-        long = min(LONG_TOKENS, total // LONG_SHARE)
+        long = min(LONG_TOKENS, total // LONG_MESSAGE_DIVISOR)
         return cls(long, max(MIN_TOKENS, long // PASSAGES))
 
     def spans(self, entry: entry_types.Entry) -> list[Span]:
@@ -226,7 +226,7 @@ class EntryLines:
         """Return True if `key` identifies only a part of a message."""
         return len(self.spans(place_of(key).seq)) > 1
 
-    def shares_time(self, key: int) -> bool:
+    def has_source_time(self, key: int) -> bool:
         """Return True if the passage's message has its original time.
 
         A prompt omits the original time if the message above has the same one.
@@ -555,7 +555,7 @@ def _fill_remaining(select: Callable[..., SelectedEvidence], lines: EntryLines, 
     evidence = select(budget=remaining)
     if evidence.oversize is not None:
         return quote_cut(evidence.oversize, lines, remaining)
-    if evidence.omitted and any(lines.is_part(key) or lines.shares_time(key) for key in evidence.seqs):
+    if evidence.omitted and any(lines.is_part(key) or lines.has_source_time(key) for key in evidence.seqs):
         # Passages side by side cost less than the sum of their single costs.
         saved_tokens = evidence.tokens - lines.size(lines.passages(evidence.seqs))
         more_evidence = select(budget=remaining + max(0, saved_tokens))

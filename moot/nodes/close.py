@@ -5,7 +5,7 @@ from langchain_core.messages import AIMessage
 from moot.calls.effects import Emit, NodeBody, PutInStore, Update
 from moot.judging.ui_messages import result_ui_messages
 from moot.memory.cross_debate_memory import store_positions
-from moot.protocols.registry import protocol_named, rules_of
+from moot.protocols.registry import protocol_named, protocol_of
 from moot.runtime.environment import NodeContext
 from moot.runtime.qa import judged_headline, result_text
 from moot.state.config.debate_config import frozen_config
@@ -69,7 +69,7 @@ def final_answer(values: StateValues) -> str:
     before the end.
     """
     verdict: PanelVerdict | None = values.get("verdict") or None
-    solution = rules_of(values).at_a_glance(values.get("solution", "")).strip()
+    solution = protocol_of(values).at_a_glance(values.get("solution", "")).strip()
     is_judged = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
     decision = verdict.get("decision", "") if verdict and is_judged else ""
     if verdict and is_judged and not verdict.get("solution_markdown") and decision:

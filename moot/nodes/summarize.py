@@ -57,10 +57,10 @@ def perspectives_due(state: ConversationState, count: TokenCounter) -> list[str]
     if isinstance(step, End | ConsultModels) or step["round"] <= state["step"]["round"]:
         return []
 
-    def room(debater: str) -> int:
+    def remaining_tokens(debater: str) -> int:
         return protocol.perspective_room(state, config, debater, count)
 
-    return due_debaters(state, config, room)
+    return due_debaters(state, config, remaining_tokens)
 
 
 def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int = -1) -> Sequence[Entry]:

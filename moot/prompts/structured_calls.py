@@ -94,7 +94,7 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
     )
 
 
-def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
+def add_person_messages(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
     """Add the messages that people sent between the given entries.
 
     The people are not debaters, but debaters rely on the facts in their messages. The result is in transcript
@@ -105,8 +105,10 @@ def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Ent
     seqs = [entry["seq"] for entry in entries]
     section = transcript[min(seqs) : max(seqs)]
     known_ids = {entry["id"] for entry in entries}
-    news = (entry for entry in section if entry["id"] not in known_ids)
-    person_entries = [entry for entry in news if traits_of(entry).by == "person" and traits_of(entry).argues]
+    other_entries = (entry for entry in section if entry["id"] not in known_ids)
+    person_entries = [
+        entry for entry in other_entries if traits_of(entry).by == "person" and traits_of(entry).argues
+    ]
     return sorted([*entries, *person_entries], key=lambda entry: entry["seq"])
 
 

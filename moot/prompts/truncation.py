@@ -131,7 +131,7 @@ SHOWN_IN_PART = "shown in part"
 _Sized = tuple[WireMessage, int]
 """Prompt message and its token count."""
 
-MIN_PART_TOKENS = 60
+MIN_RESTORED_TOKENS = 60
 """Minimum number of unused tokens with which a dropped message is partly shown."""
 
 KEEP = 0
@@ -324,7 +324,7 @@ def _fill_up(
         elif (
             len(members) == 1
             and blocks[index].section != "turn_suffix"
-            and free + shown_tokens >= MIN_PART_TOKENS
+            and free + shown_tokens >= MIN_RESTORED_TOKENS
         ):
             message = cut_message(blocks[index].whole or blocks[index].message, free + shown_tokens, count)
             cost = message_tokens(message, count)
@@ -372,11 +372,11 @@ def _make_prompt(
     )
 
 
-MIN_TRUNCATED_TOKENS = 60
+MIN_BLOCK_TOKENS = 60
 """Minimum length in tokens of a truncated prompt block. A block is omitted if fewer tokens are left for
 it."""
 
-OMITTED_NOTICE = 9
+OMITTED_PRIORITY = 9
 """Priority that marks a prompt block as omitted. Too few tokens remain for the block, so it is dropped first
 and named in the receipt."""
 
@@ -400,7 +400,7 @@ def problem_token_limit(budget: Budget) -> int:
     return int(min(budget.total * PROBLEM_SHARE, budget.messages))
 
 
-def fill_remaining(
+def truncate_by_priority(
     shared_prefix: Sequence[Block],
     blocks: Sequence[Block],
     turn_suffix: Block,
@@ -423,7 +423,7 @@ def fill_remaining(
         remaining -= sum(
             message_tokens(fitted_blocks[index].message, count)
             for index in indices
-            if fitted_blocks[index].priority < OMITTED_NOTICE
+            if fitted_blocks[index].priority < OMITTED_PRIORITY
         )
     return [*shared_prefix, *fitted_blocks, turn_suffix]
 
@@ -436,9 +436,9 @@ def truncate_evenly(blocks: Sequence[Block], remaining: int, count: TokenCounter
     costs = [message_tokens(block.message, count) for block in blocks]
     cut_blocks: list[Block] = []
     for block, cost, cap in zip(blocks, costs, common_length(costs, remaining), strict=True):
-        min_tokens = min(cost, MIN_TRUNCATED_TOKENS)
+        min_tokens = min(cost, MIN_BLOCK_TOKENS)
         if cap < min_tokens and block.priority != KEEP:
-            block = replace(block, priority=OMITTED_NOTICE)
+            block = replace(block, priority=OMITTED_PRIORITY)
         elif cost > max(cap, min_tokens):
             short_message = cut_message(block.message, max(cap, min_tokens), count)
             block = replace(block, message=short_message, whole=block.message)

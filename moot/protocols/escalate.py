@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from moot.judging.judge_response import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
-from moot.prompts.truncation import Block, fill_remaining, problem_block
+from moot.prompts.truncation import Block, problem_block, truncate_by_priority
 from moot.protocols.base import End, TurnCount, make_step, make_turn
 from moot.protocols.prompt_context import PromptContext, entry_block, plain_turn_suffix
 from moot.protocols.single import ANSWER_WORDS, PHASE, answers_since
@@ -126,7 +126,7 @@ class Escalate(IndependentAnswers):
         latest = _latest(ctx.state, _authors(ctx.state, ctx.config))
         chunks = [entry_block(ctx, entry, 1, "answer") for entry in latest.values()]
         suffix = plain_turn_suffix(ctx, "", self.instruction(ctx), ctx.state["topic"])
-        return fill_remaining(prefix, chunks, suffix, ctx.token_budget, ctx.count)
+        return truncate_by_priority(prefix, chunks, suffix, ctx.token_budget, ctx.count)
 
     def instruction(self, ctx: PromptContext) -> str:
         """Return the instruction to answer the question, or to compare the different answers."""

@@ -124,7 +124,7 @@ class RandomOrder(LongForm):
         """Draw a debater at random, and return a step with the debater's turn."""
         last_speakers = recent_speakers(state, config)[-1:] if len(config.debaters) > 2 else []
         free = [debater for debater in config.names() if debater not in last_speakers]
-        candidates = [debater for debater in free if not is_stuck(state, config, debater)] or free
+        candidates = [debater for debater in free if not would_stall(state, config, debater)] or free
         # The draw depends only on seed and turn, so a resumed debate continues like an uninterrupted debate.
         turn = state.get("turn_count", 0)
         digest = hashlib.sha256(f"{config.seed or 0}:{turn}".encode()).digest()
@@ -221,8 +221,10 @@ def recent_speakers(state: ConversationState, config: DebateConfig) -> list[str]
     return _turns(state["full_transcript"][-_LOOKBACK_ENTRIES * len(config.debaters) :], config)
 
 
-def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bool:
-    """Return True if a debater has taken too many turns without progress.
+def would_stall(state: ConversationState, config: DebateConfig, speaker: str) -> bool:
+    """Return True if a debater's turn would continue a run of turns without progress.
+
+    Such a run consists of turns of the same debater, or of the same two debaters.
 
     Progress is a new dispute, a concession, a change of position or new evidence in the claim ledger.
     """
@@ -311,7 +313,7 @@ def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Re
     nominee = match_debater(nomination["next_speaker"], config.names())
     speaker = nominee or config.debaters[state.get("turn_count", 0) % len(config.debaters)].id
     instruction = board_text(nomination["instruction"], INSTRUCTION_CHARS) if nominee else ""
-    if is_stuck(state, config, speaker):
+    if would_stall(state, config, speaker):
         recent = recent_speakers(state, config)
         latest_turns = {debater: index for index, debater in enumerate(recent)}
         others = [debater for debater in config.names() if debater not in recent[-1:]] or list(config.names())

@@ -116,7 +116,7 @@ def assemble_prompt(
     *body, turn_suffix = with_background(blocks, background.blocks)
     if not background.is_whole:
         messages = [
-            block.message for block in (*body, turn_suffix) if block.priority != truncation.OMITTED_NOTICE
+            block.message for block in (*body, turn_suffix) if block.priority != truncation.OMITTED_PRIORITY
         ]
         left = total - prompt_tokens(messages, count)
         max_tokens = min(left, int(total * PASSAGES_SHARE)) if is_cached else left
@@ -292,8 +292,10 @@ def fill_with_earlier(
         make_block: makes the block of a message.
         hidden: messages that this prompt must not show.
     """
-    filled = truncation.fill_remaining(shared_prefix, blocks, turn_suffix, ctx.token_budget, ctx.count)
-    shown_blocks = [block for block in filled if block.priority != truncation.OMITTED_NOTICE]
+    truncated_blocks = truncation.truncate_by_priority(
+        shared_prefix, blocks, turn_suffix, ctx.token_budget, ctx.count
+    )
+    shown_blocks = [block for block in truncated_blocks if block.priority != truncation.OMITTED_PRIORITY]
     left = ctx.token_budget - prompt_tokens([block.message for block in shown_blocks], ctx.count)
     transcript = ctx.state["full_transcript"]
     excluded_ids = {
@@ -314,8 +316,8 @@ def fill_with_earlier(
     )
     earlier_blocks = [_as_retrieved(make_block(entry), entry, ctx.count) for entry in matches]
     if not earlier_blocks:
-        return filled
-    return truncation.fill_remaining(
+        return truncated_blocks
+    return truncation.truncate_by_priority(
         shared_prefix, [*earlier_blocks, *blocks], turn_suffix, ctx.token_budget, ctx.count
     )
 
@@ -481,11 +483,11 @@ PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 RETRIEVED_SHARE = 0.45
 """Share of a prompt's last message for retrieved messages. It is a share of the tokens that are left in the
 last message of a long-form prompt."""
-CROSS_DEBATE_SHARE = 4
+CROSS_DEBATE_DIVISOR = 4
 """Divisor that limits cross-debate memory to 1/4 of the token budget for a prompt's last message."""
-REFERENCE_SHARE = 3
+REFERENCE_DIVISOR = 3
 """Divisor that limits reference documents to 1/3 of the token budget for a prompt's last message."""
-MIN_PART_TOKENS = 16
+MIN_OPTIONAL_PART_TOKENS = 16
 """Number of remaining tokens at or below which a prompt omits an optional part."""
 MIN_BLACKBOARD_TOKENS = 40
 """Number of remaining tokens at or below which a prompt omits the blackboard."""
@@ -523,7 +525,9 @@ def turn_suffix_block(
             left = budget - _turn_suffix_tokens(texts, ctx.count)
             quoted = templates.fenced_section(text, ctx.config.fence)
             texts[name] = (
-                templates.truncate_fenced(quoted, left - 4, ctx.count) if left > MIN_PART_TOKENS else ""
+                templates.truncate_fenced(quoted, left - 4, ctx.count)
+                if left > MIN_OPTIONAL_PART_TOKENS
+                else ""
             )
     message: WireMessage = {"role": "user", "content": TURN_SUFFIX.render(**texts)}
     full_message: WireMessage | None = None
@@ -675,11 +679,11 @@ def blackboard_text(
 def cross_debate_text(ctx: PromptContext) -> str:
     """Return the debater's positions in earlier debates as text for a prompt."""
     earlier = (ctx.state.get("cross_debate_memory") or {}).get(ctx.speaker.id) or []
-    remaining = ctx.config.memory.budget.turn_suffix // CROSS_DEBATE_SHARE
+    remaining = ctx.config.memory.budget.turn_suffix // CROSS_DEBATE_DIVISOR
     return cross_debate_memory.earlier_positions_text(earlier, remaining, ctx.count)
 
 
 def references_text(ctx: PromptContext, query: str) -> str:
     """Return passages from the debater's reference documents that match `query`."""
-    remaining = ctx.config.memory.budget.turn_suffix // REFERENCE_SHARE
+    remaining = ctx.config.memory.budget.turn_suffix // REFERENCE_DIVISOR
     return cross_debate_memory.reference_text(ctx.speaker.reference_documents, query, remaining, ctx.count)

@@ -91,7 +91,7 @@ def find_protocol(name: str) -> Protocol | None:
     return PROTOCOLS.get(name)
 
 
-def rules_of(document: Mapping[str, Any]) -> Protocol:
+def protocol_of(document: Mapping[str, Any]) -> Protocol:
     """Return the protocol of a debate document.
 
     Return a default protocol if that protocol is not installed.

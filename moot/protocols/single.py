@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from moot.judging.judge_response import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
-from moot.prompts.truncation import Block, fill_remaining, problem_block
+from moot.prompts.truncation import Block, problem_block, truncate_by_priority
 from moot.protocols import prompt_context
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn
 from moot.state.config import DebateConfig, DebaterConfig
@@ -58,7 +58,7 @@ class SoloProtocol(Protocol):
         turn_suffix = prompt_context.plain_turn_suffix(
             ctx, contract, self.instruction(ctx), ctx.state["topic"]
         )
-        return fill_remaining(shared_prefix, chunks, turn_suffix, ctx.token_budget, count)
+        return truncate_by_priority(shared_prefix, chunks, turn_suffix, ctx.token_budget, count)
 
     def instruction(self, ctx: prompt_context.PromptContext) -> str:
         """Return the instruction to answer the question, including how the answer must end."""

@@ -17,9 +17,9 @@ from moot.claims.claim_status import options_chosen
 from moot.claims.crux_cards import GLANCE
 from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
-from moot.documents import DebateDocument, document_config, extracts_claims, load_leniently, question_of
+from moot.documents import DebateDocument, document_config, document_title, extracts_claims, load_leniently
 from moot.judging.panel import RULES
-from moot.protocols.registry import rules_of
+from moot.protocols.registry import protocol_of
 from moot.reports import markdown_html, positions
 from moot.reports.verdict_view import Message, Panel, Participants, Transcript, anchors_of
 from moot.state.claim_events import MAIN_QUESTION
@@ -47,7 +47,7 @@ class Report:
         self.document = document = load_leniently(DebateDocument, markdown_html.clean_strings(raw_document))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
-        question = clip(question_of(document), TITLE)
+        question = clip(document_title(document), TITLE)
         self.title = question or self.name or "A debate"
         self.topic = topic if topic != question else ""
         """The whole topic, if the title does not show all of it."""
@@ -65,14 +65,14 @@ class Report:
         self.import_note = import_note(document.get("imported_at", "") if self.verdict else "")
         """Warning that the verdict comes from an imported file. Empty if Moot judged the debate."""
 
-        self.rules = rules_of(document)
+        self.protocol = protocol_of(document)
         """Protocol of the debate, which names the headings of the result."""
         answer = document["solution"]
         self.solution = answer or (self.verdict.solution if self.verdict else "")
-        self.at_a_glance = self.rules.at_a_glance(self.solution)
+        self.at_a_glance = self.protocol.at_a_glance(self.solution)
         """Part of the solution that fits on one page."""
         has_decision = bool(self.verdict and not self.verdict.failed and self.verdict.record.get("decision"))
-        self.leads = bool(self.solution and self.rules.answer_heading and not has_decision)
+        self.leads = bool(self.solution and self.protocol.answer_heading and not has_decision)
         """True if the solution comes before the verdict: the debate asked for one, and no decision exists."""
 
         self.standings = tuple(

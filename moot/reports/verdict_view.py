@@ -11,7 +11,7 @@ from moot.documents import DebateDocument, DocumentDebater, document_config
 from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
 from moot.judging.rubrics import parse_rubric, shipped_rubrics
 from moot.protocols.base import Protocol
-from moot.protocols.registry import rules_of
+from moot.protocols.registry import protocol_of
 from moot.reports.markdown_html import group_digits
 from moot.state import verdict as verdict_types
 from moot.state.entries import ENTRY_ID, Entry, message_count
@@ -53,7 +53,7 @@ class VerdictView:
         verdict: verdict_types.Verdict,
         people: "Participants",
         scales: Mapping[str, Sequence[verdict_types.CriterionScale]],
-        rules: Protocol,
+        protocol: Protocol,
         transcript: Sequence[Entry] = (),
     ) -> None:
         self.record = record = cast(verdict_types.PanelVerdict, verdict)
@@ -82,23 +82,23 @@ class VerdictView:
             self.headline = (
                 verdict_types.PLACEHOLDER.capitalize() if self.placeholder else "The verdict failed"
             )
-            self.top, self.top_label = self.headline, rules.result
+            self.top, self.top_label = self.headline, protocol.result
             return
         names = {person.id: person.name for person in people.values()}
-        self.headline = rules.headline(record, names)
+        self.headline = protocol.headline(record, names)
         if record["winner"] and record["winner"] not in verdict_types.NO_WINNER:
             self.winner = people[record["winner"]]
         self.confidence = confidence_of(record)
         fields = {
             field.name: field
             for field in shown(
-                record, names, headline=self.headline, winner_label=rules.result, transcript=transcript
+                record, names, headline=self.headline, winner_label=protocol.result, transcript=transcript
             )
         }
         fields.pop("question", None)  # the title of the report
         top = fields.pop("decision", None) or fields.pop("winner", None)
         self.top = top.text if top else self.headline
-        self.top_label = top.label if top else rules.result
+        self.top_label = top.label if top else protocol.result
         self.fields = tuple(fields.values())
         self.criteria = _criteria(record, people, record.get("criteria") or scales.get(record["rubric"], []))
         totals = {people[key].id: total for key, total in record["totals"].items()}
@@ -134,11 +134,11 @@ class Panel:
             judge_count = agreement.get("judges", 0) + agreement.get("failed", 0)
             start = max(0, len(unnumbered) - judge_count) if judge_count else 0
             current, earlier = unnumbered[start:], unnumbered[:start]
-        scales, rules = _named_scales(document), rules_of(document)
+        scales, protocol = _named_scales(document), protocol_of(document)
 
         def views(records: Sequence[verdict_types.Verdict]) -> tuple[VerdictView, ...]:
             transcript = document["transcript"]
-            return tuple(VerdictView(verdict, people, scales, rules, transcript) for verdict in records)
+            return tuple(VerdictView(verdict, people, scales, protocol, transcript) for verdict in records)
 
         self.verdicts = views(current)
         """Verdicts behind the decision."""

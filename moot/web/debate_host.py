@@ -26,7 +26,7 @@ from moot.debates.continuation import can_go_on, model_after_recording, question
 from moot.debates.lifecycle import fork_debate, fork_values, unused_name
 from moot.debates.session import TokenEvent, is_over, shorten_debate
 from moot.debates.stored_debate import give_feedback, has_decision
-from moot.documents import DebateDocument, load_leniently, question_of
+from moot.documents import DebateDocument, document_title, load_leniently
 from moot.evals.report import chart, evaluation_report, further_html, item_rows
 from moot.evals.results import Evaluations
 from moot.memory.question_prompt import DebateAnswer
@@ -321,7 +321,7 @@ class DebateReader:
             **asdict(debate.row),
             "checkpoint": version[2],
             "topic": document["topic"] or debate.row.topic,
-            "question": question_of(document),
+            "question": document_title(document),
             "ended_because": document["ended_because"],
             "error": self._host.errors.get(debate.id) or last_error,
             "running": debate.is_running(),

@@ -411,7 +411,7 @@ def test_a_change_says_how_the_conditions_changed(later: Any, label: str) -> Non
         stance_event(2, "ada", **{"kind": "conditional", **later}),
     ]
     (change,) = fold_events([*new_claim_events("p001"), *events]).changes
-    assert change.new_conditions == label
+    assert change.conditions_note == label
 
 
 def test_a_new_condition_is_not_shown_as_a_change_of_side() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.calls.effects import ModelCall
-from moot.judging.judge_prompt import MIN_TRUNCATED_TOKENS, TranscriptSelector, fair_shares
+from moot.judging.judge_prompt import MIN_MESSAGE_TOKENS, TranscriptSelector, fair_shares
 from moot.memory.summarizers.rule_based import fold, render
 from moot.nodes.judge import assess_debate
 from moot.prompts.request import schema_tokens
@@ -419,7 +419,7 @@ def test_fair_shares_stay_within_the_limit_and_truncate_only_if_needed(
 ) -> None:
     shares = fair_shares(costs, share)
     assert sum(shares.values()) <= share or not shares
-    assert all(shares[key] >= MIN_TRUNCATED_TOKENS or shares[key] == costs[key] for key in shares)
+    assert all(shares[key] >= MIN_MESSAGE_TOKENS or shares[key] == costs[key] for key in shares)
     if sum(costs.values()) <= share:
         assert shares == costs
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from moot.calls.effects import Reply
 from moot.protocols.base import ConsultModels, End, with_agreement
-from moot.protocols.long_form import PATIENCE, Moderated, RandomOrder, is_stuck
+from moot.protocols.long_form import PATIENCE, Moderated, RandomOrder, would_stall
 from moot.protocols.registry import PROTOCOLS
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
@@ -94,7 +94,7 @@ def test_least_recent_speaker_gets_the_turn_without_progress(
 def test_same_speaker_may_continue_while_there_is_progress() -> None:
     config = _config("moderated")
     state = _state_after(config, "bob", "ada", "ada", claim_events=_evidence_in(3))
-    assert not is_stuck(state, config, "ada")
+    assert not would_stall(state, config, "ada")
 
 
 def test_tool_calls_do_not_count_as_turns_without_progress() -> None:
@@ -103,7 +103,7 @@ def test_tool_calls_do_not_count_as_turns_without_progress() -> None:
     *before, last = state["full_transcript"]
     tools = [make_entry(3, "ada", "tool_call", "…"), make_entry(4, "tools", "tool_result", "…")]
     state["full_transcript"] = [*before, *tools, Entry(**{**last, "seq": 5, "id": "m000005"})]
-    assert not is_stuck(state, config, "ada")
+    assert not would_stall(state, config, "ada")
 
 
 @pytest.mark.parametrize("seed", [1, 3, 14, 18, 29])

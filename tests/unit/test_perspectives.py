@@ -11,7 +11,7 @@ from moot.calls.effects import CallGenerator, ModelCall, Reply, gather_calls
 from moot.documents import DebateDocument
 from moot.judging.judge_prompt import FRAME_TOKENS
 from moot.prompts.request import schema_tokens
-from moot.prompts.truncation import Block, fill_remaining, truncate_blocks
+from moot.prompts.truncation import Block, truncate_blocks, truncate_by_priority
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.conversation import SummaryVersion
@@ -281,7 +281,9 @@ def test_truncated_prompt_never_exceeds_its_budget(
     blocks = [
         Block("messages", {"role": "user", "content": text}, rank, label="piece") for text, rank in chunks
     ]
-    prompt = truncate_blocks(fill_remaining(shared_prefix, blocks, turn_suffix, budget, count), budget, count)
+    prompt = truncate_blocks(
+        truncate_by_priority(shared_prefix, blocks, turn_suffix, budget, count), budget, count
+    )
     assert prompt.total_tokens <= budget
     assert prompt.messages[-1]["content"] == "Speak."
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from moot.prompts.truncation import (
     KEEP,
-    MIN_PART_TOKENS,
+    MIN_RESTORED_TOKENS,
     Block,
     cut_message,
     truncate_blocks,
@@ -80,8 +80,8 @@ def test_nothing_is_truncated_while_tokens_are_unused(
     assert prompt.total_tokens <= budget
     free = budget - prompt.total_tokens
     lost = sum(omission["tokens"] for omission in prompt.omitted)
-    # A cut falls between tokens. A part below `MIN_PART_TOKENS` is left out.
-    assert not lost or free < MIN_PART_TOKENS + 60, (free, prompt.omitted)
+    # A cut falls between tokens. A part below `MIN_RESTORED_TOKENS` is left out.
+    assert not lost or free < MIN_RESTORED_TOKENS + 60, (free, prompt.omitted)
 
 
 def _block(text: str, priority: int, group: str = "") -> Block:

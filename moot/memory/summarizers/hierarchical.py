@@ -11,9 +11,9 @@ from moot.memory.summarizers import llm
 from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, SummaryRequest
 from moot.state.entries import Entry
 
-SMALL = 8
-"""How small a group of short rounds may be, compared with the input of a model call. Rounds are summarized
-together until their text fills 1/`SMALL` of the input limit."""
+SMALL_GROUP_DIVISOR = 8
+"""Divisor for the minimum length of a group of short rounds. Rounds are summarized together until their text
+fills 1/`SMALL_GROUP_DIVISOR` of the input limit of a model call."""
 
 
 class Hierarchical(Summarizer):
@@ -43,7 +43,7 @@ class Hierarchical(Summarizer):
             (yield from llm.merge(request, groups, 2 * llm.chunk_summary_token_limit(request)))
         )
         phase_notes = [next(merged_notes) if len(group) > 1 else group[0] for group in phases[:-1]]
-        notes = yield from llm.truncate_to_one_call(request, [*phase_notes, *(phases[-1] if phases else [])])
+        notes = yield from llm.merge_to_fit_one_call(request, [*phase_notes, *(phases[-1] if phases else [])])
 
         titled_notes = [
             replace(note, text=f"{note.part.capitalize()}: {note.text}")
@@ -59,7 +59,7 @@ def parts_of(request: SummaryRequest) -> list[list[Entry]]:
 
     Short rounds of the same debate phase share a group.
     """
-    min_tokens, parts = llm.input_token_limit(request) // SMALL, list[list[Entry]]()
+    min_tokens, parts = llm.input_token_limit(request) // SMALL_GROUP_DIVISOR, list[list[Entry]]()
     for (phase, _), group in groupby(
         llm.unread_entries(request), key=lambda entry: (entry["phase"], entry["round"])
     ):

@@ -323,7 +323,7 @@ def merge(
     ]
 
 
-def truncate_to_one_call(
+def merge_to_fit_one_call(
     request: summarizer.SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
     """Merge chunk summaries until they fit into one model call.
@@ -506,5 +506,5 @@ class Llm(summarizer.Summarizer):
             notes = [(yield from summarize_at_once(request, chunks[0]))]
         else:
             new_notes = yield from condense(request, chunks)
-            notes = yield from truncate_to_one_call(request, [*notes, *new_notes])
+            notes = yield from merge_to_fit_one_call(request, [*notes, *new_notes])
         return (yield from write_summary(self.name, request, notes))

@@ -55,7 +55,7 @@ class Point(TypedDict):
     """True if this summary point is the error message of a tool."""
 
 
-def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
+def extract_points(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
     """Return the summary points of a message, one for each sentence.
 
     Sentences with too few content words are skipped. If none is left, return the whole text as one point.
@@ -462,7 +462,7 @@ def fold(
                 term_counts.update(terms(entry["content"]))
             if entry["id"] in shown_ids:
                 continue
-            pool += read_entry(entry, term_counts, max(MAX_POINT, error_tokens * CHARS_PER_TOKEN))
+            pool += extract_points(entry, term_counts, max(MAX_POINT, error_tokens * CHARS_PER_TOKEN))
         if len(pool) > 2 * max_points + _BATCH:
             ranking = rank(pool, message_counts, term_counts, through, 2 * error_tokens * CHARS_PER_TOKEN)
             pool = ranking.points[:max_points]

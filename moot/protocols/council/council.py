@@ -389,7 +389,7 @@ def check_convergence(
     background_blocks = [
         replace(block, priority=GIVEN) for block in select_background(state, config, count).blocks
     ]
-    blocks = truncation.fill_remaining(
+    blocks = truncation.truncate_by_priority(
         [frame], [*background_blocks, *proposal_blocks], question, remaining, count
     )
     prompt = truncation.truncate_blocks(blocks, remaining, count)

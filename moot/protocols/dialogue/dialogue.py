@@ -27,7 +27,7 @@ from moot.memory.cross_debate_memory import RetrievalQuery
 from moot.prompts.request import counter_of, many, model_params, narrow_schema
 from moot.prompts.structured_calls import debater_lines, structured_call, structured_data
 from moot.prompts.templates import FENCE_TOKENS, fenced, load_prompt_template
-from moot.prompts.truncation import Block, fill_remaining, prompt_name
+from moot.prompts.truncation import Block, prompt_name, truncate_by_priority
 from moot.protocols import prompt_context
 from moot.protocols.base import ConsultModels, End, Protocol, TurnCount, make_step, make_turn, with_agreement
 from moot.protocols.dialogue.crux_rooms import STAGES, DialogueConfig, new_rooms, open_rooms, room_step
@@ -95,7 +95,7 @@ def dialogue_prompt_blocks(ctx: prompt_context.PromptContext) -> list[Block]:
     ]
     turn_suffix = prompt_context.turn_suffix_block(ctx, parts)
     if phase == "opening":
-        return fill_remaining(shared_prefix, chunks, turn_suffix, ctx.token_budget, ctx.count)
+        return truncate_by_priority(shared_prefix, chunks, turn_suffix, ctx.token_budget, ctx.count)
     priority_messages = [
         block.message for block in (*shared_prefix, *chunks, turn_suffix) if block.priority <= EXCHANGE
     ]
