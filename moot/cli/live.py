@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from moot.api import Event
     from moot.storage.catalogue import DebateRow
 
-LINE_CHARS = 10_000
+MESSAGE_LINE_CHARS = 10_000
 """Maximum length, in characters, of the progress line that shows a message."""
 
 
@@ -106,7 +106,9 @@ def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:
         case "entry":
             entry = event["entry"]
             speaker = names.get(entry["speaker"], entry["speaker"])
-            words = one_line(f"{speaker} ({entry_label(entry, names)}): {entry['content']}", LINE_CHARS)
+            words = one_line(
+                f"{speaker} ({entry_label(entry, names)}): {entry['content']}", MESSAGE_LINE_CHARS
+            )
             return f"[{tally.goal()}] {words}"
         case "step" if event["kind"] != "turn":
             return {"judge": "judging …", "reflect": "reflecting …"}.get(event["kind"], "")

@@ -120,7 +120,7 @@ def run_to_end(
         )
     if delivery.bell or settings.is_on("MOOT_BELL"):
         terminal.ring(f"{handle(debate.id, debate.name)}: {document['status']}")
-    deliver(debate, document, delivery, finished=code == 0)
+    output_result(debate, document, delivery, finished=code == 0)
     return code or _verdict_code(document["verdict"] or {}, gate, resume)
 
 
@@ -237,7 +237,7 @@ def handle_sigterm_as_interrupt(*, grace: bool = True) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def deliver(debate: Debate, document: JsonMapping, delivery: Delivery, *, finished: bool) -> None:
+def output_result(debate: Debate, document: JsonMapping, delivery: Delivery, *, finished: bool) -> None:
     """Write and print the result of a debate.
 
     Write the output file if there is one. Then print the JSON document, or the verdict if the debate is

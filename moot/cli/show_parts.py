@@ -71,7 +71,7 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     speaker = verdict.get("speaker")
     parts = [
         *_import_note(document),
-        *_answer(fields),
+        *_field_parts(fields),
         Text(f"Judged by {judge_text}", "dim") if judge_text else Text(),
         *_ruling(verdict, names),
         *_prose("Note", [*verdict["notes"], changed_text(verdict)]),
@@ -103,7 +103,7 @@ def bulleted(text: str) -> str:
     return "- " + "\n  ".join(line.plain.rstrip() for line in lines)
 
 
-def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
+def _field_parts(fields: Sequence[ShownField]) -> list[RenderableType]:
     """Format fields of a verdict for printing."""
     parts: list[RenderableType] = []
     for field in fields:
@@ -132,7 +132,7 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
     names, protocol = terminal.debater_names(document["config"], 30), protocol_of(document)
     result = winner_text(verdict, names, protocol)
     fields = _shown_fields(document, result)
-    answer = _answer([each for each in fields if each.lead or each.name == "question"])
+    answer = _field_parts([each for each in fields if each.lead or each.name == "question"])
     return [*_import_note(document), *answer]
 
 
@@ -161,11 +161,11 @@ def digest_parts(document: JsonMapping) -> list[RenderableType]:
     title = [fields["question"]] if "question" in fields else []
     return [
         *_import_note(document),
-        *_answer(title),
+        *_field_parts(title),
         *debaters,
-        *(part for field in turning_points for part in (Text(), *_answer([field]))),
+        *(part for field in turning_points for part in (Text(), *_field_parts([field]))),
         Text(),
-        *_answer([each for each in fields.values() if each.lead]),
+        *_field_parts([each for each in fields.values() if each.lead]),
     ]
 
 

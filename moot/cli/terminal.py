@@ -402,7 +402,7 @@ def form_of(
     return next((form for form in forms if form == form_name), forms[0])
 
 
-def deliver(
+def write_or_print(
     form: str, output: Path | None, data: object, markdown: str, parts: Sequence[RenderableType]
 ) -> None:
     """Write a result to a file, or print it if no file is given."""

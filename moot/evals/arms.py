@@ -172,7 +172,7 @@ def read_arms(
             f"{items.name}: the items have neither `answer` nor `reference`, so a judge must compare the "
             "answers of two configurations: add one of these keys to each item, or add another --arm"
         )
-    return [_with_source(arm, debates) for arm in arms]
+    return [_resolve_source(arm, debates) for arm in arms]
 
 
 def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
@@ -194,10 +194,13 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
     arms += [arm for arm in earlier if arm.is_debate and arm.name in dependencies - names]
 
 
-def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
+def _resolve_source(arm: Arm, debates: Sequence[str]) -> Arm:
     """Set which debate supplies the answers of a `first-answers` configuration.
 
     The result is a copy. Any other configuration is returned unchanged.
+
+    Raises:
+        ConfigError: the debate is missing.
     """
     if arm.kind != "first-answers":
         return arm

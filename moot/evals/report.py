@@ -19,7 +19,7 @@ from moot.state.entries import JsonObject
 from moot.state.errors import InputError
 from moot.text.plain_text import count_noun
 
-LISTED = 200
+MAX_UNREADABLE_ANSWERS = 200
 """Maximum number of unreadable answers in a report."""
 SHOWN = 500
 """Maximum number of characters that a report shows of each text."""
@@ -77,7 +77,7 @@ def evaluation_report(
         ],
         "calibration": _calibration_rows(scored),
         "preferences": _preferences(meetings),
-        "unreadable": [_unreadable_row(score) for score in scored.unreadable()[:LISTED]],
+        "unreadable": [_unreadable_row(score) for score in scored.unreadable()[:MAX_UNREADABLE_ANSWERS]],
     }
     rows = {row["arm"]: row for row in report["arms"]}
     if meetings:
@@ -163,7 +163,7 @@ def _arm_row(scored: ScoredEvaluation, name: str) -> JsonObject:
         "high": interval.high,
         "interval": interval.method,
         "missing": scored.missing(name),
-        "unreadable": sum(score.answer is None and not score.by_order for score in scores),
+        "unreadable": sum(score.answer is None and not score.scores_by_order for score in scores),
         "tokens": sum(each.tokens for each in outcomes),
         "calls": sum(each.calls for each in outcomes),
         "cost_usd": round(sum(each.cost_usd for each in outcomes), 6),
@@ -172,7 +172,7 @@ def _arm_row(scored: ScoredEvaluation, name: str) -> JsonObject:
         "difference": None,
     }
     row |= _calibration(scores)
-    if any(score.by_order for score in scores):
+    if any(score.scores_by_order for score in scores):
         row |= _order_figures(scored, scores)
     row |= _reliability(scores)
     if discussion := scored.discussion(name):
@@ -225,15 +225,15 @@ def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> J
 
     They include the judge's agreement with human preferences.
     """
-    both_order_scores = [score for score in scores if len(score.by_order) == 2]
+    both_order_scores = [score for score in scores if len(score.scores_by_order) == 2]
     winners = [score.outcome.winners for score in both_order_scores]
     human_choices = [scored.items[score.outcome.item].better for score in both_order_scores]  # type: ignore[union-attr]  # pairs
     first, second = [each[0] for each in winners], [each[1] for each in winners]
     agreements = sum(one == other for one, other in winners)
     return {
         "accuracy_by_order": [
-            fmean(score.by_order[order] for score in scores if len(score.by_order) > order)
-            for order in range(max(len(score.by_order) for score in scores))
+            fmean(score.scores_by_order[order] for score in scores if len(score.scores_by_order) > order)
+            for order in range(max(len(score.scores_by_order) for score in scores))
         ],
         "both_orders": len(both_order_scores),
         "correct_in_both": sum(score.value == 1 for score in both_order_scores),
@@ -254,7 +254,9 @@ def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
             judges[judge] |= {
                 (outcome.item, outcome.seed, order): winner for order, winner in enumerate(winners)
             }
-        answers = outcome.winners if score.by_order else [score.answer] if score.answer is not None else []
+        answers = (
+            outcome.winners if score.scores_by_order else [score.answer] if score.answer is not None else []
+        )
         for order, answer in enumerate(answers):
             seeds[outcome.item, order][outcome.seed] = answer
     figures: JsonObject = {}
@@ -824,8 +826,8 @@ def chart(report: JsonObject) -> Markup:
         points = []
         for row, mean_cost in zip(rows, mean_costs, strict=True):
             x, is_flipped = x_of(mean_cost), mean_cost > x_ticks[-1] / 2
-            room = int((x if is_flipped else plot.width - x) / CHARACTER_WIDTH) - 1
-            name = row["arm"] if len(row["arm"]) <= room else f"{row['arm'][: room - 1]}…"
+            max_chars = int((x if is_flipped else plot.width - x) / CHARACTER_WIDTH) - 1
+            name = row["arm"] if len(row["arm"]) <= max_chars else f"{row['arm'][: max_chars - 1]}…"
             heights = {"y": row["accuracy"], "low": row["low"], "high": row["high"]}
             heights = {key: y_of(share) for key, share in heights.items()}
             is_baseline = row["arm"] == report["baseline"]

@@ -262,7 +262,7 @@ class AnswerScore:
     """Score of the answer, from 0 (wrong) to 1 (right)."""
     answer: str | None = None
     """Normalized answer, or `None` if the answer cannot be read."""
-    by_order: tuple[float, ...] = ()
+    scores_by_order: tuple[float, ...] = ()
     """Scores of a judge's choices, one for each order of the two answers. A score is 1 if the judge preferred
     the same answer as people, and 0 otherwise."""
 
@@ -322,8 +322,12 @@ class ScoredEvaluation:
     def _score(self, outcome: Outcome) -> AnswerScore | None:
         item = self.items[outcome.item]
         if isinstance(item, PairItem):
-            by_order = tuple(float(winner == item.better) for winner in outcome.winners)
-            return AnswerScore(outcome, fmean(by_order), by_order=by_order) if by_order else None
+            scores_by_order = tuple(float(winner == item.better) for winner in outcome.winners)
+            return (
+                AnswerScore(outcome, fmean(scores_by_order), scores_by_order=scores_by_order)
+                if scores_by_order
+                else None
+            )
         if not isinstance(item, QuestionItem) or item.graded_by == "comparison":
             return None
         if item.graded_by == "reference":
@@ -351,7 +355,7 @@ class ScoredEvaluation:
             score
             for scores in self.scores.values()
             for score in scores
-            if score.answer is None and not score.by_order
+            if score.answer is None and not score.scores_by_order
         ]
 
     def discussion(self, arm: str) -> Discussion | None:

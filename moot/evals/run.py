@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 GRADING = "grade"
 """Name under which the journal stores calls that grade answers."""
-QUEUED = "queued"
+QUEUED_ERROR = "queued"
 """Error message for a task whose debate is still queued."""
 SIDES = ("candidate-1", "candidate-2")
 """Ids of the two answers that the `pairwise` protocol compares."""
@@ -162,7 +162,7 @@ class EvaluationRun:
 
         def create(task: Task) -> str:
             reason = budgets.get(self._budget).reached
-            self.result.errors[task.key] = reason or QUEUED
+            self.result.errors[task.key] = reason or QUEUED_ERROR
             return "" if reason else create_planned_debate(self.debates, task).id
 
         with ThreadPoolExecutor(workers) as pool:

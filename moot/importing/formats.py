@@ -467,7 +467,7 @@ _BOLD = (
     r"(?:[:：]\*\*|\*\*(?P<aside>\s*[\[(][^()\[\]\n]{1,60}[\])])?\s*[:：])\s*(?P<text>.*)"
 )
 BOLD = re.compile(_BOLD)
-LISTED = re.compile(rf"(?:[-*+]|\d+[.)])\s+{_BOLD}")
+BOLD_LIST_ITEM = re.compile(rf"(?:[-*+]|\d+[.)])\s+{_BOLD}")
 _DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 TIME_STAMP = re.compile(
     rf"[\[(]?(?:{_DATE}(?:,?\s+|T))?\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:\.\d+)?Z?(?:\s?[AP]\.?M\.?)?[\])]?"
@@ -572,7 +572,9 @@ def read_md(text: str) -> ParsedTranscript:
     if not has_repeats and any(map(BOLD.match, lines)):
         return _messages_under(lines, _bold_speaker_lines(BOLD, lines, fenced_lines), "**NAME:** text")
     if not has_repeats and len(names) < 2 and is_listed(lines):
-        return _messages_under(lines, _bold_speaker_lines(LISTED, lines, fenced_lines), "- **NAME**: text")
+        return _messages_under(
+            lines, _bold_speaker_lines(BOLD_LIST_ITEM, lines, fenced_lines), "- **NAME**: text"
+        )
     if names:
         return _messages_under(
             lines, {index: _markdown_message(name, "") for index, name in names.items()}, "## NAME"
@@ -585,7 +587,7 @@ def is_listed(lines: Sequence[str]) -> bool:
 
     The names are bold, and no other line starts with a name and a colon.
     """
-    return any(map(LISTED.match, lines)) and not _speaker_lines(lines)
+    return any(map(BOLD_LIST_ITEM.match, lines)) and not _speaker_lines(lines)
 
 
 def _bold_speaker_lines(

@@ -63,7 +63,7 @@ def render_argdown(raw_document: object) -> str:
     names = {person.id: person.name for person in Participants(document).values()}
     claims = document["blackboard"]["standing"]["claims"]
     extracted = any(claim["stances"] for claim in claims)
-    nodes = list(_claims(document, claims, names) if extracted else _cases(document, names))
+    nodes = list(_claim_nodes(document, claims, names) if extracted else _verdict_nodes(document, names))
     title = document["topic"].replace("===", "= = =")  # this mark ends the header
     header = {"title": _one_line(title), "subTitle": document["name"] or document["id"]}
     front = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in header.items() if value]
@@ -71,7 +71,7 @@ def render_argdown(raw_document: object) -> str:
     return show_reordering("\n\n".join(parts)) + "\n"
 
 
-def _claims(
+def _claim_nodes(
     document: DebateDocument, claims: Iterable[ClaimStatusRecord], names: Mapping[str, str]
 ) -> Iterator[MapNode]:
     """Yield a node of the argument map for each claim.
@@ -131,7 +131,7 @@ def _replies(
             )
 
 
-def _cases(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
+def _verdict_nodes(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
     """Yield the nodes of the argument map if no claims were extracted.
 
     They are the main question, the decision and each debater's answer. The children of an answer are the

@@ -295,7 +295,7 @@ def _background(report: Report) -> list[tuple[str, str]]:
     for entry in report.document["transcript"]:
         if traits_of(entry).user_input == "document" and not is_program_note(entry):
             name, _, text = entry["content"].partition("\n\n")
-            documents.append((name.strip(), _whole_lines(text, BACKGROUND_CHARS)))
+            documents.append((name.strip(), _excerpt(text, BACKGROUND_CHARS)))
     return [(name, text) for name, text in documents if text]
 
 
@@ -307,7 +307,7 @@ def _added(report: Report) -> list[tuple[str, str]]:
     entries = (
         entry for entry in report.document["transcript"] if traits_of(entry).user_input == "interjection"
     )
-    return [(entry["id"], _whole_lines(entry["content"], TOPIC_CHARS)) for entry in entries]
+    return [(entry["id"], _excerpt(entry["content"], TOPIC_CHARS)) for entry in entries]
 
 
 def _solution_excerpt(text: str) -> str:
@@ -322,7 +322,7 @@ def _solution_excerpt(text: str) -> str:
     return f"{excerpt.strip() or _whole_sentences(rest, SOLUTION_CHARS)}\n\n*The rest is in the full report.*"
 
 
-def _whole_lines(text: str, limit: int) -> str:
+def _excerpt(text: str, limit: int) -> str:
     """Return as many whole lines of a text as fit into `limit` characters.
 
     A mark shows that the rest is left out. Line breaks count, the mark does not. Of a first line that is too

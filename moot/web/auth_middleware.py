@@ -213,10 +213,10 @@ def _without_infinity(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class UnchangedJson(JSONResponse):
+class RedactedJson(JSONResponse):
     """JSON response in which secrets such as API keys are redacted.
 
-    Other content stays unchanged.
+    Values that have no valid JSON text are replaced. Other content stays unchanged.
     """
 
     def render(self, content: object) -> bytes:
@@ -232,7 +232,7 @@ class UnchangedJson(JSONResponse):
         return redact(text).encode("utf-8", "replace")
 
 
-class PlainJson(UnchangedJson):
+class EscapedJson(RedactedJson):
     """JSON response that makes invisible text-direction characters visible.
 
     Codes replace these characters.
@@ -320,8 +320,8 @@ def number_in(text: str, name: str) -> int:
 async def error_response(_: Request, error: Exception) -> Response:
     """Return a JSON response that reports an error to the user."""
     if isinstance(error, HTTPException):
-        return PlainJson({"error": error.detail}, status_code=error.status_code)
+        return EscapedJson({"error": error.detail}, status_code=error.status_code)
     if isinstance(error, ValidationError):
-        return PlainJson({"error": errors_in(error)[0]}, status_code=400)
+        return EscapedJson({"error": errors_in(error)[0]}, status_code=400)
     known = {DebateNotFound: 404, DebateBusy: 409}
-    return PlainJson({"error": str(error)}, status_code=known.get(type(error), 400))
+    return EscapedJson({"error": str(error)}, status_code=known.get(type(error), 400))

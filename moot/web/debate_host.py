@@ -114,17 +114,19 @@ class DebateHost:
         """
 
         def make() -> Debate:
-            config = self.requested(settings, by_operator=by_operator)
+            config = self.apply_client_settings(settings, by_operator=by_operator)
             name = unused_name(self.debates.records, question)
             operator = None if by_operator else self.default_config
             return self.debates.start(question, config, name=name, documents=documents, operator=operator)
 
         return await run_in_thread(make)
 
-    def requested(self, settings: Mapping[str, object], *, by_operator: bool = False) -> DebateConfig:
-        """Apply a client's settings to the operator's configuration.
+    def apply_client_settings(
+        self, settings: Mapping[str, object], *, by_operator: bool = False
+    ) -> DebateConfig:
+        """Apply a client's settings to the operator's configuration, and check that they are permitted.
 
-        The settings must be permitted. See `make`.
+        See `make`.
 
         Raises:
             ConfigError: the settings are invalid, need more turns, or exceed the operator's permissions.

@@ -271,7 +271,7 @@ class LivePage:
     def _answering(self, answer: Callable[[Request, DebateHost], Awaitable[object]]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             result = await answer(request, await self.open())
-            return result if isinstance(result, Response) else auth_middleware.PlainJson(result)
+            return result if isinstance(result, Response) else auth_middleware.EscapedJson(result)
 
         return endpoint
 
@@ -282,7 +282,7 @@ class LivePage:
     async def _page(self, request: Request) -> Response:
         if token := request.query_params.get("token"):
             if not (token.isascii() and token.isprintable()):
-                return auth_middleware.PlainJson(
+                return auth_middleware.EscapedJson(
                     {"error": "the token has characters that no cookie can hold"}, status_code=400
                 )
             answer = RedirectResponse(auth_middleware.PAGE, status_code=303)
@@ -335,7 +335,7 @@ class LivePage:
         _, settings, documents = (await auth_middleware.body_of(request, NewDebate)).parts()
         by_operator = bool(request.scope.get(auth_middleware.OPERATOR))
 
-        config = await run_in_thread(partial(host.requested, settings, by_operator=by_operator))
+        config = await run_in_thread(partial(host.apply_client_settings, settings, by_operator=by_operator))
         is_long = len(config.debaters) * (turns_planned(config) or LONG_PLAN) >= LONG_PLAN
 
         def plan() -> JsonObject:
@@ -364,7 +364,7 @@ class LivePage:
         question, settings, _ = (await auth_middleware.body_of(request, NewDebate)).parts()
 
         def propose() -> JsonObject:
-            config = host.requested({**settings, "debaters": ()}, by_operator=True)
+            config = host.apply_client_settings({**settings, "debaters": ()}, by_operator=True)
             if is_built_in(config.model):
                 raise InputError(
                     "the built-in model cannot propose debaters: choose another model, or run `moot setup`"
@@ -389,7 +389,7 @@ class LivePage:
             raise HTTPException(
                 413, f"{name!r} has more than {MAX_DOCUMENT_BYTES // 1000} kB of text: use a part of it"
             )
-        return auth_middleware.UnchangedJson({"name": name, "content": text})
+        return auth_middleware.RedactedJson({"name": name, "content": text})
 
     async def _play(self, request: Request, host: DebateHost) -> JsonObject:
         """Start the replay of a recorded sample debate."""
@@ -439,7 +439,7 @@ class LivePage:
 
         async def events() -> AsyncIterator[dict[str, str]]:
             async for message in follow(host, self._reader, debate, ending.is_set):
-                yield {"data": bytes(auth_middleware.PlainJson(message).body).decode()}
+                yield {"data": bytes(auth_middleware.EscapedJson(message).body).decode()}
                 if "debate" in message and not (message["debate"]["running"] or host.running(debate.id)):
                     yield {
                         "data": '{"idle": true}'

@@ -32,7 +32,7 @@ from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED
 from moot.state.errors import ConfigError
 from moot.storage.catalogue import MAX_NAME
 from moot.web import auth_middleware, page_routes
-from moot.web.auth_middleware import AuthMiddleware, UnchangedJson, body_of
+from moot.web.auth_middleware import AuthMiddleware, RedactedJson, body_of
 from moot.web.debate_host import DebateReader
 
 TRUST = Path(__file__).parents[2] / "docs" / "trust.md"
@@ -153,7 +153,7 @@ def test_document_with_an_impossible_file_name_is_converted(
 
 
 def test_numbers_that_are_not_finite_are_sent_as_null() -> None:
-    body = UnchangedJson({"rows": [{"cost_usd": float("inf"), "tokens": 3}, {"cost_usd": float("nan")}]}).body
+    body = RedactedJson({"rows": [{"cost_usd": float("inf"), "tokens": 3}, {"cost_usd": float("nan")}]}).body
     assert json.loads(bytes(body), parse_constant=pytest.fail) == {
         "rows": [{"cost_usd": None, "tokens": 3}, {"cost_usd": None}]
     }

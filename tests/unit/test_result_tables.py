@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.terminal import Grid, deliver, form_of
+from moot.cli.terminal import Grid, form_of, write_or_print
 from moot.state.errors import InputError
 
 FORMS = ("table", "json", "md")
@@ -50,7 +50,7 @@ def test_markdown_table_has_one_line_per_row(rows: list[tuple[str, str]]) -> Non
 
 def test_output_file_contains_json_or_markdown(tmp_path: Path) -> None:
     for form in ("json", "table"):
-        deliver(form, tmp_path / form, {"a": 1}, GRID.markdown(), [])
+        write_or_print(form, tmp_path / form, {"a": 1}, GRID.markdown(), [])
     assert json.loads((tmp_path / "json").read_text(encoding="utf-8")) == {"a": 1}
     assert (tmp_path / "table").read_text(encoding="utf-8").endswith("| a\\|b | 1.00 |\n")
 

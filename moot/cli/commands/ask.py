@@ -67,7 +67,7 @@ def ask(
             return terminal.print_json(
                 {"debate": debate.id, "question": question_text.strip(), **answer.to_json()}
             )
-        answer_text, *sources = _lines(debate, answer)
+        answer_text, *sources = _answer_lines(debate, answer)
         advice = _model_advice(debate, question_text, db) if answer.placeholder else ""
     if sys.stdout.isatty():
         terminal.print_result(terminal.MarkdownText(answer_text), terminal.MarkdownText("\n".join(sources)))
@@ -109,7 +109,7 @@ def _model_advice(debate: Debate, question: str, db: str | None) -> str:
     return f"Get an answer from your own model: {shared.after_setup(ask_command)}"
 
 
-def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
+def _answer_lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     """Return the lines to print for an answer.
 
     The lines contain the text of the answer, its sources, and what was not found.

@@ -183,7 +183,7 @@ def batch(
                     errors[each.id] = error
                     say(each)
         finally:
-            results = [_result(debates, each, errors.get(each.id, "not finished")) for each in planned]
+            results = [_debate_result(debates, each, errors.get(each.id, "not finished")) for each in planned]
             if output is not None:
                 lines = [redact(json.dumps(result, ensure_ascii=False)) for result in results]
                 terminal.write_file(output, "\n".join(lines) + "\n")
@@ -281,7 +281,7 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
         raise ConfigError(f"cannot read {str(path)!r}: {error}") from error
 
 
-def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
+def _debate_result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
     """Return the result of a debate as `moot batch` prints it.
 
     `error` is the reason why the debate is not finished.

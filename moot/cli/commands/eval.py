@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from moot.evals.scorecards import Scorecard
 
 Form = Literal["table", "json", "csv", "md"]
-LISTED = 5
+MAX_LISTED_ANSWERS = 5
 """Maximum number of missing answers that `moot eval run` lists, each with the reason."""
 
 app = new_app(no_args_is_help=True)
@@ -230,7 +230,7 @@ def _deliver_run(
         terminal.print_error(
             f"{count_noun(len(missing), 'answer')} missing. Run the same command again to try them again:"
         )
-        for each in missing[:LISTED]:
+        for each in missing[:MAX_LISTED_ANSWERS]:
             terminal.print_note(
                 f"  {each['item']}, {each['arm']}: {terminal.one_line(str(each['why']), 300)}"
             )
@@ -519,7 +519,7 @@ def evaluate_debates(
 
     cards = scorecards.evaluate_subjects(loaded_subjects, evaluators, DebateConfig(), Environment())
     if output_form != "csv":
-        terminal.deliver(
+        terminal.write_or_print(
             output_form, output, scorecards.to_json(cards), table_of(cards).markdown(), _screen(cards)
         )
     elif output is not None:

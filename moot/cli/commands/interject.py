@@ -32,7 +32,9 @@ Done = tuple["JsonObject", str]
 """What a command has changed, as JSON fields and as a sentence for the user."""
 
 
-def _change(debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool) -> None:
+def _change_and_report(
+    debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool
+) -> None:
     """Change a stored debate, and tell the user what was changed."""
     with open_stored_debate(db, debate_id) as debate:
         data, words = change(debate)
@@ -80,7 +82,7 @@ def say(
             )
         return {"interjection": number, "speaker": speaker_id, "over": is_over}, what_next
 
-    _change(debate_id, db, add, as_json=as_json)
+    _change_and_report(debate_id, db, add, as_json=as_json)
 
 
 def _speaker(config: DebateConfig, name: str) -> str:
@@ -123,7 +125,7 @@ def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = 
         debate.pause()
         return {"running": True}, "It pauses at the end of its current step."
 
-    _change(debate_id, db, stop, as_json=as_json)
+    _change_and_report(debate_id, db, stop, as_json=as_json)
 
 
 @command(panel="Take part", examples=("mono m000012", "mono m000012 --remove"))
@@ -143,7 +145,7 @@ def pin(
         )
         return {"pinned": ids}, words
 
-    _change(debate_id, db, change, as_json=as_json)
+    _change_and_report(debate_id, db, change, as_json=as_json)
 
 
 @command(panel="Take part", examples=("mono e003 denies", "mono p004 --same-as p001"))
@@ -197,7 +199,7 @@ def correct(
         notes = debate.correct(note, kind, why=why, same_as=same_as, opposite=opposite)
         return {"notes": notes}, f"corrected {note} in {debate.name}"
 
-    _change(debate_id, db, change, as_json=as_json)
+    _change_and_report(debate_id, db, change, as_json=as_json)
 
 
 @command(panel="Take part", examples=('mono right --note "Two teams left the monolith, as predicted."',))

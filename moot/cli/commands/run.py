@@ -201,7 +201,9 @@ def run(
     check_answers(delivery.answers, settings)
 
     if run_options.propose:
-        settings = _propose(question or settings.topic or "", settings, documents, yes=run_options.yes)
+        settings = _propose_and_confirm(
+            question or settings.topic or "", settings, documents, yes=run_options.yes
+        )
     with open_database(delivery.db, make=True) as debates:
         name = run_options.name or unused_name(debates.records, question or settings.topic or "")
         debate = debates.start(question, settings, name=name, documents=documents)
@@ -233,12 +235,12 @@ def _gate(run_options: RunOptions, config: DebateConfig) -> Gate | None:
     return Gate(option, run_options.min_confidence or 0.0)
 
 
-def _propose(
+def _propose_and_confirm(
     question: str, settings: DebateConfig, documents: Sequence[Mapping[str, str]], *, yes: bool
 ) -> DebateConfig:
-    """Let a model propose debaters if needed, and print the estimated cost.
+    """Let a model propose debaters if needed, print the estimated cost, and ask for confirmation.
 
-    The model proposes two debaters if the user named none. A terminal asks for confirmation. A built-in model
+    The model proposes two debaters if the user named none. Only a terminal asks for confirmation. A built-in model
     proposes nothing and costs nothing.
 
     Raises:
@@ -278,7 +280,7 @@ def _propose(
     return settings
 
 
-LINE_CHARS = 100
+INTERJECTION_CHARS = 100
 """Maximum number of characters to print from each dropped interjection. `moot fork` lists the interjections
 that the fork does not contain."""
 
@@ -312,7 +314,7 @@ def resume(
     command stops and names the settings that differ. To apply the settings in the file, add --reconfigure.
     """
     from moot.cli.live import check_answers
-    from moot.cli.running import deliver, resume_line, run_to_end
+    from moot.cli.running import output_result, resume_line, run_to_end
     from moot.debates.continuation import model_after_recording, verdict_failed
 
     with open_stored_debate(delivery.db, debate_id) as debate:
@@ -320,7 +322,7 @@ def resume(
             check_answers(delivery.answers, debate.config(), debate.questions())
         if config is None and model is None and (turns or debate.row.parent):
             model = model_after_recording(debate.config(), configured_model())
-        change = _change_of(debate.config(), config, model, judge_model)
+        change = _config_change(debate.config(), config, model, judge_model)
         if change is not None:
             if not reconfigure and (keys := debate.differing_keys(change.from_file)):
                 raise ConfigError(
@@ -344,7 +346,7 @@ def resume(
             terminal.print_note(
                 f"Extend it with:\n  {after_setup(extend_command) if recorded_model else extend_command}"
             )
-        deliver(debate, document, delivery, finished=False)
+        output_result(debate, document, delivery, finished=False)
 
 
 @command(
@@ -408,7 +410,7 @@ def fork(
         former_config = frozen_config(values)
         if run and config is None and model is None:
             model = model_after_recording(former_config, configured_model())
-        change = _change_of(former_config, config, model, judge_model)
+        change = _config_change(former_config, config, model, judge_model)
         # Everything is checked before the fork is stored, so a refused fork leaves nothing behind.
         settings, granted = _checked(debate, former_config, change, run=run)
         if run:
@@ -420,7 +422,7 @@ def fork(
             for entry in dropped_interjections(debate.state().values, new_debate.state().values):
                 terminal.print_note(
                     f"dropped the interjection {entry['id']}: "
-                    + terminal.one_line(entry["content"], LINE_CHARS)
+                    + terminal.one_line(entry["content"], INTERJECTION_CHARS)
                 )
         if run:
             delivery = shared.Delivery(db=db, as_json=as_json, quiet=quiet)
@@ -437,7 +439,7 @@ def fork(
 
 
 @dataclass(frozen=True)
-class _Change:
+class _ConfigChange:
     """Change to the configuration of a stored debate."""
 
     from_file: DebateConfig
@@ -449,9 +451,9 @@ class _Change:
     they name."""
 
 
-def _change_of(
+def _config_change(
     config: DebateConfig, path: Path | None, model: str | None, judge_model: str | None
-) -> _Change | None:
+) -> _ConfigChange | None:
     """Return the change that a configuration file and options make to a debate's configuration.
 
     Return `None` if neither a file nor an option is given.
@@ -466,11 +468,11 @@ def _change_of(
     file_settings = freeze(validate(data))
     from_file = validate({**freeze(config), **{key: file_settings[key] for key in data if key != "topic"}})
     changed_config = validate(merge(freeze(from_file), options))
-    return _Change(from_file, changed_config, validate(merge(data, options)))
+    return _ConfigChange(from_file, changed_config, validate(merge(data, options)))
 
 
 def _checked(
-    debate: Debate, config: DebateConfig, change: _Change | None, *, run: bool
+    debate: Debate, config: DebateConfig, change: _ConfigChange | None, *, run: bool
 ) -> tuple[DebateConfig, set[Capability]]:
     """Check the configuration of a forked debate.
 

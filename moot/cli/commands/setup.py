@@ -19,7 +19,7 @@ from moot.state.settings import redact_url, register_secret
 if TYPE_CHECKING:
     from moot.models.registry import Access
 
-LISTED = 20
+MAX_LISTED_MODELS = 20
 """Maximum number of the endpoint's models to list when the user chooses the default model."""
 
 
@@ -175,7 +175,9 @@ def _model(name: str | None, access: Access, *, is_interactive: bool) -> tuple[s
         return model_names[0], model_names
     if name is None and is_interactive and model_names:
         name = _ask_model(model_names)
-    choices = f"{', '.join(model_names[:LISTED])}{' …' if len(model_names) > LISTED else ''}"
+    choices = (
+        f"{', '.join(model_names[:MAX_LISTED_MODELS])}{' …' if len(model_names) > MAX_LISTED_MODELS else ''}"
+    )
     if name is None:
         raise InputError(f"no model is given: add --model NAME. The endpoint offers {choices or 'no models'}")
     check_name(name)
@@ -195,8 +197,8 @@ def _ask_model(model_names: Sequence[str]) -> str:
     from moot.models.registry import Models
 
     models, current = Models(), settings.variable("MOOT_MODEL")
-    widest = max(len(one_line(name, 60)) for name in model_names[:LISTED])
-    for number, name in enumerate(model_names[:LISTED], start=1):
+    widest = max(len(one_line(name, 60)) for name in model_names[:MAX_LISTED_MODELS])
+    for number, name in enumerate(model_names[:MAX_LISTED_MODELS], start=1):
         prices = [
             models.cost_usd(name, {"prompt_tokens": sent, "completion_tokens": replied})
             for sent, replied in ((10**6, 0), (0, 10**6))
@@ -208,8 +210,8 @@ def _ask_model(model_names: Sequence[str]) -> str:
             else ""
         )
         print_note(f"{number:3} {one_line(name, 60):{widest}}  {price}".rstrip())
-    if len(model_names) > LISTED:
-        print_note(f"… and {len(model_names) - LISTED} more: `moot models` lists them")
+    if len(model_names) > MAX_LISTED_MODELS:
+        print_note(f"… and {len(model_names) - MAX_LISTED_MODELS} more: `moot models` lists them")
     default = current if current in model_names else model_names[0]
     answer = str(typer.prompt("Default model, number or name", default=default, err=True)).strip()
     return (

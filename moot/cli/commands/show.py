@@ -265,7 +265,7 @@ def list_debates(
         )
     elif shown_debates:
         terminal.print_result(
-            *([_table(shown_debates)] if terminal.columns() >= WIDE else _lines(shown_debates))
+            *([_table(shown_debates)] if terminal.columns() >= WIDE else _debate_blocks(shown_debates))
         )
     elif not rows:
         terminal.print_note('no debates yet: play one with `moot demo`, or ask `moot "Should we …?"`')
@@ -294,7 +294,7 @@ def _contains(row: DebateRow, outcome: ListedResult | None, text: str) -> bool:
     return text.casefold() in "\n".join(searched_texts).casefold()
 
 
-def _lines(debates: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
+def _debate_blocks(debates: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
     """Format a list of debates for a narrow terminal. Each debate is a block of text."""
     from rich.padding import Padding
     from rich.text import Text
@@ -348,9 +348,9 @@ def age(timestamp: str, now: datetime | None = None) -> str:
     return f"{max(0, seconds):.0f} s"
 
 
-NAME_SHARE = 3
-"""Part of the terminal's width that debate names may always use, where 3 means one third. A name that is
-derived from a question has at most 40 characters, so a terminal of 120 columns shows it whole."""
+NAME_WIDTH_DIVISOR = 3
+"""Divisor for the part of the terminal's width that debate names may always use: 3 means one third. A name that
+is derived from a question has at most 40 characters, so a terminal of 120 columns shows it whole."""
 
 
 def _table(debates: list[tuple[DebateRow, ListedResult | None]]) -> Table:
@@ -376,7 +376,7 @@ def _table(debates: list[tuple[DebateRow, ListedResult | None]]) -> Table:
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     remaining = terminal.columns() - sum(widths[1:]) - terminal.COLUMN_GAP * len(widths)
     table = terminal.borderless_table()
-    name_width = max(remaining, terminal.columns() // NAME_SHARE)
+    name_width = max(remaining, terminal.columns() // NAME_WIDTH_DIVISOR)
     table.add_column(headings[0], no_wrap=True, max_width=name_width, overflow="ellipsis")
     for heading in headings[1:3]:  # `rich` shortens the widest of these columns if the table is too wide
         table.add_column(heading)
