@@ -667,7 +667,7 @@ def authorize_operator(config: DebateConfig) -> boundary.Permissions:
     A limit in `MOOT_CONFIG` applies unless the configuration explicitly sets a higher number.
     """
     operators = [operators_config()]
-    granted = {*boundary.capabilities_of(config), *boundary.exceeded(config, operators)}
+    granted = {*boundary.capabilities_of(config), *boundary.raised_limit_capabilities(config, operators)}
     return boundary.Permissions(boundary.within_ceilings(config, operators, granted), granted)
 
 
@@ -704,7 +704,7 @@ def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) ->
     if operator.debaters == validate({"protocol": operator.protocol}).debaters:
         del base["debaters"]
     return boundary.within_ceilings(
-        validate(merge(base, *(_said(each, operator) for each in requests))), [operator], ()
+        validate(merge(base, *(_allowed_settings(each, operator) for each in requests))), [operator], ()
     )
 
 
@@ -724,7 +724,7 @@ def _operators_config(file: str | None, model: str | None) -> DebateConfig:
     return read_config()
 
 
-def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
+def _allowed_settings(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
     """Return the settings of a request that the operator allows.
 
     Values of `None` are left out, and so are the operator's models and MCP servers.

@@ -38,7 +38,7 @@ from moot.state.config.model_settings import OFFLINE
 from moot.state.config.section import errors_in
 from moot.state.entries import Entry, EntryKind, JsonObject, entry_id, round_of
 from moot.state.errors import InputError
-from moot.state.settings import redact_url
+from moot.state.settings import redact_urls
 from moot.state.verdict import FinalAnswer, PanelReport, PanelVerdict, Verdict
 from moot.storage.catalogue import DebateRow
 from moot.text.terms import title_of
@@ -311,7 +311,7 @@ def _without_passwords(value: Any) -> Any:
     """Return a copy of a configuration in which URLs contain no passwords."""
     if isinstance(value, dict):
         return {key: _without_passwords(part) for key, part in value.items()}
-    return redact_url(value) if isinstance(value, str) and "://" in value else value
+    return redact_urls(value) if isinstance(value, str) and "://" in value else value
 
 
 def _usage(usage: dict[str, float]) -> Usage:

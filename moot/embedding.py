@@ -31,7 +31,7 @@ from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, DebateNotFound, InputError, MootError, WaitingForPerson
-from moot.state.langgraph_internals import answers_in, detached_config
+from moot.state.langgraph_internals import count_answers, detached_config
 from moot.text.tokens import counter, truncate_end
 
 VERDICT_TOKENS = 300
@@ -262,7 +262,9 @@ async def _run_in_agent(debate: Debate, *, has_checkpointer: bool) -> None:
 
 async def _answers_given(debate: Debate) -> int:
     """Return how many times people have answered the debate's questions."""
-    return sum([answers_in(checkpoint.pending_writes) async for checkpoint in debate.session.checkpoints()])
+    return sum(
+        [count_answers(checkpoint.pending_writes) async for checkpoint in debate.session.checkpoints()]
+    )
 
 
 def _payload(questions: object) -> JsonObject:

@@ -118,9 +118,9 @@ def interjection_entries(
         ):
             amended_id = amended_entries[0]["id"]
             text = f"Amendment of [{amended_id}]. The new text is:\n{message.text}"
-            writer.write("user", "interjection", text, at=now, targets=[amended_id], known_as=message.id)
+            writer.write("user", "interjection", text, at=now, targets=[amended_id], message_id=message.id)
         else:
-            entry = writer.write(*_message_fields(message), at=now, known_as=message.id)
+            entry = writer.write(*_message_fields(message), at=now, message_id=message.id)
             if isinstance(message, ToolMessage):
                 entry["tool"] = _use(message, state)
     messages = [(each.speaker, each.text, now) for each in planned]

@@ -18,7 +18,7 @@ from moot.api import run_until_done
 from moot.calls.effects import cancel_all, run_in_thread
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync, iterate_from_sync
 from moot.state.errors import DebateBusy, ModelError, MootError, StorageError
-from moot.state.settings import redact_url, require_extra
+from moot.state.settings import redact_urls, require_extra
 
 with require_extra("queue", "a queue of debates"):
     from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
@@ -170,7 +170,7 @@ class WorkQueue:
                         )
                 yield app
         except queue_errors.ConnectorException as error:
-            raise StorageError(f"the queue failed: {redact_url(str(error.__cause__ or error))}") from error
+            raise StorageError(f"the queue failed: {redact_urls(str(error.__cause__ or error))}") from error
 
     async def _run(self, debates: Debates, workers: int, *, drain: bool) -> AsyncIterator[tuple[str, str]]:
         ended: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()

@@ -28,7 +28,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from moot.cli.terminal import print_error
 from moot.state.errors import ConfigError, InputError, MootError
-from moot.state.settings import is_on, plugin_entry_points, read_settings_files, redact_url
+from moot.state.settings import is_on, plugin_entry_points, read_settings_files, redact_urls
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -276,7 +276,7 @@ def run_command_line() -> None:
         raise
     except Exception as error:  # the last place that can report a bug without a traceback
         if is_on("MOOT_DEBUG"):
-            print_error(redact_url("".join(traceback.format_exception(error))))
+            print_error(redact_urls("".join(traceback.format_exception(error))))
         else:
             print_error(
                 f"internal error: {type(error).__name__}: {error}. Set MOOT_DEBUG=1 to see the traceback"

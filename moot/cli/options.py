@@ -19,7 +19,7 @@ from moot.state.config import DebateConfig, slug
 from moot.state.config.model_settings import OFFLINE, ModelSettings, is_built_in
 from moot.state.entries import clean_text, seq_of
 from moot.state.errors import ConfigError, DebateNotFound, InputError
-from moot.state.settings import check_database, database_exists, is_postgres, redact_url, variable
+from moot.state.settings import check_database, database_exists, is_postgres, redact_urls, variable
 
 if TYPE_CHECKING:
     from moot.api import Debate, Debates
@@ -122,7 +122,7 @@ def command_line(*words: str, db: str | None = None) -> str:
     ):  # not on PATH: repeat the path that started this process
         folder = Path.cwd()
         program = str(script.relative_to(folder) if script.is_relative_to(folder) else script)
-    return shlex.join([program, *words, *(["--db", redact_url(db)] if db else [])])
+    return shlex.join([program, *words, *(["--db", redact_urls(db)] if db else [])])
 
 
 def after_setup(line: str) -> str:

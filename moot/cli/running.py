@@ -21,7 +21,7 @@ from moot.state import settings
 from moot.state.config.model_settings import RECORDED, is_built_in
 from moot.state.entries import JsonMapping, ends_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
-from moot.state.settings import check_database, redact_url
+from moot.state.settings import check_database, redact_urls
 from moot.storage.catalogue import handle
 from moot.text.plain_text import count_noun
 
@@ -259,7 +259,7 @@ def output_result(debate: Debate, document: JsonMapping, delivery: Delivery, *, 
         terminal.print_note(
             f"\n{count_noun(usage['calls'], 'call')} · {live.spent_text(tokens_of(usage), usage['cost_usd'])}"
         )
-        terminal.print_note(f"Stored as {debate.name} in {redact_url(check_database(delivery.db))}")
+        terminal.print_note(f"Stored as {debate.name} in {redact_urls(check_database(delivery.db))}")
         if short:
             terminal.print_note(
                 f"  verdict    {command_line('show', debate_handle, '--verdict', db=delivery.db)}"

@@ -467,7 +467,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
             leased_session.update(update)
         usage = row_usage(add_totals(values.get("usage") or {}, [judgement.usage]))
         leased_session.records.results.note(session.thread, values, update)
-        leased_session.records.imports.note(
+        leased_session.records.imports.delete_if_replaced(
             session.thread, values["verdict"] if "verdict" not in update else decision
         )
         leased_session.records.catalogue.update(session.thread, **usage, updated_at=environment.clock())

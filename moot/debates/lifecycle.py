@@ -67,7 +67,7 @@ def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[i
     An extension adds turns to a debate that has ended.
     """
     unextended_values, turns = values, list[int]()
-    for checkpoint in call_from_sync(_updates, session):
+    for checkpoint in call_from_sync(_update_checkpoint_ids, session):
         after = session.state(checkpoint)
         parent = (after.parent_config or {}).get("configurable", {}).get("checkpoint_id", "")
         before = session.state(parent) if parent else after
@@ -78,7 +78,7 @@ def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[i
     return unextended_values, tuple(turns)
 
 
-async def _updates(session: DebateSession) -> list[str]:
+async def _update_checkpoint_ids(session: DebateSession) -> list[str]:
     """Return the ids of checkpoints created by state updates, oldest first."""
     return sorted([stored.checkpoint["id"] async for stored in session.checkpoints("update")])
 

@@ -36,13 +36,13 @@ next."""
 def successor(node: str, state: ConversationState, env: Environment, targets: Collection[str]) -> str:
     """Return the name of the node that runs after `node`."""
     if node == "plan":
-        return _kept(state, "step")["step"]["kind"]
+        return _require_channel(state, "step")["step"]["kind"]
     if node == "open":
-        return after_open(_kept(state, "status"), env)
+        return after_open(_require_channel(state, "status"), env)
     return first_due(state, env, targets)
 
 
-def _kept(state: ConversationState, channel: Literal["step", "status"]) -> ConversationState:
+def _require_channel(state: ConversationState, channel: Literal["step", "status"]) -> ConversationState:
     """Return the state, or raise an error if one of its channels has no value.
 
     Raises:

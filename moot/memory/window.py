@@ -224,20 +224,20 @@ class TranscriptWriter:
         kind: entry_types.EntryKind,
         content: str,
         *,
-        known_as: str | None = None,
+        message_id: str | None = None,
         **fields: Any,
     ) -> entry_types.Entry:
         """Add an entry to the transcript and return the entry.
 
-        `known_as` is the id of the entry's message if a client sent the message.
+        `message_id` is the id of the entry's message if a client sent the message.
         """
         stamp = {} if "at" in fields else {"at": self._clock()}
         entry = entry_types.make_entry(
             self.seq, speaker, kind, content, **{**stamp, **self._common, **fields}
         )
         entry["tokens"] = self._count(entry["content"])
-        if known_as:
-            entry["message_id"] = known_as
+        if message_id:
+            entry["message_id"] = message_id
         self.entries.append(entry)
         return entry
 

@@ -263,8 +263,10 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
         **_open_field(chat, ("temperature",), call.temperature if has_temperature else None),
         **_open_field(chat, _SEED_FIELDS, call.seed if settings.seed else None),
     }
-    if limit_field := _field_of(chat, _MAX_TOKENS_FIELDS):
-        update[limit_field] = min(attempt.max_tokens, profile.get("max_output_tokens") or attempt.max_tokens)
+    if max_tokens_field := _field_of(chat, _MAX_TOKENS_FIELDS):
+        update[max_tokens_field] = min(
+            attempt.max_tokens, profile.get("max_output_tokens") or attempt.max_tokens
+        )
     return ChatRequest(chat.model_copy(update=update), attempt.messages, dict(bindings), shows_names=False)
 
 

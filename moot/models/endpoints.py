@@ -16,7 +16,7 @@ from moot.models.registry import OPENAI_URL, Access, Models, access_to
 from moot.state.config.model_settings import ModelSettings, bare_name, is_built_in, similar_model_name
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import InputError, UserError
-from moot.state.settings import redact_url
+from moot.state.settings import redact_urls
 from moot.storage.leases import Lease
 from moot.storage.rate_limiter import RateLimiter
 
@@ -42,7 +42,7 @@ async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator
     if rate_limiter is None or is_built_in(name):
         yield
         return
-    endpoint = endpoint_of(models, name)
+    key = rate_limiter_key(models, name)
     slot = await _wait_for_slot(models, name, rate_limiter, tokens)
     try:
         yield
@@ -51,12 +51,12 @@ async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator
             failure.retry_after = min(failure.retry_after, models.settings_of(name).max_wait_s)
         if failure.status == 429:
             wait = failure.retry_after or models.backoff.wait_s(1)
-            await asyncio.to_thread(rate_limiter.record_wait, endpoint, wait)
+            await asyncio.to_thread(rate_limiter.record_wait, key, wait)
         elif failure.is_transient:
-            await asyncio.to_thread(rate_limiter.record_failure, endpoint)
+            await asyncio.to_thread(rate_limiter.record_failure, key)
         raise
     else:
-        await asyncio.to_thread(rate_limiter.record_success, endpoint)
+        await asyncio.to_thread(rate_limiter.record_success, key)
     finally:
         if slot:
             await shield(asyncio.to_thread(rate_limiter.release_slot, slot))
@@ -67,8 +67,8 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
 
     Return the acquired slot, or `None` if slots are unlimited.
     """
-    endpoint, settings, backoff = endpoint_of(models, name), models.settings_of(name), models.backoff
-    while (wait := await asyncio.to_thread(rate_limiter.wait_s, endpoint, settings.max_wait_s)) > 0:
+    key, settings, backoff = rate_limiter_key(models, name), models.settings_of(name), models.backoff
+    while (wait := await asyncio.to_thread(rate_limiter.wait_s, key, settings.max_wait_s)) > 0:
         reason = f"another call was told to retry in {wait:.0f} s"
         failure = Failure(reason, status=429, retryable=True, retry_after=wait)
         if wait > backoff.max_requested_wait_s:
@@ -77,10 +77,10 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
             report_wait(name, failure, wait, f"call in {wait:.0f} s")
         await backoff.sleep(backoff.wait_s(1, wait))
     if settings.requests_per_minute or settings.tokens_per_minute:
-        await backoff.sleep(await asyncio.to_thread(rate_limiter.reserve_s, endpoint, settings, tokens))
+        await backoff.sleep(await asyncio.to_thread(rate_limiter.reserve_s, key, settings, tokens))
     slot = None
     while settings.concurrency and not slot:
-        if not (slot := await asyncio.to_thread(rate_limiter.acquire_slot, endpoint, settings.concurrency)):
+        if not (slot := await asyncio.to_thread(rate_limiter.acquire_slot, key, settings.concurrency)):
             await backoff.sleep(SLOT_S)
     return slot
 
@@ -104,15 +104,17 @@ async def circuit_is_open(models: Models, name: str) -> bool:
     if models.rate_limiter is None:
         return False
     max_wait_s = models.settings_of(name).max_wait_s
-    return await asyncio.to_thread(models.rate_limiter.circuit_is_open, endpoint_of(models, name), max_wait_s)
+    return await asyncio.to_thread(
+        models.rate_limiter.circuit_is_open, rate_limiter_key(models, name), max_wait_s
+    )
 
 
-def endpoint_of(models: Models, name: str) -> str:
+def rate_limiter_key(models: Models, name: str) -> str:
     """Return the key under which the rate limiter counts calls to a model.
 
     The key consists of the endpoint's address and the model's name.
     """
-    return f"{redact_url(models.base_url(name))} {bare_name(name)}".strip()
+    return f"{redact_urls(models.base_url(name))} {bare_name(name)}".strip()
 
 
 OTHER_MODEL = "to go on with another model: moot resume ID --model NAME"
@@ -148,7 +150,7 @@ async def offered_models(access: Access) -> list[str]:
     Raises:
         InputError: the endpoint cannot be reached, refuses the key or returns no list.
     """
-    url = redact_url(access.base_url or OPENAI_URL)
+    url = redact_urls(access.base_url or OPENAI_URL)
     try:
         return [str(row["id"]) for row in await listed_models(access)]
     except (httpx.HTTPError, ValueError) as error:
@@ -176,7 +178,7 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
     if not base_url and (failure.advice or failure.status in (401, 403, 404)):
         return f"check the model's name, and its provider's key and address; {OTHER_MODEL}"
     if failure.advice:
-        return failure.advice.format(url=redact_url(base_url), endpoint=endpoint)
+        return failure.advice.format(url=redact_urls(base_url), endpoint=endpoint)
     if is_context_overflow(failure):
         return (
             f"set models.{model}.context_size to the model's context size, and memory.budget.total to at "

@@ -13,7 +13,7 @@ from typing import cast
 from moot.calls.effects import sleep_until_stop
 from moot.state.entries import JsonObject
 from moot.state.errors import ModelError
-from moot.state.settings import redact_url
+from moot.state.settings import redact_urls
 from moot.text.plain_text import clip
 
 RETRYABLE = frozenset({408, 409, 425, 429})
@@ -299,4 +299,4 @@ def _error_text(error: Exception) -> str:
 
 
 def _clip(text: str) -> str:
-    return clip(" ".join(redact_url(text)[: 4 * MESSAGE_CHARS].split()), MESSAGE_CHARS)
+    return clip(" ".join(redact_urls(text)[: 4 * MESSAGE_CHARS].split()), MESSAGE_CHARS)

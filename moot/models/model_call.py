@@ -173,7 +173,7 @@ class _ModelRequest:
             if parsed.error:
                 raise model_failures.Failure(f"the reply does not match the schema: {parsed.error}")
         if isinstance(self.chat, adapters.OpenAICompatible):
-            provider = self.run.models.provider(self.name)
+            provider = self.run.models.endpoint_host(self.name)
         else:
             provider = provider_of(self.name) or model_type(self.chat)
         return Reply(

@@ -54,13 +54,13 @@ class CompatibleChat(ChatOpenAIHooks, OpenAICompatible, ChatOpenAI):
     It also reads the reasoning in replies, and it can send the older request field `max_tokens`.
     """
 
-    limit_field: str = "max_completion_tokens"
+    max_tokens_field: str = "max_completion_tokens"
     """Name of the request field that sets the maximum number of reply tokens."""
 
     @override
     def change_request(self, payload: JsonObject) -> JsonObject:
         if "max_completion_tokens" in payload:
-            payload[self.limit_field] = payload.pop("max_completion_tokens")
+            payload[self.max_tokens_field] = payload.pop("max_completion_tokens")
         # The SDK merges `extra_body` into the body without changes. With `response_format` as an argument, it
         # would raise an error on a truncated reply. With `messages` and `tools` as arguments, it would spend
         # milliseconds per request on converting types that need no conversion.
@@ -111,7 +111,7 @@ def make_chat(name: str, settings: ModelSettings, *, key: str, base_url: str | N
         stream_chunk_timeout=None,
         stream_usage=True,
         use_responses_api=False,
-        limit_field=settings.max_tokens_field,
+        max_tokens_field=settings.max_tokens_field,
         http_async_client=openai.DefaultAsyncHttpxClient(
             limits=limits,
             timeout=timeout,

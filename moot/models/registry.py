@@ -26,7 +26,7 @@ from moot.state.config import model_settings
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ConfigError
 from moot.state.langgraph_internals import provider_package
-from moot.state.settings import redact, redact_url, register_secret
+from moot.state.settings import redact, redact_urls, register_secret
 from moot.storage.rate_limiter import RateLimiter
 from moot.text.tokens import encoding, encoding_for
 
@@ -218,8 +218,8 @@ def access_to(name: str, settings: model_settings.ModelSettings) -> Access:
         setting_name = f"models.{name}.base_url" if settings.base_url else "OPENAI_BASE_URL"
         host = base_url.rpartition("://")[2]
         is_local = host.startswith(("localhost", "127.", "[::1]", "192.168.", "10."))
-        full_url = redact_url(f"http{'' if is_local else 's'}://{host}")
-        raise ConfigError(f"{setting_name} {redact_url(base_url)!r} has no URL scheme: write {full_url}")
+        full_url = redact_urls(f"http{'' if is_local else 's'}://{host}")
+        raise ConfigError(f"{setting_name} {redact_urls(base_url)!r} has no URL scheme: write {full_url}")
     return Access(key or "not-needed", base_url)
 
 
@@ -405,7 +405,7 @@ class Models:
         """Return the names of the models whose price per token is unknown."""
         return [name for name in names if self.cost_usd(name, NO_USAGE) is None]
 
-    def provider(self, name: str) -> str:
+    def endpoint_host(self, name: str) -> str:
         """Return the host name of a model's endpoint.
 
         It identifies the provider of an OpenAI-compatible model.

@@ -54,11 +54,11 @@ def result_update(values: StateValues, *origin: str) -> Update:
     citations and open points. `origin` are the ids of the debate and the checkpoint.
     """
     judging_no, step_no = (values.get("verdict") or {}).get("judging", 0), step_number(values)
-    known_as = message_id(f"{RESULT_ID_PREFIX}{step_no}-{judging_no}", *origin)
+    result_id = message_id(f"{RESULT_ID_PREFIX}{step_no}-{judging_no}", *origin)
     return {
-        "messages": [AIMessage(result_text(values), id=known_as, name="judge")],
+        "messages": [AIMessage(result_text(values), id=result_id, name="judge")],
         "answer": final_answer(values),
-        "ui": result_ui_messages(values, judged_headline(values), known_as),
+        "ui": result_ui_messages(values, judged_headline(values), result_id),
     }
 
 

@@ -68,7 +68,7 @@ def record_progress(records: Records, debate: str, state: StateValues, update: S
     records.catalogue.update(debate, **values, updated_at=now)
     if not state.get("step") or _DECIDED & update.keys():
         records.results.note(debate, state, update)
-        records.imports.note(debate, update.get("verdict") or state.get("verdict"))
+        records.imports.delete_if_replaced(debate, update.get("verdict") or state.get("verdict"))
         records.follow_ups.note_revisit(debate, update.get("config"))
 
 

@@ -106,7 +106,7 @@ def can_continue(text: str, config: DebateConfig) -> bool:
 def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody:
     """Answer a person's new questions about a finished debate. The transcript does not change."""
     context = replace(context, permissions=permissions_for_answer(context.permissions))
-    reached = spending_ceiling_reached(state, context.permissions.config, context.env.default_config())
+    reached = spending_refusal(state, context.permissions.config, context.env.default_config())
     try:
         if reached:
             text = f"**No answer.** {reached}"
@@ -121,7 +121,7 @@ def refuse_continuation(state: ConversationState, context: NodeContext, reached:
     """Tell a person why the finished debate takes no more turns. No model is called."""
     yield from ()
     config = context.permissions.config
-    by_operator = spending_ceiling_reached(state, config, context.env.default_config())
+    by_operator = spending_refusal(state, config, context.env.default_config())
     return _answer_update(
         state,
         context,
@@ -134,12 +134,12 @@ def _answer_update(state: ConversationState, context: NodeContext, text: str) ->
     number = len(state.get("calls") or [])
     ids = [f"{RESULT_ID_PREFIX}asked-{number}-{place}" for place, _ in enumerate(questions)]
     assigned = {"op": "assign_ids", "ids": ids, "names": [message.name or "user" for message in questions]}
-    known_as = message_id(f"{RESULT_ID_PREFIX}answer-{number}", *context.origin)
-    message = AIMessage(text, id=known_as, name="judge")
+    answer_id = message_id(f"{RESULT_ID_PREFIX}answer-{number}", *context.origin)
+    message = AIMessage(text, id=answer_id, name="judge")
     return {"status": state["status"], "messages": [assigned, message]}
 
 
-def spending_ceiling_reached(state: StateValues, config: DebateConfig, operator: DebateConfig) -> str:
+def spending_refusal(state: StateValues, config: DebateConfig, operator: DebateConfig) -> str:
     """Return an error message if a debate has reached the operator's limit.
 
     The message is `""` if it has not. The limit on time does not count.

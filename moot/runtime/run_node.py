@@ -304,7 +304,7 @@ class _NodeRun:
             return authorize(runnable_config(self.state), operator, granted, env.safe_capabilities)
         if isinstance(context, boundary.ClientConfig):
             return authorize(context.config, operator, granted, env.safe_capabilities)
-        requests = [context.said] if isinstance(context, boundary.UntrustedConfig) else []
+        requests = [context.requested_settings] if isinstance(context, boundary.UntrustedConfig) else []
         requests += [self.state["settings"]] if self.state.get("settings") else []
         if requests:
             return authorize(requested_config(operator, *requests), operator, granted, env.safe_capabilities)

@@ -236,12 +236,12 @@ def message_id(reference: str, *origin: str) -> str:
     return f"{reference}-{digest[:ORIGIN_CHARS]}"
 
 
-def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | None:
+def entry_with_message(message_or_entry_id: str, transcript: Sequence[Entry]) -> Entry | None:
     """Return the transcript entry with this message id or entry id, or None."""
     for entry in transcript:
-        if known_as in (entry.get("message_id"), entry["id"]):
+        if message_or_entry_id in (entry.get("message_id"), entry["id"]):
             return entry
-    match = _MESSAGE_ID.fullmatch(known_as)
+    match = _MESSAGE_ID.fullmatch(message_or_entry_id)
     return next(iter(entries_of([match[1]], transcript)), None) if match else None
 
 

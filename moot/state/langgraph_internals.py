@@ -78,7 +78,7 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
     return detached
 
 
-def answers_in(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
+def count_answers(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
     """Count the answers to interrupts in a LangGraph checkpoint.
 
     They are among the checkpoint's pending writes.

@@ -118,11 +118,11 @@ class StreamRedactor:
         return rest
 
 
-def redact_url(url: str) -> str:
-    """Return a text with the passwords and keys in its URLs redacted."""
+def redact_urls(text: str) -> str:
+    """Redact the passwords and keys in the URLs of a text, and all known secrets."""
     for place in _IN_URL:
-        url = place.sub(rf"\g<1>{REDACTED}", url)
-    return redact(url)
+        text = place.sub(rf"\g<1>{REDACTED}", text)
+    return redact(text)
 
 
 VARIABLES = {
@@ -333,7 +333,7 @@ def check_database(db: str | None = None) -> str:
     known = is_postgres(url) or url.startswith("sqlite:///") or "://" not in url
     if not url.strip() or not known:
         raise InputError(
-            f"{redact_url(url)!r} is not a valid database: give a path, sqlite:///path or postgresql://…"
+            f"{redact_urls(url)!r} is not a valid database: give a path, sqlite:///path or postgresql://…"
         )
     return url
 

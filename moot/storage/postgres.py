@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from moot.calls.effects import WouldBlock, non_blocking
 from moot.state.errors import InputError, StorageError
-from moot.state.settings import redact_url, register_database_password
+from moot.state.settings import redact_urls, register_database_password
 from moot.storage.sqlite import DISK_FULL, Permit, Row, Sql, Statement, Value
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def server_error(error: psycopg.Error) -> StorageError:
     """Convert an error from a Postgres server to a `StorageError` with advice for the user."""
     message, advice = error.diag.message_primary or str(error), _ADVICE.get(error.sqlstate or "")
     return StorageError(
-        f"the database failed ({redact_url(message).strip()})" + (f": {advice}" if advice else "")
+        f"the database failed ({redact_urls(message).strip()})" + (f": {advice}" if advice else "")
     )
 
 
@@ -77,7 +77,7 @@ class PostgresSql(Sql):
         try:
             self._connection = self._connect()
         except psycopg.Error as error:
-            raise InputError(f"cannot open database: {redact_url(str(error))}") from error
+            raise InputError(f"cannot open database: {redact_urls(str(error))}") from error
 
     def _connect(self) -> psycopg.Connection[Row]:
         connection = psycopg.connect(self._url, autocommit=True)

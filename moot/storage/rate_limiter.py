@@ -65,7 +65,9 @@ UPDATE moot_endpoints SET until = CASE WHEN failures < ? THEN until ELSE 0 END, 
 WHERE endpoint = ?"""
 _PROBE = "UPDATE moot_endpoints SET until = CLOCK + ? WHERE endpoint = ? AND until <= CLOCK RETURNING 1"
 _STATE = "SELECT until - CLOCK, failures FROM moot_endpoints WHERE endpoint = ?"
-_CLOSED = "SELECT endpoint, until - CLOCK FROM moot_endpoints WHERE until > CLOCK + ? ORDER BY endpoint"
+_ENDPOINT_WAITS = (
+    "SELECT endpoint, until - CLOCK FROM moot_endpoints WHERE until > CLOCK + ? ORDER BY endpoint"
+)
 
 
 class RateLimiter(DebateTable):
@@ -149,12 +151,12 @@ class RateLimiter(DebateTable):
         left, failures = self._state(endpoint, max_wait_s)
         return failures >= OPEN_AFTER_FAILURES and left > 0
 
-    def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
+    def endpoint_waits(self, longer_than_s: float) -> dict[str, float]:
         """Return how many seconds each unavailable endpoint must still wait.
 
         The keys are the endpoints. Only times above `longer_than_s` count.
         """
-        rows = self._run(_CLOSED, (longer_than_s,))
+        rows = self._run(_ENDPOINT_WAITS, (longer_than_s,))
         waits = {stored_text(name): float(stored_number(left)) for name, left in rows}
         return {name: left for name, left in waits.items() if not name.startswith(_PROBE_PREFIX)}
 

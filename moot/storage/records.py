@@ -173,7 +173,7 @@ class ImportTable(DebateTable):
         row = {"debate": debate, "verdict": _digest(verdict), "at": imported_at}
         self._insert(row, "ON CONFLICT (debate) DO UPDATE SET verdict = excluded.verdict, at = excluded.at")
 
-    def note(self, debate: str, verdict: Mapping[str, object] | None) -> None:
+    def delete_if_replaced(self, debate: str, verdict: Mapping[str, object] | None) -> None:
         """Delete a debate's import record if its verdict has been replaced.
 
         `verdict` is the debate's present verdict.

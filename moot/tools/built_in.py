@@ -72,13 +72,13 @@ def evaluate(expression: str) -> Number:
         raise ToolFailed("the input is not an arithmetic expression")
     walker = SimpleEval(_OPERATORS, _FUNCTIONS, {"pi": math.pi, "e": math.e})
     kinds = (ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)
-    walker.nodes = {kind: _bounding(walker.nodes[kind]) for kind in kinds}
+    walker.nodes = {kind: _with_checked_result(walker.nodes[kind]) for kind in kinds}
     walker.nodes[ast.Constant] = lambda node: _literal(ast.get_source_segment(text, node) or "")
     try:
         tree = ast.parse(text, mode="eval").body
         if _depth(tree) > MAX_DEPTH:
             raise ToolFailed(f"the expression has more than {MAX_DEPTH} nested levels")
-        return _bound(walker.eval(text, previously_parsed=tree))
+        return _check_number(walker.eval(text, previously_parsed=tree))
     except ZeroDivisionError:
         raise ToolFailed("division by zero") from None
     except (OverflowError, ValueError) as error:
@@ -112,7 +112,7 @@ def _literal(source: str) -> Fraction:
     return Fraction(digits) * Fraction(10) ** int(exponent or 0)
 
 
-def _bound(value: object) -> Number:
+def _check_number(value: object) -> Number:
     """Check that an intermediate result is a number and not too large.
 
     Return the number unchanged.
@@ -124,8 +124,8 @@ def _bound(value: object) -> Number:
     return value
 
 
-def _bounding(handler: Callable[[ast.AST], object]) -> Callable[[ast.AST], Number]:
-    return lambda node: _bound(handler(node))
+def _with_checked_result(handler: Callable[[ast.AST], object]) -> Callable[[ast.AST], Number]:
+    return lambda node: _check_number(handler(node))
 
 
 def _bits(value: Fraction) -> int:

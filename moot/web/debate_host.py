@@ -34,7 +34,7 @@ from moot.people import MAX_MESSAGE_CHARS
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown_html import Prose
 from moot.reports.verdict_view import Participants
-from moot.runtime.qa import spending_ceiling_reached
+from moot.runtime.qa import spending_refusal
 from moot.state.config.boundary import Capability
 from moot.state.config.debate_config import frozen_config
 from moot.state.entries import JsonObject, message_count, seq_of
@@ -199,7 +199,7 @@ class DebateHost:
         if values.get("config"):
             config = debate.session.permissions(values).config
             spent = debate.spent(values)
-            if reason := spending_ceiling_reached(spent, config, self.default_config):
+            if reason := spending_refusal(spent, config, self.default_config):
                 raise InputError(reason)
 
     def running(self, debate: str) -> asyncio.Task[None] | None:

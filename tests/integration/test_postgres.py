@@ -349,10 +349,10 @@ def test_endpoint_waits_rates_and_slots_are_shared_by_connections(url: str) -> N
     ]
     second.record_wait("long", 50_000.0)
     assert 3590 < first.wait_s("long") <= 3600
-    assert list(second.closed_endpoints(60)) == ["long"]
+    assert list(second.endpoint_waits(60)) == ["long"]
     opened[0].sql.execute("UPDATE moot_endpoints SET until = 4e9, tokens = 4e9 WHERE endpoint = 'long'")
     assert not first.circuit_is_open("long")
-    assert second.closed_endpoints(60) == {}
+    assert second.endpoint_waits(60) == {}
     first.record_wait("long", 3000.0)
     opened[0].sql.execute("UPDATE moot_endpoints SET until = 1 WHERE endpoint = 'probe long'")
     assert [third.wait_s("long"), first.wait_s("long") > 2900] == [0.0, True]

@@ -15,7 +15,7 @@ from moot.state.settings import (
     StreamRedactor,
     check_database,
     redact,
-    redact_url,
+    redact_urls,
     register_database_password,
     register_password,
     register_secret,
@@ -142,8 +142,8 @@ def test_no_message_shows_the_database_password(tmp_path: Path) -> None:
         ("/data/a@b:c.sqlite", "/data/a@b:c.sqlite"),
     ],
 )
-def test_redact_url_hides_passwords_and_keys(url: str, shown: str) -> None:
-    assert redact_url(url) == shown
+def test_redact_urls_hides_passwords_and_keys(url: str, shown: str) -> None:
+    assert redact_urls(url) == shown
 
 
 def test_a_secret_that_is_too_short_is_not_redacted(monkeypatch: pytest.MonkeyPatch) -> None:

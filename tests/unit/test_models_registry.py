@@ -64,7 +64,7 @@ def test_an_unknown_recording_is_refused_with_the_known_names() -> None:
 def test_base_url_is_sufficient_and_names_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     Models().check(["llama3:8b"])
-    assert Models().provider("llama3:8b") == "127.0.0.1"
+    assert Models().endpoint_host("llama3:8b") == "127.0.0.1"
 
 
 @pytest.mark.parametrize(

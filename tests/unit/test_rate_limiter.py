@@ -208,8 +208,8 @@ def test_fallback_model_is_called_if_the_endpoint_is_closed(
 
 
 def test_endpoint_key_has_the_base_url_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    from moot.models.endpoints import endpoint_of
+    from moot.models.endpoints import rate_limiter_key
 
     monkeypatch.setenv("OPENAI_BASE_URL", "https://me:secret1@api.example/v1")
     models = Models(settings={"m": ModelSettings()})
-    assert endpoint_of(models, "m") == "https://me:***@api.example/v1 m"
+    assert rate_limiter_key(models, "m") == "https://me:***@api.example/v1 m"

@@ -38,7 +38,7 @@ from moot.state.entries import tokens_of
 from moot.state.errors import DebateBusy, InputError, MootError, StorageError, UserError
 from moot.state.langgraph_internals import TESTED_VERSIONS
 from moot.state.reducers import entry_id_of
-from moot.state.settings import check_database, database_exists, redact_url
+from moot.state.settings import check_database, database_exists, redact_urls
 from moot.storage.rate_limiter import SLOT_PREFIX
 from moot.storage.sqlite import DATABASE_VERSION, DebateTable, SqliteSql, stored_text
 from moot.text.plain_text import count_noun
@@ -143,7 +143,7 @@ def doctor(
         if any(each.repair for each in findings):
             lines.append("`moot doctor --repair` repairs some of these problems")
         note = "" if database_exists(url) else ", not created yet"
-        terminal.print_result(f"Database {redact_url(url)}{note}", *lines)
+        terminal.print_result(f"Database {redact_urls(url)}{note}", *lines)
     if not all(each.ok for each in findings):
         raise Exit(1)
 
@@ -186,7 +186,7 @@ def inspect_installation() -> Iterator[Finding]:
 def inspect_access() -> Iterator[Finding]:
     """Yield findings about the endpoint, the key and the default model. Call no model."""
     endpoint = settings.variable("OPENAI_BASE_URL")
-    url = f"{redact_url(endpoint)}, from {settings.origin_of('OPENAI_BASE_URL')}" if endpoint else OPENAI_URL
+    url = f"{redact_urls(endpoint)}, from {settings.origin_of('OPENAI_BASE_URL')}" if endpoint else OPENAI_URL
     yield Finding("endpoint", url)
     if settings.variable("OPENAI_API_KEY"):
         yield Finding("key", f"OPENAI_API_KEY, from {settings.origin_of('OPENAI_API_KEY')}")
@@ -215,7 +215,7 @@ def inspect_database(debates: Debates) -> Iterator[Finding]:
     running_names = [row.name for row in rows if debates.records.leases.is_held(row.id)]
     yield Finding("running", ", ".join(running_names) or "none")
     limiter = debates.records.rate_limiter
-    for endpoint, seconds_left in limiter.closed_endpoints(REPORTED_WAIT_S).items():
+    for endpoint, seconds_left in limiter.endpoint_waits(REPORTED_WAIT_S).items():
         message = (
             f"no calls for {seconds_left:,.0f} s more: its provider asked for this wait, or a clock was wrong"
         )

@@ -240,8 +240,8 @@ def _propose_and_confirm(
 ) -> DebateConfig:
     """Let a model propose debaters if needed, print the estimated cost, and ask for confirmation.
 
-    The model proposes two debaters if the user named none. Only a terminal asks for confirmation. A built-in model
-    proposes nothing and costs nothing.
+    The model proposes two debaters if the user named none. Only a terminal asks for confirmation. A built-in
+    model proposes nothing and costs nothing.
 
     Raises:
         Exit: the user does not want to start the debate.

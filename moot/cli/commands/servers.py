@@ -67,7 +67,7 @@ def serve(
     visitor_token = None if own_token or is_loopback(host) else secrets.token_urlsafe(24)
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/moot"
     launch_token = secrets.token_urlsafe(24)
-    print_note(f"Debates of {settings.redact_url(database)}")
+    print_note(f"Debates of {settings.redact_urls(database)}")
     print_note(f"  for you      {address}?token={launch_token}")
     if own_token:
         print_note("  also for you the same address, with the value of MOOT_TOKEN")

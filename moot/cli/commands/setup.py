@@ -14,7 +14,7 @@ from moot.cli.options import JsonOption, command_line
 from moot.cli.terminal import one_line, print_json, print_note
 from moot.state import settings
 from moot.state.errors import InputError, ModelError
-from moot.state.settings import redact_url, register_secret
+from moot.state.settings import redact_urls, register_secret
 
 if TYPE_CHECKING:
     from moot.models.registry import Access
@@ -97,7 +97,7 @@ def setup(
         return print_json(
             {
                 "file": str(path),
-                "base_url": redact_url(url or OPENAI_URL),
+                "base_url": redact_urls(url or OPENAI_URL),
                 "key": f"${key_env}" if key_env else "stored" if key else "none",
                 "model": name,
                 "models": len(model_names),

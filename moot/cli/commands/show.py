@@ -349,8 +349,8 @@ def age(timestamp: str, now: datetime | None = None) -> str:
 
 
 NAME_WIDTH_DIVISOR = 3
-"""Divisor for the part of the terminal's width that debate names may always use: 3 means one third. A name that
-is derived from a question has at most 40 characters, so a terminal of 120 columns shows it whole."""
+"""Divisor for the part of the terminal's width that debate names may always use: 3 means one third. A name
+that is derived from a question has at most 40 characters, so a terminal of 120 columns shows it whole."""
 
 
 def _table(debates: list[tuple[DebateRow, ListedResult | None]]) -> Table:

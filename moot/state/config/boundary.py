@@ -28,7 +28,7 @@ from moot.state.config.debate_config import DebateConfig, LimitsConfig
 from moot.state.config.model_settings import ModelSettings, is_built_in
 from moot.state.entries import memoize_by_identity
 from moot.state.errors import ConfigError
-from moot.state.settings import redact_url
+from moot.state.settings import redact_urls
 
 CapabilityKind = Literal[
     "model", "endpoint", "command", "traffic", "price", "limit", "context", "tool", "server", "embeddings"
@@ -73,7 +73,9 @@ def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
     for name, model in config.models.items():
         if model.base_url or model.api_key_env:  # one capability, as a key belongs to its endpoint
             # Grants are stored in the database, so passwords are removed from the address.
-            endpoint = Capability("endpoint", redact_url(f"{model.base_url or ''} {model.api_key_env or ''}"))
+            endpoint = Capability(
+                "endpoint", redact_urls(f"{model.base_url or ''} {model.api_key_env or ''}")
+            )
             capabilities[endpoint] = f"models.{name}.{'base_url' if model.base_url else 'api_key_env'}"
         if model.command:
             command = json.dumps([name, *model.command], ensure_ascii=False)
@@ -178,14 +180,14 @@ class UntrustedConfig(BaseModel):
 
     def model_post_init(self, context: object, /) -> None:
         """Check that the values in the request form a valid configuration."""
-        make_config(self.said)
+        make_config(self.requested_settings)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: object, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return handler(DebateConfig.__pydantic_core_schema__)
 
     @property
-    def said(self) -> Mapping[str, object]:
+    def requested_settings(self) -> Mapping[str, object]:
         """Return the configuration values that the request sets explicitly."""
         return self.model_extra or {}
 
@@ -263,7 +265,7 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
     return config.model_copy(update={"limits": config.limits.model_copy(update=limits), "models": models})
 
 
-def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
+def raised_limit_capabilities(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
     """Return the limits that a configuration sets higher than the operator does.
 
     Each of them is returned as a capability. Only limits that the configuration sets explicitly count. A

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from moot.state.config.section import Section
-from moot.state.settings import redact_url
+from moot.state.settings import redact_urls
 
 MAX_WAIT_S = 3600.0
 """Default value of `ModelSettings.max_wait_s`, in seconds."""
@@ -172,10 +172,11 @@ class ModelSettings(Section):
     @field_validator("base_url")
     @classmethod
     def _check_address(cls, value: str | None) -> str | None:
-        if value is not None and redact_url(value) != value:
+        if value is not None and redact_urls(value) != value:
             raise ValueError(
-                f"{redact_url(value)!r} contains a password or key, which would be stored with every debate: "
-                "set this URL in OPENAI_BASE_URL, or set the key in a variable and name it in `api_key_env`"
+                f"{redact_urls(value)!r} contains a password or key, which would be stored with every "
+                "debate: set this URL in OPENAI_BASE_URL, or set the key in a variable and name it in "
+                "`api_key_env`"
             )
         return value
 
@@ -247,7 +248,7 @@ class McpServerConfig(Section):
         if (self.command is None) == (self.url is None):
             raise ValueError("give either `command` or `url`")
         if self.url is not None:
-            if redact_url(self.url) != self.url:
+            if redact_urls(self.url) != self.url:
                 raise ValueError(
                     "`url` contains a password or key: remove the secret, and set `api_key_env` to the name "
                     "of the variable that holds it"
