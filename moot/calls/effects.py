@@ -505,17 +505,19 @@ async def sleep_until_stop(seconds: float) -> None:
 async def drain(call: Coroutine[object, None, T]) -> T:
     """Await a call, and let it finish even if a person asks the process to stop.
 
-    The provider charges for a running call in any case.
+    The provider charges for a running call in any case. A call that finishes while it is cancelled returns
+    its reply, so that the caller can store the reply.
     """
-    task, deadline = asyncio.ensure_future(call), math.inf
+    task, deadline, has_cancelled = asyncio.ensure_future(call), math.inf, False
     while not task.done():
+        has_deadline = deadline < math.inf and not has_cancelled
         try:
-            await asyncio.wait([task], timeout=None if deadline == math.inf else 0.05)
-        except asyncio.CancelledError:
+            await asyncio.wait([task], timeout=0.05 if has_deadline else None)
+        except asyncio.CancelledError:  # LangGraph cancels a node twice
             deadline = min(deadline, time.monotonic() + (GRACE_S if stop.times == 1 else 0))
-        if time.monotonic() >= deadline or (stop.times > 1 and deadline < math.inf):
-            task.cancel()
-            await asyncio.wait([task])
+        is_over = time.monotonic() >= deadline or (stop.times > 1 and deadline < math.inf)
+        if is_over and not has_cancelled:
+            has_cancelled = task.cancel()
     return task.result()
 
 

@@ -137,8 +137,8 @@ class EffectHandler:
         Results are journalled like replies.
         """
 
-        async def run(job: effects.LocalJob) -> effects.Reply:
-            return effects.Reply(text=await effects.to_thread(job.run))
+        async def run(job: effects.LocalJob, key: JournalKey) -> effects.Reply:
+            return await self._store(key, effects.Reply(text=await effects.to_thread(job.run)))
 
         done = await self.gather([(job.digest, partial(run, job)) for job in work.jobs])
         return [reply.text for reply in done]
@@ -153,11 +153,11 @@ class EffectHandler:
         ]
 
     async def gather(
-        self, requests: Sequence[tuple[str, Callable[[], Awaitable[effects.Reply]]]]
+        self, requests: Sequence[tuple[str, Callable[[JournalKey], Awaitable[effects.Reply]]]]
     ) -> list[effects.Reply]:
         """Return the reply to each request, from the journal if possible.
 
-        Requests are identified by their digests and run concurrently. Failures are not stored.
+        Requests are identified by their digests and run concurrently. Each makes and stores its reply.
         """
         position, journal = self.position, self.position.journal
         keys = [
@@ -170,11 +170,14 @@ class EffectHandler:
             known = await effects.run_inline(
                 lambda: [get(key, position.base_checkpoint, resumed=position.resumed) for key in keys]
             )
-        replies = await asyncio.gather(*map(self._from_journal, keys, known, [make for _, make in requests]))
+        missing = [
+            (make, key) for (_, make), key, reply in zip(requests, keys, known, strict=True) if reply is None
+        ]
+        made = iter(await asyncio.gather(*(make(key) for make, key in missing)))
         self.batches += 1
-        return list(replies)
+        return [next(made) if reply is None else reply for reply in known]
 
-    async def _ask(self, call: effects.ModelCall) -> effects.Reply:
+    async def _ask(self, call: effects.ModelCall, key: JournalKey) -> effects.Reply:
         try:
             models = self._env.models_of(self._permissions)
         except ConfigError as refused:
@@ -189,20 +192,17 @@ class EffectHandler:
             compatible = models.is_openai_compatible(call.model)
             with call_span(call, debate, compatible=compatible) as replies:
                 replies.append(await effects.drain(self._env.complete(call, models, config=self._run)))
-            if records:
-                await effects.run_inline(records.budgets.spend, debate, replies[0].usage)
-            return replies[0]
+            return await self._store(key, replies[0])
 
-    async def _from_journal(
-        self, key: JournalKey, known: effects.Reply | None, make: Callable[[], Awaitable[effects.Reply]]
-    ) -> effects.Reply:
-        if known is not None:
-            return known
+    @effects.shielded  # a received reply has been charged, so a stopping run stores it first
+    async def _store(self, key: JournalKey, reply: effects.Reply) -> effects.Reply:
+        """Store a reply in the journal unless it failed, and charge it to the budget of several debates."""
         # An endpoint or a tool may repeat a key in its reply. The key must not be stored or sent to others.
-        reply = effects.Reply.from_json(cast(JsonObject, redact_values((await make()).to_json())))
+        reply = effects.Reply.from_json(cast(JsonObject, redact_values(reply.to_json())))
         if reply.is_final and (journal := self.position.journal) is not None:
-            # Not cancelled: a received reply has been charged, so a stopping run stores it first.
             await effects.run_inline(journal.put, key, self.position.base_checkpoint, reply)
+        if reply.usage and (records := self.position.records) is not None:
+            await effects.run_inline(records.budgets.spend, self.position.debate, reply.usage)
         return reply
 
 

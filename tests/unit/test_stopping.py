@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from moot.calls import effects
-from moot.calls.effects import drain, stop
+from moot.calls.effects import ModelCall, Reply, drain, stop
 from moot.cli.running import handle_sigterm_as_interrupt
+from moot.runtime.environment import Environment
+from moot.runtime.run_node import EffectHandler, JournalPosition
+from moot.state.config import DebateConfig
+from moot.state.config.boundary import Permissions
+from moot.state.entries import EntryUsage
+from moot.storage.records import open_records
 
 
 async def _call(seconds: float) -> str:
@@ -46,6 +54,59 @@ def test_a_call_is_cancelled_unless_exactly_one_stop_is_requested(requests: int,
     with pytest.raises(asyncio.CancelledError):
         _cancel_after(requests, twice=twice, takes_s=20)
     assert time.monotonic() - began < 10
+
+
+def test_a_call_that_finishes_while_it_is_cancelled_returns_its_reply() -> None:
+    async def scenario() -> str:
+        reply: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        async def call() -> str:
+            return await reply
+
+        waiting = asyncio.create_task(drain(call()))
+        await asyncio.sleep(0.02)
+        reply.set_result("paid")
+        waiting.cancel()  # in the same cycle of the event loop
+        await asyncio.sleep(0)
+        waiting.cancel()
+        return await waiting
+
+    assert asyncio.run(scenario()) == "paid"
+
+
+def test_a_received_reply_is_stored_although_its_run_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "blockbuster", sys)  # database calls use worker threads
+    records, config = open_records(str(tmp_path / "m.sqlite")), DebateConfig()
+    spend = records.budgets.spend
+
+    def spend_slowly(debate: str, usage: EntryUsage) -> None:
+        time.sleep(0.2)
+        spend(debate, usage)
+
+    monkeypatch.setattr(records.budgets, "spend", spend_slowly)
+    call = ModelCall("summary", "offline", ({"role": "user", "content": "Sum up."},), 99)
+
+    async def scenario() -> None:
+        received = asyncio.Event()
+
+        async def complete(*_: object, **__: object) -> Reply:
+            received.set()
+            return Reply(text="paid", usage={"prompt_tokens": 9})
+
+        position = JournalPosition(records, "d1", 3, "turn", "c1")
+        handler = EffectHandler(Environment(complete=complete), Permissions.of_operator(config), position)
+        running = asyncio.create_task(handler.call_models([call]))
+        await received.wait()
+        for _ in range(2):
+            await asyncio.sleep(0.05)
+            running.cancel()
+        await asyncio.wait([running])
+
+    asyncio.run(scenario())
+    assert records.sql.execute("SELECT count(*) FROM moot_journal") == [(1,)]
+    records.close()
 
 
 def test_a_call_is_cancelled_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
