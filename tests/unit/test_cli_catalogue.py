@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import sqlite3
@@ -15,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.api import DebateConfig, open_debates
-from moot.calls.effects import sleep_until_stop, stop
 from moot.cli.commands.demo import QUESTIONS
 from moot.cli.commands.show import age
 from moot.cli.group import app_of
@@ -394,12 +392,6 @@ def test_the_demos_question_returns_passages_without_a_key() -> None:
         assert "most relevant passages" in moot("ask", name, question).stdout
 
 
-def test_a_stop_request_ends_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stop, "times", 1)
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(sleep_until_stop(60))
-
-
 @pytest.mark.parametrize("cost", [1.7e308, -1.7e308, 12345678.9])
 def test_list_keeps_its_columns_with_extreme_costs(tmp_path: Path, cost: float) -> None:
     path = str(tmp_path / "d.sqlite")
@@ -424,7 +416,6 @@ def test_list_keeps_its_columns_with_extreme_costs(tmp_path: Path, cost: float) 
 def test_list_truncates_long_names_only_if_the_width_requires_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, question: str, shown: int
 ) -> None:
-    monkeypatch.setattr("moot.cli.terminal.columns", lambda: width)
     monkeypatch.setattr("moot.cli.terminal.columns", lambda: width)
     path, name = str(tmp_path / "d.sqlite"), "n" * 60
     with open_debates(path) as debates:
