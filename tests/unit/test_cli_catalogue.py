@@ -65,9 +65,12 @@ def test_list_shows_decisions_and_hides_debates_of_evaluations(db: str) -> None:
     ] == ["monolith"]
 
 
-def test_list_json_respects_the_limit_and_evaluations_options(db: str) -> None:
+def test_json_and_table_list_the_same_debates(db: str) -> None:
     def listed(*words: str) -> list[str]:
-        return [row["name"] for row in json.loads(moot("list", "--json", "--db", db, *words).stdout)]
+        rows = json.loads(moot("list", "--json", "--db", db, *words).stdout)
+        lines = moot("list", "--db", db, *words).stdout.splitlines()[1:]
+        assert [line.split()[0] for line in lines] == [row["name"] for row in rows]
+        return [row["name"] for row in rows]
 
     assert listed() == ["trams", "monolith"]
     assert listed("--limit", "2") == ["trams", "monolith"]
@@ -114,6 +117,20 @@ def test_show_blackboard_prints_text(tmp_path: Path) -> None:
     assert "Open challenges - c005 to " in result
     assert "Crux cards - " in result
     assert "claim_events" not in result
+
+
+def test_search_covers_all_debates_and_messages(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.sqlite")
+    with open_debates(path) as debates:
+        for name in ("one", "two"):
+            debates.import_transcript(TRANSCRIPT, topic="Trams?", name=name)
+
+    def found(*words: str) -> list[tuple[str, str]]:
+        matches = json.loads(moot("search", *words, "--json", "--db", path).stdout)
+        return sorted((match["debate"], match["id"]) for match in matches)
+
+    assert found("slow") == [("one", "m000002"), ("two", "m000002")]
+    assert len(found("slow", "--limit", "1")) == 1
 
 
 def test_search_finds_messages_of_stored_debates(db: str) -> None:
