@@ -279,11 +279,6 @@ def test_escalate_takes_three_more_answers_if_two_differ(tmp_path: Path) -> None
     assert len({call.digest for call in model.calls}) == 5
     assert document["verdict"]["decision"] == "y"
     assert [(each["calls"], each["answer"]) for each in document["verdict"]["stages"]] == [(2, ""), (3, "y")]
-
-
-def test_escalate_notes_report_no_agreement_of_different_answers(tmp_path: Path) -> None:
-    answers = {"1": "x", "2": "y", "3": "y", "4": "y", "5": "z"}
-    document, _ = run(tmp_path, solver_replies(answers), protocol="escalate")
     assert document["verdict"]["notes"] == [
         "Answer after each stage: two answers (2 calls): no answer leads; five answers (3 calls): “y”."
     ]
