@@ -114,10 +114,10 @@ def test_environment_variables_override_the_stored_endpoint(moot: Moot) -> None:
 
 
 def test_keys_are_sent_only_to_the_endpoint_of_their_source(moot: Moot) -> None:
-    proxy = {"HTTPS_PROXY": "http://127.0.0.1:9"}  # no request reaches OpenAI
     with OpenAIServer(_act) as stored, OpenAIServer(_act) as other:
         assert moot("setup", "--base-url", stored.base_url, "--key-stdin", stdin=b"sk-stored\n").code == 0
-        keyed = moot("models", OPENAI_API_KEY="sk-env", **proxy)
+        proxy = "http://127.0.0.1:9"  # no request reaches OpenAI
+        keyed = moot("models", OPENAI_API_KEY="sk-env", HTTPS_PROXY=proxy)
         assert "OPENAI_BASE_URL in settings.env is ignored" in " ".join(keyed.err.split())
         assert stored.authorizations == {"Bearer sk-stored"}
         words = ("run", "Why?", "--turns", "1", "--no-judge", "--model", "test-model")
