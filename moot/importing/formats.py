@@ -230,7 +230,11 @@ def parse_json(text: str, line: int = 0) -> object:
             f"line {line or error.lineno}: the text is not valid JSON ({error.msg}, column {error.colno}); "
             "correct the JSON, or set the format"
         ) from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise InputError(
+            f"line {line or 1}: the JSON is nested too deeply: write the content of messages as text"
+        ) from error
+    except ValueError as error:  # a number has too many digits
         raise InputError(f"line {line or 1}: the text is not valid JSON ({error})") from error
 
 

@@ -56,8 +56,8 @@ class Forecast(TypedDict):
     """True if this judge's decision matches the debate's decision. Always true if decisions are free text."""
 
 
-def _forecasts_in(text: str) -> tuple[Forecast, ...]:
-    with reading("feedback on a debate", "restore a backup, or give the feedback again"):
+def _forecasts_in(text: str, debate: str) -> tuple[Forecast, ...]:
+    with reading(f"the feedback on the debate {debate}", "restore a backup, or give the feedback again"):
         stored: object = json.loads(text)
         if not (isinstance(stored, list) and all(isinstance(each, dict) for each in stored)):
             raise ValueError("not a list of forecasts")
@@ -119,7 +119,7 @@ class FollowUpTable(DebateTable):
                 cast(Rating, rating),
                 str(note),
                 str(decision),
-                _forecasts_in(str(forecasts)),
+                _forecasts_in(str(forecasts), str(debate_id)),
                 str(rated_at),
             )
             for debate_id, _, rating, note, decision, forecasts, rated_at in rows

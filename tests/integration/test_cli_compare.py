@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from moot.evals.statistics import compare_debates, render_comparison
 from moot.prompts.templates import prompt_parts
 from tests.support.moot_command import Moot
@@ -73,8 +75,19 @@ def test_comparison_compares_winners_and_escapes_markup() -> None:
 def test_comparison_heading_is_the_question_of_a_long_topic() -> None:
     topic = f"We have one monolith.\n{'It is large. ' * 20}Should we split it?"
     judged = debate_document(topic=topic, protocol="round-robin", verdict=VERDICT)
-    unjudged = {**judged, "verdict": None, "solution": ""}
-    unjudged["usage"] = {"prompt_tokens": 7, "completion_tokens": 0}
-    compared = compare_debates([judged, unjudged])
-    text = render_comparison(compared)
+    text = render_comparison(compare_debates([judged, judged]))
     assert text.startswith("# Should we split it?\n\n> We have one monolith.\n> It is large.")
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, False), (False, True), (False, False)])
+def test_a_missing_answer_is_neither_the_same_nor_another(first: bool, second: bool) -> None:
+    judged = debate_document(protocol="round-robin", verdict=VERDICT)
+    unjudged = {**judged, "verdict": None, "solution": ""}
+    compared = compare_debates([judged if is_judged else unjudged for is_judged in (first, second)])
+    assert (compared["same_winner"], compared["same_answer"]) == (None, None)
+    text = render_comparison(compared)
+    assert not [words for words in ("same winner", "ifferent winner", "same answer") if words in text.lower()]
+    assert ("| Ada Okafor wins |" in text, text.count("Not judged")) == (
+        first or second,
+        2 - first - second,
+    )

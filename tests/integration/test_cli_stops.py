@@ -103,7 +103,7 @@ def test_failed_run_exits_with_3_and_resumes_when_the_model_works(moot: Moot) ->
     assert "HTTP 400: refused" in moot("report", "f", "-o", "-").out
 
 
-def test_failed_verdict_exits_with_3_and_names_the_resume_command(moot: Moot) -> None:
+def test_failed_verdict_exits_with_3_and_a_resume_judges_again(moot: Moot) -> None:
     def plan(request: dict[str, Any], number: int) -> ServerReply | None:
         return ServerReply(status=400, message="no judging today") if request["model"] == "j" else None
 
@@ -116,6 +116,11 @@ def test_failed_verdict_exits_with_3_and_names_the_resume_command(moot: Moot) ->
     assert "wins" not in failed.out
     document = moot("show", "v", "--json").json
     assert document["verdict"]["status"] == "failed"
+    with OpenAIServer() as server:
+        resumed = moot("resume", "v", "--json", OPENAI_BASE_URL=server.base_url)
+        assert {chat["model"] for chat in server.chats} == {"j"}
+    assert (resumed.code, resumed.json["verdict"]["status"]) == (0, "ok")
+    assert resumed.json["transcript"] == document["transcript"]
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])

@@ -84,6 +84,22 @@ def test_documents_are_converted_to_text(name: str, write: object, tmp_path: Pat
 
 
 @pytest.mark.slow
+def test_uploads_are_converted_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("markitdown")
+    _write_pdf(tmp_path / "a.pdf")
+    data = (tmp_path / "a.pdf").read_bytes()
+
+    def fail(*_: object) -> None:
+        raise AssertionError("the file was converted in this process")
+
+    monkeypatch.setattr(read_context, "_document_text", fail)
+    assert "Checkout fails twice a week." in read_upload("a.pdf", data)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(InputError, match=r"'a\.pdf' could not be converted: it may be damaged"):
+        read_upload("a.pdf", data)
+
+
+@pytest.mark.slow
 def test_uploads_are_converted_within_a_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("markitdown")
     _write_pdf(tmp_path / "a.pdf")

@@ -322,12 +322,24 @@ def test_copied_thread_reads_messages_from_its_own_inbox(tmp_path: Path) -> None
         assert len(source.document()["transcript"]) == 5
 
 
-def test_fork_after_an_unknown_message_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [
+        pytest.param(9, "message m000009 does not end a debater's turn", id="unknown message"),
+        pytest.param(0, "message m000000 does not end a debater's turn", id="topic"),
+        pytest.param(3, "message m000003 does not end a debater's turn", id="interjection"),
+        pytest.param(1, "message m000001 is followed by other turns of the same step", id="inside a step"),
+    ],
+)
+def test_fork_after_an_entry_that_ends_no_step_is_refused(after: int, reason: str, tmp_path: Path) -> None:
+    planned = [{"after": 2, "text": "What about winter?"}]
+    config = DebateConfig(turns=3, openings="independent", interjections=planned)
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
-        debate = debates.start(TOPIC, THREE_TURNS)
-        debate.run()
-        with pytest.raises(InputError, match="message m000009"):
-            debate.fork(after=9)
+        debate = debates.start(TOPIC, config)
+        kinds = [entry["kind"] for entry in debate.run()["transcript"]]
+        assert kinds == ["topic", "speech", "speech", "interjection", "speech"]
+        with pytest.raises(InputError, match=reason):
+            debate.fork(after=after)
         assert len(debates.rows()) == 1
 
 

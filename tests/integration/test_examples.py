@@ -16,10 +16,8 @@ from moot.api import open_debates
 from moot.calls.effects import Reply
 from moot.cli.commands.config import template
 from moot.debates.dry_run import with_plan
-from moot.graph.debate import build_graph
 from moot.graph.json_schemas import config_schema
 from moot.protocols.registry import PROTOCOLS
-from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
@@ -101,7 +99,7 @@ def test_custom_protocol_example_runs_and_has_at_most_50_lines(
     assert capsys.readouterr().out.strip() in {"ada", "bo", "cy", "tie", "synthesis"}
 
 
-def test_custom_protocol_resumes_and_the_graph_can_be_drawn(duels: DebateConfig, tmp_path: Path) -> None:
+def test_custom_protocol_resumes_to_the_same_transcript(duels: DebateConfig, tmp_path: Path) -> None:
     def failing_model(number: int) -> Any:
         def reply(call: Any) -> Reply:
             if len(model.calls) == number:
@@ -122,7 +120,6 @@ def test_custom_protocol_resumes_and_the_graph_can_be_drawn(duels: DebateConfig,
         resumed = debates.get(debate.id).run()
     assert resumed["transcript"] == expected["transcript"]
     assert [entry["phase"] for entry in expected["transcript"]].count("duel") == 12
-    assert "turn" in build_graph(environment=Environment()).get_graph().draw_mermaid()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from moot.api import Debate, open_debates
 from moot.cli.group import app_of
 from moot.protocols.registry import PROTOCOLS
-from moot.state.config import DebateConfig
+from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.config.debate_config import read_stored, runnable_config
 from moot.state.errors import ConfigError
@@ -123,13 +123,25 @@ def test_a_run_with_an_invalid_stored_limit_is_rejected() -> None:
         runnable_config({"config": {**config, "limits": {"total_tokens": "many"}}})
 
 
-def test_invalid_stored_data_is_read_as_a_configuration() -> None:
-    for junk in (
-        {"debaters": 7},
-        {"debaters": [{"name": "Ann"}, {"colour": "red"}]},
-        {"protocol": ["x"]},
-        {"order": ["nobody"]},
-        {"model": "human"},
-        {"models": 1},
-    ):
-        assert isinstance(read_stored(junk), DebateConfig)
+@pytest.mark.parametrize(
+    ("junk", "kept"),
+    [
+        ({"debaters": 7}, {"debaters": []}),
+        ({"debaters": [{"name": "Ann"}, {"colour": "red"}]}, {"debaters": [{"name": "Ann"}]}),
+        ({"protocol": ["x"]}, {}),
+        ({"order": ["nobody"]}, {}),
+        ({"model": "human"}, {}),
+        ({"models": 1}, {}),
+        ({"turns": "many", "openings": "independent"}, {"openings": "independent"}),
+        ({"order": ["nobody"], "openings": "independent"}, {"openings": "independent"}),
+    ],
+    ids=str,
+)
+def test_invalid_stored_values_are_replaced_by_the_defaults(
+    junk: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    read, expected = read_stored(junk).to_json(), read_stored({}).to_json()
+    if "debaters" in kept:
+        expected["debaters"] = [DebaterConfig(**each).model_dump(mode="json") for each in kept["debaters"]]
+        kept = {}
+    assert read == {**expected, **kept}

@@ -111,8 +111,23 @@ def test_environment_variables_override_the_stored_endpoint(moot: Moot) -> None:
         ran = moot("run", "Why?", "--turns", "1", "--no-judge", OPENAI_BASE_URL=other.base_url)
         assert ran.code == 0, ran.err
         assert (len(server.requests), bool(other.chats)) == (before, True)
-    keyed = moot("models", OPENAI_API_KEY="sk-env", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
-    assert "cannot list the models that the endpoint http://127.0.0.1:9/v1 offers" in keyed.err
+
+
+def test_keys_are_sent_only_to_the_endpoint_of_their_source(moot: Moot) -> None:
+    with OpenAIServer(_act) as stored, OpenAIServer(_act) as other:
+        assert moot("setup", "--base-url", stored.base_url, "--key-stdin", stdin=b"sk-stored\n").code == 0
+        proxy = "http://127.0.0.1:9"  # no request reaches OpenAI
+        keyed = moot("models", OPENAI_API_KEY="sk-env", HTTPS_PROXY=proxy)
+        assert "OPENAI_BASE_URL in settings.env is ignored" in " ".join(keyed.err.split())
+        assert stored.authorizations == {"Bearer sk-stored"}
+        words = ("run", "Why?", "--turns", "1", "--no-judge", "--model", "test-model")
+        for command in (words, ("models",)):
+            assert moot(*command, OPENAI_BASE_URL=other.base_url).code == 0
+        assert other.chats
+        assert "sk-stored" not in str(other.authorizations)
+        assert moot("models", OPENAI_API_KEY="sk-env", OPENAI_BASE_URL=other.base_url).code == 0
+        assert "Bearer sk-env" in other.authorizations
+        assert stored.authorizations == {"Bearer sk-stored"}
 
 
 def test_commands_without_a_key_suggest_moot_setup(moot: Moot) -> None:

@@ -41,7 +41,6 @@ def console_blocks(page: Path) -> list[tuple[str, str]]:
     return CONSOLE_BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if console_blocks(page)], ids=lambda page: str(page.relative_to(ROOT))
 )

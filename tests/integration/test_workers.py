@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from moot import open_debates
+from moot.state.config.debate_config import LimitsConfig
 from moot.storage.leases import LEASE_S
 from moot.work_queue import WorkQueue
 from tests.support.moot_command import Moot
@@ -104,6 +105,30 @@ def test_highest_priority_runs_first_and_cancelled_debates_are_paused(moot: Moot
         assert {row.name: row.status for row in debates.rows()} == {
             "d0": "paused", "d1": "done", "d2": "done", "d3": "paused",
         }  # fmt: skip
+
+
+def test_worker_respects_its_operators_limit_on_imported_debates(
+    moot: Moot, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    url, limit = new_database(server), 3000
+    operators_file = moot.folder / "operator.json"
+    operators_file.write_text(json.dumps({"limits": {"total_tokens": limit}}))
+    config = CONFIG.model_copy(update={"turns": 200, "limits": LimitsConfig(total_tokens=10**9)})
+    with open_debates(url) as debates:
+        document = debates.start(TOPICS[0], config).document()
+        imported = debates.import_document(document, name="imported")
+        assert WorkQueue(url).add([imported.id, imported.fork(name="fork").id]) == 2
+    install_writer_log(url)
+    with OpenAIServer() as model:
+        fleet = Fleet(moot.folder, url, model)
+        worker = fleet.running[fleet.start("--drain", MOOT_CONFIG=str(operators_file), MOOT_MODEL="m")]
+        assert worker.wait(LONG_TIMEOUT_S) == 0, worker.errors()
+        assert model.chats, worker.errors()
+    with open_debates(url) as debates:
+        rows_by_name = {name: debates.get(name).row for name in ("imported", "fork")}
+        assert {row.status for row in rows_by_name.values()} == {"limit"}
+        assert all(limit <= row.tokens < limit + 1000 for row in rows_by_name.values())
 
 
 def test_queue_commands_require_a_postgres_database(moot: Moot) -> None:

@@ -157,11 +157,9 @@ def _process_number(request: RecordedRequest) -> int:
 class KillRunner:
     """Runs scenarios in a folder, with a new database for each run."""
 
-    def __init__(
-        self, folder: Path, rng: random.Random, *, latency: float = 0.05, plan: Plan = tool_using_replies
-    ) -> None:
+    def __init__(self, folder: Path, rng: random.Random, *, plan: Plan = tool_using_replies) -> None:
         """Create the files that the scenarios use."""
-        self._folder, self._rng, self._latency, self._plan = folder, rng, latency, plan
+        self._folder, self._rng, self._plan = folder, rng, plan
         self._durations: dict[tuple[str, ...], float] = {}
         """Seconds that each step takes without a kill. A kill must come before its end."""
         (folder / "dossier").mkdir(parents=True, exist_ok=True)

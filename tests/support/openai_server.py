@@ -82,6 +82,8 @@ class OpenAIServer(LoopbackServer):
     ) -> None:
         self.latency, self.record = latency, record
         self.requests: list[RecordedRequest] = []
+        self.authorizations: set[str] = set()
+        """Values of the header `authorization` of all requests, also of those that list the models."""
         self.peak = 0
         """Highest number of concurrent requests."""
         self.arrived = threading.Event()
@@ -160,10 +162,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Stay silent."""
 
     def do_GET(self) -> None:
+        self.server.owner.authorizations.add(self.headers.get("authorization", ""))
         self._json(200, {"object": "list", "data": [{"id": "test-model", "object": "model"}]})
 
     def do_POST(self) -> None:
         owner = self.server.owner
+        owner.authorizations.add(self.headers.get("authorization", ""))
         length = int(self.headers.get("content-length", 0))
         body = self.rfile.read(length)
         if len(body) < length:  # the client was killed while it sent the request

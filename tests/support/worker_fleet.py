@@ -54,10 +54,10 @@ class Fleet:
     server: OpenAIServer
     running: dict[str, WarmProcess] = field(default_factory=dict)
 
-    def start(self, *words: str) -> str:
+    def start(self, *words: str, **variables: str) -> str:
         """Start a worker and return its name in the writer log."""
         name = f"w{len(self.running)}"
-        model: Any = {"OPENAI_BASE_URL": self.server.base_url, "OPENAI_API_KEY": "k"}
+        model: Any = {"OPENAI_BASE_URL": self.server.base_url, "OPENAI_API_KEY": "k", **variables}
         self.running[name] = Moot(self.folder).start(
             "worker", "--workers", "2", *words, PGAPPNAME=name, MOOT_DB=self.url, **model
         )

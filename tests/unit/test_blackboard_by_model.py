@@ -535,9 +535,27 @@ def test_reflection_by_model_drops_unknown_debaters_and_messages() -> None:
     assert (reflection["about"], reflection["message_ids"]) == (["ada"], ["m000000"])
 
 
-def test_reflections_by_rule_are_the_same_for_the_same_state() -> None:
-    state = _state(claim_events=_ledger_events(0, 0, 4))
-    assert reflections_by_rule(state, CONFIG) == reflections_by_rule(state, CONFIG)
+@pytest.mark.parametrize(
+    ("counts", "kind", "about", "content"),
+    [
+        (
+            (2, 0, 0),
+            "escalation",
+            ["ada", "bob"],
+            "Ada and Bob contradict each other on the topic itself; neither has named evidence for it yet",
+        ),
+        ((1, 2, 0), "convergence", ["ada"], "Ada gave way on one point: “No.”"),
+        ((1, 1, 2), "shift", ["ada"], "Ada no longer holds what it held: “No.”"),
+    ],
+    ids=["dispute", "concession", "withdrawal"],
+)
+def test_reflection_by_rule_prefers_shifts_and_concessions_to_disputes(
+    counts: tuple[int, int, int], kind: str, about: list[str], content: str
+) -> None:
+    state = _state(claim_events=_ledger_events(*counts))
+    (reflection,) = reflections_by_rule(state, CONFIG)
+    assert (reflection["kind"], reflection["about"], reflection["content"]) == (kind, about, content)
+    assert reflections_by_rule(_state(claim_events=[]), CONFIG) == []
 
 
 def test_reflection_drops_earlier_ones_that_the_model_contradicts() -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import build_graph
+from moot.models.registry import Models
 from moot.nodes.clarify import NO_ANSWER, ClarifyingQuestions
 from moot.people import PersonQuestion, match_replies, matches_any, remaining_replies
 from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown
+from tests.support.waiting import LONG_TIMEOUT_S
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
 BY_SPEAKER = {
@@ -46,6 +51,27 @@ def _graph(model: FakeModel) -> Any:
 
 def _interrupt_values(out: Any) -> list[Any]:
     return [each.value for each in out.get("__interrupt__", ())]
+
+
+class _GatheringModel(FakeModel):
+    """Model that replies to the first call after the second has arrived."""
+
+    async def complete(
+        self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
+    ) -> Reply:
+        """Record the call, wait until two have arrived, and reply."""
+        reply = await super().complete(call, models, config=config)
+        deadline = time.monotonic() + LONG_TIMEOUT_S
+        while len(self.calls) < 2:
+            assert time.monotonic() < deadline, "the debaters are asked one after the other"
+            await asyncio.sleep(0.001)
+        return reply
+
+
+def test_debaters_ask_their_questions_concurrently() -> None:
+    model = _GatheringModel(_reply_with_questions)
+    (payload,) = _interrupt_values(_graph(model).invoke({"topic": "T?"}, THREAD, context=_config()))
+    assert [each["id"] for each in payload["questions"]] == ["ada.1", "ada.2"]
 
 
 def test_questions_are_limited_and_deduplicated() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import sqlite3
@@ -15,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.api import DebateConfig, open_debates
-from moot.calls.effects import sleep_until_stop, stop
 from moot.cli.commands.demo import QUESTIONS
 from moot.cli.commands.show import age
 from moot.cli.group import app_of
@@ -67,9 +65,12 @@ def test_list_shows_decisions_and_hides_debates_of_evaluations(db: str) -> None:
     ] == ["monolith"]
 
 
-def test_list_json_respects_the_limit_and_evaluations_options(db: str) -> None:
+def test_json_and_table_list_the_same_debates(db: str) -> None:
     def listed(*words: str) -> list[str]:
-        return [row["name"] for row in json.loads(moot("list", "--json", "--db", db, *words).stdout)]
+        rows = json.loads(moot("list", "--json", "--db", db, *words).stdout)
+        lines = moot("list", "--db", db, *words).stdout.splitlines()[1:]
+        assert [line.split()[0] for line in lines] == [row["name"] for row in rows]
+        return [row["name"] for row in rows]
 
     assert listed() == ["trams", "monolith"]
     assert listed("--limit", "2") == ["trams", "monolith"]
@@ -116,6 +117,20 @@ def test_show_blackboard_prints_text(tmp_path: Path) -> None:
     assert "Open challenges - c005 to " in result
     assert "Crux cards - " in result
     assert "claim_events" not in result
+
+
+def test_search_covers_all_debates_and_messages(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.sqlite")
+    with open_debates(path) as debates:
+        for name in ("one", "two"):
+            debates.import_transcript(TRANSCRIPT, topic="Trams?", name=name)
+
+    def found(*words: str) -> list[tuple[str, str]]:
+        matches = json.loads(moot("search", *words, "--json", "--db", path).stdout)
+        return sorted((match["debate"], match["id"]) for match in matches)
+
+    assert found("slow") == [("one", "m000002"), ("two", "m000002")]
+    assert len(found("slow", "--limit", "1")) == 1
 
 
 def test_search_finds_messages_of_stored_debates(db: str) -> None:
@@ -394,12 +409,6 @@ def test_the_demos_question_returns_passages_without_a_key() -> None:
         assert "most relevant passages" in moot("ask", name, question).stdout
 
 
-def test_a_stop_request_ends_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stop, "times", 1)
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(sleep_until_stop(60))
-
-
 @pytest.mark.parametrize("cost", [1.7e308, -1.7e308, 12345678.9])
 def test_list_keeps_its_columns_with_extreme_costs(tmp_path: Path, cost: float) -> None:
     path = str(tmp_path / "d.sqlite")
@@ -424,7 +433,6 @@ def test_list_keeps_its_columns_with_extreme_costs(tmp_path: Path, cost: float) 
 def test_list_truncates_long_names_only_if_the_width_requires_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, question: str, shown: int
 ) -> None:
-    monkeypatch.setattr("moot.cli.terminal.columns", lambda: width)
     monkeypatch.setattr("moot.cli.terminal.columns", lambda: width)
     path, name = str(tmp_path / "d.sqlite"), "n" * 60
     with open_debates(path) as debates:

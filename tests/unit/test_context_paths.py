@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
 from moot.configuration import read_config
 from moot.debates.dry_run import estimate
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Capability, capabilities_of
 from moot.state.errors import ConfigError
+from tests.support.fakes import FakeModel, fake_reply
 
 
 def _config(folder: Path, *paths: str) -> DebateConfig:
@@ -47,9 +49,19 @@ def test_two_folders_are_refused(tmp_path: Path) -> None:
         debates.start("Pipes?", config).run()
 
 
-def test_debate_with_a_context_folder_and_a_file_tool_runs(tmp_path: Path) -> None:
+def test_file_tool_reads_the_context_folder_beside_a_context_file(tmp_path: Path) -> None:
+    def reply(call: ModelCall) -> Reply:
+        if not call.tools or any(message["role"] == "tool" for message in call.messages):
+            return fake_reply(call)
+        return Reply(text="", tool_calls=({"id": "c", "name": "list_files", "args": {}},), model="m")
+
     config = _config(tmp_path, "a.md", "notes")
+    (tmp_path / "notes" / "valves.txt").write_text("Three valves leak.")
     debaters = [{"name": "Ada", "tools": ["list_files"]}, {"name": "Ben"}]
-    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+    model = FakeModel(reply)
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start("Pipes?", DebateConfig(context=config.context, debaters=debaters, turns=2))
-        assert debate.run()["status"] == "done"
+        entries = debate.run()["transcript"]
+    (result,) = [entry["content"] for entry in entries if entry["kind"] == "tool_result"]
+    assert "valves.txt" in result
+    assert "b.md" not in result

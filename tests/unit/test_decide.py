@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from moot.judging.orders import reconcile
 from moot.judging.panel import decision_of
 from moot.judging.rubrics import Criterion, Rubric
 from moot.protocols.escalate import is_informative
+from moot.state.config import OFFLINE
 from moot.state.config.config_files import make_config
 from moot.state.verdict import Verdict
 from tests.support.fakes import FakeModel
@@ -101,10 +103,15 @@ def test_empty_and_long_answers_do_not_count_as_agreement(tmp_path: Path, answer
     assert count_messages(document) == 6
 
 
-def test_offline_placeholders_do_not_count_as_agreement(tmp_path: Path) -> None:
-    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
-        config = make_config({"turns": 6, "stop": ["agreement", "stable"], "options": ["merge", "hold"]})
-        document = debates.start(TOPIC, config).run()
+def as_placeholders(reply: Callable[[ModelCall], Reply]) -> Callable[[ModelCall], Reply]:
+    """Return a function that gives the same replies, marked as placeholders of the offline model."""
+    return lambda call: replace(reply(call), provider=OFFLINE)
+
+
+def test_equal_placeholders_do_not_count_as_agreement(tmp_path: Path) -> None:
+    answers = as_placeholders(debater_replies(lambda speaker, turn: "merge"))
+    options = {"stop": ["agreement", "stable"], "options": ["merge", "hold"]}
+    document, _ = run(tmp_path, answers, turns=6, **options)
     assert count_messages(document) == 6
     assert document["verdict"]["placeholder"]
     assert document["verdict"]["decision"] == ""
@@ -279,11 +286,6 @@ def test_escalate_takes_three_more_answers_if_two_differ(tmp_path: Path) -> None
     assert len({call.digest for call in model.calls}) == 5
     assert document["verdict"]["decision"] == "y"
     assert [(each["calls"], each["answer"]) for each in document["verdict"]["stages"]] == [(2, ""), (3, "y")]
-
-
-def test_escalate_notes_report_no_agreement_of_different_answers(tmp_path: Path) -> None:
-    answers = {"1": "x", "2": "y", "3": "y", "4": "y", "5": "z"}
-    document, _ = run(tmp_path, solver_replies(answers), protocol="escalate")
     assert document["verdict"]["notes"] == [
         "Answer after each stage: two answers (2 calls): no answer leads; five answers (3 calls): “y”."
     ]
@@ -335,8 +337,8 @@ def test_escalate_takes_the_second_answer_from_another_model(tmp_path: Path) -> 
 
 
 def test_escalate_does_not_count_placeholders_as_agreement(tmp_path: Path) -> None:
-    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
-        document = debates.start(TOPIC, make_config({"protocol": "escalate"})).run()
+    answers = as_placeholders(solver_replies(dict.fromkeys("12345", "x"), dict.fromkeys("12345", "x")))
+    document, _ = run(tmp_path, answers, protocol="escalate")
     assert document["verdict"]["placeholder"]
     assert len([entry for entry in document["transcript"] if entry["phase"] == "answer"]) == 5
 

@@ -19,6 +19,7 @@ from moot.memory.cross_debate_memory import matching_passages, reference_text, r
 from moot.protocols.base import ConsultModels, make_turn
 from moot.protocols.dialogue.crux_rooms import new_rooms, room_step
 from moot.protocols.dialogue.dialogue import LENSES, Dialogue, aspects_by_rule, pair_opponents, pair_replies
+from moot.protocols.long_form import INSTRUCTIONS
 from moot.protocols.prompt_context import PromptContext, turn_suffix_block
 from moot.state.claim_events import OVERALL, CruxCard
 from moot.state.config import DebateConfig
@@ -335,7 +336,10 @@ def test_an_opening_prompt_shows_no_other_message() -> None:
 
 @pytest.mark.parametrize("phase", ["take", "respond", "reply", "closing"])
 def test_no_dialogue_prompt_asks_for_a_new_argument(phase: str) -> None:
-    assert "make a new one" not in _first_prompt(_prompts(), phase)
+    assert "new point" in INSTRUCTIONS["argument"]  # what debaters of other protocols are asked for
+    prompts = [prompt_markdown(call.messages) for call in _prompts().turns_in_phase(phase)]
+    assert phase != "reply" or {"None of the latest" in prompt for prompt in prompts} == {True, False}
+    assert not re.search(r"\bnew (point|argument|reason|one)\b", "\n".join(prompts), re.I)
 
 
 def test_takes_on_the_first_aspect_show_all_openings_and_no_take() -> None:

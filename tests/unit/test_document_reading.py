@@ -75,10 +75,9 @@ def test_lenient_load_skips_list_items_of_the_wrong_type() -> None:
 def test_verdict_fields_missing_in_an_older_document_are_empty() -> None:
     verdict = {**failed_verdict("judge", "no JSON"), "outcome": {}}
     older = {key: value for key, value in verdict.items() if key not in ("lengths", "notes")}
-    document = whole_document(complete_document(verdict=older, verdicts=[older], agreement={}))
+    document = whole_document(complete_document(verdict=older, verdicts=[older]))
     assert document["verdict"] == failed_verdict("judge", "no JSON")
-    assert document["verdicts"][0]["lengths"] == {}
-    assert "agreement" not in document or document["agreement"] == {}
+    assert document["verdicts"] == [verdict]
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,8 @@ def test_summaries_keep_errors_whole_up_to_their_budget() -> None:
 
 
 def test_tool_messages_of_a_parent_graph_are_matched_to_their_calls() -> None:
-    run, thread = build_graph(MemorySaver(), environment=FakeModel().environment()), {}
-    thread = {"configurable": {"thread_id": "t"}}
+    graph: Any = build_graph(MemorySaver(), environment=FakeModel().environment())
+    thread: Any = {"configurable": {"thread_id": "t"}}
     call = {"name": "read_file", "args": {"path": "riders.csv"}, "id": "c1"}
     messages = [
         HumanMessage("Trams?"),
@@ -102,8 +102,8 @@ def test_tool_messages_of_a_parent_graph_are_matched_to_their_calls() -> None:
         ToolMessage("city,riders\nBonn,88000", tool_call_id="c1"),
         ToolMessage("no such thing", tool_call_id="c2", name="look", status="error"),
     ]
-    run.invoke({"messages": messages}, thread, context=DebateConfig(turns=1))  # type: ignore[arg-type]
-    entries = run.get_state(thread).values["full_transcript"]  # type: ignore[arg-type]
+    graph.invoke({"messages": messages}, thread, context=DebateConfig(turns=1))
+    entries = graph.get_state(thread).values["full_transcript"]
     assert [each["tool"] for each in entries if "tool" in each] == [
         {"name": "read_file", "about": "riders.csv", "failed": False},
         {"name": "look", "about": "", "failed": True},

@@ -125,7 +125,7 @@ def test_scores_of_self_contradicting_judges_decide_nothing() -> None:
     assert assessment.decision["winner"] == "tie"
 
 
-def test_an_unbiased_judge_never_flips() -> None:
+def test_a_panel_of_unbiased_judges_agrees_and_never_flips() -> None:
     assessment = judge_with(prefers_ann, panel=[{"id": f"judge-{n}"} for n in range(5)])
     assert [verdict["winner"] for verdict in assessment.verdicts] == ["ann"] * 5
     assert assessment.decision["winner"] == "ann"

@@ -109,10 +109,18 @@ def test_a_majority_can_choose_a_synthesis() -> None:
     assert outcome["dissent"] == [{"judge": "j3", "winner": "bo"}]
 
 
-def test_the_decision_reports_means_and_dissent() -> None:
-    outcome = decide([ballot("j1", "ada", ada=80, bo=60), ballot("j2", "ada", ada=70)], "unanimous")
+@pytest.mark.parametrize("rule", get_args(Rule))
+def test_means_and_dissent_are_reported_whatever_the_rule(rule: Rule) -> None:
+    agreed = [ballot("j1", "ada", ("ada",), ada=80, bo=60), ballot("j2", "ada", ("ada",), ada=70)]
+    outcome = decide(agreed, rule)
     assert outcome["mean_scores"] == {"ada": 75, "bo": 60}
     assert (outcome["winner"], outcome["dissent"], outcome["judges"]) == ("ada", [], 2)
+    outcome = decide([*agreed, ballot("j3", "bo", ("bo",), ada=30, bo=40)], rule)
+    assert outcome["mean_scores"] == {"ada": 60, "bo": 50}
+    dissent = [{"judge": "j3", "winner": "bo"}]
+    if rule == "unanimous":
+        dissent = [*({"judge": judge, "winner": "ada"} for judge in ("j1", "j2")), *dissent]
+    assert (outcome["dissent"], outcome["judges"]) == (dissent, 3)
 
 
 def test_without_approvals_nobody_is_tied() -> None:

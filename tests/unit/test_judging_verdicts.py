@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from moot.judging.rubrics import (
 from moot.models.adapters import parse_reply
 from moot.protocols.registry import protocol_named
 from moot.state.config.config_files import make_config
+from moot.state.conversation import DebateQuestion
 from moot.state.errors import ConfigError
 from moot.state.verdict import Judging, Verdict, asked_fields
 
@@ -306,12 +308,14 @@ def test_every_file_of_the_rubrics_folder_is_a_shipped_rubric(
     assert [one.id for one in rubric_for(config.judge.judges()[0], config).criteria] == ["wit"]
 
 
-def test_rubric_of_a_panel_judge_overrides_the_default() -> None:
+def test_rubric_of_a_panel_judge_overrides_the_questions_criteria() -> None:
     panel = [{"id": "a", "rubric": "design"}, {"id": "b"}]
     members = [{"name": "Ada", "role": "beekeeper"}, {"name": "Bo", "role": "grower"}]
     config = make_config({"protocol": "council", "debaters": members, "judge": {"panel": panel}})
-    named = [rubric_for(judge, config, "design").name for judge in config.judge.judges()]
-    assert named == ["design", "decision"]
+    question = DebateQuestion(criteria=[{"name": "Yield", "description": "Honey in a year."}])
+    for asked, other in ((None, "decision"), (question, "question")):
+        named = [rubric_for(judge, config, "design", asked).name for judge in config.judge.judges()]
+        assert named == ["design", other]
 
 
 def test_shipped_rubrics_have_the_names_of_their_files() -> None:
@@ -348,10 +352,10 @@ def test_error_names_the_invalid_key_of_a_rubric(data: Any, key: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"), [("r.yaml", "a: [b"), ("r.json", "{"), ("r.yaml", "a: !!python/object:x {}")]
 )
-def test_malformed_rubric_file_is_rejected(tmp_path: Path, name: str, text: str) -> None:
+def test_error_names_a_malformed_rubric_file(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match="is malformed"):
+    with pytest.raises(ConfigError, match=f"{re.escape(repr(str(path)))} is malformed"):
         load_rubric(path)
 
 

@@ -176,7 +176,7 @@ def test_closing_a_store_ends_its_background_task(tmp_path: Path) -> None:
 
 class _Delegate(ChatDelegate, GenericFakeChatModel):
     inner: Any = None
-    entry_id: str | None = None
+    message_id: str | None = None
     finished: list[ChatResult] = []  # noqa: RUF012  # a field
 
     def finish_result(self, result: ChatResult) -> None:
@@ -187,7 +187,14 @@ class _Delegate(ChatDelegate, GenericFakeChatModel):
     ) -> ChatResult:
         return self.call_inner(messages, stop, kwargs)
 
+    async def _astream(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        async for chunk in self.stream_inner(messages, stop, kwargs):
+            yield chunk
 
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 def test_delegating_chat_model_calls_the_inner_model_and_the_hook() -> None:
     inner = FakeListChatModel(responses=["One two."])
     chat = _Delegate(messages=iter(()), inner=inner, message_id="m000007")
@@ -201,10 +208,12 @@ def test_delegating_chat_model_calls_the_inner_model_and_the_hook() -> None:
     assert inner._get_ls_params()["ls_provider"] == chat._get_ls_params()["ls_provider"], changed
     assert chat._serialized["type"] == "not_implemented"
 
-    async def stream() -> str:
-        return "".join([chunk.text async for chunk in chat.stream_inner([AIMessage("?")], None, {})])
+    async def stream() -> tuple[str, set[str]]:
+        chunks = [chunk.text async for chunk in chat.stream_inner([AIMessage("?")], None, {})]
+        events: Any = await chat.astream_events("?", version="v3")
+        return "".join(chunks), {event["id"] async for event in events if "id" in event}
 
-    assert asyncio.run(stream()) == "One two."
+    assert asyncio.run(stream()) == ("One two.", {"m000007"}), changed
 
 
 class _OpenAI(ChatOpenAIHooks, ChatOpenAI):

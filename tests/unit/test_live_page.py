@@ -489,10 +489,14 @@ def test_operators_model_proposes_two_debaters(
     assert page.post(f"{API}/propose", json={"question": TOPIC}).status_code == 403
 
 
-def test_uploaded_document_becomes_a_context_entry(page: TestClient) -> None:
-    address = start_debate(page, documents=[{"name": "notes.md", "content": "Checkout fails twice a week."}])
-    kinds = [each["kind"] for each in page.get(f"{address}/entries").json()]
-    assert "context" in kinds
+def test_documents_of_a_request_are_shown_to_every_debater(page: TestClient) -> None:
+    content = "Checkout fails twice a week."
+    address = start_debate(page, documents=[{"name": "notes.md", "content": content}])
+    entries = page.get(f"{address}/entries").json()
+    assert [each["kind"] for each in entries] == ["topic", "context", "speech", "speech"]
+    assert [content in each["html"] for each in entries] == [False, True, False, False]
+    prompts = [page.get(f"{address}/prompts/{number}").json() for number in (2, 3)]
+    assert [content in str(prompt["prompt"]) for prompt in prompts] == [True, True]
 
 
 def test_rating_of_a_finished_sample_can_be_changed(page: TestClient) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -29,10 +30,12 @@ def test_an_invalid_model_name_is_refused(name: str) -> None:
         Models().check([name])
 
 
-@pytest.mark.parametrize("name", ["recorded:", "recorded:nothing", "recorded:../../secrets"])
-def test_a_recording_that_does_not_exist_is_refused_before_the_first_call(name: str) -> None:
-    with pytest.raises(ConfigError, match="choose one of free-transport, monolith, rate-limiter"):
-        Models().check([name])
+@pytest.mark.parametrize("name", ["", "nothing", "monolit", "../../secrets"])
+def test_an_unknown_recording_is_refused_with_the_known_names(name: str) -> None:
+    with pytest.raises(
+        ConfigError, match=f"'{re.escape(name)}': choose one of free-transport, monolith, rate-limiter"
+    ):
+        Models().check([f"recorded:{name}"])
 
 
 @pytest.mark.parametrize("name", ["llama3:8b", "vendor/x:free", "gpt-5-mini"])
@@ -54,11 +57,6 @@ def test_missing_key_and_address_error_suggests_moot_setup(name: str) -> None:
 def test_mistyped_model_name_gets_a_suggestion(name: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=rf"{name!r}: did you mean {meant!r}\? Otherwise run `moot setup`"):
         Models().check([name])
-
-
-def test_an_unknown_recording_is_refused_with_the_known_names() -> None:
-    with pytest.raises(ConfigError, match="'monolit': choose one of free-transport, monolith"):
-        Models().check(["recorded:monolit"])
 
 
 def test_base_url_is_sufficient_and_names_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:

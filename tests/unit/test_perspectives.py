@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -142,17 +143,21 @@ def test_perspective_summary_respects_max_chars(tmp_path: Path) -> None:
     assert all(0 < length <= 400 for length in lengths)
 
 
-def test_summaries_use_the_debaters_own_temperature_and_prompt(tmp_path: Path) -> None:
+def test_summaries_use_the_debaters_own_model_temperature_and_prompt(tmp_path: Path) -> None:
     debaters = [
-        {"name": "Ann", "temperature": 0.1, "summary_prompt": "Keep only the prices."},
+        {"name": "Ann", "model": "small", "temperature": 0.1, "summary_prompt": "Keep only the prices."},
         {"name": "Bo", "temperature": 1.5, "perspective": {"prompt": "Keep only the names."}},
     ]
     _, model = run(
-        tmp_path, council_config({"threshold_chars": 1000}, debaters=debaters, rounds=2, temperature=0.5)
+        tmp_path,
+        council_config(
+            {"threshold_chars": 1000}, debaters=debaters, rounds=2, temperature=0.5, model="large"
+        ),
     )
-    prompts = {c.temperature: text_of(c) for c in model.calls if c.purpose == "summary"}
-    assert "Keep only the prices." in prompts[0.1]
-    assert "Keep only the names." in prompts[1.5]
+    prompts = {(c.model, c.temperature): text_of(c) for c in model.calls if c.purpose == "summary"}
+    assert prompts.keys() == {("small", 0.1), ("large", 1.5)}
+    assert "Keep only the prices." in prompts["small", 0.1]
+    assert "Keep only the names." in prompts["large", 1.5]
 
 
 def test_debater_settings_override_the_debates_settings(tmp_path: Path) -> None:
@@ -161,16 +166,17 @@ def test_debater_settings_override_the_debates_settings(tmp_path: Path) -> None:
     assert {v["owner"] for v in summaries_of(document, "perspective")} == {"bo"}
 
 
-def test_fresh_and_rolling_summaries_cover_the_same_messages(tmp_path: Path) -> None:
-    seen = {}
-    for mode in ("fresh", "rolling"):
-        folder = tmp_path / mode
-        folder.mkdir()
-        document, _ = run(folder, council_config({"threshold_chars": 1000, "mode": mode}))
-        last = summaries_of(document, "perspective")[-1]
-        seen[mode] = (last["messages"], last["covers_from_seq"])
-    assert seen["fresh"] == seen["rolling"]
-    assert seen["fresh"][0] == 6  # two proposals and the critiques of them; prompts show the latest
+@pytest.mark.parametrize("mode", ["fresh", "rolling"])
+def test_fresh_summaries_read_all_messages_and_rolling_ones_the_new(mode: str, tmp_path: Path) -> None:
+    document, model = run(tmp_path, council_config({"threshold_chars": 1000, "mode": mode}))
+    first, last = [v for v in summaries_of(document, "perspective") if v["owner"] == "testing"]
+    assert last["messages"] == 6  # two proposals and the critiques of them; prompts show the latest
+    assert last["covers_from_seq"] == first["covers_from_seq"]
+    calls = [call for call in model.calls if call.purpose == "summary"]
+    read = [re.findall(r"\[(m\d{6})\]:", text_of(call)) for call in calls if "m000012" in text_of(call)]
+    new = ["m000012", "m000017", "m000018"]
+    assert read == [["m000003", "m000008", "m000009", *new] if mode == "fresh" else new]
+    assert (first["text"].splitlines()[0] in last["text"]) is (mode == "rolling")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -91,9 +92,13 @@ def test_too_long_message_of_a_person_is_shown_in_passages() -> None:
     assert all(call.prompt and call.prompt.total_tokens <= total for call in model.calls)
 
 
-def test_summary_is_not_empty_if_all_messages_are_shown() -> None:
+def test_summary_cites_all_messages_of_debaters_outside_the_window() -> None:
     state, _ = _run(turns=5, memory={"keep_recent": 1, "summarize_every": 1})
-    assert state["rolling_summary"]["text"]
+    summary, start = state["rolling_summary"], window_start(state)
+    assert summary["covers_through_seq"] == start - 1
+    outside = [each["id"] for each in state["full_transcript"][:start] if each["kind"] == "speech"]
+    assert outside == ["m000002", "m000003", "m000004", "m000006"]
+    assert sorted(re.findall(r"m\d{6}", summary["text"])) == outside
 
 
 @pytest.mark.parametrize("start", [0, 1, 4])

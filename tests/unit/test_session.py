@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END, START
 
 from moot import DebateConfig, open_debates
-from moot.graph.debate import NODES, graph
+from moot.graph.debate import NODES, build_graph, graph
 from moot.graph.runnable import DebateGraph
 from tests.support.fakes import FakeModel
 
@@ -27,6 +30,17 @@ CONFIG = DebateConfig.model_validate(
 @pytest.mark.parametrize("node", [name for name in NODES if name != "open"])
 def test_node_before_returns_a_predecessor_in_the_graph(node: str) -> None:
     assert (graph.node_before(node), node) in EDGES
+
+
+def test_drawing_has_all_nodes_and_each_transition_of_a_run() -> None:
+    drawn = graph.get_graph().draw_mermaid()
+    assert set(re.findall(r"^\t(\w+)\(", drawn, re.M)) == {START, *NODES, END}
+    assert all(f"\t{name}({name}<hr/><small><em>description = " in drawn for name in NODES)
+    one: Any = build_graph(environment=FakeModel().environment())
+    parts = one.stream({"topic": "Is it drawn?"}, context=CONFIG, stream_mode="updates")
+    ran = [START, *(node for part in parts for node in part), END]
+    assert len({*ran}) >= 9
+    assert {*pairwise(ran)} <= EDGES
 
 
 def test_update_does_not_change_the_next_node(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from moot.calls import effects
-from moot.calls.effects import ModelCall, Reply, drain, stop
+from moot.calls.effects import ModelCall, Reply, drain, sleep_until_stop, stop
 from moot.cli.running import handle_sigterm_as_interrupt
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import EffectHandler, JournalPosition
@@ -113,6 +113,20 @@ def test_a_call_is_cancelled_after_the_grace_period(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(effects, "GRACE_S", 0.05)
     with pytest.raises(asyncio.CancelledError):
         _cancel_after(1)
+
+
+def test_a_stop_request_ends_a_wait() -> None:
+    async def scenario() -> None:
+        wait = asyncio.create_task(sleep_until_stop(60))
+        await asyncio.sleep(0.02)
+        assert not wait.done()
+        stop.times = 1
+        await wait
+
+    began = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(scenario())
+    assert time.monotonic() - began < 10
 
 
 def test_stop_signals_are_counted_and_announced_once(capfd: pytest.CaptureFixture[str]) -> None:

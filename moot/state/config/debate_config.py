@@ -512,7 +512,7 @@ def _without(data: Any, loc: Sequence[int | str]) -> Any:
     If the value is required, its whole section is removed.
     """
     if not loc:
-        kept = ("protocol", "debaters")
+        kept = ("protocol", "debaters", "openings")
         rest = {key: data[key] for key in kept if isinstance(data, dict) and key in data}
         return rest if rest != data else {}
     key, *inner = loc

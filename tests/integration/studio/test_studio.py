@@ -21,6 +21,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 TOPIC = "Should cities ban private cars from their centres?"
+DEFAULT_RECURSION_LIMIT = 25
+"""LangGraph's limit of steps for a run that sets none."""
 SHORT = {"turns": 2, "openings": "sequential", "judge": {"swap": False}}
 
 
@@ -145,17 +147,17 @@ def test_invalid_context_fails_the_run_and_names_the_key(client: Client) -> None
     assert "turns" in result["__error__"]["message"]
 
 
-def test_events_stream_follows_a_debate_to_its_end(client: Client) -> None:
-    thread, context = new_thread(client), {"turns": 8, "judge": {"enabled": False}}
+def test_events_stream_passes_the_default_recursion_limit(client: Client) -> None:
+    thread, context = new_thread(client), {**SHORT, "turns": 16, "judge": {"enabled": False}}
     modes = ["events"]
     parts = list(
         client.runs.stream(thread, "debate", input={"topic": TOPIC}, context=context, stream_mode=modes)
     )
     assert [part.data for part in parts if part.event == "error"] == []
-    assert {"on_chain_start", "on_chat_model_stream"} <= {
-        part.data["event"] for part in parts if part.event == "events"
-    }
-    assert (values(client, thread)["status"], values(client, thread)["turn_count"]) == ("done", 8)
+    events = [part.data for part in parts if part.event == "events"]
+    assert {"on_chain_start", "on_chat_model_stream"} <= {event["event"] for event in events}
+    assert max(event["metadata"].get("langgraph_step", 0) for event in events) > DEFAULT_RECURSION_LIMIT
+    assert (values(client, thread)["status"], values(client, thread)["turn_count"]) == ("done", 16)
 
 
 def test_each_message_is_streamed_once_under_its_speaker(client: Client) -> None:
