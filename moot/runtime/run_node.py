@@ -173,9 +173,9 @@ class EffectHandler:
         missing = [
             (make, key) for (_, make), key, reply in zip(requests, keys, known, strict=True) if reply is None
         ]
-        made = iter(await asyncio.gather(*(make(key) for make, key in missing)))
+        new_replies = iter(await asyncio.gather(*(make(key) for make, key in missing)))
         self.batches += 1
-        return [next(made) if reply is None else reply for reply in known]
+        return [next(new_replies) if reply is None else reply for reply in known]
 
     async def _ask(self, call: effects.ModelCall, key: JournalKey) -> effects.Reply:
         try:
