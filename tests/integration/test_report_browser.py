@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
+from tenacity import retry, retry_if_exception_message, stop_after_attempt
 
 from moot.api import DebateConfig, open_debates
 from moot.evals.arms import Arm
@@ -264,13 +265,23 @@ def test_printing_unfolds_everything_and_folds_it_again_afterwards(
     browser.execute_script(
         "addEventListener('beforeprint', () => window.inPrint = document.querySelectorAll('.entry').length)"
     )
-    browser.execute_cdp_cmd("Page.printToPDF", {})
+    _print_page(browser)
     assert browser.execute_script("return window.inPrint") == 401
     assert browser.execute_script(folded) == before
 
 
+@retry(
+    retry=retry_if_exception_message(match="(?s).*Printing failed"),  # a fault of Chromium on a busy machine
+    stop=stop_after_attempt(3),
+    reraise=True,
+)
+def _print_page(browser: webdriver.Chrome, **paper: float) -> Mapping[str, str]:
+    printed: Mapping[str, str] = browser.execute_cdp_cmd("Page.printToPDF", paper)
+    return printed
+
+
 def _printed_pages(browser: webdriver.Chrome) -> int:
-    printed = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
+    printed = _print_page(browser, paperWidth=8.27, paperHeight=11.69)
     return len(re.findall(rb"/Type\s*/Page[^s]", base64.b64decode(printed["data"])))
 
 
