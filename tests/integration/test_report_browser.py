@@ -89,7 +89,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
 def open_report(browser: webdriver.Chrome, site: Site, document: Mapping[str, Any], anchor: str = "") -> None:
     take_log(browser, "browser")
     take_log(browser, "performance")
-    browser.get(site.publish(render_html(document)) + anchor)
+    url = site.publish(render_html(document)) + anchor
+    browser.get(url)
+    script = "return [location.href, document.readyState]"  # on a busy machine, `get` has returned too early
+    assert wait_until(lambda: browser.execute_script(script) == [url, "complete"])
 
 
 def in_view(browser: webdriver.Chrome, anchor: str) -> bool:
