@@ -38,9 +38,9 @@ class Operations(TypedDict, total=False):
     """
 
     claims: Sequence[Mapping[str, Any]]
-    """New claims. Each has the keys `ref`, `text` and `aspect`."""
+    """New claims, each with the keys `ref`, `text` and `aspect`."""
     events: Sequence[Mapping[str, Any]]
-    """New stances on claims. Each has keys such as `message_id`, `claim`, `kind` and `quote`."""
+    """New stances on claims, each with keys such as `message_id`, `claim`, `kind` and `quote`."""
     challenges: Sequence[Mapping[str, Any]]
     """New challenges to debaters. Each has the keys `message_id`, `to`, `quote`, `claim`, `answered_in` and
     `answer`."""
@@ -52,11 +52,11 @@ class Operations(TypedDict, total=False):
     evidence: Sequence[Mapping[str, Any]]
     """Evidence for claims. Each item has the keys `message_id`, `kind`, `quote`, `claim` and `source`."""
     gaps: Sequence[Mapping[str, Any]]
-    """Facts that debaters admit they do not know. Each has the keys `message_id`, `quote` and `claim`."""
+    """Facts that debaters admit they do not know, each with the keys `message_id`, `quote` and `claim`."""
     same: Sequence[Mapping[str, Any]]
     """Pairs of claims with the same or opposite meaning. Each has the keys `one`, `other` and `opposite`."""
     retractions: Sequence[Mapping[str, Any]]
-    """Claim events to retract. Each has the key `of` with the id of the event."""
+    """Claim events to retract, each with its id in the key `of`."""
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]

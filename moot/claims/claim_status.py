@@ -106,7 +106,7 @@ class StanceChange(NamedTuple):
 
     @property
     def conditions_note(self) -> str:
-        """Return a note on changed conditions, such as `added a condition`.
+        """Describe how a debater changed the conditions of an answer, such as `added a condition`.
 
         The note is empty if the debater's answer changed too, or if nothing changed.
         """
@@ -237,9 +237,9 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def given_up(self) -> Set[str]:
-        """Return the ids of the debaters who gave up their answer to the claim.
+        """Return the ids of the debaters who conceded the claim or withdrew their answer to it.
 
-        Their last event on the claim is a concession or a withdrawal.
+        Only a debater's last event on the claim counts.
         """
         return {debater for debater, change in self.last.items() if is_given_up(change.event)}
 

@@ -67,7 +67,7 @@ def make_room(
 
 
 def rooms_to_assess(state: ConversationState) -> list[claim_events.Room]:
-    """Return the side discussions that need a new card with their result."""
+    """Return the side discussions whose results are not recorded yet."""
     return [
         room
         for room in state.get("crux_rooms", {}).values()

@@ -44,7 +44,7 @@ ASPECTS = load_prompt_template("rules", "aspects", home=__package__)
 SUBJECT = 0
 """Priority of the message to answer and of the debater's commitments. 0 is the highest priority."""
 EXCHANGE = 1
-"""Priority of the exchange around the message to answer."""
+"""Priority of the messages before and after the message to answer."""
 BACKGROUND = 2
 """Priority of other context in a dialogue prompt."""
 EARLIER = 3
@@ -578,10 +578,10 @@ def pair_opponents(
 
 
 def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return to whom each debater replies.
+    """Choose the debater to whom each debater replies.
 
-    Keys and values are debater ids. A responder whom the debater has responded to comes first. A debater
-    without responders replies to the debater whom it has responded to.
+    The keys and values of the result are debater ids. A responder whom the debater has responded to comes
+    first. A debater without responders replies to the debater whom it has responded to.
     """
     replies: dict[str, str] = {}
     for debater, addressee in answers.items():
