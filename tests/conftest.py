@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,12 @@ settings.register_profile(
     "moot", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("moot")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the imported modules and collected tests from garbage collection, which saves 3 % of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
