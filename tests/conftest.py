@@ -19,7 +19,7 @@ settings.load_profile("moot")
 
 
 def pytest_collection_finish() -> None:
-    """Exempt the imported modules and collected tests from garbage collection, which saves 3 % of the time."""
+    """Exempt imported modules and collected tests from garbage collection, which saves 3 % of the time."""
     gc.collect()
     gc.freeze()
 
