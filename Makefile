@@ -38,7 +38,7 @@ SMOKE := -p no:cacheprovider -o addopts= -o filterwarnings=default -o timeout= -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick slow heavy check pythons lowest dist lint types bench soak constraints hashes sbom audit docs notebooks pictures site clean browser vendor
+.PHONY: help demo test slow heavy check pythons lowest dist lint types bench soak constraints hashes sbom audit docs notebooks pictures site clean browser vendor
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -48,10 +48,7 @@ demo: $(VENV)/.run ## Set up, then play a sample debate to its verdict and repor
 
 test: ## Set up, then run lint, types and the tests (unit, integration, docs, notebooks)
 	$(MAKE) --no-print-directory -j2 $(VENV)/.dev browser
-	$(MAKE) --no-print-directory -j3 lint types quick
-
-# The tests wait for servers and browsers about a third of the time, so lint and types run beside them.
-quick: $(VENV)/.dev
+	$(MAKE) --no-print-directory -j2 lint types
 	MOOT_REQUIRE_BROWSER=$${MOOT_REQUIRE_BROWSER:-} $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not heavy"
 
 slow: $(VENV)/.dev browser ## Run the slow tests: servers, workers, kills, other programs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +15,6 @@ settings.register_profile(
     "moot", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("moot")
-
-
-def pytest_collection_finish() -> None:
-    """Exempt imported modules and collected tests from garbage collection, which saves 3 % of the time."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
