@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from copy import deepcopy
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -498,3 +499,12 @@ def test_new_condition_is_not_shown_as_a_changed_position(render: Any) -> None:
     assert "added a condition" in timeline
     assert "changed position" not in timeline
     assert "from “ada asserts”" not in timeline
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown])
+def test_report_presents_no_placeholder_as_a_judgement(render: Callable[[Any], str]) -> None:
+    placeholder = {**VERDICT, "placeholder": True}
+    report = render(debate_document(verdict=placeholder, verdicts=[placeholder]))
+    assert "The built-in offline model wrote this text" in report
+    for text in ("Judged by", VERDICT["reasoning"], "in both orders of presentation"):
+        assert text not in report
