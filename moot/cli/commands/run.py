@@ -90,7 +90,7 @@ class RunOptions:
         Option(
             "--propose",
             help="Let the model propose two debaters if you name none. Moot shows the price before the "
-            "debate starts. `moot QUESTION` sets this option.",
+            'debate starts. `moot "Should we …?"` sets this option.',
         ),
     ] = False
     yes: Annotated[
