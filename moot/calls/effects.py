@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, ParamSpec, TypeVar
@@ -508,16 +509,17 @@ async def drain(call: Coroutine[object, None, T]) -> T:
     The provider charges for a running call in any case. A call that finishes while it is cancelled returns
     its reply, so that the caller can store the reply.
     """
-    task, deadline, has_cancelled = asyncio.ensure_future(call), math.inf, False
+    task, deadline = asyncio.ensure_future(call), math.inf
     while not task.done():
-        has_deadline = deadline < math.inf and not has_cancelled
         try:
-            await asyncio.wait([task], timeout=0.05 if has_deadline else None)
-        except asyncio.CancelledError:  # LangGraph cancels a node twice
+            await asyncio.wait([task], timeout=None if deadline == math.inf else 0.05)
+        except asyncio.CancelledError:
             deadline = min(deadline, time.monotonic() + (GRACE_S if stop.times == 1 else 0))
-        is_over = time.monotonic() >= deadline or (stop.times > 1 and deadline < math.inf)
-        if is_over and not has_cancelled:
-            has_cancelled = task.cancel()
+        if time.monotonic() >= deadline or (stop.times > 1 and deadline < math.inf):
+            task.cancel()
+            while not task.done():  # LangGraph cancels a node twice
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([task])
     return task.result()
 
 

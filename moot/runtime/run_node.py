@@ -170,12 +170,17 @@ class EffectHandler:
             known = await effects.run_inline(
                 lambda: [get(key, position.base_checkpoint, resumed=position.resumed) for key in keys]
             )
-        missing = [
-            (make, key) for (_, make), key, reply in zip(requests, keys, known, strict=True) if reply is None
-        ]
-        new_replies = iter(await asyncio.gather(*(make(key) for make, key in missing)))
+
+        async def reply_to(
+            make: Callable[[JournalKey], Awaitable[effects.Reply]],
+            key: JournalKey,
+            known_reply: effects.Reply | None,
+        ) -> effects.Reply:
+            return await make(key) if known_reply is None else known_reply
+
+        replies = await asyncio.gather(*map(reply_to, [make for _, make in requests], keys, known))
         self.batches += 1
-        return [next(new_replies) if reply is None else reply for reply in known]
+        return list(replies)
 
     async def _ask(self, call: effects.ModelCall, key: JournalKey) -> effects.Reply:
         try:
