@@ -1,4 +1,4 @@
-"""Benchmark of `agreement_intensity`: how soon debaters agree, and how often they are right.
+"""Measure how the setting `agreement_intensity` changes how soon debaters agree and how often they are right.
 
     python -m benchmarks.agreement [--debates 1000] [--quick] [--json]
 

@@ -1,4 +1,4 @@
-"""Benchmark of budgets under hostile input: the largest prompt of each case by exact count.
+"""Measure the largest prompt under hostile input, in exactly counted tokens.
 
     python -m benchmarks.attack [--quick]
 

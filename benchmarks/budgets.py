@@ -1,4 +1,4 @@
-"""Benchmark of prompts: how much of their budget they use, and how many messages they leave out.
+"""Measure how much of the token budget prompts use, and how many messages they leave out.
 
     python -m benchmarks.budgets [--quick] [--json]
 

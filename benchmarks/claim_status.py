@@ -1,4 +1,4 @@
-"""Accuracy of claim statuses on labelled sequences of claim events.
+"""Measure the accuracy of claim statuses on labelled sequences of claim events.
 
     python -m benchmarks.claim_status [--data FILE] [--json]
 

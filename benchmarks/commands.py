@@ -1,4 +1,4 @@
-"""Benchmark of waiting times: the first request, a council, many debates at once, the offline model.
+"""Measure how long users wait for a first request, a council, many debates and the offline model.
 
     python -m benchmarks.commands [--times 3] [--debates 20] [--python PATH] [--quick]
 

@@ -1,4 +1,4 @@
-"""Benchmark of a council's concurrency: wall time compared with the critical path.
+"""Measure a council's concurrency: compare the wall time with the critical path.
 
     python -m benchmarks.council [--rounds 3] [--latency 0.2] [--json]
 

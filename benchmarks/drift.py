@@ -1,4 +1,4 @@
-"""Benchmark of summary drift: share of the oldest facts that are known after 200 turns.
+"""Measure summary drift: how many of the oldest facts are still known after 200 turns.
 
     python -m benchmarks.drift [--turns 200] [--keep 0.9] [--quick]
 

@@ -1,4 +1,4 @@
-"""Benchmark of `escalate`: calls saved and accuracy lost compared with a vote of five.
+"""Measure how many calls `escalate` saves, and how much accuracy it loses, compared with a vote of five.
 
     python -m benchmarks.escalate [--items 1000] [--seeds 5] [--quick] [--json]
 

@@ -1,4 +1,4 @@
-"""Figures of published judgements on LLMBar, read as `recorded:FILE`, beside the published figures.
+"""Compute the figures of published judgements on LLMBar, and compare them with the published figures.
 
     python -m benchmarks.evaluation [--quick] [--data FOLDER]
 

@@ -1,4 +1,4 @@
-"""Benchmark of claim extraction: precision and recall of a model on labelled excerpts of debates.
+"""Measure the precision and recall of a model that extracts claims from labelled excerpts of debates.
 
     python -m benchmarks.extraction --extractor MODEL [--data FILE] [--json] [--only ID …] [--errors]
 

@@ -1,4 +1,4 @@
-"""Benchmark of long debates: time and file size per turn, compared with two plain LangGraph loops.
+"""Measure time and file size per turn of long debates, compared with two plain LangGraph loops.
 
     python -m benchmarks.growth [--turns 10000] [--plain-turns 1000]
 

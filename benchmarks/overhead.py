@@ -1,4 +1,4 @@
-"""Tokens outside the debaters' messages, with three recorded debates replayed by today's code.
+"""Count the tokens outside debaters' messages while today's code replays three recorded debates.
 
     python -m benchmarks.overhead [--samples FOLDER] [--json]
 

@@ -1,4 +1,4 @@
-"""Prompts of other libraries that keep to a budget: langmem and LangChain, if they are installed.
+"""Make prompts with langmem and LangChain, if they are installed, to compare their sizes with Moot's.
 
 Each library gets a transcript message by message and makes a prompt from it before every reply, as an agent
 would. The benchmark measures this prompt.

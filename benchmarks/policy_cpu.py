@@ -1,4 +1,4 @@
-"""Benchmark of Moot's own processor time per turn, early and late in a debate.
+"""Measure Moot's own processor time per turn, early and late in a debate.
 
     python -m benchmarks.policy_cpu [--early 100] [--late 10000] [--turns 120] [--quick]
 

@@ -1,4 +1,4 @@
-"""Benchmark of prefix caching: share of prompt tokens in a cached prefix, measured at a local server.
+"""Measure the share of prompt tokens that a provider's prefix cache can reuse, at a local server.
 
     python -m benchmarks.prefix [--turns 300] [--debaters 6] [--quick]
 

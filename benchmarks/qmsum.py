@@ -1,4 +1,4 @@
-"""Files of QMSum (Zhong et al. 2021, MIT licence): transcripts of meetings, one JSON file each."""
+"""Read the meeting transcripts of QMSum (Zhong et al. 2021, MIT licence), one JSON file each."""
 
 import argparse
 import os

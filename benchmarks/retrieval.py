@@ -1,4 +1,4 @@
-"""Benchmark of retrieval: share of the evidence for a question that the prompt of `moot ask` holds.
+"""Measure how much of the evidence for a question the prompt of `moot ask` contains.
 
 Two kinds of transcripts are supported, one file each:
 

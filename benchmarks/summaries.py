@@ -1,4 +1,4 @@
-"""Benchmark of rule-based summaries: share of the terms of later answers that a summary holds.
+"""Measure how many terms of later answers a rule-based summary contains.
 
     python -m benchmarks.summaries --data FOLDER [--json] [--quick]
 

@@ -1,4 +1,4 @@
-"""Model with varied messages for benchmarks. It chooses short sentences by a hash of the prompt.
+"""Model for benchmarks that composes varied messages from short sentences, by a hash of the prompt.
 
 Each message quotes the message before it, so that a debate has references, repetitions and new words. Pass
 `VariedMessages()` wherever Python takes a chat model.

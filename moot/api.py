@@ -303,10 +303,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlannedDebate:
-    """A debate for `run_many` to run.
-
-    If the database contains the debate already, it is resumed.
-    """
+    """A debate for `run_many` to start, or to resume if the database already contains the debate."""
 
     id: str
     """Unique name of the debate. Later runs use it to find the debate in the database."""

@@ -210,10 +210,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def holders(self) -> Mapping[str, Sequence[str]]:
-        """Return which debaters currently give each answer.
-
-        The keys are answers, and the values are lists of debater ids.
-        """
+        """Return the ids of the debaters who currently give each answer, keyed by answer."""
         holders: dict[str, list[str]] = defaultdict(list)
         for debater, change in self.last.items():
             if change.side:

@@ -338,7 +338,7 @@ def _answers(ctx: Context, path: Path | None) -> object:
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn each dataclass parameter of a command into one option per field."""
+    """Replace each dataclass parameter of a command by options, one for each field of the dataclass."""
     hints = get_type_hints(command, include_extras=True)
     options: dict[str, Parameter] = {}
     groups: dict[str, tuple[Callable[..., object], list[str]]] = {}

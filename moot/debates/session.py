@@ -155,7 +155,7 @@ class DebateSession:
         return snapshot._replace(values={**snapshot.values})
 
     def caught_up(self) -> StateSnapshot:
-        """Finish the step that was interrupted, if any, and return the debate's latest state snapshot.
+        """Return the latest state snapshot of a debate, after completing an interrupted step.
 
         A step is interrupted if its run died after the step's work but before its checkpoint was written.
         Updating the state of an unfinished step would start a second branch.

@@ -47,10 +47,7 @@ class Ballot(TypedDict):
 
 
 class _Tally(NamedTuple):
-    """Result of counting under a decision rule.
-
-    It has the points or votes of each candidate, and the winner.
-    """
+    """Result of a decision rule: the points or votes of each candidate, and the winner."""
 
     tally: dict[str, float]
     winner: str
@@ -401,7 +398,7 @@ def panel_report(
 
 
 def _preferences(scores_by_judge: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[orders.Mark | None]]:
-    """Return which of two debaters each judge scored higher on each criterion.
+    """Compare each judge's scores of two debaters, for each criterion.
 
     All pairs of debaters are compared. A value is `even` for equal scores, and `None` if a score is missing.
     """

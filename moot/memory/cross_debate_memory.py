@@ -439,10 +439,7 @@ def embedding_job(
 
 
 class _MemoryLines:
-    """Renderer that shortens each retrieved entry to one line of a prompt.
-
-    The line starts where the entry best matches the query.
-    """
+    """Renderer that shortens each retrieved entry to one line, from the text that best matches the query."""
 
     def __init__(
         self,

@@ -177,7 +177,7 @@ class CommandModel(BaseChatModel):
     """Chat model that runs a command-line program for each call."""
 
     command: tuple[str, ...]
-    """Program to run, followed by its arguments."""
+    """Command line of the program: its name or path, then its arguments."""
 
     @property
     def _llm_type(self) -> str:

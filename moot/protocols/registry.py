@@ -92,10 +92,7 @@ def find_protocol(name: str) -> Protocol | None:
 
 
 def protocol_of(document: Mapping[str, Any]) -> Protocol:
-    """Return the protocol of a debate document.
-
-    Return a default protocol if that protocol is not installed.
-    """
+    """Return the protocol of a debate document, or a generic protocol if it is not installed."""
     name = document.get("protocol") or document["config"].get("protocol") or ""
     return find_protocol(name) or Protocol()
 

@@ -185,10 +185,7 @@ class Postings:
         return position
 
     def occurrences(self, term: str) -> tuple[Ints, Ints]:
-        """Return which texts contain a term, and how often.
-
-        The texts are given by their positions.
-        """
+        """Return the positions of the texts that contain a term, and how often each contains it."""
         occurrences = self.all_occurrences([term])
         return occurrences.positions, occurrences.counts
 

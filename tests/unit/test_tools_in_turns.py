@@ -38,7 +38,7 @@ def _returned(call: ModelCall) -> list[str]:
 
 
 def _once(call: ModelCall) -> Reply:
-    """Call the calculator twice at the same time, and then reply with the results."""
+    """Reply first with two concurrent calculator calls, and then with their results."""
     if not call.tools or call.schema:
         return fake_reply(call)
     results = _returned(call)

@@ -119,10 +119,9 @@ def import_debate(
 def _participants_of(
     imported: ImportedTranscript, debaters: list[str], moderators: list[str], *, quiet: bool
 ) -> list[str]:
-    """Return which speakers are debaters, as names or ids.
+    """Return the names or ids of the speakers who are debaters, or `[]` if all speakers are debaters.
 
-    Return `[]` if all speakers are debaters. If neither `debaters` nor `moderators` are given, ask the user
-    of a terminal which speakers moderate.
+    If neither `debaters` nor `moderators` are given, ask the user of a terminal which speakers moderate.
     """
     from moot.importing.transcript import speakers_by_word
     from moot.state.config import RESERVED_IDS

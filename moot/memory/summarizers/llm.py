@@ -398,10 +398,10 @@ def lacking_points(
 
 
 def current_seqs(request: summarizer.SummaryRequest) -> frozenset[int] | None:
-    """Return which messages still count in a summary for one debater.
+    """Return the numbers of the messages that a summary for one debater treats as current.
 
-    These are the debater's latest proposal and the criticism of the same round. In any other kind of summary,
-    all messages count, and the result is `None`. The values are message numbers.
+    Current messages are the debater's latest proposal and the criticism of the same round. In any other kind
+    of summary, all messages are current, and the result is `None`.
     """
     if request.kind != "perspective":
         return None
