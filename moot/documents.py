@@ -527,10 +527,7 @@ def load_leniently(kind: type[_T], raw_value: object) -> _T:
 
 
 def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the existing part of the path in a validation error.
-
-    It is the part that exists in `value`.
-    """
+    """Return the part of a validation error's path that exists in `value`."""
     for depth, step in enumerate(place):
         try:
             value = value[step]

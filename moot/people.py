@@ -162,10 +162,10 @@ def _use(message: ToolMessage, state: StateValues) -> entry_types.ToolUse:
 def interjections_update(
     entries: list[entry_types.Entry], assigned: int, *origin: str
 ) -> entry_types.JsonObject:
-    """Return a state update that adds interjections to the debate.
+    """Return a state update that adds interjections to the debate's transcript and to `messages`.
 
-    They are added to the transcript and to `messages`. The first `assigned` entries are in the window already
-    and are only linked to their messages. `origin` are the ids of the debate and the checkpoint.
+    The first `assigned` entries are in the window already and are only linked to their messages. `origin` are
+    the ids of the debate and the checkpoint.
     """
     added = (window_message(entry, *origin) for entry in entries[assigned:])
     return {

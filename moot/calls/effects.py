@@ -584,7 +584,8 @@ async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
 class NonBlocking(threading.local):
     """Flag that forbids blocking calls in the current thread.
 
-    It is set while a function runs directly on the event loop, which must not wait for locks or the disk.
+    The flag is set while a function runs directly on the event loop, which must not wait for locks or the
+    disk.
     """
 
     active = False

@@ -397,8 +397,8 @@ class Ledger:
     def disagreement_strength(self, claim: str, one: str, other: str) -> Literal["mild", "strong"]:
         """Return how strongly two debaters disagree on a claim, as `mild` or `strong`.
 
-        It is `strong` if neither answer has a condition and the claim is a reason for the position of at
-        least one debater.
+        A disagreement is `strong` if neither answer has a condition and the claim is the main question or a
+        reason for either debater's position.
         """
         timeline = self.timeline(claim)
         has_condition = any(

@@ -363,7 +363,7 @@ def findings_text(
 ) -> str:
     """Return the results of a debate, such as cruxes and concessions, as Markdown text.
 
-    They are computed from the claim ledger.
+    The results are computed from the claim ledger.
 
     Args:
         state: state of the debate.

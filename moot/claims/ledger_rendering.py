@@ -370,10 +370,7 @@ def _board_lines(
     has_insights: bool = True,
     alone: bool = False,
 ) -> Iterator[LedgerLine]:
-    """Yield the lines of the claim ledger for a speaker's prompt.
-
-    They are all lines that the prompt may show. See `render_blackboard`.
-    """
+    """Yield all lines of the claim ledger that a speaker's prompt may show. See `render_blackboard`."""
     is_debater, other, listed_claims, ledger = speaker in names, "", set[str](), board.ledger
     yield from board.on_topic(speaker)
     if is_debater:
@@ -599,7 +596,7 @@ class _LedgerRenderer:
     def own(self, debater: str, listed_claims: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
         """Yield lines about a debater's own positions for the debater's prompt.
 
-        They cover challenges, stances, evidence and changes of mind.
+        The lines cover challenges, stances, evidence and changes of mind.
         """
 
         def needs_evidence(key: str) -> bool:

@@ -412,8 +412,8 @@ def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledge
 def _accepted_kinds(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> tuple[str, ...]:
     """Return the kinds of stance that count as confirmation of an event.
 
-    They are the kinds that a second model call may find in the event's quotation. Conceding to those who deny
-    a claim also denies it.
+    An event is confirmed if a second model call finds one of these kinds in its quotation. Conceding to those
+    who deny a claim also denies it.
     """
     if event["kind"] == "unsure":
         return ("unsure", "open")

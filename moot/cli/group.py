@@ -92,7 +92,7 @@ def command(
 class IndexedCommand:
     """Name, help and location of a `moot` command.
 
-    These are known without importing the command's module. The module is imported only when the command runs.
+    The fields are known without importing the command's module, which is imported only when the command runs.
     """
 
     name: str

@@ -398,7 +398,7 @@ def summaries(document: Document) -> Parts:
 def blackboard(document: Document) -> Parts:
     """Format a debate's blackboard for printing.
 
-    It shows claims, open challenges, crux cards, rounds and reflections.
+    The output shows claims, open challenges, crux cards, rounds and reflections.
     """
     board = document["blackboard"]
     reason = why_no_claims(board["claim_events"], extracts=extracts_claims(document))

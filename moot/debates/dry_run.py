@@ -190,10 +190,7 @@ Check = Callable[[], object]
 
 
 def no_check() -> None:
-    """Do nothing, so that the dry run continues.
-
-    This is the default check.
-    """
+    """Do nothing as the default check, so that the dry run continues."""
 
 
 class EndlessDebate(MootError):
@@ -207,9 +204,9 @@ class EndlessDebate(MootError):
 class StubReplies:
     """Stub model that records all calls and returns texts of the requested length.
 
-    It is the `complete` function of an `Environment`. A text reply has the number of words that the prompt
-    asks for. A structured reply is the smallest object that the schema allows, except for the fields that
-    decide how the debate continues.
+    The stub is the `complete` function of an `Environment`. A text reply has the number of words that the
+    prompt asks for. A structured reply is the smallest object that the schema allows, except for the fields
+    that decide how the debate continues.
     """
 
     scenario: Scenario

@@ -121,9 +121,7 @@ def read_arms(
     warn: Warn = log,
     earlier: Sequence[Arm] = (),
 ) -> list[Arm]:
-    """Return the configurations to evaluate.
-
-    They are those selected with `--arm`, and all others that these need.
+    """Return the configurations selected with `--arm`, and all others that their evaluation needs.
 
     `vote@tokens` and `vote@cost` need the price of one answer, so `single` is added. If no debate is named,
     the debates of `earlier` are added for an arm that needs one.
@@ -176,9 +174,7 @@ def read_arms(
 
 
 def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
-    """Add the debate configurations that the configurations in `arms` need.
-
-    They are taken from `earlier`.
+    """Add the debate configurations from `earlier` that the configurations in `arms` need.
 
     `earlier` holds the configurations of earlier calls of the same evaluation.
     """

@@ -396,7 +396,7 @@ ENDINGS = {
 def topic_of(item: QuestionItem) -> str:
     """Return the topic for a debate about a question.
 
-    It contains the question, its choices, and how the answer must end.
+    The topic contains the question, its choices, and an instruction on how the answer must end.
     """
     letters = zip(ascii_uppercase, item.choices, strict=False)
     choices = "\n".join(f"{letter}) {choice}" for letter, choice in letters)

@@ -252,10 +252,7 @@ def to_json(cards: Sequence[Scorecard]) -> JsonObject:
 
 
 def header() -> tuple[str, ...]:
-    """Return the column headings of a score table.
-
-    They are `debate` and the name of each criterion.
-    """
+    """Return the column headings of a score table, which are `debate` and the name of each criterion."""
     return ("debate", *(criterion.name.title() for criterion in evaluation_rubric().criteria))
 
 

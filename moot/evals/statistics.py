@@ -86,10 +86,7 @@ def proportion_interval(successes: int, trials: int) -> Interval:
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Return a bootstrap confidence interval of a mean over items.
-
-    It is the percentile interval (Efron 1979).
-    """
+    """Return the bootstrap percentile confidence interval of a mean over items (Efron 1979)."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if len(values) < 2 or low == high:
         return Interval(low, high, "none")
@@ -174,7 +171,7 @@ def mcnemar_p(wins: int, losses: int) -> float:
 def newcombe_interval(both: int, wins: int, losses: int, items: int) -> Interval:
     """Return Newcombe's confidence interval for the difference between two paired proportions.
 
-    It is computed from the Wilson intervals of both proportions.
+    The interval is computed from the Wilson intervals of both proportions.
 
     Args:
         both: Number of items that both arms have right.

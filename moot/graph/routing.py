@@ -59,8 +59,8 @@ def _require_channel(state: ConversationState, channel: Literal["step", "status"
 def turn_node(state: ConversationState, protocol: Protocol | None) -> str:
     """Return the node that runs the turns of the current step.
 
-    It is the node of the step's phase, or `turn`. In a graph of a single protocol, each phase has a node of
-    its own.
+    In a graph of a single protocol, each phase of the protocol has a node of its own. All other steps run in
+    the node `turn`.
     """
     is_own_protocol = protocol is not None and frozen_config(state).protocol == protocol.name
     phase = state["step"]["phase"]
@@ -70,8 +70,8 @@ def turn_node(state: ConversationState, protocol: Protocol | None) -> str:
 def after_open(state: ConversationState, env: Environment) -> str:
     """Return the node that runs after `open`.
 
-    It is `END` if a question was answered, `extract` if an imported transcript has to be read, the waiting
-    node if a debate is resumed by a message, else `summarize` or `plan`.
+    The node is `END` if a question was answered, or the waiting node if a message resumes a debate.
+    Otherwise, the node is `extract` if an imported transcript has to be read, or else `summarize` or `plan`.
     """
     if state["status"] in ENDED_STATUSES:
         return END

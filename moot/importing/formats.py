@@ -301,10 +301,9 @@ def read_jsonl(text: str) -> ParsedTranscript:
 
 
 def _first_request(items: Iterable[object]) -> str:
-    """Return the question that a chat begins with.
+    """Return the question in a chat's first user message, or else that message's first sentence.
 
-    It is the question in the first user message, or else that message's first sentence. Return `""` if the
-    chat has no user message.
+    Return `""` if the chat has no user message.
     """
     for number, item in enumerate(items, start=1):
         if isinstance(item, dict) and item.get("role") == "user" and not item.get("speaker"):

@@ -253,7 +253,7 @@ def decision_of(
     The verdict includes statistics on the judges' agreement. The status of the verdict is `failed` if all
     judges failed.
 
-    It has the mean scores of all judges. Reasoning, solution and open questions come from the first judge who
+    The scores are means over all judges. Reasoning, solution and open questions come from the first judge who
     named the winner, or else from the first judge. `speaker` is the id of this judge. Placeholders count only
     if there is no other verdict.
     """

@@ -179,7 +179,7 @@ def load_rubric(path: Path) -> Rubric:
 def asks_for_criteria(config: DebateConfig, default: str) -> bool:
     """Return True if a model must choose the criteria for judging the debate.
 
-    This is the case for a council without a configured rubric whose debaters are not all built-in roles.
+    A council needs such criteria if a judge has no configured rubric and not all debaters are built-in roles.
     """
     configured_rubrics = [panel_judge.rubric or config.judge.rubric for panel_judge in config.judge.judges()]
     return default == DESIGN and not all(configured_rubrics) and not _has_only_built_in_roles(config)
@@ -193,7 +193,7 @@ def rubric_for(
 ) -> Rubric:
     """Return the rubric by which a judge scores.
 
-    This is the judge's own rubric, the one in the configuration, or the protocol's default. A council that
+    The rubric is the judge's own, the one in the configuration, or the protocol's default. A council that
     designs no software is judged by the criteria of its question, or by `decision`, unless the judge or
     `judge.rubric` names a rubric.
 

@@ -26,7 +26,7 @@ JUDGE_SUMMARY = load_prompt_template("judge_summary")
 class Perspective:
     """Condensed view of a debate for one debater's prompts.
 
-    It consists of a summary and of the entries after the summary.
+    The view consists of a summary and of the entries after the summary.
     """
 
     summary: str
@@ -92,8 +92,8 @@ def check_summarizers(config: DebateConfig) -> None:
 def replaceable_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
     """Return the entries that a summary may replace in a debater's prompts.
 
-    These are the debater's proposals and the critiques of them. The latest proposal is an exception, because
-    prompts show it in full.
+    The entries are the debater's proposals and the critiques of them, except the latest proposal, which
+    prompts show in full.
     """
     latest = latest_proposals(transcript).get(debater)
     return [entry for entry in perspective_entries(transcript, debater) if entry != latest]

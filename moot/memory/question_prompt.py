@@ -158,7 +158,7 @@ class EntryLines:
     def share_counts(self, index: EvidenceIndex) -> None:
         """Use the same cache for all questions about the transcript.
 
-        It contains token counts and passage positions.
+        The cache contains token counts and passage positions.
         """
         layout = self.fence, tuple(self.names.items()), self.count, self.splitting
         known = _COUNTS.setdefault(index, {})
@@ -520,9 +520,9 @@ def _seqs_asked_for(
 ) -> set[int]:
     """Return the numbers of the messages to which a question refers.
 
-    These are the messages that the question names by id and, if it names an id and a speaker, all messages
-    of that speaker. Changes of position on the question's subject are included, each with the earlier
-    position and the message it answers.
+    A question refers to the messages that it names by id. If the question also names a speaker, all messages
+    of that speaker are included. Changes of position on the question's subject are included, each with the
+    earlier position and the message it answers.
     """
     transcript, ledger = state["full_transcript"], ledger_of(state)
     speakers = {index.speakers[number] for number in parsed_question.speakers}
@@ -591,7 +591,8 @@ def _shared_prefix(
 ) -> list[truncation.Block]:
     """Return the first messages of a prompt for a question about a debate.
 
-    They contain the instruction and, if available, the debaters' positions, the summary and the verdict.
+    The messages contain the instruction and, if available, the debaters' positions, the summary and the
+    verdict.
 
     `summarize=False` omits the summary.
     """

@@ -155,8 +155,8 @@ def needs_summary(state: StateValues) -> bool:
 def entries_to_cover(state: StateValues, leaving: int = -1) -> list[entry_types.Entry]:
     """Return the old transcript entries that no summary covers yet.
 
-    They have left the context window. Entries up to the `seq` `leaving` are about to leave the window and are
-    included. -1 means none.
+    The entries have left the context window. Entries up to the `seq` `leaving` are about to leave the window
+    and are included. -1 means none.
     """
     if not needs_summary(state):
         return []

@@ -149,10 +149,7 @@ class OpenAICompatible:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Parameters of one attempt at a model call.
-
-    They are not yet converted for a specific chat model.
-    """
+    """Parameters of one attempt at a model call, not yet converted for a specific chat model."""
 
     call: ModelCall
     messages: tuple[WireMessage, ...]

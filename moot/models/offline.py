@@ -446,7 +446,7 @@ class OfflineModel(LocalModel):
 def placeholder_text(hints: Hints) -> str:
     """Return a placeholder for the text of a message.
 
-    It names the speaker, the debate phase, the round and the targets.
+    The placeholder names the speaker, the debate phase, the round and the targets.
     """
     description = hints.get("phase", "answer").replace("-", " ")
     if speaker := hints.get("speaker"):

@@ -85,7 +85,7 @@ def counted_usage(
 ) -> EntryUsage:
     """Count the tokens in a request and its reply.
 
-    This is for providers that report no usage. Reasoning counts as completion tokens.
+    The count is used if the provider reports no plausible usage. Reasoning counts as completion tokens.
     """
     count = counter(encoding or encoding_for(call.model))
     known = call.prompt_tokens if sent is call.messages else 0

@@ -50,8 +50,8 @@ def with_final_answer(state: ConversationState, solution: str) -> str:
 def result_update(values: StateValues, *origin: str) -> Update:
     """Return the state update that stores a debate's result.
 
-    It has the result message, the answer and the UI messages. The message has the decision, reasons,
-    citations and open points. `origin` are the ids of the debate and the checkpoint.
+    The update contains the result message, the answer and the UI messages. The result message contains the
+    decision, reasons, citations and open points. `origin` are the ids of the debate and the checkpoint.
     """
     judging_no, step_no = (values.get("verdict") or {}).get("judging", 0), step_number(values)
     result_id = message_id(f"{RESULT_ID_PREFIX}{step_no}-{judging_no}", *origin)

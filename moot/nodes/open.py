@@ -194,7 +194,7 @@ def _seed(
 ) -> list[Entry]:
     """Return a new debate's first transcript entries.
 
-    They are the topic, the documents and imported messages.
+    The entries are the topic, the documents and imported messages.
 
     Raises:
         InputError: an imported entry has no speaker or no content.

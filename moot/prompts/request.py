@@ -290,8 +290,8 @@ def either(first: Any, second: Any, name: str = "") -> Any:
 def citation_type(ids: Sequence[str], others: Sequence[str] = ()) -> Any:
     """Return a Pydantic type for a list of message ids.
 
-    It lists the allowed `ids`, or only their format if there are none or too many. `others` are allowed ids
-    of another form.
+    The type lists the allowed `ids`, or only their format if there are none or too many. `others` are allowed
+    ids of another form.
     """
     if 0 < len(ids) <= MAX_IDS:
         return list[one_of([*ids, *others], "MessageId")]  # type: ignore[misc]  # made for the debate

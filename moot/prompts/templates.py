@@ -263,8 +263,8 @@ def break_fence(text: str, fence: str) -> str:
 class _Folds(dict[int, str]):
     """Table that maps each character to the lower-case letters that it resembles.
 
-    It is used with `str.translate`. Invisible characters map to `""`. The table grows with the characters
-    that texts contain.
+    The table is used with `str.translate`, and grows with the characters that texts contain. Invisible
+    characters map to `""`.
     """
 
     def __missing__(self, code: int) -> str:

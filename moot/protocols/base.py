@@ -208,7 +208,7 @@ class Protocol(ProtocolSpec):
     def final_round(self, state: ConversationState) -> list[Entry]:
         """Return the entries of the final round.
 
-        They are summarized if the judge's prompt has no space for them.
+        The entries are summarized if the judge's prompt has no space for them.
         """
         return []
 

@@ -609,7 +609,7 @@ def turn_suffix_remaining(ctx: PromptContext, parts: Mapping[str, str] | None = 
 def long_form_blocks(ctx: PromptContext) -> list[truncation.Block]:
     """Return all parts of the prompt for a turn in a long-form debate.
 
-    They are the rules, the topic, the summary, the recent messages and the turn's instruction.
+    The parts are the rules, the topic, the summary, the recent messages and the turn's instruction.
     """
     # Unused tokens, which differ in every turn, must not change the prefix that a provider caches.
     shared_prefix = [rules_block(ctx), topic_block(ctx.state["topic"], ctx.config, ctx.count)]

@@ -75,7 +75,7 @@ class IndependentAnswers(SoloProtocol):
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
         """Return the answers that count in the vote.
 
-        They are the answers given since the last message from a person.
+        Only answers given since the last message from a person count.
         """
         return ballots_of_entries(answers_since(state["full_transcript"]), config)
 

@@ -134,7 +134,7 @@ def _replies(
 def _verdict_nodes(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
     """Yield the nodes of the argument map if no claims were extracted.
 
-    They are the main question, the decision and each debater's answer. The children of an answer are the
+    The nodes are the main question, the decision and each debater's answer. The children of an answer are the
     reasons for and against it.
     """
     verdict = document["verdict"]

@@ -264,7 +264,7 @@ class _CompiledTemplates(BytecodeCache):
 def template_environment(**filters: Callable[..., object]) -> Environment:
     """Return the Jinja environment for report templates.
 
-    It contains common filters and the given `filters`.
+    The environment contains common filters and the given `filters`.
 
     Autoescaping is on for HTML templates. Markdown templates escape each text with a filter.
     """

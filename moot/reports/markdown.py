@@ -134,9 +134,9 @@ class Option:
 def render_markdown(document: Mapping[str, object]) -> str:
     """Render a debate's report as Markdown.
 
-    It has the same contents as the HTML page except charts. Messages are block quotes in their own Markdown,
-    with HTML, images and suspicious links disabled. Names and other short texts are escaped. Citations link
-    to the anchor of their message.
+    The report has the same contents as the HTML page except charts. Messages are block quotes in their own
+    Markdown, with HTML, images and suspicious links disabled. Names and other short texts are escaped.
+    Citations link to the anchor of their message.
 
     Args:
         document: A debate in the format `moot.debate/1`; any key may be missing.
@@ -255,8 +255,8 @@ def _considered(report: Report, options: Sequence[Option]) -> list[str]:
 def _position_of(report: Report, person: Participant) -> str:
     """Return a debater's position.
 
-    It is the option that the debater holds on an open question. If there is none, it is the debater's final
-    position, or else the configured stance.
+    The position is the option that the debater holds on an open question. If there is none, the debater's
+    final position counts, or else the configured stance.
     """
     final = report.verdict.positions.get(person.id, "") if report.verdict else ""
     return report.option_of(person.id) or final.strip() or person.stance.strip()

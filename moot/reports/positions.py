@@ -365,10 +365,7 @@ class Comparison:
 
 
 def read_usage(usage: Usage) -> tuple[Figure, ...]:
-    """Return how many calls and tokens a debate used, and their cost.
-
-    They are returned as figures for a report.
-    """
+    """Return how many calls and tokens a debate used, and their cost, as figures for a report."""
     if not usage["calls"] and not tokens_of(usage):
         return ()
     prompt, cached, cost = usage["prompt_tokens"], usage["cached_tokens"], usage["cost_usd"]

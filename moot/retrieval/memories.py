@@ -44,7 +44,7 @@ importance is less than `IMPORTANT`. Relevance is the memory's share of the maxi
 class MemoryItem:
     """Short text that can be retrieved for a prompt, such as a reflection.
 
-    It is not a transcript entry.
+    A memory item is not a transcript entry.
 
     Attributes:
         id: Id of the item. A newer item with the same id replaces this one.
@@ -186,10 +186,10 @@ def _query_weights(
 ) -> dict[str, float]:
     """Return the query terms to search for, with their weights.
 
-    These are the rarest terms that memories contain, and all terms that none contains. The other terms keep
-    relevance absolute: a memory that shares one word with a long question is not relevant. `exclude` holds
-    the `seq` of the messages that are no memories. One of them is the answered message, whose rarest terms no
-    other message contains.
+    The search terms are the rarest terms that memories contain, and all terms that none contains. Terms that
+    no memory contains keep relevance absolute: a memory that shares one word with a long question is not
+    relevant. `exclude` holds the `seq` of the messages that are no memories. One of them is the answered
+    message, whose rarest terms no other message contains.
     """
     excluded_positions = {index.position(seq) for seq in exclude}
 
@@ -219,10 +219,9 @@ def _entries(
     text_to_embed: str,
     noted: Mapping[int, int],
 ) -> Iterator[_Candidate]:
-    """Yield the transcript entries that may be retrieved.
+    """Yield the transcript entries that are important or relevant enough to be retrieved.
 
-    They are important or relevant enough. An entry's relevance is that of its own words and meaning. Only
-    positions below `limit` count.
+    An entry's relevance is that of its own words and meaning. Only positions below `limit` count.
 
     With `text_to_embed=""`, the search is by words only.
     """

@@ -371,8 +371,8 @@ def probabilities(
 def concentration(index: EvidenceIndex, probability: Floats) -> float:
     """Return the probability that a few messages contain the answer.
 
-    They are the best-matching messages, with at most `FOCUS_TOKENS` tokens together. The probability is high
-    for a question about certain messages, and low for a question about the whole transcript.
+    The best-matching messages count, with at most `FOCUS_TOKENS` tokens together. The probability is high for
+    a question about certain messages, and low for a question about the whole transcript.
     """
     tokens = as_ints(index.tokens)
     best = np.argsort(-probability / tokens, kind="stable")

@@ -69,7 +69,7 @@ def call_from_sync(
 async def enter_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
     """Run a synchronous context manager without blocking the event loop.
 
-    It is entered and exited in worker threads. The context manager is exited even if entering fails.
+    The context manager is entered and exited in worker threads, and is exited even if entering fails.
     """
     try:
         yield await run_in_thread(manager.__enter__)

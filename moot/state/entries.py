@@ -224,9 +224,7 @@ def entry_id(seq: int) -> str:
 
 
 def message_id(reference: str, *origin: str) -> str:
-    """Return a unique message id, such as `m000123-5f0c1d2e3a4b`.
-
-    It is unique across debates and branches.
+    """Return a message id that is unique across debates and branches, such as `m000123-5f0c1d2e3a4b`.
 
     Args:
         reference: id of the message's entry, or another name that is unique within one branch.

@@ -81,7 +81,7 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
 def count_answers(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
     """Count the answers to interrupts in a LangGraph checkpoint.
 
-    They are among the checkpoint's pending writes.
+    The answers are among the checkpoint's pending writes.
     """
     stored = [
         value for task, channel, value in pending_writes or () if channel == "__resume__" and _is_task(task)
@@ -119,7 +119,7 @@ def runs_in_task(config: RunnableConfig) -> bool:
 def set_by_parent(config: RunnableConfig) -> bool:
     """Return True if a config comes from a parent graph and not from a client.
 
-    It is the config of a run or of a state update.
+    The config belongs to a run or to a state update.
     """
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
@@ -150,9 +150,9 @@ async def close_store(store: AsyncBatchedBaseStore) -> None:
 class EveryKey(dict[str, object]):
     """Dictionary that claims to contain every key.
 
-    It holds the properties of a JSON Schema. LangGraph's server drops the keys of a request's `context` that
-    the schema does not know, without an error. With this class it passes them on, so that the graph can
-    refuse them.
+    The dictionary holds the properties of a JSON Schema. LangGraph's server drops the keys of a request's
+    `context` that the schema does not know, without an error. With this class it passes them on, so that the
+    graph can refuse them.
     """
 
     def __contains__(self, key: object) -> bool:
@@ -333,6 +333,6 @@ def provider_package(provider: str) -> str:
 def set_server_version(server: object, version: str) -> None:
     """Set the version that an MCP server reports to clients.
 
-    This is for version 1 of the `mcp` package.
+    The function works with version 1 of the `mcp` package.
     """
     server._mcp_server.version = version  # type: ignore[attr-defined]

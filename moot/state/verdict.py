@@ -56,7 +56,7 @@ def tenths(figure: float) -> float:
 class CriterionScale(TypedDict):
     """Name, scale and weight of a rubric criterion.
 
-    It is stored so that a verdict can be shown without its rubric.
+    The values are stored so that a verdict can be shown without its rubric.
     """
 
     id: str
@@ -401,8 +401,8 @@ class PanelReport(TypedDict, total=False):
 class PanelVerdict(Verdict):
     """Combined verdict of all judges.
 
-    It has mean scores and the reasoning of a judge who agrees with it. `outcome` is missing if every judge
-    failed. `agreement` is missing if there was no judge, as in a vote.
+    The verdict has mean scores and the reasoning of a judge who agrees with it. `outcome` is missing if every
+    judge failed. `agreement` is missing if there was no judge, as in a vote.
     """
 
     speaker: NotRequired[str]

@@ -44,7 +44,7 @@ OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
 class Forecast(TypedDict):
     """Decision and confidence of one judge.
 
-    It is stored with a person's feedback to score the judge.
+    The forecast is stored with a person's feedback to score the judge.
     """
 
     judge: str

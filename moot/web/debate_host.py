@@ -386,9 +386,9 @@ async def follow(
 
 
 async def _next_events(queue: asyncio.Queue[Event]) -> list[Event]:
-    """Wait for the next events of a debate.
+    """Wait for the next events of a debate, and return them as one batch.
 
-    They are returned as one batch. Return `[]` if no event comes within `POLL_INTERVAL_S`.
+    Return `[]` if no event comes within `POLL_INTERVAL_S`.
     """
     with suppress(TimeoutError):
         events = [await asyncio.wait_for(queue.get(), POLL_INTERVAL_S)]

@@ -251,8 +251,8 @@ def reusable_chunk_summaries(request: summarizer.SummaryRequest) -> list[ChunkSu
 def unread_entries(request: summarizer.SummaryRequest) -> Sequence[Entry]:
     """Return the messages that have not been summarized yet, oldest first.
 
-    They are the new messages, and those that another method had to summarize. If there are many, the latest
-    messages wait for the next summary, so that a failing model does not get ever more requests.
+    Unread messages are the new messages, and those that another method had to summarize. If there are many,
+    the latest messages wait for the next summary, so that a failing model does not get ever more requests.
     """
     read_through = max((note.through for note in reusable_chunk_summaries(request)), default=-1)
     unread = [entry for entry in request.past if entry["seq"] > read_through]
@@ -352,8 +352,8 @@ def write_summary(
 ) -> CallGenerator[summarizer.Draft]:
     """Write a debate's summary from the summaries of its chunks.
 
-    It consists of prose and key points. `notes` are all chunk summaries, which are stored. `source_notes` are
-    the ones to write from, if they differ.
+    The summary consists of prose and key points. `notes` are all chunk summaries, which are stored.
+    `source_notes` are the ones to write from, if they differ.
     """
     (merged_note,) = yield from merge(request, [source_notes or notes], int(request.max_tokens * PROSE_SHARE))
     points, prose, names = fold_points(request), merged_note.text, request.config.names()
@@ -375,8 +375,8 @@ def lacking_points(
 ) -> SummaryPoints:
     """Return the points that are clearly missing from a model's summary.
 
-    They have a number that the prose does not have, are the only point of a speaker whom the prose does not
-    name, or are a tool's error message. A point whose text was cut is left out.
+    A missing point has a number that the prose lacks, or is a tool's error message. The first point of a
+    speaker whom the prose does not name is also missing. A point whose text was cut is left out.
 
     Args:
         points: points of the messages, best first.
@@ -434,7 +434,7 @@ def chunk_summary_token_limit(request: summarizer.SummaryRequest) -> int:
 def input_token_limit(request: summarizer.SummaryRequest) -> int:
     """Return the maximum number of input tokens for one summarization call.
 
-    It is the total budget without the instructions.
+    The limit is the total budget without the instructions.
     """
     frames = [_call(request, "", 9_999, condenses=condenses) for condenses in (True, False)]
     frame = max(prompt_tokens(call.messages, request.count) for call in frames)

@@ -276,10 +276,7 @@ def layout_points(
 
 
 def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
-    """Return a summary that shows as many points as fit.
-
-    It shows at most `high` points.
-    """
+    """Return a summary that shows as many points as fit, but at most `high` points."""
     low = 0
     while low < high:
         middle = (low + high + 1) // 2

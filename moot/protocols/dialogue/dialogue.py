@@ -593,8 +593,9 @@ def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
 def _opposition(ledger: Ledger, aspect: str) -> Mapping[frozenset[str], float]:
     """Return how strongly each pair of debaters disagrees on an aspect.
 
-    It is the number of the aspect's claims on which they hold opposite sides, each weighted by the confidence
-    of the extraction. A disagreement on the main question decides between pairs that are equal in this.
+    A pair's strength is the number of the aspect's claims on which the two debaters hold opposite sides. Each
+    claim is weighted by the confidence of the extraction. A disagreement on the main question decides between
+    pairs that are otherwise equal.
     """
     strengths: dict[frozenset[str], float] = defaultdict(float)
     for key, claim in ledger.claims.items():

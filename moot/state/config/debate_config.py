@@ -410,10 +410,7 @@ class DebateConfig(Section):
         return fenced
 
     def fingerprint(self) -> str:
-        """Return a hash of the configuration without the topic.
-
-        It has 16 hexadecimal digits.
-        """
+        """Return a hash of the configuration without the topic, as 16 hexadecimal digits."""
         canonical = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
