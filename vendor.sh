@@ -2,7 +2,7 @@
 # Renews the live page's libraries from npm: their minified ES modules, each with its licence.
 set -eu
 PREACT=10.29.8 HTM=3.1.1
-here=$(cd "$(dirname "$0")" && pwd)/moot/web/static/vendor
+here=$(cd "$(dirname "$0")" && pwd)/moot/plugins/web/static/vendor
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"

@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import cast
 
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.protocols.base import AGREEMENT_INSTRUCTIONS, End
 from moot.protocols.registry import next_step
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import make_entry
 

@@ -21,11 +21,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks.peers import PEERS, AttackResult
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.summarizers.registry import SUMMARIZERS, summarizer_named
 from moot.memory.summarizers.summarizer import Summarizer
 from moot.runtime.environment import Environment
-from moot.state.config import DebateConfig
 from moot.text.tokens import counter
 from moot.tools.tool import wire_tokens
 

@@ -25,13 +25,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from benchmarks.prefix import CACHED_PRICE, UNCACHED_PRICE, cached_shares
 from benchmarks.varied_messages import VariedMessages
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.models.model_call import complete
 from moot.models.offline import recording_config, recordings
 from moot.models.registry import Models
 from moot.prompts.request import schema_tokens
 from moot.runtime.environment import Environment
-from moot.state.config import DebateConfig
 from moot.state.entries import Entry, seq_of, traits_of
 from moot.text.tokens import counter
 

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from benchmarks.council import TOPIC, council_config
 from moot.api import PlannedDebate, open_debates, run_many
+from moot.config import DebateConfig
 from moot.debates.dry_run import estimate
-from moot.state.config import DebateConfig
 from tests.support.openai_process import serve_openai
 
 LATENCY_S = 0.2

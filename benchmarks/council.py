@@ -20,9 +20,9 @@ from typing import Any
 
 import moot.models.offline  # noqa: F401  # the server needs it; its import must not be timed
 from moot.api import open_debates
+from moot.config import DebateConfig
 from moot.debates.dry_run import estimate
 from moot.documents import DebateDocument
-from moot.state.config import DebateConfig
 from tests.support.openai_answers import ServerReply
 from tests.support.openai_process import serve_openai
 

@@ -19,9 +19,9 @@ from typing import Any
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.runtime.environment import Environment
-from moot.state.config import DebateConfig
 
 OLDEST, TARGET = 50, 40
 METHODS = ("llm", "hierarchical")

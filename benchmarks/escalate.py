@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, cast
 
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.nodes.open import MAX_RECORDS
 from moot.protocols.base import End
 from moot.protocols.escalate import ALL, DEBATE_PHASE, EARLIER, Escalate, is_informative
 from moot.protocols.vote import Vote
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject, make_entry
 

@@ -17,11 +17,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from moot.evals.arms import read_arms
-from moot.evals.items import read_items
-from moot.evals.report import evaluation_report
-from moot.evals.results import EvaluationRecord
 from moot.judging.orders import cohen_kappa
+from moot.plugins.evals.arms import read_arms
+from moot.plugins.evals.items import read_items
+from moot.plugins.evals.report import evaluation_report
+from moot.plugins.evals.results import EvaluationRecord
 from moot.state.entries import JsonObject
 
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "llmbar"

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from moot.claims.ledger_from_events import ledger_of
-from moot.importing import ImportedTranscript, ParsedMessage, Speaker
-from moot.importing.transcript import transcript_config, transcript_values
+from moot.config import DebateConfig
+from moot.config.boundary import Permissions
 from moot.nodes.extract import extract
+from moot.plugins.importing import ImportedTranscript, ParsedMessage, Speaker
+from moot.plugins.importing.transcript import transcript_config, transcript_values
 from moot.runtime.environment import Environment, NodeContext
 from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator
 from moot.state.claim_events import MAIN_QUESTION
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import Permissions
 from moot.state.entries import seq_of
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "minutes-dev.jsonl"

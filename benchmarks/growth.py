@@ -33,8 +33,8 @@ from typing_extensions import TypedDict
 
 from benchmarks.varied_messages import VariedMessages
 from moot.cli import ALLOCATIONS
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
-from moot.state.config import DebateConfig
 from moot.state.conversation import SNAPSHOT_FREQUENCY
 from moot.state.reducers import append
 from moot.storage.checkpoints import open_saver

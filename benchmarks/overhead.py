@@ -24,9 +24,9 @@ from pydantic import PrivateAttr
 
 from moot.api import open_debates
 from moot.claims.model_extraction import CONTEXT_MARK
+from moot.config import DebateConfig
 from moot.models.offline import LocalModel, smallest_instance
 from moot.prompts.request import sent_form
-from moot.state.config import DebateConfig
 from moot.state.verdict import VERDICT_FIELDS
 from moot.text.tokens import counter
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from moot.calls.effects import Ask, Emit, InboxContents, ReadInbox, Reply, run_body_with
+from moot.config import DebateConfig
+from moot.config.boundary import Permissions
 from moot.graph.debate import NODES, graph
 from moot.graph.routing import successor
 from moot.nodes.open import open_debate
 from moot.runtime.environment import Environment, NodeContext
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import Permissions
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
 from moot.state.reducers import add_totals, append, fold_window, merge

@@ -20,8 +20,8 @@ from typing import Any, cast
 from benchmarks.varied_messages import message_text
 from moot.api import open_debates
 from moot.calls.effects import WireMessage
+from moot.config import DebateConfig
 from moot.models.adapters import to_langchain
-from moot.state.config import DebateConfig
 from moot.text.tokens import counter
 from tests.support.openai_server import OpenAIServer, ServerReply
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.qmsum import meeting_files, meetings_parser
+from moot.config import slug
+from moot.config.memory_config import MemoryConfig
 from moot.memory.summarizers.drafting import FRAME_TOKENS
 from moot.memory.summarizers.rule_based import SummaryPoints, fold
-from moot.state.config import slug
-from moot.state.config.memory_config import MemoryConfig
 from moot.state.entries import Entry, make_entry, seq_of
 from moot.text.terms import split_sentences, terms
 from moot.text.tokens import TokenCounter, counter

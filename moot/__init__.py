@@ -59,8 +59,8 @@ if TYPE_CHECKING:
         build_graph,
         open_debates,
     )
+    from moot.config.section import ProtocolSpecTable
     from moot.embedding import debate_node, debate_tool
-    from moot.state.config.section import ProtocolSpecTable
 
 __version__ = "0.1.0"
 

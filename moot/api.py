@@ -31,6 +31,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.tools import BaseTool
 
 from moot.calls.effects import cancel_all, require_asyncio, run_in_thread
+from moot.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig
+from moot.config.boundary import Permissions, capabilities_of
+from moot.config.memory_config import (
+    BlackboardConfig,
+    Budget,
+    MemoryConfig,
+    PerspectiveConfig,
+    RetrievalConfig,
+)
+from moot.config.model_settings import McpServerConfig, ModelSettings
+from moot.config.participants import (
+    ClarificationsConfig,
+    PanelJudge,
+    PlannedInterjection,
+    ReferenceDocument,
+)
 from moot.debates.continuation import verdict_failed
 from moot.debates.lifecycle import find_debate, start_debate, start_replay, store_import
 from moot.debates.session import (
@@ -53,29 +69,13 @@ from moot.graph.debate import build_graph
 from moot.models.registry import ChatSource
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync, enter_in_thread, iterate_from_sync
 from moot.runtime.environment import Environment, make_environment
-from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig
-from moot.state.config.boundary import Permissions, capabilities_of
-from moot.state.config.memory_config import (
-    BlackboardConfig,
-    Budget,
-    MemoryConfig,
-    PerspectiveConfig,
-    RetrievalConfig,
-)
-from moot.state.config.model_settings import McpServerConfig, ModelSettings
-from moot.state.config.participants import (
-    ClarificationsConfig,
-    PanelJudge,
-    PlannedInterjection,
-    ReferenceDocument,
-)
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, MootError
 from moot.storage.catalogue import DebateRow
 from moot.storage.checkpoints import LazyStore, open_saver
 from moot.storage.records import records_of
 
 if TYPE_CHECKING:
-    from moot.importing import ImportedTranscript
+    from moot.plugins.importing import ImportedTranscript
 
 
 def open_debates(
@@ -225,7 +225,7 @@ class Debates(AbstractContextManager["Debates"]):
             InputError: The document is incomplete.
             DebateExists: The id or the name is taken.
         """
-        from moot.importing.transcript import document_values
+        from moot.plugins.importing.transcript import document_values
 
         values = document_values(document, self.environment)
         return Debate(store_import(self._session, values, name, document))
@@ -252,8 +252,8 @@ class Debates(AbstractContextManager["Debates"]):
             InputError: The transcript is invalid, or has no topic.
             DebateExists: The name is taken.
         """
-        from moot.importing import parse_transcript
-        from moot.importing.transcript import transcript_config, transcript_values
+        from moot.plugins.importing import parse_transcript
+        from moot.plugins.importing.transcript import transcript_config, transcript_values
 
         imported_transcript = parse_transcript(transcript) if isinstance(transcript, str) else transcript
         settings = transcript_config(imported_transcript, config, debaters)

@@ -23,13 +23,13 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
 
+from moot.config import DebateConfig, boundary, participants
+from moot.config.config_files import load_config, make_config, merge_settings, nested_settings
+from moot.config.memory_config import Budget
 from moot.judging.rubrics import load_rubric, rubric_for, rubric_names
 from moot.memory.perspectives import check_summarizers
 from moot.prompts.templates import ROLE_NAMES
 from moot.protocols import registry
-from moot.state.config import DebateConfig, boundary, participants
-from moot.state.config.config_files import load_config, make_config, merge_settings, nested_settings
-from moot.state.config.memory_config import Budget
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError, file_error_reason
 from moot.state.settings import variable

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from moot.api import Debate, Debates, Event, aopen_debates
 from moot.calls.effects import run_in_thread
+from moot.config import DebateConfig
 from moot.configuration import requested_config
 from moot.debates.session import shorten_debate
 from moot.graph.debate import build_graph
@@ -27,7 +28,6 @@ from moot.protocols.registry import PROTOCOLS
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync
 from moot.runtime.environment import Environment, make_environment
 from moot.runtime.qa import result_text
-from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, DebateNotFound, InputError, MootError, WaitingForPerson

@@ -28,13 +28,13 @@ from langchain_core.messages import (
 from typing_extensions import TypedDict
 
 from moot.calls.effects import Ask, Effect
+from moot.config import INTERJECTION_SPEAKERS, can_interject, slug
+from moot.config.debate_config import frozen_config
+from moot.config.participants import PlannedInterjection
+from moot.config.section import MAX_KEY_CHARS
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter, window_message
 from moot.state import entries as entry_types
-from moot.state.config import INTERJECTION_SPEAKERS, can_interject, slug
-from moot.state.config.debate_config import frozen_config
-from moot.state.config.participants import PlannedInterjection
-from moot.state.config.section import MAX_KEY_CHARS
 from moot.state.conversation import InboxMessage, StateValues
 from moot.state.errors import InputError
 from moot.state.reducers import fold_window, is_new_input

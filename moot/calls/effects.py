@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, ParamSpec, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from moot.state.config import OFFLINE
+from moot.config import OFFLINE
 from moot.state.entries import EntryUsage, JsonObject, memoize_by_identity
 from moot.state.errors import InputError, ModelError
 

@@ -12,8 +12,8 @@ from typing_extensions import TypedDict
 from moot.claims.claim_status import Ledger, options_chosen
 from moot.claims.ledger_from_events import fold_events, ledger_of
 from moot.claims.ledger_rendering import NO_EXTRACTION, board_text
+from moot.config.debate_config import OPTION_CHARS
 from moot.state import claim_events as ledger_events
-from moot.state.config.debate_config import OPTION_CHARS
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, cited_id
 from moot.state.errors import InputError

@@ -11,6 +11,7 @@ from moot.claims import ledger_rendering
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, message_seq
 from moot.claims.ledger_from_events import ledger_of
+from moot.config import DebateConfig
 from moot.prompts.request import many, narrow_schema, one_of
 from moot.prompts.structured_calls import (
     add_person_messages,
@@ -21,7 +22,6 @@ from moot.prompts.structured_calls import (
 )
 from moot.prompts.templates import fenced, load_prompt_template
 from moot.state import claim_events
-from moot.state.config import DebateConfig
 from moot.state.conversation import ENDED_STATUSES, ConversationState, StateValues
 from moot.state.entries import Entry, cited_id, entries_of, seq_of, traits_of
 from moot.text.plain_text import sanitize_line

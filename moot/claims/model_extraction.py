@@ -9,12 +9,12 @@ from moot.calls.effects import CallGenerator
 from moot.claims import claim_status
 from moot.claims.claim_extraction import ANOTHER_ANSWER, ClaimExtraction, status_changes
 from moot.claims.ledger_rendering import board_text
+from moot.config import DebateConfig
+from moot.config.model_settings import OFFLINE, is_built_in
 from moot.prompts import request
 from moot.prompts.structured_calls import debater_lines, shown_entries, structured_call, structured_data
 from moot.prompts.templates import fenced, load_prompt_template, system_message
 from moot.state import claim_events
-from moot.state.config import DebateConfig
-from moot.state.config.model_settings import OFFLINE, is_built_in
 from moot.state.entries import Entry, ids_in
 from moot.text.plain_text import sanitize_line
 from moot.text.tokens import TokenCounter, equal_batches, prompt_tokens, truncate_middle

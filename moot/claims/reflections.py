@@ -14,6 +14,7 @@ from moot.claims.claim_extraction import BackgroundTexts, no_background
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
+from moot.config import DebateConfig
 from moot.prompts.request import citation_type, many, narrow_schema, one_of
 from moot.prompts.structured_calls import (
     add_person_messages,
@@ -24,7 +25,6 @@ from moot.prompts.structured_calls import (
 )
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.state.claim_events import MAIN_QUESTION, Reflection, ReflectionKind, StanceEvent
-from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import cited_id, entries_of, memoize_by_identity, seq_of
 from moot.text.tokens import TokenCounter, truncate_middle

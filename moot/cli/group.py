@@ -213,11 +213,11 @@ def built_in_names() -> str:
 
     This text is the content of `built_in_names.json`.
     """
+    from moot.config import DebateConfig
+    from moot.config.memory_config import NO_SUMMARY, MemoryConfig
     from moot.judging.rubrics import shipped_rubrics
     from moot.memory.summarizers.registry import SUMMARIZERS
     from moot.protocols.registry import PROTOCOLS
-    from moot.state.config import DebateConfig
-    from moot.state.config.memory_config import NO_SUMMARY, MemoryConfig
     from moot.tools.registry import TOOLS
 
     protocol = DebateConfig.model_fields["protocol"].default

@@ -22,8 +22,8 @@ from rich.text import Text
 
 from moot import people
 from moot.cli.terminal import entry_label, err_console, one_line, print_note, safe
-from moot.state.config import OFFLINE, DebateConfig
-from moot.state.config.model_settings import RECORDED
+from moot.config import OFFLINE, DebateConfig
+from moot.config.model_settings import RECORDED
 from moot.state.errors import InputError
 from moot.state.settings import api_key, redact, variable
 from moot.text.plain_text import count_noun

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 from typer import Argument, Context, Option
 
 from moot.cli.terminal import format_of, print_error
-from moot.state.config import DebateConfig, slug
-from moot.state.config.model_settings import OFFLINE, ModelSettings, is_built_in
+from moot.config import DebateConfig, slug
+from moot.config.model_settings import OFFLINE, ModelSettings, is_built_in
 from moot.state.entries import clean_text, seq_of
 from moot.state.errors import ConfigError, DebateNotFound, InputError
 from moot.state.settings import check_database, database_exists, is_postgres, redact_urls, variable
 
 if TYPE_CHECKING:
     from moot.api import Debate, Debates
-    from moot.importing import ImportedTranscript
+    from moot.plugins.importing import ImportedTranscript
+    from moot.plugins.postgres.work_queue import WorkQueue
     from moot.runtime.environment import Environment
     from moot.storage.records import Records
-    from moot.work_queue import WorkQueue
 
 
 def configured_model() -> str | None:
@@ -109,7 +109,7 @@ def open_queue(db: str | None) -> WorkQueue:
             "the queue needs a Postgres database: add --db postgresql://…, or run `moot batch` or `moot eval "
             "run` without --queue"
         )
-    from moot.work_queue import WorkQueue
+    from moot.plugins.postgres.work_queue import WorkQueue
 
     return WorkQueue(url)
 
@@ -174,7 +174,7 @@ def split_context(paths: Sequence[Path] | None) -> tuple[str | None, list[Path]]
 
 def file_of(subject: str) -> Path | None:
     """Return the file's path if an argument names a file, or `None` if it names a debate."""
-    from moot.importing import ENDINGS
+    from moot.plugins.importing import ENDINGS
 
     path = Path(subject)
     return path if subject == "-" or "/" in subject or path.suffix.lower() in ENDINGS else None
@@ -187,7 +187,7 @@ def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
         InputError: the file cannot be read or parsed.
     """
     from moot.configuration import STDIN, read_text
-    from moot.importing import parse_transcript
+    from moot.plugins.importing import parse_transcript
 
     text = read_text(path, "the transcript")
     try:
@@ -205,8 +205,8 @@ def read_answers(path: Path | None) -> object:
     """
     if path is None:
         return None
+    from moot.config.config_files import data_in
     from moot.configuration import read_text
-    from moot.state.config.config_files import data_in
 
     answers = data_in(read_text(path, "answers"), path, "answers")
     if not isinstance(answers, dict | list):
@@ -270,9 +270,9 @@ def run_config(
         )
         config = config.model_copy(update={"debaters": debaters})
     # These imports are slow, and most mistakes are found before them.
+    from moot.config.boundary import Permissions
     from moot.debates.session import check_config, warnings_about
     from moot.runtime.environment import Environment
-    from moot.state.config.boundary import Permissions
 
     check_config(Permissions.of_operator(config), Environment(), imports=imports)
     debate_config = config if topic is None else config.model_copy(update={"topic": topic})

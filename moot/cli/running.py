@@ -15,10 +15,10 @@ from moot.calls.effects import GRACE_S, stop
 from moot.cli import live, terminal
 from moot.cli.group import INTERRUPTED, ignore_interrupts
 from moot.cli.options import Delivery, command_line
+from moot.config.model_settings import RECORDED, is_built_in
 from moot.people import questions_in
 from moot.protocols.registry import turns_planned
 from moot.state import settings
-from moot.state.config.model_settings import RECORDED, is_built_in
 from moot.state.entries import JsonMapping, ends_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
 from moot.state.settings import check_database, redact_urls
@@ -27,7 +27,7 @@ from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
     from moot.api import Debate, Event
-    from moot.state.config import DebateConfig
+    from moot.config import DebateConfig
 
 GATE_REFUSED = 7
 """Exit code if the decision does not meet the requirements of `--gate`."""

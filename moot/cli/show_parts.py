@@ -14,6 +14,8 @@ from rich.text import Text
 from moot.claims.ledger_rendering import card_text, stance_text, why_no_claims
 from moot.cli import terminal
 from moot.cli.terminal import borderless_table, number, rate
+from moot.config import OFFLINE
+from moot.config.debate_config import frozen_config
 from moot.documents import document_title, extracts_claims
 from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
 from moot.judging.panel import RULES
@@ -21,8 +23,6 @@ from moot.models.registry import Models
 from moot.protocols.base import Protocol
 from moot.protocols.registry import protocol_of
 from moot.reports.positions import cited_quotation
-from moot.state.config import OFFLINE
-from moot.state.config.debate_config import frozen_config
 from moot.state.entries import Entry, JsonMapping, tokens_of, turns_taken
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict, import_note
 from moot.text.plain_text import count_noun

@@ -10,6 +10,12 @@ from langchain_core.messages import AIMessageChunk
 from langgraph.types import Command, StateSnapshot
 
 from moot.calls.effects import is_pause
+from moot.config import DebateConfig, slug
+from moot.config.boundary import Capability, capabilities_of
+from moot.config.config_files import make_config
+from moot.config.debate_config import frozen_config, read_stored, runnable_config
+from moot.config.model_settings import is_built_in, recording_in
+from moot.config.participants import unique_slug
 from moot.configuration import authorize
 from moot.debates.session import DebateSession, Event, Values, check_config, check_judges, is_over
 from moot.nodes.close import result_update, with_final_answer
@@ -21,12 +27,6 @@ from moot.runtime import background_loop
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.runtime.telemetry import within_langsmith_root
-from moot.state.config import DebateConfig, slug
-from moot.state.config.boundary import Capability, capabilities_of
-from moot.state.config.config_files import make_config
-from moot.state.config.debate_config import frozen_config, read_stored, runnable_config
-from moot.state.config.model_settings import is_built_in, recording_in
-from moot.state.config.participants import unique_slug
 from moot.state.conversation import CallReceipt, ConversationState, EndReason, StateValues, Step, step_number
 from moot.state.entries import JsonObject
 from moot.state.errors import DebatePaused, InputError, WaitingForPerson

@@ -31,6 +31,9 @@ from typing_extensions import TypedDict
 
 from moot.calls.effects import ModelCall, Purpose, Reply
 from moot.claims.reflections import DISAGREEMENT
+from moot.config import DebateConfig
+from moot.config.config_files import make_config, with_settings
+from moot.config.model_settings import server_of
 from moot.graph.debate import build_graph
 from moot.models.offline import smallest_instance
 from moot.models.registry import Models
@@ -40,9 +43,6 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.runtime.telemetry import muted_spans
 from moot.state.claim_events import MAIN_QUESTION
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config, with_settings
-from moot.state.config.model_settings import server_of
 from moot.state.entries import Entry, EntryUsage, JsonObject, traits_of
 from moot.state.errors import MootError
 from moot.text.tokens import TokenCounter

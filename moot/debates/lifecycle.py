@@ -13,6 +13,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels import DeltaChannel
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig, slug
+from moot.config.boundary import Capability, ClientConfig, Permissions, without_raised_limits
+from moot.config.debate_config import frozen_config, runnable_config
+from moot.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
 from moot.configuration import authorize
 from moot.debates.session import DebateSession, Values, check_config, filled_channels, is_over
 from moot.graph.debate import build_graph
@@ -21,10 +25,6 @@ from moot.models.registry import Models
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.telemetry import start_langsmith_root
 from moot.state import entries
-from moot.state.config import DebateConfig, slug
-from moot.state.config.boundary import Capability, ClientConfig, Permissions, without_raised_limits
-from moot.state.config.debate_config import frozen_config, runnable_config
-from moot.state.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
 from moot.state.conversation import ENDED_STATUSES
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError, StorageError
 from moot.state.langgraph_internals import runs_next

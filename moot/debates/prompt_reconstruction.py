@@ -8,6 +8,9 @@ from itertools import count
 from typing import Any, cast, get_args
 
 from moot.calls import effects
+from moot.config import DebateConfig
+from moot.config.debate_config import frozen_config
+from moot.config.model_settings import is_built_in
 from moot.debates.continuation import JudgingOptions
 from moot.debates.session import DebateSession
 from moot.documents import DebateDocument
@@ -17,9 +20,6 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import NodeContext
 from moot.runtime.run_node import run_to_end
 from moot.runtime.run_turns import ModelTurnRequest, make_turn_requests, run_turns
-from moot.state.config import DebateConfig
-from moot.state.config.debate_config import frozen_config
-from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import CallReceipt, ConversationState, MemoryKind, Receipt
 from moot.state.entries import JsonObject, entry_id, tokens_of
 from moot.state.errors import DebateNotFound, InputError

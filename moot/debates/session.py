@@ -16,6 +16,12 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from moot.calls.effects import CallGenerator, is_pause
+from moot.config import DebateConfig, slug
+from moot.config.boundary import Permissions
+from moot.config.config_files import make_config, with_settings
+from moot.config.debate_config import frozen_config
+from moot.config.model_settings import OFFLINE
+from moot.config.participants import RESERVED_IDS, DebaterConfig, unique_slug, unreserved_name
 from moot.configuration import authorize, check_names
 from moot.graph.debate import PHASE_NODES
 from moot.graph.runnable import DebateGraph
@@ -34,12 +40,6 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.runtime.telemetry import within_langsmith_root
-from moot.state.config import DebateConfig, slug
-from moot.state.config.boundary import Permissions
-from moot.state.config.config_files import make_config, with_settings
-from moot.state.config.debate_config import frozen_config
-from moot.state.config.model_settings import OFFLINE
-from moot.state.config.participants import RESERVED_IDS, DebaterConfig, unique_slug, unreserved_name
 from moot.state.conversation import ConversationInput, StepKind, check_schema_version
 from moot.state.entries import Entry, JsonObject, clean_text
 from moot.state.errors import ConfigError, ModelError

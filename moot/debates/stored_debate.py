@@ -15,6 +15,11 @@ from typing_extensions import TypedDict
 
 from moot.calls.effects import run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
+from moot.config import DebateConfig, can_interject, differing_keys
+from moot.config.boundary import Capability
+from moot.config.debate_config import frozen_config
+from moot.config.model_settings import without_definitions
+from moot.config.participants import SLUG
 from moot.configuration import authorize, authorize_operator, freeze
 from moot.debates import continuation
 from moot.debates.lifecycle import delete_debate, fork_debate, fork_values
@@ -27,11 +32,6 @@ from moot.runtime.environment import NodeContext
 from moot.runtime.qa import answer_question, permissions_for_answer
 from moot.runtime.run_node import EffectHandler, run_generator
 from moot.state.claim_events import ClaimEvent
-from moot.state.config import DebateConfig, can_interject, differing_keys
-from moot.state.config.boundary import Capability
-from moot.state.config.debate_config import frozen_config
-from moot.state.config.model_settings import without_definitions
-from moot.state.config.participants import SLUG
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.entries import JsonMapping, JsonObject, clean_text
 from moot.state.errors import InputError

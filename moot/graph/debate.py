@@ -8,6 +8,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore
 
+from moot.config import DebateConfig
+from moot.config.boundary import UntrustedConfig
 from moot.configuration import operators_config, requested_config
 from moot.graph.routing import Route
 from moot.graph.runnable import NODE_TRACING, DebateGraph
@@ -26,8 +28,6 @@ from moot.protocols.registry import PROTOCOLS
 from moot.runtime.environment import Environment, NodeFunction, make_environment
 from moot.runtime.run_node import Node
 from moot.runtime.telemetry import redact_langsmith
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import UntrustedConfig
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
 from moot.state.entries import memoize_by_identity
 from moot.state.errors import ConfigError

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 from typing_extensions import is_typeddict
 
+from moot.config import DebateConfig
+from moot.config.memory_config import NO_SUMMARY
+from moot.config.section import protocol_sections
 from moot.documents import FORMAT, DebateDocument
 from moot.memory.summarizers.registry import summarizer_names
 from moot.protocols import registry
-from moot.state.config import DebateConfig
-from moot.state.config.memory_config import NO_SUMMARY
-from moot.state.config.section import protocol_sections
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.entries import JsonObject
 

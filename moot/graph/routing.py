@@ -6,13 +6,13 @@ from typing import Any, Literal
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END
 
+from moot.config.debate_config import frozen_config
 from moot.nodes.extract import extraction_due
 from moot.nodes.reflect import reflect_due
 from moot.nodes.summarize import entries_to_fold, perspectives_due
 from moot.nodes.trim import leaving_through, trim_through
 from moot.protocols.base import Protocol
 from moot.runtime.environment import Environment
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ENDED_STATUSES, ConversationState
 from moot.state.entries import traits_of
 from moot.state.errors import InputError

@@ -19,6 +19,9 @@ from pydantic import ValidationError
 
 from moot import people
 from moot.calls.effects import require_asyncio
+from moot.config import DebateConfig
+from moot.config.debate_config import frozen_config
+from moot.config.model_settings import without_definitions
 from moot.configuration import check_names
 from moot.runtime.background_loop import call_from_sync, enter_in_thread
 from moot.runtime.environment import Environment
@@ -26,9 +29,6 @@ from moot.runtime.run_node import Node
 from moot.runtime.telemetry import debate_span
 from moot.state import langgraph_internals
 from moot.state.channel_values import check_channels, check_input, check_update
-from moot.state.config import DebateConfig
-from moot.state.config.debate_config import frozen_config
-from moot.state.config.model_settings import without_definitions
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import ConfigError, InputError

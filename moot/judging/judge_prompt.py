@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from moot.calls.effects import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
+from moot.config import DebateConfig
 from moot.judging.blinding import Blinding
 from moot.judging.judge_response import JudgeSpec, reasons_each
 from moot.judging.rubrics import Rubric
@@ -20,7 +21,6 @@ from moot.memory.summarizers.drafting import FRAME_TOKENS as SUMMARY_FRAME_TOKEN
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, Point, SummaryPoints, layout_points, render
 from moot.prompts import truncation
 from moot.prompts.templates import FENCE_TOKENS, fenced, fenced_section, load_prompt_template, system_message
-from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, MemoryKind, Omission
 from moot.state.entries import Entry, critique_labels, ids_in, traits_of
 from moot.text.plain_text import break_template_tokens, quoted

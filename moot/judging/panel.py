@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 from typing_extensions import TypedDict
 
 from moot.calls.effects import CallGenerator, Hints, ModelCall
+from moot.config import DebateConfig, PanelJudge
 from moot.judging import judge_prompt as judge_prompts
 from moot.judging import judge_response, orders
 from moot.judging.blinding import make_blinding
@@ -19,7 +20,6 @@ from moot.memory.background import background_entries
 from moot.prompts.request import make_call, model_params, prompt_budget, schema_tokens
 from moot.prompts.truncation import SHOWN_IN_PART
 from moot.state import verdict as verdict_types
-from moot.state.config import DebateConfig, PanelJudge
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
 from moot.state.errors import ConfigError, JudgeFailed

@@ -11,14 +11,14 @@ from pydantic import BaseModel, create_model
 
 from moot.calls.effects import Hints, ModelCall, Reply
 from moot.claims.ledger_rendering import board_text
+from moot.config import DebateConfig
+from moot.config.debate_config import OPTION_CHARS
+from moot.config.model_settings import is_built_in
 from moot.judging.judge_response import JudgeSpec
 from moot.judging.rubrics import asks_for_criteria, criterion_key
 from moot.prompts.request import many, model_params
 from moot.prompts.structured_calls import debater_lines, shown_entries, structured_call, structured_data
 from moot.prompts.templates import fenced, load_prompt_template
-from moot.state.config import DebateConfig
-from moot.state.config.debate_config import OPTION_CHARS
-from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import DebateQuestion, QuestionCriterion
 from moot.state.entries import Entry
 from moot.state.verdict import UNDECIDED

@@ -8,11 +8,11 @@ from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from moot.config import DebateConfig, PanelJudge, slug
+from moot.config.config_files import data_in
+from moot.config.participants import unique_slug
+from moot.config.section import duplicates, errors_in
 from moot.prompts.templates import shipped_role
-from moot.state.config import DebateConfig, PanelJudge, slug
-from moot.state.config.config_files import data_in
-from moot.state.config.participants import unique_slug
-from moot.state.config.section import duplicates, errors_in
 from moot.state.conversation import DebateQuestion, QuestionCriterion
 from moot.state.errors import ConfigError, file_error_reason
 from moot.state.settings import load_plugin, plugin_entry_points

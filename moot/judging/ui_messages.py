@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from moot.claims.ledger_from_events import ledger_of
+from moot.config.debate_config import frozen_config
 from moot.judging.judge_response import shown
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import StateValues, UIMessage
 from moot.state.entries import JsonObject
 from moot.state.verdict import PanelVerdict

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from moot.calls.effects import WireMessage
+from moot.config import DebateConfig
 from moot.memory.question_prompt import Place, Splitting, by_message, key_of
 from moot.prompts import truncation
-from moot.state.config import DebateConfig
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, memoize_by_identity, traits_of
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, message_tokens

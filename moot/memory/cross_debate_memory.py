@@ -21,13 +21,13 @@ from moot.calls.effects import LocalJob, PutInStore, SearchStore
 from moot.claims.claim_status import Ledger, message_seq
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import TEXT, board_text, card_results_text, card_status, quotation
+from moot.config import DebateConfig, slug
+from moot.config.debate_config import frozen_config
+from moot.config.memory_config import RetrievalConfig
+from moot.config.participants import ReferenceDocument
 from moot.memory.window import window_start
 from moot.prompts.truncation import display_name, source_time, speaker_label
 from moot.state.claim_events import MAIN_QUESTION, OVERALL, CruxCard, Reflection
-from moot.state.config import DebateConfig, slug
-from moot.state.config.debate_config import frozen_config
-from moot.state.config.memory_config import RetrievalConfig
-from moot.state.config.participants import ReferenceDocument
 from moot.state.conversation import ConversationState, EarlierPosition, Turn
 from moot.state.entries import ENTRY_ID, Entry, entries_of, ids_in, memoize_by_identity, seq_of, seqs_of
 from moot.text.plain_text import clip, excerpt, sanitize_line

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moot.calls.effects import CallGenerator
+from moot.config import DebateConfig
+from moot.config.memory_config import NO_SUMMARY, PerspectiveConfig
+from moot.config.participants import DebaterConfig
 from moot.memory.summarizers.drafting import FRAME_TOKENS, draft_summary, make_summary
 from moot.memory.summarizers.registry import summarizer_named
 from moot.memory.summarizers.summarizer import JUDGE, SummaryRequest
 from moot.prompts.request import ModelParams, model_params
 from moot.prompts.templates import load_prompt_template, role_of
 from moot.prompts.truncation import label_tokens, prompt_name
-from moot.state.config import DebateConfig
-from moot.state.config.memory_config import NO_SUMMARY, PerspectiveConfig
-from moot.state.config.participants import DebaterConfig
 from moot.state.conversation import ConversationState, StateValues, Summary
 from moot.state.entries import Entry, traits_of
 from moot.text.tokens import TokenCounter, truncate_middle

@@ -21,11 +21,11 @@ from pydantic import BaseModel, Field
 from moot.calls.effects import CallGenerator, Prompt, WireMessage
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import render_blackboard
+from moot.config import DebateConfig
 from moot.memory.summarizers.rule_based import SummaryPoints, layout_points, render
 from moot.prompts import templates, truncation
 from moot.prompts.request import citation_type, make_call, model_params, narrow_schema
 from moot.state import entries as entry_types
-from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Omission
 from moot.text import terms as text_terms
 from moot.text.plain_text import sanitize_line

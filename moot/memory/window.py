@@ -13,10 +13,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
 from moot.calls.effects import Emit, Update, WireMessage
+from moot.config import INTERJECTION_SPEAKERS
+from moot.config.memory_config import NO_SUMMARY, MemoryConfig
 from moot.prompts.truncation import cut_message, entry_tokens, render_entry
 from moot.state import entries as entry_types
-from moot.state.config import INTERJECTION_SPEAKERS
-from moot.state.config.memory_config import NO_SUMMARY, MemoryConfig
 from moot.state.conversation import StateValues
 from moot.state.reducers import ENTRY, entry_id_of
 from moot.text.tokens import TokenCounter, message_tokens

@@ -18,11 +18,11 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableSequence
 from pydantic import BaseModel, ValidationError
 
 from moot.calls.effects import ModelCall, WireMessage
+from moot.config.model_settings import ModelSettings
+from moot.config.section import errors_in
 from moot.models.failures import Failure
 from moot.models.offline import LocalModel
 from moot.prompts.request import schema_instruction, sent_schema, strict_schema
-from moot.state.config.model_settings import ModelSettings
-from moot.state.config.section import errors_in
 from moot.state.entries import JsonObject, clean_text, memoize_by_identity
 from moot.state.langgraph_internals import streams_tokens
 from moot.text.plain_text import break_template_tokens

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from moot.calls.effects import INCOMPLETE, ModelCall, Reply, WireMessage
+from moot.config.model_settings import provider_of
 from moot.models import adapters
 from moot.models import failures as model_failures
 from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel, split_thinking
@@ -22,7 +23,6 @@ from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
 from moot.models.usage import counted_usage, reported_usage
-from moot.state.config.model_settings import provider_of
 from moot.state.entries import EntryUsage, clean_text
 from moot.state.errors import UserError
 from moot.state.langgraph_internals import model_settings_key, model_type

@@ -28,9 +28,9 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from moot.calls.effects import Hints, shield
+from moot.config import OFFLINE
+from moot.config.model_settings import RECORDED
 from moot.models.failures import MESSAGE_CHARS, Failure
-from moot.state.config import OFFLINE
-from moot.state.config.model_settings import RECORDED
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, ModelError
 from moot.state.settings import redact

@@ -13,11 +13,11 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from typing_extensions import override
 
+from moot.config.model_settings import ModelSettings, bare_name
 from moot.models.adapters import OpenAICompatible
 from moot.models.attempt import STREAM_ENDED_EARLY, reasoning_field
 from moot.models.failures import Failure, html_failure
 from moot.models.usage import readable_usage
-from moot.state.config.model_settings import ModelSettings, bare_name
 from moot.state.entries import JsonObject
 from moot.state.langgraph_internals import ChatOpenAIHooks, replace_body
 

@@ -18,11 +18,11 @@ from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from moot.calls.effects import to_thread
+from moot.config import model_settings
 from moot.models.adapters import Method
 from moot.models.failures import Backoff
 from moot.models.usage import configured_price, list_price
 from moot.state import settings as environment
-from moot.state.config import model_settings
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ConfigError
 from moot.state.langgraph_internals import provider_package

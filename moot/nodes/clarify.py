@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.calls.effects import Hints, ModelCall, NodeBody, Reply, WireMessage, errors_update
+from moot.config import DebateConfig, DebaterConfig
+from moot.config.debate_config import frozen_config
 from moot.memory.window import TranscriptWriter
 from moot.people import QUESTIONS_TOKENS, PersonQuestion, ask_people
 from moot.prompts.request import make_call, many, model_params, narrow_schema, prompt_budget
@@ -14,8 +16,6 @@ from moot.protocols.base import make_step, make_turn
 from moot.protocols.prompt_context import PromptContext, contract_text, rules_block, topic_block
 from moot.protocols.registry import limit_reached
 from moot.runtime.environment import NodeContext
-from moot.state.config import DebateConfig, DebaterConfig
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import JsonObject, clean_text, traits_of
 from moot.text.plain_text import break_template_tokens

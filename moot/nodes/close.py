@@ -3,12 +3,12 @@
 from langchain_core.messages import AIMessage
 
 from moot.calls.effects import Emit, NodeBody, PutInStore, Update
+from moot.config.debate_config import frozen_config
 from moot.judging.ui_messages import result_ui_messages
 from moot.memory.cross_debate_memory import store_positions
 from moot.protocols.registry import protocol_named, protocol_of
 from moot.runtime.environment import NodeContext
 from moot.runtime.qa import judged_headline, result_text
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues, step_number
 from moot.state.entries import message_id
 from moot.state.reducers import RESULT_ID_PREFIX

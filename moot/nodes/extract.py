@@ -7,12 +7,12 @@ from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.crux_cards import with_entries
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.model_extraction import as_context, extract_claims, extraction_batches, texts_tokens
+from moot.config.debate_config import frozen_config
 from moot.memory.background import background_entries, select_background
 from moot.nodes.trim import leaving_through
 from moot.protocols.registry import protocol_named
 from moot.runtime.environment import NodeContext
 from moot.state.claim_events import OVERALL, Room
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, options_of
 from moot.state.entries import Entry, ids_in, seqs_of, traits_of
 

@@ -1,6 +1,8 @@
 """Node `judge`: a panel of judges writes the verdict, or a protocol runs its own check."""
 
 from moot.calls.effects import CallGenerator, Emit, NodeBody, errors_update
+from moot.config import DebateConfig
+from moot.config.debate_config import frozen_config
 from moot.judging.panel import Assessment, assess, next_judging, shows_whole
 from moot.memory.perspectives import PerspectiveResult, judge_summary
 from moot.memory.summarizers.drafting import summary_event, version_of
@@ -8,8 +10,6 @@ from moot.protocols.base import DECIDE
 from moot.protocols.registry import limit_reached, protocol_named
 from moot.protocols.voting import final_answers, stages_text
 from moot.runtime.environment import NodeContext
-from moot.state.config import DebateConfig
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject
 from moot.state.verdict import PanelVerdict

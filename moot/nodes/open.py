@@ -8,6 +8,9 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import Overwrite
 
 from moot.calls import effects
+from moot.config import DebateConfig
+from moot.config.debate_config import fence_for, frozen_config
+from moot.config.model_settings import McpServerConfig
 from moot.configuration import check_names, freeze
 from moot.judging.question import asked_of_topic, question_call, question_found, question_text
 from moot.memory.cross_debate_memory import retrieve_earlier_positions
@@ -18,9 +21,6 @@ from moot.prompts.templates import LOADED_TEMPLATES
 from moot.protocols.registry import limit_reached, protocol_named
 from moot.runtime.environment import NodeContext
 from moot.runtime.qa import answer_questions, can_continue, refuse_continuation
-from moot.state.config import DebateConfig
-from moot.state.config.debate_config import fence_for, frozen_config
-from moot.state.config.model_settings import McpServerConfig
 from moot.state.conversation import SCHEMA_VERSION, ConversationState, DebateQuestion
 from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_provided_in
 from moot.state.errors import InputError

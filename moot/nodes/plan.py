@@ -6,6 +6,8 @@ It runs between two steps. A requested pause takes effect here.
 from typing import Literal, cast
 
 from moot.calls import effects
+from moot.config import DebateConfig
+from moot.config.debate_config import frozen_config
 from moot.nodes.clarify import clarification_step
 from moot.people import (
     interjection_entries,
@@ -15,8 +17,6 @@ from moot.people import (
 from moot.protocols.base import DECIDE, ConsultModels, End, make_step
 from moot.protocols.registry import limit_reached, next_step, protocol_named
 from moot.runtime.environment import NodeContext
-from moot.state.config import DebateConfig
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues, Step, step_number
 from moot.state.entries import JsonObject
 from moot.state.reducers import add_totals

@@ -2,6 +2,7 @@
 
 from moot.calls.effects import Emit, NodeBody, Reply, Update, errors_update
 from moot.claims import crux_cards, reflections
+from moot.config.debate_config import frozen_config
 from moot.memory.background import select_background
 from moot.nodes.summarize import judge_sees_everything
 from moot.prompts.structured_calls import structured_data
@@ -9,7 +10,6 @@ from moot.protocols.base import End
 from moot.protocols.registry import next_step, protocol_named
 from moot.runtime.environment import NodeContext
 from moot.state.claim_events import ClaimEvent, Room
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.text.tokens import TokenCounter
 

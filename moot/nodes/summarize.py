@@ -6,6 +6,7 @@ All perspective summaries that are due are made in parallel, each by its debater
 from collections.abc import Sequence
 
 from moot.calls.effects import NodeBody, errors_update, gather_calls
+from moot.config.debate_config import frozen_config
 from moot.judging.judge_prompt import exceeds
 from moot.judging.panel import shows_whole
 from moot.memory.background import select_background
@@ -18,7 +19,6 @@ from moot.nodes.trim import leaving_through
 from moot.protocols.base import ConsultModels, End
 from moot.protocols.registry import next_step, protocol_named
 from moot.runtime.environment import NodeContext
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, traits_of
 from moot.text.tokens import TokenCounter

@@ -1,12 +1,12 @@
 """`trim` node: removes the oldest messages from a window that exceeds its limits."""
 
 from moot.calls.effects import NodeBody
+from moot.config.debate_config import frozen_config
 from moot.memory.background import select_background
 from moot.memory.window import needs_summary, window_start
 from moot.protocols.prompt_context import evict_through, reserved_tokens
 from moot.protocols.registry import protocol_named
 from moot.runtime.environment import Environment, NodeContext
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.tools.registry import most_functions_tokens
 

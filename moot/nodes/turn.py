@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 
 from moot.calls.effects import INCOMPLETE, LocalWork, ModelCall, NodeBody, Prompt, Reply, errors_update
+from moot.config import DebateConfig
+from moot.config.debate_config import frozen_config
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter
 from moot.models.failures import REFUSALS
@@ -19,8 +21,6 @@ from moot.runtime.run_turns import (
     run_turns,
     turn_embedding_job,
 )
-from moot.state.config import DebateConfig
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Receipt, Turn
 from moot.state.entries import Entry, JsonObject, turns_taken
 from moot.text.tokens import TokenCounter, truncate_middle

@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypeAliasType
 
 from moot.calls.effects import Hints, ModelCall, Prompt, Purpose, StreamAs
-from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, PanelJudge
-from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
+from moot.config import DebateConfig, DebaterConfig, JudgeConfig, PanelJudge
+from moot.config.memory_config import BlackboardConfig, MemoryConfig
 from moot.state.conversation import MemoryKind
 from moot.state.entries import JsonObject
 from moot.text.tokens import TokenCounter, counter, encoding_for

@@ -6,10 +6,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from moot.calls.effects import Hints, ModelCall, Purpose, Reply, WireMessage
+from moot.config import DebateConfig
 from moot.prompts import request
 from moot.prompts.templates import system_message, truncate_fenced
 from moot.prompts.truncation import render_entry, truncate_messages
-from moot.state.config import DebateConfig
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, traits_of
 from moot.text.plain_text import sanitize_line

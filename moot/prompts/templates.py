@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moot.calls.effects import WireMessage
-from moot.state.config import DebaterConfig, slug
+from moot.config import DebaterConfig, slug
 from moot.text.plain_text import MARK, break_template_tokens
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, common_length, truncate_middle
 

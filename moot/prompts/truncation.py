@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from moot.calls.effects import Prompt, WireMessage
+from moot.config.memory_config import Budget
 from moot.prompts.templates import FENCE_TOKENS, break_fence, fenced, truncate_fenced
-from moot.state.config.memory_config import Budget
 from moot.state.conversation import MemoryKind, Omission, StateValues
 from moot.state.entries import Entry, entries_of, ids_in, memoize_by_identity
 from moot.text.plain_text import break_template_tokens, clip, plain_line, sanitize_line

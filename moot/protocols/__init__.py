@@ -5,6 +5,7 @@ class in an entry point of the group `moot.protocols` instead. `examples/own_pro
 """
 
 from moot.calls.effects import CallGenerator, ModelCall, Reply
+from moot.config import DebateConfig, ProtocolSettings
 from moot.judging.judge_response import JudgeSpec
 from moot.prompts.structured_calls import structured_call, structured_data
 from moot.prompts.templates import PromptTemplate, load_prompt_template
@@ -29,7 +30,6 @@ from moot.protocols.prompt_context import (
     window_blocks,
 )
 from moot.protocols.registry import register
-from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.entries import Entry, EntryKind
 from moot.text.tokens import TokenCounter

@@ -7,13 +7,13 @@ from typing import Literal, NamedTuple
 
 from moot.calls.effects import CallGenerator, ModelCall, Reply
 from moot.claims.model_extraction import uses_model
+from moot.config import DebateConfig
+from moot.config.section import ProtocolSpec
 from moot.judging.judge_response import JudgeSpec
 from moot.memory.cross_debate_memory import RetrievalQuery
 from moot.prompts.truncation import Block
 from moot.protocols.prompt_context import PromptContext
 from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_answers, vote_headline, with_answer_line
-from moot.state.config import DebateConfig
-from moot.state.config.section import ProtocolSpec
 from moot.state.conversation import ConversationState, Step, StepKind, Turn
 from moot.state.entries import Entry, EntryKind, JsonObject
 from moot.state.errors import ConfigError

@@ -14,6 +14,7 @@ from math import log
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from moot.config import DebateConfig, ProtocolSettings
 from moot.judging.judge_response import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
@@ -22,7 +23,6 @@ from moot.protocols.prompt_context import PromptContext, entry_block, plain_turn
 from moot.protocols.single import ANSWER_WORDS, PHASE, answers_since
 from moot.protocols.vote import IndependentAnswers
 from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_entries
-from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, JsonObject, traits_of
 from moot.state.verdict import Stage

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from moot.calls.effects import ModelCall, Reply
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import board_text, render_blackboard
+from moot.config import DebateConfig, ProtocolSettings
 from moot.prompts.request import counter_of, model_params, narrow_schema, one_of
 from moot.prompts.structured_calls import (
     debater_lines,
@@ -22,7 +23,6 @@ from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.prompts.truncation import Block, prompt_name
 from moot.protocols import base
 from moot.protocols.prompt_context import PromptContext, long_form_blocks
-from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, ends_turn, traits_of
 from moot.text.plain_text import all_done_reason

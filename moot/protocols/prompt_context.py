@@ -9,13 +9,13 @@ from functools import cached_property, lru_cache
 
 from moot.calls.effects import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
+from moot.config import DebateConfig, DebaterConfig
 from moot.judging.rubrics import rubric_text
 from moot.memory import cross_debate_memory
 from moot.memory.background import PASSAGES_SHARE, Background, select_background, with_background
 from moot.memory.summarizers.rule_based import NOTICE_BELOW
 from moot.memory.window import MESSAGE_SHARE, WindowLimits, compact, shown_message, window_start
 from moot.prompts import templates, truncation
-from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.conversation import ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, UserInputKind, entry_id, memoize_by_identity, traits_of
 from moot.text.plain_text import break_template_tokens, plain_line

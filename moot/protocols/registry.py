@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from moot.config import DebateConfig
+from moot.config.section import protocol_sections
 from moot.protocols.base import ConsultModels, End, Pairwise, Protocol
 from moot.protocols.council.council import Council
 from moot.protocols.dialogue.dialogue import Dialogue
@@ -11,8 +13,6 @@ from moot.protocols.long_form import Moderated, RandomOrder, RoundRobin
 from moot.protocols.single import Single
 from moot.protocols.vote import Vote
 from moot.protocols.voting import stop_reason
-from moot.state.config import DebateConfig
-from moot.state.config.section import protocol_sections
 from moot.state.conversation import ConversationState, StateValues, Step
 from moot.state.entries import tokens_of
 from moot.state.errors import ConfigError

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from moot.config import DebateConfig, DebaterConfig
 from moot.judging.judge_response import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
 from moot.protocols import prompt_context
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn
-from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, traits_of
 from moot.text.tokens import truncate_middle_cached

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from moot.config import DebateConfig, ProtocolSettings
+from moot.config.debate_config import frozen_config
 from moot.judging.judge_response import JudgeSpec
 from moot.protocols.base import End, TurnCount, make_step, make_turn
 from moot.protocols.prompt_context import PromptContext
@@ -20,8 +22,6 @@ from moot.protocols.voting import (
     ballots_of_entries,
     parse_final_answer,
 )
-from moot.state.config import DebateConfig, ProtocolSettings
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.verdict import COUNT, PanelVerdict
 from moot.text.plain_text import all_done_reason, clip

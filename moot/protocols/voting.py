@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field
 
 from moot.calls.effects import CallGenerator, Hints, ModelCall, Reply, errors_update
+from moot.config import DebateConfig
 from moot.judging.judge_response import failed_verdict
 from moot.judging.panel import as_decision
 from moot.prompts.request import between, make_call, model_params, narrow_schema, one_of, prompt_budget
@@ -18,7 +19,6 @@ from moot.prompts.structured_calls import structured_data
 from moot.prompts.templates import load_prompt_template
 from moot.protocols.prompt_context import PromptContext, assemble_prompt, long_form_blocks
 from moot.state import verdict as verdict_types
-from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import Entry, JsonObject, traits_of
 from moot.text.plain_text import break_template_tokens, clip, count_noun, quoted

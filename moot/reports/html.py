@@ -17,13 +17,13 @@ from moot.claims.claim_status import options_chosen
 from moot.claims.crux_cards import GLANCE
 from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
+from moot.config.model_settings import RECORDED
 from moot.documents import DebateDocument, document_config, document_title, extracts_claims, load_leniently
 from moot.judging.panel import RULES
 from moot.protocols.registry import protocol_of
 from moot.reports import markdown_html, positions
 from moot.reports.verdict_view import Message, Panel, Participants, Transcript, anchors_of
 from moot.state.claim_events import MAIN_QUESTION
-from moot.state.config.model_settings import RECORDED
 from moot.state.entries import Entry, entry_id
 from moot.state.verdict import import_note
 from moot.text.plain_text import clip, count_noun, show_reordering

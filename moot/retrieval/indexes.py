@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from moot.state.config.boundary import Permissions
+from moot.config.boundary import Permissions
 from moot.state.entries import Entry, traits_of
 from moot.state.errors import ConfigError
 

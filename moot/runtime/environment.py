@@ -10,12 +10,12 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from moot.calls.effects import ModelCall, NodeBody, Reply
+from moot.config import DebateConfig
+from moot.config.boundary import Capability, CapabilityKind, Permissions
 from moot.models.failures import Backoff
 from moot.models.model_call import complete
 from moot.models.registry import ChatSource, Factory, Models, make_model
 from moot.retrieval.indexes import Indexes
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import Capability, CapabilityKind, Permissions
 from moot.state.conversation import ConversationState, FailedRun, StateValues
 from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists

@@ -7,6 +7,10 @@ from dataclasses import replace
 from langchain_core.messages import AIMessage
 
 from moot.calls.effects import BackgroundTask, LocalJob, LocalWork, ModelCall, NodeBody, Update
+from moot.config import DebateConfig
+from moot.config.boundary import Capability, Permissions
+from moot.config.debate_config import frozen_config
+from moot.config.model_settings import OFFLINE, RECORDED
 from moot.configuration import operators_limits
 from moot.judging.judge_response import ShownField, shown
 from moot.memory import question_prompt as question_prompts
@@ -16,10 +20,6 @@ from moot.protocols.base import End
 from moot.protocols.registry import limit_reached, protocol_named
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import NodeContext
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import Capability, Permissions
-from moot.state.config.debate_config import frozen_config
-from moot.state.config.model_settings import OFFLINE, RECORDED
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.entries import message_id
 from moot.state.errors import ModelError

@@ -24,6 +24,8 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
 from moot.calls import effects
+from moot.config import DebateConfig, boundary
+from moot.config.debate_config import frozen_config, runnable_config
 from moot.configuration import authorize, authorize_operator, freeze, requested_config
 from moot.people import new_input_text
 from moot.runtime import environment as environments
@@ -31,8 +33,6 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.qa import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state import conversation
-from moot.state.config import DebateConfig, boundary
-from moot.state.config.debate_config import frozen_config, runnable_config
 from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import BudgetReached, ConfigError, ModelError
 from moot.state.langgraph_internals import checkpointer_in, is_nested

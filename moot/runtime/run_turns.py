@@ -8,6 +8,9 @@ from functools import partial
 from typing import Any
 
 from moot.calls import effects
+from moot.config import DebateConfig, DebaterConfig
+from moot.config.debate_config import frozen_config
+from moot.config.memory_config import MINIMUM
 from moot.memory.cross_debate_memory import MemoryIndexes, embedding_job
 from moot.people import PersonQuestion, ask_people
 from moot.prompts.request import make_call, model_params
@@ -17,9 +20,6 @@ from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_
 from moot.protocols.registry import protocol_named
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import NodeContext
-from moot.state.config import DebateConfig, DebaterConfig
-from moot.state.config.debate_config import frozen_config
-from moot.state.config.memory_config import MINIMUM
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import JsonObject, entry_id, message_id
 from moot.text.tokens import message_tokens

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from langchain_core.messages import convert_to_messages
 from pydantic import Field, TypeAdapter, ValidationError
 
-from moot.state.config.config_files import make_config, merge_settings
-from moot.state.config.debate_config import stored_settings
-from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES
+from moot.config.config_files import make_config, merge_settings
+from moot.config.debate_config import stored_settings
+from moot.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES
 from moot.state.conversation import ConversationInput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import ConfigError, InputError

@@ -18,7 +18,7 @@ from moot.state.errors import ConfigError, InputError, file_error_reason
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from moot.state.config.section import ProtocolSpecTable
+    from moot.config.section import ProtocolSpecTable
 
 
 MIN_SECRET_CHARS = 8

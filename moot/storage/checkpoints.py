@@ -63,7 +63,7 @@ class LazyStore(BaseStore):
             with require_extra("postgres", "Postgres"):
                 from langgraph.store.postgres.aio import AsyncPostgresStore
 
-                from moot.storage.postgres_saver import is_migrated
+                from moot.plugins.postgres.postgres_saver import is_migrated
             store = await self._stack.enter_async_context(AsyncPostgresStore.from_conn_string(self._url))
             ready = await is_migrated(store.conn, "store_migrations", store.MIGRATIONS)
         else:
@@ -299,7 +299,7 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
                 yield saver
         else:
             with require_extra("postgres", "Postgres"):
-                from moot.storage.postgres_saver import MootPostgresSaver, is_migrated, open_pool
+                from moot.plugins.postgres.postgres_saver import MootPostgresSaver, is_migrated, open_pool
             async with open_pool(url) as pool:
                 server_saver = MootPostgresSaver(pool, serde=CompressingSerializer(), records=records)
                 async with pool.connection() as server_connection:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moot.calls.effects import Reply
-from moot.state.config.model_settings import is_built_in
+from moot.config.model_settings import is_built_in
 from moot.state.conversation import ErrorRecord, FailedRun, InboxMessage, StateValues, step_number
 from moot.state.entries import JsonObject
 from moot.state.reducers import add_totals

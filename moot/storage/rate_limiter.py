@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from moot.state.config.model_settings import MAX_WAIT_S, ModelSettings
+from moot.config.model_settings import MAX_WAIT_S, ModelSettings
 from moot.state.entries import EntryUsage, tokens_of
 from moot.state.errors import DebateBusy, StorageError
 from moot.storage.leases import Lease, Leases

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import aiosqlite
 from typing_extensions import TypedDict
 
-from moot.state.config.boundary import Capability, without_raised_limits
+from moot.config.boundary import Capability, without_raised_limits
 from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists, InputError, StorageError
@@ -344,7 +344,7 @@ def open_records(url: str) -> Records:
     if not is_postgres(url):
         return _records(SqliteSql(sqlite_path(url)))
     with require_extra("postgres", "Postgres"):
-        from moot.storage.postgres import PostgresSql
+        from moot.plugins.postgres.postgres import PostgresSql
     return _records(PostgresSql(url))
 
 
@@ -457,7 +457,7 @@ def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
             return open_records(path)
     elif address := _postgres_address(connection):
         with require_extra("postgres", "Postgres"):
-            from moot.storage.postgres import PostgresSql
+            from moot.plugins.postgres.postgres import PostgresSql
         return _records(PostgresSql(address))
     elif "InMemorySaver" not in {base.__name__ for base in type(checkpointer).__mro__}:
         kind = type(checkpointer).__name__

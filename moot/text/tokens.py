@@ -18,7 +18,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from moot.state.config.model_settings import bare_name
+from moot.config.model_settings import bare_name
 from moot.state.errors import ConfigError
 
 if TYPE_CHECKING:

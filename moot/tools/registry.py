@@ -22,9 +22,9 @@ from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, ValidationError
 
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import Permissions
-from moot.state.config.model_settings import SEPARATOR, McpServerConfig, McpToolDefinition, server_of
+from moot.config import DebateConfig
+from moot.config.boundary import Permissions
+from moot.config.model_settings import SEPARATOR, McpServerConfig, McpToolDefinition, server_of
 from moot.state.entries import JsonObject, clean_text, memoize_by_identity
 from moot.state.errors import ConfigError, file_error_reason
 from moot.state.settings import api_key, load_plugin, plugin_entry_points, redact, variable

@@ -20,18 +20,18 @@ from moot.calls.effects import ModelCall, Reply
 from moot.cli.group import load_command
 from moot.cli.reference import pages
 from moot.cli.show_parts import verdict_parts
+from moot.config.config_files import make_config
 from moot.debates.dry_run import estimate
 from moot.debates.session import warnings_about
-from moot.evals.statistics import compare_debates, render_comparison
 from moot.graph.json_schemas import config_schema
 from moot.memory.summarizers.registry import SUMMARIZERS, summarizer_named
 from moot.models.offline import ScriptedModel
+from moot.plugins.evals.statistics import compare_debates, render_comparison
 from moot.protocols import Protocol
 from moot.protocols.registry import PROTOCOLS
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.rubrics import Criterion, Rubric
 from moot.runtime.environment import Environment
-from moot.state.config.config_files import make_config
 from moot.state.verdict import VERDICT_FIELDS, VerdictField
 from moot.summarizers import Summarizer
 from moot.tools import Tool

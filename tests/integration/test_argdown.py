@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from moot.api import open_debates
+from moot.config import DebateConfig
 from moot.models.offline import RecordedModel, recording_config, recordings
 from moot.reports import render_argdown
 from moot.runtime.environment import Environment
-from moot.state.config import DebateConfig
 
 PACKAGE = "@argdown/cli@1.7.5"
 """The last version that installs: 2.0.0 depends on a package that was never published."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
-from moot.state.config import DebateConfig
+from moot.config import DebateConfig
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.moot_command import Moot
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.evals.statistics import compare_debates, render_comparison
+from moot.plugins.evals.statistics import compare_debates, render_comparison
 from moot.prompts.templates import prompt_parts
 from tests.support.moot_command import Moot
 from tests.support.openai_answers import Json, ServerReply

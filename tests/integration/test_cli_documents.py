@@ -10,10 +10,10 @@ from jsonschema import Draft202012Validator
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.graph.json_schemas import document_schema
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from moot.state.errors import InputError
 from tests.support.fakes import FakeModel, fake_reply
 

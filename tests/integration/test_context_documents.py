@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from moot.importing import read_context
-from moot.importing.read_context import read_documents, read_upload
+from moot.plugins.importing import read_context
+from moot.plugins.importing.read_context import read_documents, read_upload
 from moot.state.errors import ConfigError, InputError
 
 WORD = (

@@ -15,11 +15,11 @@ from langchain_core.runnables import RunnableConfig
 from benchmarks.council import council_config
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.documents import DebateDocument
 from moot.models.registry import Models
 from moot.runtime.environment import Environment
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from tests.support.fakes import NOW
 from tests.support.waiting import LONG_TIMEOUT_S
 from tests.unit.test_dry_run import estimate_of, obliging

@@ -14,8 +14,8 @@ import pytest
 
 from moot.api import open_debates
 from moot.claims.ledger_rendering import NO_EXTRACTION
+from moot.config import DebateConfig
 from moot.documents import ClaimStatusRecord, DebateDocument
-from moot.state.config import DebateConfig
 from tests.support.personas import STATEMENTS, ScriptedDebaters, room_messages, scripted_debaters
 
 ROOT = Path(__file__).parents[2]

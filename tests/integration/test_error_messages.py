@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from moot.config.model_settings import ModelSettings
 from moot.models.failures import Backoff
 from moot.models.registry import Models
-from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ConfigError
 from tests.support.model_bench import CALL, TURN_CALL, ModelBench
 from tests.support.moot_command import Moot

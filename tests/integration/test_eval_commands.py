@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from moot import open_debates
-from moot.state.config.config_files import make_config
+from moot.config.config_files import make_config
 from moot.state.entries import tokens_of
 from tests.support.moot_command import CommandResult, Moot
 from tests.support.openai_answers import Json, ServerReply, requested_schema

@@ -15,11 +15,11 @@ from jsonschema import Draft202012Validator
 from moot.api import open_debates
 from moot.calls.effects import Reply
 from moot.cli.commands.config import template
+from moot.config import DebateConfig, ProtocolSettings
+from moot.config.config_files import make_config
 from moot.debates.dry_run import with_plan
 from moot.graph.json_schemas import config_schema
 from moot.protocols.registry import PROTOCOLS
-from moot.state.config import DebateConfig, ProtocolSettings
-from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.moot_command import Moot

@@ -15,9 +15,9 @@ from rich.console import Console
 from moot.api import Debate, Debates, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.cli.show_parts import verdict_parts
+from moot.config.config_files import make_config
 from moot.reports import render_html, render_markdown
 from moot.reports.html import Report
-from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.schema_answers import criteria_of, fill_schema
 

@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 from moot.api import Debate, open_debates
 from moot.cli.group import app_of
+from moot.config import DebateConfig, DebaterConfig
+from moot.config.config_files import make_config
+from moot.config.debate_config import read_stored, runnable_config
+from moot.plugins.web.debate_host import DebateHost, DebateReader
 from moot.protocols.registry import PROTOCOLS
-from moot.state.config import DebateConfig, DebaterConfig
-from moot.state.config.config_files import make_config
-from moot.state.config.debate_config import read_stored, runnable_config
 from moot.state.errors import ConfigError
-from moot.web.debate_host import DebateHost, DebateReader
 
 OWN_PROTOCOL = Path(__file__).parents[2] / "examples" / "own_protocol.py"
 TABLE = "moot.protocols.registry.PROTOCOLS"

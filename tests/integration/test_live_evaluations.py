@@ -10,9 +10,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
 from moot import DebateConfig, open_debates
-from moot.evals.arms import read_arms
-from moot.evals.items import read_items
-from moot.evals.results import EvaluationRecord, Evaluations
+from moot.plugins.evals.arms import read_arms
+from moot.plugins.evals.items import read_items
+from moot.plugins.evals.results import EvaluationRecord, Evaluations
 from tests.support.browser import (
     chromium,
     click,
@@ -88,7 +88,7 @@ def test_evaluation_page_sorts_filters_and_shows_answers(tmp_path: Path) -> None
 def test_page_api_returns_the_report_and_all_answers(tmp_path: Path) -> None:
     from starlette.testclient import TestClient
 
-    from moot.web.page_routes import page_app
+    from moot.plugins.web.page_routes import page_app
 
     database = store_evaluation(tmp_path)
     app = page_app(lambda: open_debates(str(database)), DebateConfig())

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from moot.api import open_debates
+from moot.config.config_files import make_config
 from moot.debates.session import warnings_about
 from moot.protocols.registry import PROTOCOLS
-from moot.state.config.config_files import make_config
 from moot.text.tokens import counter, prompt_tokens
 from tests.support.openai_server import OpenAIServer
 

@@ -30,9 +30,9 @@ from mcp.types import TextResourceContents
 
 from moot import DebateConfig, open_debates
 from moot.models.offline import ScriptedModel
+from moot.plugins.web.debate_host import DebateHost
+from moot.plugins.web.mcp_server import MAX_TOKENS, McpDebates
 from moot.text.tokens import counter
-from moot.web.debate_host import DebateHost
-from moot.web.mcp_server import MAX_TOKENS, McpDebates
 from tests.support.moot_command import moot_argv
 from tests.support.openai_answers import Json
 from tests.support.openai_server import OpenAIServer, ServerReply

@@ -16,17 +16,17 @@ from starlette.testclient import TestClient
 
 from moot.api import Debate, Debates, open_debates
 from moot.calls.effects import Reply
+from moot.config.boundary import Capability
+from moot.config.config_files import make_config
 from moot.configuration import operators_config, requested_config
 from moot.graph.debate import build_graph
 from moot.judging.judge_response import failed_verdict
+from moot.plugins.web.debate_host import MAX_ASKED_AT_ONCE, DebateHost
+from moot.plugins.web.page_routes import page_app
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
-from moot.state.config.boundary import Capability
-from moot.state.config.config_files import make_config
 from moot.state.entries import tokens_of
 from moot.state.errors import ConfigError, InputError
-from moot.web.debate_host import MAX_ASKED_AT_ONCE, DebateHost
-from moot.web.page_routes import page_app
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.openai_server import OpenAIServer
 from tests.support.waiting import wait_until

@@ -12,7 +12,7 @@ import pytest
 
 from moot.api import Debate, open_debates
 from moot.calls.effects import ModelCall, Reply
-from moot.state.config import DebateConfig
+from moot.config import DebateConfig
 from moot.state.errors import ConfigError, DebatePaused, InputError, ModelError, WaitingForPerson
 from moot.storage.records import open_records
 from tests.support.fakes import FakeModel, fake_reply
@@ -212,7 +212,7 @@ def test_a_question_stays_open_when_the_debate_is_changed(tmp_path: Path) -> Non
     ids=["default model", "judge", "fallback", "tools", "duplicate name"],
 )
 def test_an_invalid_use_of_the_human_model_is_rejected(data: Any) -> None:
-    from moot.state.config.config_files import make_config
+    from moot.config.config_files import make_config
 
     with pytest.raises(ConfigError):
         make_config(data)

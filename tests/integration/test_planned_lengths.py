@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from moot.api import open_debates
+from moot.config.config_files import make_config
 from moot.protocols.registry import turns_planned
-from moot.state.config.config_files import make_config
 
 BASE = {"seed": 1, "judge": {"enabled": False}}
 DIALOGUE: dict[str, Any] = {"aspects": ["cost", "speed"], "minirounds": 2, "crux": {"max_rooms": 0}}

@@ -20,12 +20,12 @@ from langchain_core.runnables import RunnableConfig
 from moot import DebateConfig, build_graph, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.cli.commands.doctor import inspect_database
+from moot.config.model_settings import ModelSettings
 from moot.debates.lifecycle import prune, shrink
 from moot.models.registry import Models
-from moot.state.config.model_settings import ModelSettings
+from moot.plugins.postgres.postgres import IDLE_TIMEOUT, PostgresSql
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
 from moot.storage.checkpoints import open_saver
-from moot.storage.postgres import IDLE_TIMEOUT, PostgresSql
 from moot.storage.rate_limiter import OPEN_AFTER_FAILURES
 from moot.storage.records import open_records
 from tests.support.fakes import FakeModel
@@ -280,7 +280,7 @@ with open_debates(sys.argv[1], environment=FakeModel(reply).environment()) as de
 
 
 def test_idle_transaction_times_out_and_releases_its_rows(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.storage.postgres.IDLE_TIMEOUT", IDLE_TIMEOUT.replace("10s", "200ms"))
+    monkeypatch.setattr("moot.plugins.postgres.postgres.IDLE_TIMEOUT", IDLE_TIMEOUT.replace("10s", "200ms"))
     stopped = PostgresSql(url)
     for statement in ("CREATE TABLE held (n integer)", "INSERT INTO held VALUES (1)", "BEGIN"):
         stopped.execute(statement)

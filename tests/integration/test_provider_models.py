@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field
 
 from moot import ConfigError, DebateConfig, open_debates
 from moot.calls.effects import WireMessage
+from moot.config.boundary import Permissions
+from moot.config.model_settings import LANGCHAIN_PROVIDERS, OPENAI, ModelSettings
 from moot.models.registry import Models, make_model
-from moot.state.config.boundary import Permissions
-from moot.state.config.model_settings import LANGCHAIN_PROVIDERS, OPENAI, ModelSettings
 from moot.state.entries import EntryUsage
 from moot.state.settings import redact
 from tests.support.model_bench import CALL, TURN_CALL, ModelBench

@@ -18,13 +18,13 @@ from selenium.webdriver.common.by import By
 from tenacity import retry, retry_if_exception_message, stop_after_attempt
 
 from moot.api import DebateConfig, open_debates
-from moot.evals.arms import Arm
-from moot.evals.items import ItemSet, QuestionItem
-from moot.evals.report import evaluation_report, report_html
-from moot.evals.results import EvaluationRecord, Outcome
+from moot.config.config_files import make_config
 from moot.models.offline import recording_config, recordings
+from moot.plugins.evals.arms import Arm
+from moot.plugins.evals.items import ItemSet, QuestionItem
+from moot.plugins.evals.report import evaluation_report, report_html
+from moot.plugins.evals.results import EvaluationRecord, Outcome
 from moot.reports import render_brief_html, render_html
-from moot.state.config.config_files import make_config
 from tests.support.browser import chromium, click, set_viewport, take_log
 from tests.support.report_documents import debate_document, hostile_document
 from tests.support.waiting import wait_until

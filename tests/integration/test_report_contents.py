@@ -10,13 +10,13 @@ import pytest
 
 from moot.api import Debates, open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.documents import DebateDocument
 from moot.judging.rubrics import shipped_rubrics
 from moot.reports import render_html, render_markdown
 from moot.reports.html import Report
 from moot.reports.markdown import plain
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.personas import STATEMENTS, ScriptedDebaters, scripted_debaters
 from tests.support.schema_answers import criteria_of

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from moot.api import open_debates
-from moot.state.config import DebateConfig
+from moot.config import DebateConfig
 from moot.state.errors import MootError
 from moot.state.settings import (
     StreamRedactor,

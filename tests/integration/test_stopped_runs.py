@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from moot.api import open_debates
+from moot.config import DebateConfig
 from moot.runtime.environment import Environment, record_progress
-from moot.state.config import DebateConfig
 from moot.storage.records import Records
 from tests.support.waiting import LONG_TIMEOUT_S
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from moot import open_debates
-from moot.state.config.debate_config import LimitsConfig
+from moot.config.debate_config import LimitsConfig
+from moot.plugins.postgres.work_queue import WorkQueue
 from moot.storage.leases import LEASE_S
-from moot.work_queue import WorkQueue
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
 from tests.support.postgres_server import new_database, postgres_server, rows

@@ -139,6 +139,6 @@ def test_langchain_mcp_adapters_can_call_the_debate_tool(tmp_path: Path) -> None
 
 def test_the_live_page_and_the_servers_can_be_imported() -> None:
     pytest.importorskip("sse_starlette")
-    code = "import moot.web.page_routes, moot.web.mcp_server, moot.cli"
+    code = "import moot.plugins.web.page_routes, moot.plugins.web.mcp_server, moot.cli"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

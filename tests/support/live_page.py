@@ -16,7 +16,7 @@ from pydantic import PrivateAttr
 
 from moot.api import DebateConfig, Debates, open_debates
 from moot.models.offline import ScriptedModel
-from moot.web.page_routes import page_app
+from moot.plugins.web.page_routes import page_app
 
 WORDS_BEFORE_PAUSE = 6
 """Number of streamed words before the model pauses."""

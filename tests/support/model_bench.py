@@ -12,10 +12,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from moot.calls.effects import ModelCall, Reply, StreamAs, WireMessage
+from moot.config.model_settings import ModelSettings
 from moot.models.failures import Backoff
 from moot.models.model_call import complete
 from moot.models.registry import Models
-from moot.state.config.model_settings import ModelSettings
 from tests.support.openai_server import OpenAIServer
 
 PROMPT: tuple[WireMessage, ...] = (

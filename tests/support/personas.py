@@ -12,10 +12,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.models.registry import Models
 from moot.runtime.environment import Environment
-from moot.state.config import DebateConfig
 from tests.support.fakes import JUDGE_REPLY, NOW
 
 STATEMENTS = (

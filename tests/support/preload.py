@@ -8,7 +8,7 @@ import moot
 from moot.text.tokens import DEFAULT_ENCODING, counter
 
 for _module in pkgutil.walk_packages(moot.__path__, "moot."):
-    if not _module.name.startswith(("moot.web", "moot.testing", "moot.__main__")):
+    if not _module.name.startswith(("moot.plugins.web", "moot.testing", "moot.__main__")):
         with suppress(ImportError):  # the module's extra is not installed
             importlib.import_module(_module.name)
 for _name in (

@@ -10,7 +10,7 @@ from typing import Any
 
 from moot import DebateConfig, open_debates
 from moot.api import PlannedDebate, create_planned_debate, run_many
-from moot.work_queue import WorkQueue
+from moot.plugins.postgres.work_queue import WorkQueue
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
 from tests.support.transcripts import message_texts

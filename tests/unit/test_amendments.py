@@ -12,9 +12,9 @@ from langgraph.types import Command
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall
+from moot.config.config_files import make_config
 from moot.graph.debate import build_graph
 from moot.graph.runnable import DebateGraph
-from moot.state.config.config_files import make_config
 from moot.state.errors import InputError
 from moot.state.reducers import entry_id_of
 from tests.support.fakes import FakeModel

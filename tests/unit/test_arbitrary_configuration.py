@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from moot.config import DebateConfig
+from moot.config.config_files import load_config, make_config
 from moot.debates.dry_run import estimate
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import load_config, make_config
 from moot.state.errors import ConfigError, MootError
 from tests.support.json_values import json_paths, json_values, replace_values
 

@@ -14,11 +14,11 @@ from langchain_core.runnables import RunnableConfig
 
 from moot.api import Debate, open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.memory.question_prompt import ask, ask_index, check_citations, question_prompt
 from moot.memory.summarizers.rule_based import fold, layout_points, render
 from moot.models.registry import Models
 from moot.retrieval.indexes import Indexes
-from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, EntryUsage, make_entry
 from moot.state.errors import BudgetReached, InputError, ModelError

@@ -9,10 +9,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.debates.session import warnings_about
 from moot.graph.debate import build_graph
 from moot.judging.judge_prompt import TranscriptSelector
-from moot.state.config import DebateConfig
 from moot.state.entries import make_entry
 from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, fake_reply

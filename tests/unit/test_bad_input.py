@@ -11,10 +11,10 @@ import pytest
 from moot import DebateConfig, build_graph, open_debates
 from moot.cli.options import run_config
 from moot.cli.show_parts import cost_text
+from moot.config.boundary import Permissions
+from moot.config.config_files import make_config
 from moot.debates.session import check_config, warnings_about
 from moot.runtime.environment import Environment
-from moot.state.config.boundary import Permissions
-from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
 from tests.support.fakes import FakeModel
 

@@ -9,9 +9,9 @@ import pytest
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config.config_files import make_config
 from moot.documents import DebateDocument
 from moot.protocols.vote import parse_final_answer
-from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown
 

@@ -21,6 +21,8 @@ from moot.claims.crux_cards import (
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import current_reflections, reflections_text, render_blackboard
 from moot.claims.reflections import reflection_due, reflections_by_model, reflections_by_rule
+from moot.config import OFFLINE, DebateConfig
+from moot.config.memory_config import BlackboardConfig
 from moot.memory.cross_debate_memory import memory_items
 from moot.memory.window import window_message
 from moot.nodes.extract import due_through, extract
@@ -29,8 +31,6 @@ from moot.prompts.structured_calls import match_debater
 from moot.protocols.registry import protocol_named
 from moot.runtime.environment import Environment, NodeContext
 from moot.state.claim_events import StanceKind
-from moot.state.config import OFFLINE, DebateConfig
-from moot.state.config.memory_config import BlackboardConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
 from moot.text.tokens import counter

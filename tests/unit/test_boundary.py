@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
+from moot.config.boundary import Capability, Permissions, UntrustedConfig, capabilities_of
+from moot.config.config_files import make_config
+from moot.config.section import protocol_sections
 from moot.configuration import authorize, requested_config
 from moot.graph.debate import graph
 from moot.protocols.registry import PROTOCOLS
 from moot.retrieval.indexes import embeddings_of
-from moot.state.config.boundary import Capability, Permissions, UntrustedConfig, capabilities_of
-from moot.state.config.config_files import make_config
-from moot.state.config.section import protocol_sections
 from tests.support.openai_server import OpenAIServer
 
 MODEL = "far-away"

@@ -13,12 +13,12 @@ from benchmarks.attack import attack, cases
 from benchmarks.drift import OLDEST, TARGET, facts_kept
 from benchmarks.policy_cpu import measure
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.summarizers.registry import SUMMARIZERS
 from moot.nodes.summarize import entries_to_fold
 from moot.prompts.request import schema_tokens
 from moot.protocols.registry import PROTOCOLS
-from moot.state.config import DebateConfig
 from moot.state.reducers import entry_id_of
 from moot.text.tokens import counter, prompt_tokens
 from tests.support.fakes import FakeModel

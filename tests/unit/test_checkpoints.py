@@ -14,8 +14,8 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
-from moot.state.config import DebateConfig
 from moot.state.errors import InputError, StorageError
 from moot.storage.checkpoints import CompressingSerializer, MootSqliteSaver, make, open_saver
 from tests.support.fakes import FakeModel

@@ -12,11 +12,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.models.registry import Models
 from moot.nodes.clarify import NO_ANSWER, ClarifyingQuestions
 from moot.people import PersonQuestion, match_replies, matches_any, remaining_replies
-from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown
 from tests.support.waiting import LONG_TIMEOUT_S

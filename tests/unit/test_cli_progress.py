@@ -15,7 +15,7 @@ from moot.cli.options import Delivery
 from moot.cli.running import make_progress
 from moot.cli.show_parts import verdict_parts
 from moot.cli.terminal import entry_label
-from moot.state.config import DebateConfig, DebaterConfig, LimitsConfig
+from moot.config import DebateConfig, DebaterConfig, LimitsConfig
 from moot.state.entries import make_entry
 from moot.text.plain_text import all_done_reason, count_noun
 

@@ -9,14 +9,14 @@ from jsonschema import Draft202012Validator
 from moot.cli.commands.config import template
 from moot.cli.group import load_command
 from moot.cli.options import parse_debaters, protocols_like, read_topic, run_config
+from moot.config import DebateConfig
+from moot.config.config_files import make_config, with_settings
+from moot.config.memory_config import Budget
 from moot.configuration import file_data
 from moot.graph.json_schemas import config_schema, field_docs
-from moot.importing.read_context import read_documents
 from moot.people import PersonQuestion, unused_replies
+from moot.plugins.importing.read_context import read_documents
 from moot.protocols.registry import PROTOCOLS
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config, with_settings
-from moot.state.config.memory_config import Budget
 from moot.state.errors import ConfigError, InputError
 
 

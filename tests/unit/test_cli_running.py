@@ -14,7 +14,7 @@ from moot.calls.effects import stop
 from moot.cli.options import Delivery
 from moot.cli.running import handle_sigterm_as_interrupt, resumed_line, run_to_end
 from moot.cli.show_parts import answer_parts, bulleted, verdict_parts
-from moot.state.config import DebateConfig
+from moot.config import DebateConfig
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
 from moot.storage.catalogue import DebateRow
 from tests.support.report_documents import VERDICT, debate_document

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
+from moot.config import DebateConfig, differing_keys, slug
+from moot.config.config_files import load_config, make_config
+from moot.config.memory_config import Budget
 from moot.graph.debate import build_graph
-from moot.importing import slugs
-from moot.state.config import DebateConfig, differing_keys, slug
-from moot.state.config.config_files import load_config, make_config
-from moot.state.config.memory_config import Budget
+from moot.plugins.importing import slugs
 from moot.state.errors import ConfigError
 
 

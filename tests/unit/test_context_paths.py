@@ -8,10 +8,10 @@ import pytest
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
+from moot.config.boundary import Capability, capabilities_of
 from moot.configuration import read_config
 from moot.debates.dry_run import estimate
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import Capability, capabilities_of
 from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, fake_reply
 

@@ -8,12 +8,12 @@ import pytest
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig, DebaterConfig
+from moot.config.config_files import make_config
 from moot.documents import DebateDocument
 from moot.models.adapters import parse_reply
 from moot.prompts.templates import SECTIONS, role_of, shipped_roles
 from moot.protocols.council.council import Convergence
-from moot.state.config import DebateConfig, DebaterConfig
-from moot.state.config.config_files import make_config
 from moot.state.entries import critique_labels
 from moot.state.errors import ConfigError, ModelError
 from tests.support.fakes import FakeModel, fake_reply

@@ -12,9 +12,9 @@ from langgraph.store.memory import InMemoryStore
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.cross_debate_memory import earlier_positions_text, namespace_of
-from moot.state.config import DebateConfig
 from moot.text.tokens import counter
 from tests.support.fakes import FakeModel, fake_reply
 from tests.unit.test_blackboard_by_model import LISTS

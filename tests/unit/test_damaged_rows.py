@@ -13,8 +13,8 @@ import pytest
 
 from moot.api import Debate, Debates, open_debates
 from moot.cli.commands.doctor import inspect_database
+from moot.config import DebateConfig
 from moot.debates.prompt_reconstruction import reconstruct_prompt
-from moot.state.config import DebateConfig
 from moot.state.errors import MootError, StorageError
 from moot.storage.rate_limiter import SharedBudget
 

@@ -11,14 +11,14 @@ import pytest
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import OFFLINE
+from moot.config.config_files import make_config
 from moot.documents import DebateDocument
 from moot.judging.judge_response import CriterionScore, ResponseCheck, response_type
 from moot.judging.orders import reconcile
 from moot.judging.panel import decision_of
 from moot.judging.rubrics import Criterion, Rubric
 from moot.protocols.escalate import is_informative
-from moot.state.config import OFFLINE
-from moot.state.config.config_files import make_config
 from moot.state.verdict import Verdict
 from tests.support.fakes import FakeModel
 

@@ -10,12 +10,12 @@ import pytest
 
 from moot.cli.options import run_config
 from moot.cli.terminal import print_error
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.configuration import Converted, file_data, from_dialectic, is_dialectic
 from moot.memory.perspectives import perspective_settings
 from moot.prompts.templates import shipped_role
 from moot.protocols.council.council import TerminationConfig
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 
 AGENT: Any = {

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from moot.calls.effects import Reply
 from moot.claims.crux_cards import make_room
 from moot.claims.ledger_from_events import ledger_of
+from moot.config import DebateConfig
+from moot.config.participants import ReferenceDocument
 from moot.debates.dry_run import estimate
 from moot.memory.cross_debate_memory import matching_passages, reference_text, retrieval_query
 from moot.protocols.base import ConsultModels, make_turn
@@ -22,8 +24,6 @@ from moot.protocols.dialogue.dialogue import LENSES, Dialogue, aspects_by_rule, 
 from moot.protocols.long_form import INSTRUCTIONS
 from moot.protocols.prompt_context import PromptContext, turn_suffix_block
 from moot.state.claim_events import OVERALL, CruxCard
-from moot.state.config import DebateConfig
-from moot.state.config.participants import ReferenceDocument
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import make_entry
 from moot.state.errors import ConfigError

@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moot.api import Debates, open_debates
-from moot.importing import parse_transcript
-from moot.importing.transcript import transcript_config
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.judging.judge_response import failed_verdict
 from moot.memory.window import entries_to_cover
+from moot.plugins.importing import parse_transcript
+from moot.plugins.importing.transcript import transcript_config
 from moot.reports import render_brief, render_html, render_markdown
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from moot.state.entries import EntryKind, make_entry
 from moot.state.errors import ConfigError, DebateExists, InputError
 from moot.text.tokens import counter

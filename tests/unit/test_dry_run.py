@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.debates import dry_run
 from moot.debates.dry_run import Estimate, Scenario, StubReplies, with_plan
 from moot.documents import whole_document
@@ -22,8 +24,6 @@ from moot.models.offline import recording_config, recordings
 from moot.protocols.registry import PROTOCOLS
 from moot.reports.positions import read_plan
 from moot.runtime.environment import Environment
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from moot.state.errors import WaitingForPerson
 from tests.support.fakes import JUDGE_REPLY, FakeModel
 

@@ -19,9 +19,9 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from moot import DebateConfig, InputError, build_graph
+from moot.config.debate_config import fence_for
 from moot.people import match_replies, question_payload, reply_error
 from moot.prompts.templates import fenced
-from moot.state.config.debate_config import fence_for
 from moot.state.reducers import entry_id_of
 from tests.support.fakes import FakeModel
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.debates.lifecycle import imported_row
 from moot.documents import DebateDocument, make_document
 from moot.graph.debate import build_graph
-from moot.importing.transcript import document_values
+from moot.plugins.importing.transcript import document_values
 from moot.protocols.registry import PROTOCOLS
 from moot.runtime.environment import Environment
-from moot.state.config import DebateConfig
 from moot.state.entries import (
     ENTRY_KINDS,
     Entry,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.evals.arms import read_arms
-from moot.evals.items import (
+from moot.plugins.evals.arms import read_arms
+from moot.plugins.evals.items import (
     QuestionItem,
     answer_part,
     gold_answer,

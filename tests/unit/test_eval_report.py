@@ -7,11 +7,11 @@ from typing import Any
 import krippendorff
 import pytest
 
-from moot.evals.arms import Arm
-from moot.evals.items import ItemSet, PairItem, QuestionItem, TopicItem
-from moot.evals.report import evaluation_report, further_html, report_html, report_markdown
-from moot.evals.results import EvaluationRecord, Outcome
-from moot.state.config.config_files import make_config
+from moot.config.config_files import make_config
+from moot.plugins.evals.arms import Arm
+from moot.plugins.evals.items import ItemSet, PairItem, QuestionItem, TopicItem
+from moot.plugins.evals.report import evaluation_report, further_html, report_html, report_markdown
+from moot.plugins.evals.results import EvaluationRecord, Outcome
 
 DEBATE = Arm("council.yaml", "debate", make_config({"protocol": "council"}))
 VOTE = Arm("vote@tokens", "vote", make_config({"protocol": "vote"}), match="tokens")

@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from moot.evals.statistics import (
+from moot.plugins.evals.statistics import (
     brier_score,
     calibration_bins,
     calibration_error,

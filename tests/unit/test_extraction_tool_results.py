@@ -14,10 +14,10 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import MemorySaver
 
 from moot import open_debates
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.summarizers.rule_based import MAX_POINT, fold, render
 from moot.memory.tool_results import make_tool_use, passages, shows_evidence
-from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.text.terms import terms
 from moot.text.tokens import counter

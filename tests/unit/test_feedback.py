@@ -8,8 +8,8 @@ import pytest
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config.config_files import make_config
 from moot.debates.stored_debate import brier_scores, give_feedback
-from moot.state.config.config_files import make_config
 from moot.state.errors import InputError
 from moot.storage.records import Feedback, Forecast, Rating
 from tests.support.fakes import FakeModel

@@ -17,11 +17,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
+from moot.config.debate_config import fence_for, frozen_config
 from moot.debates.session import propose_debaters
-from moot.evals.items import QuestionItem, grade_answer
 from moot.graph.debate import build_graph
 from moot.memory.question_prompt import ask_index, question_prompt
 from moot.models.offline import smallest_instance
+from moot.plugins.evals.items import QuestionItem, grade_answer
 from moot.prompts import templates
 from moot.prompts.templates import (
     ContentPart,
@@ -34,8 +36,6 @@ from moot.prompts.templates import (
 )
 from moot.prompts.truncation import OPTIONAL, Block, render_entry, truncate_blocks
 from moot.retrieval.indexes import Indexes
-from moot.state.config import DebateConfig
-from moot.state.config.debate_config import fence_for, frozen_config
 from moot.state.entries import make_entry
 from moot.state.errors import ModelError
 from moot.text.plain_text import MARK, break_template_tokens, sanitize_line

@@ -10,12 +10,12 @@ import pytest
 
 from moot.cli.commands.eval import add_rows
 from moot.cli.terminal import write_file
+from moot.config.config_files import load_config
 from moot.configuration import read_text
-from moot.evals.items import read_items
-from moot.evals.scorecards import read_subject
-from moot.importing.read_context import read_documents
 from moot.judging.rubrics import load_rubric
-from moot.state.config.config_files import load_config
+from moot.plugins.evals.items import read_items
+from moot.plugins.evals.scorecards import read_subject
+from moot.plugins.importing.read_context import read_documents
 from moot.state.errors import UserError
 from moot.storage.sqlite import SqliteSql
 from tests.support.source import ROOT, source_files, syntax_tree

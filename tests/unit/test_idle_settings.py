@@ -8,9 +8,9 @@ import pytest
 
 from moot.cli.live import check_answers
 from moot.cli.options import read_words, warn_of_ignored_length
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.people import PersonQuestion
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
 
 CONFIG = make_config({"debaters": [{"name": "Ada King"}, {"name": "Bo"}]})

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.importing import FORMATS, ImportedTranscript, parse_transcript
+from moot.plugins.importing import FORMATS, ImportedTranscript, parse_transcript
 from moot.state.errors import InputError
 from tests.support.report_documents import debate_document
 

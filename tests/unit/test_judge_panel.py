@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
+from moot.config.boundary import Permissions
+from moot.config.config_files import make_config
 from moot.judging.judge_response import failed_verdict
 from moot.judging.panel import Assessment, panel_report
 from moot.models.offline import ScriptedCall, ScriptedModel
 from moot.nodes.judge import assess_debate
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import Permissions
-from moot.state.config.config_files import make_config
 from moot.state.entries import make_entry
 from moot.state.verdict import Verdict
 from moot.storage.records import records_of

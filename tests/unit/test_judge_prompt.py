@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.calls.effects import ModelCall
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.judging.judge_prompt import MIN_MESSAGE_TOKENS, TranscriptSelector, fair_shares
 from moot.memory.summarizers.rule_based import fold, render
 from moot.nodes.judge import assess_debate
 from moot.prompts.request import schema_tokens
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, StanceEvent
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from moot.state.entries import Entry, ids_in, make_entry
 from moot.text.tokens import counter, message_tokens, prompt_tokens, truncate_middle
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moot.config import JudgeConfig
 from moot.judging.panel import RULES, Ballot, borda_points, decide
-from moot.state.config import JudgeConfig
 from moot.state.errors import ConfigError, JudgeFailed
 from moot.state.verdict import Rule
 

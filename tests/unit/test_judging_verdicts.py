@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.calls.effects import Reply
+from moot.config.config_files import make_config
 from moot.judging import rubrics
 from moot.judging.judge_prompt import CONTEST, OPTIONS, VERDICT, VERDICT_ALONE
 from moot.judging.judge_response import (
@@ -38,7 +39,6 @@ from moot.judging.rubrics import (
 )
 from moot.models.adapters import parse_reply
 from moot.protocols.registry import protocol_named
-from moot.state.config.config_files import make_config
 from moot.state.conversation import DebateQuestion
 from moot.state.errors import ConfigError
 from moot.state.verdict import Judging, Verdict, asked_fields

@@ -14,6 +14,7 @@ from tests.support.source import ROOT, source_files, syntax_tree
 ORDER = (
     *(
         "state",
+        "config",
         "text",
         "calls",
         "prompts",
@@ -26,8 +27,8 @@ ORDER = (
         "judging",
         "rubrics",
     ),
-    *("tools", "people", "protocols", "configuration", "runtime", "nodes", "documents", "graph", "importing"),
-    *("reports", "debates", "api", "embedding", "testing", "work_queue", "evals", "web", "cli"),
+    *("tools", "people", "protocols", "configuration", "runtime", "nodes", "documents", "graph"),
+    *("reports", "debates", "api", "embedding", "testing", "cli", "plugins"),
 )
 """Packages and modules of `moot`: each imports only itself and those before it."""
 FILES = [path for path in source_files() if path.parent != ROOT or path.stem in ORDER]

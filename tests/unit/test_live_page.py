@@ -17,10 +17,10 @@ from starlette.testclient import TestClient
 from moot import DebateConfig
 from moot.debates.dry_run import estimate
 from moot.models.offline import ScriptedModel, recording_config
-from moot.web import page_routes
-from moot.web.auth_middleware import MAX_BYTES, POLICY
-from moot.web.debate_host import DebateHost, DebateReader, follow
-from moot.web.page_routes import FILES, MAX_UPLOAD_BYTES, STATIC, PlanCheck, page_app
+from moot.plugins.web import page_routes
+from moot.plugins.web.auth_middleware import MAX_BYTES, POLICY
+from moot.plugins.web.debate_host import DebateHost, DebateReader, follow
+from moot.plugins.web.page_routes import FILES, MAX_UPLOAD_BYTES, STATIC, PlanCheck, page_app
 from tests.support.live_page import open_with_models
 from tests.support.openai_server import OpenAIServer, ServerReply
 from tests.support.waiting import wait_until

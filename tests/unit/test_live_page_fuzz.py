@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 
 from moot import DebateConfig
 from moot.people import MAX_MESSAGE_CHARS
-from moot.web.debate_host import ACTIONS
-from moot.web.page_routes import page_app
+from moot.plugins.web.debate_host import ACTIONS
+from moot.plugins.web.page_routes import page_app
 from tests.support.live_page import open_with_models
 
 EXISTING = "fuzzed"

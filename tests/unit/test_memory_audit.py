@@ -14,10 +14,10 @@ import pytest
 from moot.api import Debate, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.cli import main
+from moot.config.config_files import make_config
 from moot.debates.prompt_reconstruction import audit, reconstruct_prompt, replay_without
 from moot.models.offline import smallest_instance
 from moot.protocols.registry import PROTOCOLS
-from moot.state.config.config_files import make_config
 from moot.state.errors import InputError
 from tests.support.fakes import FakeModel
 

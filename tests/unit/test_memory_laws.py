@@ -14,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Prompt, Reply
 from moot.claims.ledger_rendering import render_blackboard
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.background import background_entries, select_background
 from moot.memory.cross_debate_memory import retrieve_messages
@@ -23,7 +24,6 @@ from moot.prompts.truncation import LABEL_TOKENS
 from moot.protocols.prompt_context import PromptContext, assemble_prompt, reserved_tokens, window_limits
 from moot.protocols.registry import protocol_named
 from moot.runtime import run_turns
-from moot.state.config import DebateConfig
 from moot.state.entries import traits_of
 from moot.text.tokens import counter
 from moot.tools.registry import most_functions_tokens

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from moot.api import DebateConfig, open_debates
+from moot.plugins.web.debate_host import DebateHost, DebateReader
 from moot.reports import render_html
 from moot.state.entries import message_count
-from moot.web.debate_host import DebateHost, DebateReader
 
 TRANSCRIPT = [
     {"speaker": "user", "content": "Trams cost 3 million.", "kind": "context"},

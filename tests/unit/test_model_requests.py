@@ -8,9 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from moot.calls.effects import Prompt
+from moot.config import DebateConfig
 from moot.prompts.request import ModelParams, make_call, model_params
 from moot.protocols.long_form import ModeratorConfig
-from moot.state.config import DebateConfig
 from tests.support.source import ROOT, source_files, syntax_tree
 
 CONFIG = DebateConfig.model_validate(

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.calls.effects import Reply
+from moot.config import DebateConfig
+from moot.config.model_settings import ModelSettings
 from moot.debates.session import propose_debaters
 from moot.models.endpoints import OTHER_MODEL, advice
 from moot.models.failures import Backoff, Failure, failure_of, retry_after
-from moot.state.config import DebateConfig
-from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ModelError
 from tests.support.fakes import FakeModel
 

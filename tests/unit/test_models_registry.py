@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from langchain_core.language_models.chat_models import BaseChatModel
 
+from moot.config.model_settings import ModelSettings
 from moot.models.offline import OfflineModel, ScriptedModel
 from moot.models.registry import Models, make_model
-from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ConfigError
 
 

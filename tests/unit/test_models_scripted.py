@@ -9,11 +9,11 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config.model_settings import ModelSettings
 from moot.models.failures import Backoff
 from moot.models.model_call import complete
 from moot.models.offline import Script, ScriptedCall, ScriptedModel
 from moot.models.registry import Models
-from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ModelError
 
 CALL = ModelCall(

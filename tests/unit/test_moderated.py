@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.calls.effects import Reply
+from moot.config import DebateConfig
 from moot.protocols.base import ConsultModels, End, with_agreement
 from moot.protocols.long_form import PATIENCE, Moderated, RandomOrder, would_stall
 from moot.protocols.registry import PROTOCOLS
-from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, make_entry
 from tests.support.personas import TOPIC, ScriptedDebaters, run_scripted_debate

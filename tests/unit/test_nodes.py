@@ -14,14 +14,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
 from moot.cli.live import RunTally, event_line
+from moot.config import DebateConfig, debate_config
+from moot.config.boundary import Permissions
 from moot.graph.debate import build_graph
 from moot.memory.summarizers.registry import SUMMARIZERS, summarizer_named
 from moot.memory.window import entries_to_cover
 from moot.nodes.open import open_debate
 from moot.protocols.registry import limit_reached
 from moot.runtime.environment import NodeContext
-from moot.state.config import DebateConfig, debate_config
-from moot.state.config.boundary import Permissions
 from moot.state.conversation import ConversationState
 from moot.state.errors import ConfigError, InputError, ModelError
 from moot.state.reducers import entry_id_of

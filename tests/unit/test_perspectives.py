@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from moot.api import open_debates
 from moot.calls.effects import CallGenerator, ModelCall, Reply, gather_calls
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
 from moot.documents import DebateDocument
 from moot.judging.judge_prompt import FRAME_TOKENS
 from moot.prompts.request import schema_tokens
 from moot.prompts.truncation import Block, truncate_blocks, truncate_by_priority
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from moot.state.conversation import SummaryVersion
 from moot.text.tokens import common_length, counter, prompt_tokens
 from tests.support.fakes import FakeModel, fake_reply

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.cli.group import app_of
+from moot.config.model_settings import ModelSettings
 from moot.models.registry import Models
-from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import EntryUsage
 
 USED: EntryUsage = {"prompt_tokens": 1_000_000, "completion_tokens": 1_000_000, "cached_tokens": 500_000}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.config import DebateConfig
 from moot.prompts.truncation import (
     KEEP,
     MIN_RESTORED_TOKENS,
@@ -16,7 +17,6 @@ from moot.prompts.truncation import (
     truncate_messages,
 )
 from moot.protocols.prompt_context import PromptContext, summary_blocks, window_blocks
-from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.text.tokens import counter, message_tokens, prompt_tokens
 

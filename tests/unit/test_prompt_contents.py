@@ -11,10 +11,10 @@ import pytest
 
 from moot.api import Debate, open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.documents import DebateDocument
 from moot.judging.judge_prompt import FRAME_TOKENS, TranscriptSelector
 from moot.people import PersonQuestion
-from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import WaitingForPerson
 from moot.text.tokens import counter, prompt_tokens

@@ -9,6 +9,7 @@ import pytest
 
 from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import stances_text
+from moot.config.config_files import make_config
 from moot.documents import _rounds
 from moot.judging.blinding import make_blinding
 from moot.memory.summarizers.llm import lacking_points
@@ -16,7 +17,6 @@ from moot.memory.summarizers.rule_based import fold, render
 from moot.protocols.long_form import INSTRUCTIONS, UNREAD, opening_step, turn_step
 from moot.protocols.prompt_context import rules_text
 from moot.state.claim_events import StanceKind
-from moot.state.config.config_files import make_config
 from moot.state.entries import Entry, make_entry
 from tests.support.ledger_state import new_claim_events, stance_event
 

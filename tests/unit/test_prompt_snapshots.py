@@ -9,11 +9,11 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.question_prompt import ask_index, question_prompt
 from moot.retrieval.indexes import Indexes
 from moot.state.claim_events import MAIN_QUESTION
-from moot.state.config import DebateConfig
 from moot.text.tokens import counter
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown

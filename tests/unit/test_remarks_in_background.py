@@ -9,10 +9,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.background import select_background
 from moot.memory.window import window_start
-from moot.state.config import DebateConfig
 from moot.text.tokens import counter
 from tests.support.fakes import FakeModel, fake_reply
 

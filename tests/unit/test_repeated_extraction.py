@@ -10,8 +10,8 @@ from moot.calls.effects import ModelCall, Reply
 from moot.claims.claim_extraction import ClaimExtraction, find_quotation
 from moot.claims.crux_cards import current_claim, make_room, rooms_to_assess, with_entries
 from moot.claims.model_extraction import extract_claims, extraction_batches, extraction_tokens, ledger_lines
+from moot.config import DebateConfig
 from moot.protocols.dialogue.crux_rooms import room_step
-from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
 from tests.support.ledger_state import COUNT_TOKENS, FERRIES, LEVY, NAMES, TOPIC, Board, stance_operation

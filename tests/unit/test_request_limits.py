@@ -21,19 +21,19 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from moot import people
+from moot.config import DebateConfig
+from moot.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES, NAME_CHARS
 from moot.configuration import requested_config
 from moot.embedding import MAX_QUESTION_CHARS, MAX_REQUESTED_NAME
-from moot.evals.statistics import MAX_COMPARED
-from moot.importing.read_context import MAX_UNPACKED_BYTES, read_upload
 from moot.models import attempt
 from moot.people import MAX_MESSAGE_CHARS
-from moot.state.config import DebateConfig
-from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES, NAME_CHARS
+from moot.plugins.evals.statistics import MAX_COMPARED
+from moot.plugins.importing.read_context import MAX_UNPACKED_BYTES, read_upload
+from moot.plugins.web import auth_middleware, page_routes
+from moot.plugins.web.auth_middleware import AuthMiddleware, RedactedJson, body_of
+from moot.plugins.web.debate_host import DebateReader
 from moot.state.errors import ConfigError
 from moot.storage.catalogue import MAX_NAME
-from moot.web import auth_middleware, page_routes
-from moot.web.auth_middleware import AuthMiddleware, RedactedJson, body_of
-from moot.web.debate_host import DebateReader
 
 TRUST = Path(__file__).parents[2] / "docs" / "trust.md"
 LIMITS = {
@@ -148,7 +148,7 @@ def test_document_with_an_impossible_file_name_is_converted(
     def convert(command: list[str], cwd: str, **_: Any) -> subprocess.CompletedProcess[bytes]:
         return subprocess.CompletedProcess(command, 0, Path(cwd, command[-1]).read_bytes(), b"")
 
-    monkeypatch.setattr("moot.importing.read_context.subprocess.run", convert)
+    monkeypatch.setattr("moot.plugins.importing.read_context.subprocess.run", convert)
     assert read_upload(name, b"Trams.") == "Trams."
 
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.claims.ledger_from_events import ledger_of
+from moot.config import DebateConfig
+from moot.config.memory_config import RetrievalConfig
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.memory.cross_debate_memory import (
     MemoryIndexes,
@@ -26,8 +28,6 @@ from moot.memory.window import window_message
 from moot.protocols.base import make_turn
 from moot.retrieval.indexes import Indexes, load_embeddings
 from moot.state.claim_events import MAIN_QUESTION
-from moot.state.config import DebateConfig
-from moot.state.config.memory_config import RetrievalConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import ConfigError

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from moot.config.config_files import make_config
+from moot.config.debate_config import read_stored
 from moot.protocols.long_form import RoundRobin
-from moot.state.config.config_files import make_config
-from moot.state.config.debate_config import read_stored
 from moot.state.entries import make_entry
 
 DEBATERS = [{"name": "A"}, {"name": "B"}, {"name": "C"}]

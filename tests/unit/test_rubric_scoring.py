@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 
 from moot.calls.effects import ModelCall, Reply
 from moot.cli.commands.eval import table_of
-from moot.evals.scorecards import (
+from moot.config import DebateConfig
+from moot.config.config_files import make_config
+from moot.judging.rubrics import shipped_rubrics
+from moot.models.registry import Models
+from moot.plugins.evals.scorecards import (
     Evaluation,
     Evaluator,
     Scorecard,
@@ -33,12 +37,8 @@ from moot.evals.scorecards import (
     to_csv,
     to_json,
 )
-from moot.judging.rubrics import shipped_rubrics
-from moot.models.registry import Models
 from moot.prompts.templates import unfenced
 from moot.runtime.environment import Complete, Environment
-from moot.state.config import DebateConfig
-from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
 from moot.text.tokens import counter, prompt_tokens
 from tests.support.fakes import FakeModel

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.importing import parse_transcript, slugs
-from moot.importing.transcript import transcript_config
-from moot.state.config import can_interject
-from moot.state.config.config_files import make_config
+from moot.config import can_interject
+from moot.config.config_files import make_config
+from moot.plugins.importing import parse_transcript, slugs
+from moot.plugins.importing.transcript import transcript_config
 from moot.state.errors import ConfigError
 
 

@@ -14,10 +14,10 @@ import pytest
 from moot.calls import effects
 from moot.calls.effects import ModelCall, Reply, drain, sleep_until_stop, stop
 from moot.cli.running import handle_sigterm_as_interrupt
+from moot.config import DebateConfig
+from moot.config.boundary import Permissions
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import EffectHandler, JournalPosition
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import Permissions
 from moot.state.entries import EntryUsage
 from moot.storage.records import open_records
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.memory.summarizers.drafting import draft_summary, make_summary, version_of
 from moot.memory.summarizers.llm import input_token_limit, reusable_chunk_summaries
 from moot.memory.summarizers.registry import REMOVED_SUMMARIZERS, SUMMARIZERS, summarizer_named
 from moot.memory.summarizers.summarizer import SummaryRequest
-from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import ConfigError
 from moot.text.tokens import counter, prompt_tokens

@@ -11,12 +11,12 @@ import pytest
 
 from moot.calls.effects import ModelCall, Reply
 from moot.cli.show_parts import summary as heading_of
+from moot.config import DebateConfig
 from moot.memory.summarizers.drafting import draft_summary, make_summary, version_of
 from moot.memory.summarizers.llm import reusable_chunk_summaries
 from moot.memory.summarizers.registry import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
 from moot.memory.summarizers.rule_based import empty
 from moot.memory.summarizers.summarizer import Draft, SummaryRequest
-from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import ConfigError
 from moot.text.tokens import counter

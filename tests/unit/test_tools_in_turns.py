@@ -11,10 +11,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.config import DebateConfig
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.graph.debate import build_graph
 from moot.prompts.templates import unfenced
-from moot.state.config import DebateConfig
 from moot.state.errors import ConfigError
 from moot.state.reducers import entry_id_of
 from moot.text.tokens import counter, prompt_tokens

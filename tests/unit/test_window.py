@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.config.memory_config import MemoryConfig
 from moot.memory.window import WindowLimits, compact, shown_message, window_message, window_start
 from moot.prompts.truncation import render_entry
-from moot.state.config.memory_config import MemoryConfig
 from moot.state.entries import Entry, make_entry, traits_of
 from moot.text.tokens import counter, message_tokens
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.state.config.config_files import data_in, load_config
+from moot.config.config_files import data_in, load_config
 from moot.state.errors import ConfigError
 from moot.storage.catalogue import DebateRow
 from moot.storage.records import open_records

@@ -13,8 +13,8 @@ from typer import Argument, Exit, Option
 from moot.cli import options as shared
 from moot.cli import terminal
 from moot.cli.group import command
+from moot.config.model_settings import OFFLINE, is_built_in
 from moot.judging.panel import RULES
-from moot.state.config.model_settings import OFFLINE, is_built_in
 from moot.state.entries import tokens_of, traits_of
 from moot.state.errors import InputError, RunError
 from moot.state.verdict import Rule
@@ -254,8 +254,8 @@ def judge(
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
     """Add the `judge` and `models` settings of a configuration file to the judging options."""
     from moot.cli.terminal import print_error
+    from moot.config.config_files import make_config
     from moot.configuration import file_data
-    from moot.state.config.config_files import make_config
 
     if config is None:
         return options
@@ -271,10 +271,10 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
 
 def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: Path | None) -> Judgement:
     from moot.cli.options import read_transcript, run_config
+    from moot.config.boundary import Capability, capabilities_of
     from moot.debates.continuation import judge_values
-    from moot.importing.transcript import document_values, transcript_config, transcript_values
+    from moot.plugins.importing.transcript import document_values, transcript_config, transcript_values
     from moot.runtime.environment import Environment
-    from moot.state.config.boundary import Capability, capabilities_of
 
     imported, environment = read_transcript(path), Environment()
     if imported.document is not None:

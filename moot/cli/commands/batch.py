@@ -227,11 +227,11 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     """
     from moot.api import PlannedDebate, planned_name
     from moot.cli.terminal import print_error
+    from moot.config import slug
+    from moot.config.boundary import Permissions
     from moot.configuration import merge, validate, with_files
     from moot.debates.session import check_config
     from moot.runtime.environment import Environment
-    from moot.state.config import slug
-    from moot.state.config.boundary import Permissions
     from moot.storage.catalogue import check_name
 
     planned: dict[str, PlannedDebate] = {}
@@ -262,8 +262,8 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
 
 def _items(path: Path) -> Iterator[tuple[str, object]]:
     """Yield each topic or configuration in a batch file with its position."""
+    from moot.config.config_files import data_in
     from moot.configuration import read_text
-    from moot.state.config.config_files import data_in
 
     text, kind = read_text(path, "batch"), path.suffix.lower()
     try:

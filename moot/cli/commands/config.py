@@ -14,9 +14,9 @@ from moot.cli.group import command, new_app
 from moot.cli.live import header_lines
 from moot.cli.options import JsonOption, run_config
 from moot.cli.terminal import STDOUT, check_folder, print_answer, print_json, print_note, write_file
+from moot.config import DebaterConfig, PanelJudge
+from moot.config.model_settings import McpServerConfig, ModelSettings
 from moot.graph.json_schemas import config_schema, field_docs, whole_config
-from moot.state.config import DebaterConfig, PanelJudge
-from moot.state.config.model_settings import McpServerConfig, ModelSettings
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError
 

@@ -59,10 +59,10 @@ def demo(
     from moot.cli.live import header_lines
     from moot.cli.running import run_to_end
     from moot.cli.show_parts import digest_parts
+    from moot.config import DebateConfig
+    from moot.config.participants import unique_slug
     from moot.models.offline import RecordedModel, recording_config
     from moot.runtime.environment import Environment
-    from moot.state.config import DebateConfig
-    from moot.state.config.participants import unique_slug
 
     settings = recording_config(sample)
     topic = settings.pop("topic")

@@ -20,6 +20,9 @@ from typer import Argument, Exit, Option
 from moot.calls.effects import Reply, StreamAs, WireMessage
 from moot.cli import options, terminal
 from moot.cli.group import command
+from moot.config import DebateConfig
+from moot.config.boundary import Permissions, capabilities_of
+from moot.config.debate_config import frozen_config
 from moot.configuration import read_config
 from moot.debates.session import is_over
 from moot.models.endpoints import models_for, offered_models
@@ -30,9 +33,6 @@ from moot.prompts.request import ModelParams, make_call
 from moot.prompts.truncation import truncate_messages
 from moot.runtime.environment import Environment
 from moot.state import settings
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import Permissions, capabilities_of
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ENDED_STATUSES, ConversationState, StateValues
 from moot.state.entries import tokens_of
 from moot.state.errors import DebateBusy, InputError, MootError, StorageError, UserError

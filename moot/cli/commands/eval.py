@@ -21,8 +21,8 @@ from moot.text.plain_text import count_noun
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from moot.evals.run import EvaluationRun, RunResult, TaskReport
-    from moot.evals.scorecards import Scorecard
+    from moot.plugins.evals.run import EvaluationRun, RunResult, TaskReport
+    from moot.plugins.evals.scorecards import Scorecard
 
 Form = Literal["table", "json", "csv", "md"]
 MAX_LISTED_ANSWERS = 5
@@ -137,11 +137,11 @@ def run_evaluation(
     any answer is missing from the evaluation.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
-    from moot.evals.arms import judge_settings, read_arms
-    from moot.evals.items import read_items
-    from moot.evals.results import EvaluationRecord, Evaluations
-    from moot.evals.run import EvaluationRun
-    from moot.evals.statistics import check_installed
+    from moot.plugins.evals.arms import judge_settings, read_arms
+    from moot.plugins.evals.items import read_items
+    from moot.plugins.evals.results import EvaluationRecord, Evaluations
+    from moot.plugins.evals.run import EvaluationRun
+    from moot.plugins.evals.statistics import check_installed
     from moot.runtime.environment import utc_now
     from moot.storage.rate_limiter import SharedBudget
 
@@ -182,7 +182,7 @@ def run_evaluation(
 
 
 def _report_of(run: EvaluationRun, baseline: str = "") -> JsonObject:
-    from moot.evals.report import evaluation_report
+    from moot.plugins.evals.report import evaluation_report
 
     return evaluation_report(run.evaluation, run.outcomes, baseline)
 
@@ -279,7 +279,7 @@ def report_parts(report: JsonObject) -> list[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 
-    from moot.evals.report import report_tables, summary_line
+    from moot.plugins.evals.report import report_tables, summary_line
 
     parts: list[RenderableType] = [Text(terminal.one_line(each, 300), "bold") for each in report["headline"]]
     parts += [Text(terminal.one_line(each, 300)) for each in report["findings"]]
@@ -342,9 +342,9 @@ def report_evaluation(
             "no evaluation is given: add the NAME of an evaluation (see `moot eval list`), or add --feedback"
         )
     from moot.cli.terminal import json_text
-    from moot.evals.report import report_html, report_markdown
-    from moot.evals.results import Evaluations
-    from moot.evals.run import EvaluationRun
+    from moot.plugins.evals.report import report_html, report_markdown
+    from moot.plugins.evals.results import Evaluations
+    from moot.plugins.evals.run import EvaluationRun
 
     suffix = output.suffix.lower() if output else ""
     forms = [form for form, is_given in (("html", html), ("md", md), ("json", as_json)) if is_given]
@@ -411,7 +411,7 @@ def safe_file_name(name: str) -> str:
 @app.command("list")
 def list_evaluations(db: shared.DbOption = None, as_json: shared.JsonOption = False) -> None:
     """List the stored evaluations, their configurations and answer counts."""
-    from moot.evals.results import Evaluations
+    from moot.plugins.evals.results import Evaluations
 
     with shared.open_database(db) as debates:
         data = Evaluations(debates.records.sql).overview()
@@ -488,10 +488,10 @@ def evaluate_debates(
     or N/A if no evaluator gave a score. The exit code is 3 if any debate received no score.
     """
     from moot.cli.options import file_of
+    from moot.config import OFFLINE, DebateConfig
     from moot.debates.session import check_judges
-    from moot.evals import scorecards
+    from moot.plugins.evals import scorecards
     from moot.runtime.environment import Environment
-    from moot.state.config import OFFLINE, DebateConfig
     from moot.state.settings import variable
 
     output_form = terminal.form_of(form, output, as_json=as_json, forms=get_args(Form))
@@ -564,7 +564,7 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    from moot.evals.scorecards import to_csv
+    from moot.plugins.evals.scorecards import to_csv
 
     try:
         with path.open("a+", encoding="utf-8", newline="") as file:
@@ -577,7 +577,7 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
 
 def table_of(cards: Sequence[Scorecard]) -> terminal.Grid:
     """Return a table of average scores with one row per debate."""
-    from moot.evals.scorecards import figures, header
+    from moot.plugins.evals.scorecards import figures, header
 
     return terminal.Grid(header(), [[card.name, *figures(card)] for card in cards])
 

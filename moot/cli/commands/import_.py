@@ -20,7 +20,7 @@ from moot.state.errors import InputError
 from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
-    from moot.importing import ImportedTranscript
+    from moot.plugins.importing import ImportedTranscript
 
 Format = Literal["json", "jsonl", "csv", "txt", "md"]
 
@@ -123,8 +123,8 @@ def _participants_of(
 
     If neither `debaters` nor `moderators` are given, ask the user of a terminal which speakers moderate.
     """
-    from moot.importing.transcript import speakers_by_word
-    from moot.state.config import RESERVED_IDS
+    from moot.config import RESERVED_IDS
+    from moot.plugins.importing.transcript import speakers_by_word
 
     names = {speaker.id: speaker.name for speaker in imported.speakers}
     if not debaters and not moderators and len(names) > 2 and not names.keys() & RESERVED_IDS:
@@ -325,7 +325,7 @@ def compare(
 
     To measure on many questions whether debates are worth their cost, use `moot eval run`.
     """
-    from moot.evals import statistics
+    from moot.plugins.evals import statistics
     from moot.reports.markdown import as_page
 
     terminal.check_folder(output)

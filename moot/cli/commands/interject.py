@@ -25,7 +25,7 @@ from moot.state.errors import InputError
 
 if TYPE_CHECKING:
     from moot.api import Debate
-    from moot.state.config import DebateConfig
+    from moot.config import DebateConfig
     from moot.state.entries import JsonObject
 
 Done = tuple["JsonObject", str]
@@ -87,7 +87,7 @@ def say(
 
 def _speaker(config: DebateConfig, name: str) -> str:
     """Return the id of the speaker with this name. Speakers are debaters, the moderator and guests."""
-    from moot.state.config import INTERJECTION_SPEAKERS, slug
+    from moot.config import INTERJECTION_SPEAKERS, slug
 
     for debater_id, debater_name in config.names().items():
         if name.casefold() in (debater_id.casefold(), debater_name.casefold()):

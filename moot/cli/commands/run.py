@@ -24,7 +24,7 @@ from moot.cli.options import (
     split_context,
     warn_of_ignored_length,
 )
-from moot.state.config.model_settings import is_built_in, recording_in
+from moot.config.model_settings import is_built_in, recording_in
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError
 from moot.state.settings import check_database, variable
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from moot.api import Debate
     from moot.cli.running import Gate
+    from moot.config import DebateConfig
+    from moot.config.boundary import Capability
     from moot.debates.dry_run import Estimate, ExpectedCost
-    from moot.state.config import DebateConfig
-    from moot.state.config.boundary import Capability
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def run(
     from moot.cli.running import run_to_end
     from moot.configuration import read_rubric
     from moot.debates.lifecycle import unused_name
-    from moot.importing.read_context import read_documents
+    from moot.plugins.importing.read_context import read_documents
 
     if run_options.replay:
         with open_database(delivery.db) as debates:
@@ -399,9 +399,9 @@ def fork(
             "--turns needs --run: without --run, `moot fork` copies the debate but runs no turns"
         )
     from moot.cli.running import resume_line, run_to_end
+    from moot.config.debate_config import frozen_config
     from moot.debates.continuation import check_fork, model_after_recording
     from moot.debates.lifecycle import dropped_interjections, fork_debate, fork_values, unused_name
-    from moot.state.config.debate_config import frozen_config
 
     seq = shared.entry_number(after, "--after") if after is not None else None
     with open_database(db) as debates:
@@ -461,8 +461,8 @@ def _config_change(
     flags = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
     if not flags and path is None:
         return None
+    from moot.config.config_files import nested_settings
     from moot.configuration import file_data, freeze, merge, validate
-    from moot.state.config.config_files import nested_settings
 
     data, options = file_data(path, terminal.print_error) if path is not None else {}, nested_settings(flags)
     file_settings = freeze(validate(data))
@@ -524,7 +524,7 @@ def plan(
     """
     from moot.configuration import read_config
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
-    from moot.importing.read_context import read_documents
+    from moot.plugins.importing.read_context import read_documents
     from moot.protocols.registry import protocol_named
 
     folder, files = split_context(context)

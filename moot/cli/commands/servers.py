@@ -59,8 +59,8 @@ def serve(
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise settings.missing_extra("the live page", "serve")
     from moot.configuration import read_config
-    from moot.web.auth_middleware import is_loopback
-    from moot.web.page_routes import serve_page
+    from moot.plugins.web.auth_middleware import is_loopback
+    from moot.plugins.web.page_routes import serve_page
 
     database, default_config = settings.check_database(db), read_config(config, {"model": model}, print_error)
     own_token = settings.variable("MOOT_TOKEN")
@@ -109,7 +109,7 @@ def mcp(
         raise settings.missing_extra("the MCP server", "mcp")
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.configuration import read_config
-    from moot.web.mcp_server import serve as serve_agents
+    from moot.plugins.web.mcp_server import serve as serve_agents
 
     default_config = read_config(config, {"model": model}, print_error)
     with handle_sigterm_as_interrupt():

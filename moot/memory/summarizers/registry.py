@@ -2,11 +2,11 @@
 
 from functools import lru_cache
 
+from moot.config.memory_config import NO_SUMMARY
 from moot.memory.summarizers.hierarchical import Hierarchical
 from moot.memory.summarizers.llm import Llm
 from moot.memory.summarizers.rule_based import RuleBased
 from moot.memory.summarizers.summarizer import Summarizer
-from moot.state.config.memory_config import NO_SUMMARY
 from moot.state.errors import ConfigError
 from moot.state.settings import load_plugin, plugin_entry_points
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from moot.calls.effects import CallGenerator
-from moot.state.config import DebateConfig
+from moot.config import DebateConfig
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, traits_of
 from moot.text.tokens import TokenCounter

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from moot.calls.effects import CallGenerator, Hints, WireMessage, errors_update
 from moot.claims.ledger_rendering import board_text
+from moot.config import DebateConfig, ProtocolSettings
 from moot.judging.judge_response import JudgeSpec
 from moot.judging.rubrics import rubric_text
 from moot.memory.background import select_background
@@ -25,7 +26,6 @@ from moot.prompts.structured_calls import structured_data
 from moot.prompts.templates import fenced, load_prompt_template, role_of, system_message, unfenced
 from moot.protocols import prompt_context
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn, with_agreement
-from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, EntryKind, JsonObject, critique_labels
 from moot.text.plain_text import all_done_reason, break_template_tokens, plain_line

@@ -9,11 +9,11 @@ from moot.claims.claim_status import Ledger
 from moot.claims.crux_cards import CYCLES, awaits_second, claim_text, current_claim, is_answered, make_room
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import cards_of
+from moot.config import DebateConfig, ProtocolSettings, Section
 from moot.prompts.templates import load_prompt_template
 from moot.prompts.truncation import prompt_name
 from moot.protocols.base import make_step, make_turn, with_agreement
 from moot.state.claim_events import MAIN_QUESTION, Room, RoomStage
-from moot.state.config import DebateConfig, ProtocolSettings, Section
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import seq_of
 from moot.text.terms import numbers, term_set

@@ -21,6 +21,8 @@ from moot.claims import ledger_rendering
 from moot.claims.claim_status import Ledger
 from moot.claims.crux_cards import at_a_glance, claim_text, findings_text
 from moot.claims.ledger_from_events import ledger_of
+from moot.config import DebateConfig
+from moot.config.debate_config import frozen_config
 from moot.judging.judge_response import JudgeSpec
 from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import RetrievalQuery
@@ -32,8 +34,6 @@ from moot.protocols import prompt_context
 from moot.protocols.base import ConsultModels, End, Protocol, TurnCount, make_step, make_turn, with_agreement
 from moot.protocols.dialogue.crux_rooms import STAGES, DialogueConfig, new_rooms, open_rooms, room_step
 from moot.state.claim_events import MAIN_QUESTION, OVERALL
-from moot.state.config import DebateConfig
-from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, JsonObject, entries_of, traits_of
 from moot.text.plain_text import all_done_reason

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from moot import DebateConfig
+from moot.config.section import protocol_sections
 from moot.graph.debate import NODES
 from moot.protocols.registry import PROTOCOLS
-from moot.state.config.section import protocol_sections
 from tests.support.langgraph_server import Client, assistant_id
 
 pytestmark = pytest.mark.slow

@@ -17,11 +17,17 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJso
 from typing_extensions import TypedDict
 
 from moot.calls.effects import CallGenerator, Prompt, Reply
+from moot.config import DebateConfig, slug
+from moot.config.boundary import Permissions
+from moot.config.config_files import load_config
+from moot.config.debate_config import fence_for
+from moot.config.model_settings import ModelSettings
+from moot.config.participants import unique_slug
 from moot.configuration import PROVIDERS
-from moot.importing import parse_transcript
 from moot.judging.judge_response import CriterionScore, JudgeRequest, ResponseCheck
 from moot.judging.panel import mean_scores_of
 from moot.judging.rubrics import Criterion, Rubric, shipped_rubrics
+from moot.plugins.importing import parse_transcript
 from moot.prompts.request import ModelParams, make_call
 from moot.prompts.templates import fenced, load_prompt_template, system_message
 from moot.prompts.truncation import Block, cut_message, truncate_blocks, truncate_by_priority
@@ -29,12 +35,6 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator
 from moot.state import settings as environment
-from moot.state.config import DebateConfig, slug
-from moot.state.config.boundary import Permissions
-from moot.state.config.config_files import load_config
-from moot.state.config.debate_config import fence_for
-from moot.state.config.model_settings import ModelSettings
-from moot.state.config.participants import unique_slug
 from moot.state.entries import JsonObject, traits_of
 from moot.state.errors import ConfigError, InputError, file_error_reason
 from moot.state.verdict import PanelVerdict, Verdict

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from moot.state.config.debate_config import DebateConfig
-from moot.state.config.section import ProtocolSpecTable, duplicates
+from moot.config.debate_config import DebateConfig
+from moot.config.section import ProtocolSpecTable, duplicates
 from moot.state.errors import ConfigError, file_error_reason
 
 ENDINGS = {".yaml", ".yml", ".toml", ".json"}

@@ -30,6 +30,10 @@ from moot.api import Event, open_debates
 from moot.configuration import operators_config
 from moot.graph.json_schemas import graph_schemas
 from moot.graph.served import SERVED
+from moot.plugins.web.auth_middleware import AuthMiddleware, error_response
+from moot.plugins.web.debate_host import DebateHost
+from moot.plugins.web.mcp_server import McpEndpoint
+from moot.plugins.web.page_routes import LivePage
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, MootError
 from moot.state.langgraph_internals import EveryKey
@@ -37,10 +41,6 @@ from moot.state.reducers import ENTRY
 from moot.state.settings import check_database, database_exists, names_in
 from moot.storage.catalogue import DebateRow
 from moot.storage.records import open_records
-from moot.web.auth_middleware import AuthMiddleware, error_response
-from moot.web.debate_host import DebateHost
-from moot.web.mcp_server import McpEndpoint
-from moot.web.page_routes import LivePage
 
 T = TypeVar("T")
 

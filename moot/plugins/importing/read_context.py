@@ -1,6 +1,6 @@
 """Reader for context documents: text files as they are, and PDF, Word, Excel and HTML files as Markdown.
 
-`python -m moot.importing.read_context FILE` prints the text of one file.
+`python -m moot.plugins.importing.read_context FILE` prints the text of one file.
 """
 
 import re
@@ -62,7 +62,7 @@ def read_upload(name: str, data: bytes) -> str:
     with tempfile.TemporaryDirectory(prefix="moot-upload-") as folder:
         path = Path(folder, f"document{suffix}")  # the given name may be too long for a file's name
         path.write_bytes(data)
-        command = [sys.executable, "-P", "-m", "moot.importing.read_context", path.name]
+        command = [sys.executable, "-P", "-m", "moot.plugins.importing.read_context", path.name]
         try:
             done = subprocess.run(  # noqa: S603  # the file is an argument of our own module
                 command, cwd=folder, capture_output=True, timeout=UPLOAD_TIMEOUT_S, check=False

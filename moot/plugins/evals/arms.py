@@ -12,12 +12,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from moot.config import DebateConfig, slug
+from moot.config.config_files import ENDINGS
+from moot.config.section import errors_in
 from moot.configuration import Warn, log, merge, read, read_config, validate
-from moot.evals.items import ItemSet, Kind
+from moot.plugins.evals.items import ItemSet, Kind
 from moot.protocols.registry import protocol_names
-from moot.state.config import DebateConfig, slug
-from moot.state.config.config_files import ENDINGS
-from moot.state.config.section import errors_in
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, file_error_reason
 
@@ -342,7 +342,7 @@ def meetings(lineups: Sequence[Arm]) -> list[Meeting]:
 
 
 def _check_comparable(one: Arm, other: Arm) -> None:
-    from moot.state.config.debate_config import differing_keys
+    from moot.config.debate_config import differing_keys
 
     lineup_keys = ("debaters", "model", "order", "topic")
     if one.config is None or other.config is None:

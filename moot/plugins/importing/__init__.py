@@ -1,7 +1,7 @@
 """Readers for transcripts in JSON, JSON lines, CSV, plain text and Markdown."""
 
-from moot.importing.formats import ParsedMessage
-from moot.importing.transcript import (
+from moot.plugins.importing.formats import ParsedMessage
+from moot.plugins.importing.transcript import (
     ENDINGS,
     FORMATS,
     ImportedTranscript,

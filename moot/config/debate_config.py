@@ -24,9 +24,9 @@ from pydantic import (
     model_validator,
 )
 
-from moot.state.config import model_settings, participants
-from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
-from moot.state.config.section import (
+from moot.config import model_settings, participants
+from moot.config.memory_config import BlackboardConfig, MemoryConfig
+from moot.config.section import (
     ProtocolSpecTable,
     Section,
     duplicates,

@@ -8,10 +8,16 @@ from statistics import fmean, median
 
 from markupsafe import Markup
 
-from moot.evals import statistics
-from moot.evals.items import Item, PairItem, QuestionItem, gold_answer, topic_of
-from moot.evals.results import AnswerScore, EvaluationRecord, Outcome, ScoredEvaluation, meeting_scores
 from moot.judging.orders import cohen_kappa, krippendorff_alpha, pairwise_kappa
+from moot.plugins.evals import statistics
+from moot.plugins.evals.items import Item, PairItem, QuestionItem, gold_answer, topic_of
+from moot.plugins.evals.results import (
+    AnswerScore,
+    EvaluationRecord,
+    Outcome,
+    ScoredEvaluation,
+    meeting_scores,
+)
 from moot.reports.html import template_environment
 from moot.reports.markdown import as_page, plain
 from moot.reports.markdown_html import Prose

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from moot.calls.effects import CallGenerator, Reply
+from moot.config.model_settings import is_built_in
 from moot.debates.session import DebateSession
 from moot.prompts.structured_calls import structured_call
 from moot.prompts.templates import fenced
@@ -25,7 +26,6 @@ from moot.reports.markdown import block_quote, plain, section
 from moot.reports.markdown_html import group_digits
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.run_node import run_to_end
-from moot.state.config.model_settings import is_built_in
 from moot.state.settings import require_extra
 from moot.text.plain_text import show_reordering
 

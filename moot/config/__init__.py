@@ -1,8 +1,8 @@
 """Configuration of a debate: the class `DebateConfig`, and the classes of its sections."""
 
-from moot.state.config.debate_config import DebateConfig, LimitsConfig, differing_keys
-from moot.state.config.model_settings import OFFLINE
-from moot.state.config.participants import (
+from moot.config.debate_config import DebateConfig, LimitsConfig, differing_keys
+from moot.config.model_settings import OFFLINE
+from moot.config.participants import (
     INTERJECTION_SPEAKERS,
     RESERVED_IDS,
     SLUG,
@@ -12,7 +12,7 @@ from moot.state.config.participants import (
     can_interject,
     slug,
 )
-from moot.state.config.section import ProtocolSettings, Section
+from moot.config.section import ProtocolSettings, Section
 
 __all__ = [
     "INTERJECTION_SPEAKERS",

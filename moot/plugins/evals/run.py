@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 from moot.api import PlannedDebate, create_planned_debate, is_judged, planned_name, run_many
 from moot.calls.effects import cancel_all
+from moot.config import DebateConfig, slug
+from moot.config.boundary import Permissions
+from moot.config.config_files import with_settings
+from moot.config.model_settings import is_built_in
 from moot.configuration import validate
 from moot.debates.session import check_config, check_judges
-from moot.evals import items as eval_items
-from moot.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
-from moot.evals.results import EvaluationRecord, Evaluations, Outcome, StatedConfidence
 from moot.judging.panel import winning_side
+from moot.plugins.evals import items as eval_items
+from moot.plugins.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
+from moot.plugins.evals.results import EvaluationRecord, Evaluations, Outcome, StatedConfidence
 from moot.protocols.voting import parse_confidence
 from moot.runtime.background_loop import BATCH_LOOP, iterate_from_sync
 from moot.runtime.run_node import JournalPosition, run_to_end
-from moot.state.config import DebateConfig, slug
-from moot.state.config.boundary import Permissions
-from moot.state.config.config_files import with_settings
-from moot.state.config.model_settings import is_built_in
 from moot.state.entries import Entry, JsonMapping, tokens_of, traits_of
 from moot.state.errors import ConfigError, DebateNotFound, MootError
 from moot.state.reducers import add_totals
@@ -41,7 +41,7 @@ from moot.storage.rate_limiter import SharedBudget
 
 if TYPE_CHECKING:
     from moot.api import Debate, Debates
-    from moot.work_queue import WorkQueue
+    from moot.plugins.postgres.work_queue import WorkQueue
 
 GRADING = "grade"
 """Name under which the journal stores calls that grade answers."""

@@ -27,11 +27,11 @@ from pydantic import (
 )
 
 from moot.calls.effects import CallGenerator
+from moot.config import DebateConfig
+from moot.config.section import errors_in
 from moot.prompts.request import model_params
 from moot.prompts.structured_calls import structured_call
 from moot.prompts.templates import fenced, load_prompt_template
-from moot.state.config import DebateConfig
-from moot.state.config.section import errors_in
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, file_error_reason
 from moot.text.tokens import TokenCounter

@@ -21,8 +21,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from moot.config.section import errors_in
 from moot.state import settings
-from moot.state.config.section import errors_in
 from moot.state.errors import DebateBusy, DebateNotFound
 from moot.state.settings import redact
 from moot.text.plain_text import show_reordering

@@ -8,16 +8,16 @@ from pathlib import PurePath
 from uuid import uuid4
 
 from moot import documents
-from moot.importing import formats
+from moot.config import RESERVED_IDS, DebateConfig, DebaterConfig
+from moot.config.config_files import make_config
+from moot.config.debate_config import stored_settings
+from moot.config.participants import slug, unique_slug, unreserved_name
 from moot.memory.window import window_message
+from moot.plugins.importing import formats
 from moot.protocols.prompt_context import evict_through
 from moot.runtime.environment import Environment
 from moot.state import entries as entry_types
 from moot.state.channel_values import check_types
-from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
-from moot.state.config.config_files import make_config
-from moot.state.config.debate_config import stored_settings
-from moot.state.config.participants import slug, unique_slug, unreserved_name
 from moot.state.conversation import SCHEMA_VERSION, Step
 from moot.state.errors import InputError
 from moot.text.plain_text import plain_line

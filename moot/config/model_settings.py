@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from moot.state.config.section import Section
+from moot.config.section import Section
 from moot.state.settings import redact_urls
 
 MAX_WAIT_S = 3600.0

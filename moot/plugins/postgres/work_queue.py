@@ -28,7 +28,7 @@ with require_extra("queue", "a queue of debates"):
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
 
-    from moot.storage.postgres import IDLE_TIMEOUT
+    from moot.plugins.postgres.postgres import IDLE_TIMEOUT
 
 if TYPE_CHECKING:
     from moot.api import Debates

@@ -31,24 +31,24 @@ from starlette.types import Receive, Scope, Send
 from moot import embedding
 from moot.api import Debate, DebateConfig, Event, aopen_debates
 from moot.calls.effects import run_in_thread, to_thread
+from moot.config.participants import MAX_REQUESTED_DEBATERS
+from moot.config.section import MAX_KEY_CHARS, errors_in
 from moot.configuration import validate
 from moot.debates.dry_run import with_plan
-from moot.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
 from moot.people import MAX_MESSAGE_CHARS
+from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
+from moot.plugins.web.auth_middleware import OPERATOR, AuthMiddleware
+from moot.plugins.web.debate_host import DebateHost
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown import render_brief, render_markdown
 from moot.runtime.environment import Environment
 from moot.runtime.qa import result_text
-from moot.state.config.participants import MAX_REQUESTED_DEBATERS
-from moot.state.config.section import MAX_KEY_CHARS, errors_in
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
 from moot.state.langgraph_internals import set_server_version
 from moot.state.verdict import TIE
 from moot.text.plain_text import clip, show_reordering
 from moot.text.tokens import counter, truncate_end
-from moot.web.auth_middleware import OPERATOR, AuthMiddleware
-from moot.web.debate_host import DebateHost
 
 MCP_1 = version("mcp").startswith("1.")
 """True if a version 1.x of the `mcp` package is installed."""

@@ -24,17 +24,28 @@ from starlette.staticfiles import StaticFiles
 from moot.api import Debate, DebateConfig, Debates, open_debates
 from moot.calls.effects import run_in_thread
 from moot.claims.ledger_rendering import why_no_claims
+from moot.config.model_settings import ModelSettings, is_built_in
+from moot.config.participants import MAX_REQUESTED_DEBATERS
 from moot.debates.dry_run import estimate, expected_cost, with_plan
 from moot.debates.lifecycle import unused_name
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.debates.session import propose_debaters
 from moot.documents import DebateDocument, extracts_claims
 from moot.embedding import MAX_REQUESTED_NAME, DebateRequest, DebaterRequest
-from moot.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
-from moot.importing.read_context import CONVERTED, read_upload
 from moot.models.endpoints import offered_models
 from moot.models.offline import recording_config, recordings
 from moot.models.registry import access_to
+from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
+from moot.plugins.importing.read_context import CONVERTED, read_upload
+from moot.plugins.web import auth_middleware
+from moot.plugins.web.debate_host import (
+    ACTIONS,
+    DebateHost,
+    DebateReader,
+    follow,
+    list_evaluations,
+    show_evaluation,
+)
 from moot.prompts.templates import ROLES
 from moot.protocols.registry import PROTOCOLS, load_plugins, turns_planned
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
@@ -43,14 +54,10 @@ from moot.reports.markdown_html import Prose
 from moot.reports.positions import SECTIONS
 from moot.runtime.environment import Environment
 from moot.state import settings as environment
-from moot.state.config.model_settings import ModelSettings, is_built_in
-from moot.state.config.participants import MAX_REQUESTED_DEBATERS
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
 from moot.state.settings import redact
 from moot.text.terms import question_in
-from moot.web import auth_middleware
-from moot.web.debate_host import ACTIONS, DebateHost, DebateReader, follow, list_evaluations, show_evaluation
 
 STATIC = Path(__file__).parent / "static"
 MAX_ENTRIES = 100

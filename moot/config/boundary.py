@@ -22,10 +22,10 @@ from typing import Literal, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 
+from moot.config.config_files import make_config
+from moot.config.debate_config import DebateConfig, LimitsConfig
+from moot.config.model_settings import ModelSettings, is_built_in
 from moot.state import settings as environment
-from moot.state.config.config_files import make_config
-from moot.state.config.debate_config import DebateConfig, LimitsConfig
-from moot.state.config.model_settings import ModelSettings, is_built_in
 from moot.state.entries import memoize_by_identity
 from moot.state.errors import ConfigError
 from moot.state.settings import redact_urls

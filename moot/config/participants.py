@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from moot.state.config.memory_config import PerspectiveOverride
-from moot.state.config.model_settings import check_model_name
-from moot.state.config.section import Section, duplicates
+from moot.config.memory_config import PerspectiveOverride
+from moot.config.model_settings import check_model_name
+from moot.config.section import Section, duplicates
 from moot.state.entries import ENTRY_ID
 from moot.state.verdict import SYNTHESIS, TIE, Rule
 

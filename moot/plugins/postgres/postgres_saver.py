@@ -17,10 +17,10 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 from typing_extensions import override
 
+from moot.plugins.postgres.postgres import IDLE_TIMEOUT, is_connection_lost, reconnect_pauses, server_error
 from moot.state.errors import StorageError
 from moot.state.langgraph_internals import PostgresCursorHook
 from moot.storage.checked_saver import CheckedSaver
-from moot.storage.postgres import IDLE_TIMEOUT, is_connection_lost, reconnect_pauses, server_error
 from moot.storage.records import Records
 from moot.storage.sqlite import Permit
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
-from moot.state.config.section import Section
+from moot.config.section import Section
 from moot.state.entries import JsonObject
 
 SHARES = {"system": 0.25, "summary": 0.125, "messages": 0.625}

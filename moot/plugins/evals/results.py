@@ -9,8 +9,16 @@ from statistics import fmean
 
 from typing_extensions import TypedDict
 
-from moot.evals.arms import VERSUS, Arm
-from moot.evals.items import ItemSet, Majority, PairItem, QuestionItem, gold_answer, majority, read_answer
+from moot.plugins.evals.arms import VERSUS, Arm
+from moot.plugins.evals.items import (
+    ItemSet,
+    Majority,
+    PairItem,
+    QuestionItem,
+    gold_answer,
+    majority,
+    read_answer,
+)
 from moot.state.entries import JsonObject, tokens_of
 from moot.state.errors import DebateNotFound, InputError
 from moot.state.verdict import TIE

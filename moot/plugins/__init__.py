@@ -1,0 +1,1 @@
+"""Optional parts of Moot that use only its public modules, one folder each."""

@@ -1,0 +1,1 @@
+"""Postgres storage and the work queue."""
