@@ -29,11 +29,11 @@ from typing_extensions import TypedDict
 
 from moot.calls.effects import Ask, Effect
 from moot.config import INTERJECTION_SPEAKERS, can_interject, slug
-from moot.config.debate_config import frozen_config
 from moot.config.participants import PlannedInterjection
 from moot.config.section import MAX_KEY_CHARS
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter, window_message
+from moot.prompts.debate_context import DebateContext
 from moot.state import entries as entry_types
 from moot.state.conversation import InboxMessage, StateValues
 from moot.state.errors import InputError
@@ -84,34 +84,32 @@ def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.Js
     }
 
 
-def planned_interjections(state: StateValues) -> Sequence[PlannedInterjection]:
+def planned_interjections(debate: DebateContext) -> Sequence[PlannedInterjection]:
     """Return the configured interjections that are due now.
 
     Those that are in the transcript already are left out.
     """
-    interjections = frozen_config(state).interjections[state.get("planned_interjections_used", 0) :]
+    state = debate.state
+    interjections = debate.config.interjections[state.get("planned_interjections_used", 0) :]
     return [each for each in interjections if each.after <= state.get("turn_count", 0)]
 
 
 def interjection_entries(
-    state: StateValues,
-    inbox: Sequence[InboxMessage],
-    planned: Sequence[PlannedInterjection],
-    now: str,
-    count: TokenCounter,
+    debate: DebateContext, inbox: Sequence[InboxMessage], planned: Sequence[PlannedInterjection], now: str
 ) -> list[entry_types.Entry]:
     """Return transcript entries for new interjections.
 
     Interjections are messages that people add to the debate.
 
     Args:
-        state: state of the debate. Its window holds messages from the run's input, which come first.
+        debate: the debate. Its window holds messages from the run's input, which come first.
         inbox: messages of the inbox, which come last.
         planned: due interjections of the configuration, which come between the two.
         now: time of interjections without their own time.
-        count: token counter.
     """
-    writer = TranscriptWriter(len(state["full_transcript"]), count, lambda: now, round=state.get("round", 0))
+    state = debate.state
+    following, round_no = len(state["full_transcript"]), state.get("round", 0)
+    writer = TranscriptWriter(following, debate.count, lambda: now, round=round_no)
     for message in new_input_messages(state):
         if amended_entries := entry_types.entries_of(
             [str(message.additional_kwargs.get(AMENDS, ""))], state["full_transcript"]

@@ -11,7 +11,7 @@ from moot.claims import ledger_rendering
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, message_seq
 from moot.claims.ledger_from_events import ledger_of
-from moot.config import DebateConfig
+from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import many, narrow_schema, one_of
 from moot.prompts.structured_calls import (
     add_person_messages,
@@ -26,7 +26,7 @@ from moot.state.conversation import ENDED_STATUSES, ConversationState, StateValu
 from moot.state.entries import Entry, cited_id, entries_of, seq_of, traits_of
 from moot.text.plain_text import sanitize_line
 from moot.text.terms import SIMILARITY_THRESHOLD, jaccard_similarity
-from moot.text.tokens import TokenCounter, truncate_middle
+from moot.text.tokens import truncate_middle
 
 CARD = load_prompt_template("crux-card", "topic", "claim", "debaters", "sources")
 LATER_CARD = load_prompt_template("crux-card-later", "finding")
@@ -159,24 +159,18 @@ class CruxFinding(BaseModel):
     resolution: str
 
 
-def card_call(
-    state: ConversationState,
-    config: DebateConfig,
-    room: claim_events.Room,
-    count: TokenCounter,
-    *,
-    call_index: int,
-) -> ModelCall:
+def card_call(debate: DebateContext, room: claim_events.Room, *, call_index: int) -> ModelCall:
     """Return the model call that writes a crux card, the record of a side discussion.
 
     A later assessment of the same claim shows the earlier one in place of the messages that it has read.
     The background is left out, because the card is about what the two debaters said.
     """
+    state, config, count = debate.state, debate.config, debate.count
     size = max(200, config.memory.budget.total - _FRAME)
     earlier = room.get("card")
     if earlier and earlier["claim"] != room["claim"]:
         earlier = None
-    finding = ledger_rendering.card_text(earlier, config.names()) if earlier else ""
+    finding = ledger_rendering.card_text(earlier, debate.names) if earlier else ""
     system = CARD.render(
         topic=fenced(truncate_middle(state["topic"], size // 6, count), config.fence),
         claim=fenced(claim_text(state, room), config.fence),
@@ -190,7 +184,7 @@ def card_call(
     read_through = max((seq_of(key) or 0 for key in earlier["message_ids"]), default=0) if earlier else -1
     entries = [entry for entry in entries if entry["seq"] > read_through]
     prompt_texts = shown_entries(entries, config, size * 2 // 3, count)
-    names = [config.names()[debater] for debater in room["between"]]
+    names = [debate.names[debater] for debater in room["between"]]
     quotable_ids = [entry["id"] for entry in entries if entry["id"] in room["message_ids"]]
     side = narrow_schema(
         SideFinding, {"debater": one_of(room["between"]), "message_id": one_of(quotable_ids)}
@@ -210,15 +204,15 @@ def card_call(
 
 
 def card_by_model(
-    state: ConversationState, config: DebateConfig, room: claim_events.Room, data: Mapping[str, Any]
+    debate: DebateContext, room: claim_events.Room, data: Mapping[str, Any]
 ) -> claim_events.CruxCard:
     """Build a crux card, the record of a side discussion, from a model's reply.
 
     Debaters missing from the reply are filled in from the claim ledger.
     """
-    names = {debater: config.names()[debater] for debater in room["between"]}
+    names = {debater: debate.names[debater] for debater in room["between"]}
     findings = {match_debater(side["debater"], names): side for side in data["sides"]}
-    card = card_by_rule(state, config, room)
+    card = card_by_rule(debate, room)
     for debater in findings.keys() & card["sides"].keys():
         side = findings[debater]
         reasoning, falsifier = (
@@ -239,8 +233,7 @@ def card_by_model(
 
 
 def card_events(
-    state: ConversationState,
-    config: DebateConfig,
+    debate: DebateContext,
     room: claim_events.Room,
     data: Mapping[str, Any],
     before: Sequence[claim_events.ClaimEvent] = (),
@@ -249,6 +242,7 @@ def card_events(
 
     A stance without a quotation from the room is dropped.
     """
+    state = debate.state
     entries = {entry["id"]: entry for entry in entries_of(room["message_ids"], state["full_transcript"])}
     extraction = ClaimExtraction(
         known=[*(state.get("claim_events") or []), *before],
@@ -257,7 +251,7 @@ def card_events(
         debaters=room["between"],
         by="model",
     )
-    names = {debater: config.names()[debater] for debater in room["between"]}
+    names = {debater: debate.names[debater] for debater in room["between"]}
     for side in data["sides"]:
         entry = entries.get(cited_id(side["message_id"]))
         debater = match_debater(side["debater"], names)
@@ -274,14 +268,13 @@ def card_events(
     return extraction.new
 
 
-def card_by_rule(
-    state: ConversationState, config: DebateConfig, room: claim_events.Room
-) -> claim_events.CruxCard:
+def card_by_rule(debate: DebateContext, room: claim_events.Room) -> claim_events.CruxCard:
     """Build the record of a side discussion without calling a model.
 
     The record is a crux card. Its facts come from the claim ledger. The card is resolved if the two debaters
     no longer differ on the claim.
     """
+    state, config = debate.state, debate.config
     text, ledger = claim_text(state, room), ledger_of(state)
     answers: dict[int, claim_events.CardResult] = {1: "yes", -1: "no", 0: "nuanced"}
     sides: dict[str, claim_events.CruxSide] = {}

@@ -14,7 +14,7 @@ from moot.claims.claim_extraction import BackgroundTexts, no_background
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
-from moot.config import DebateConfig
+from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import citation_type, many, narrow_schema, one_of
 from moot.prompts.structured_calls import (
     add_person_messages,
@@ -27,7 +27,7 @@ from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.state.claim_events import MAIN_QUESTION, Reflection, ReflectionKind, StanceEvent
 from moot.state.conversation import ConversationState
 from moot.state.entries import cited_id, entries_of, memoize_by_identity, seq_of
-from moot.text.tokens import TokenCounter, truncate_middle
+from moot.text.tokens import truncate_middle
 
 REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier")
 EARLIER = load_prompt_template("reflect_earlier", "insights")
@@ -129,19 +129,14 @@ def reflection_due(state: ConversationState) -> bool:
 
 
 def reflection_call(
-    state: ConversationState,
-    config: DebateConfig,
-    count: TokenCounter,
-    *,
-    call_index: int,
-    background: BackgroundTexts = no_background,
+    debate: DebateContext, *, call_index: int, background: BackgroundTexts = no_background
 ) -> ModelCall:
     """Return the model call that asks for reflections on recent activity.
 
     Its prompt includes the background.
     """
+    state, config, count, names = debate.state, debate.config, debate.count, debate.names
     remaining = max(200, config.memory.budget.total - _FRAME)
-    names = config.names()
     ledger = ledger_of(state)
     transcript = state["full_transcript"]
     entries = add_person_messages(
@@ -196,11 +191,10 @@ def contradicted_reflections(state: ConversationState, contradicted: Sequence[st
     return [each["id"] for each in _earlier_reflections(state) if each["id"] in contradicted]
 
 
-def reflections_by_model(
-    state: ConversationState, config: DebateConfig, data: Mapping[str, Any]
-) -> list[Reflection]:
+def reflections_by_model(debate: DebateContext, data: Mapping[str, Any]) -> list[Reflection]:
     """Return the reflections in a model's reply. Ids of unknown debaters and messages are removed."""
-    names, entry_count = config.names(), len(state["full_transcript"])
+    state, names = debate.state, debate.names
+    entry_count = len(state["full_transcript"])
     reflections: list[Reflection] = []
     for finding in data["reflections"][:MAX_REFLECTIONS]:
         debaters = [debater for name in finding["about"] if (debater := match_debater(name, names))]
@@ -215,9 +209,9 @@ def reflections_by_model(
     return reflections
 
 
-def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[Reflection]:
+def reflections_by_rule(debate: DebateContext) -> list[Reflection]:
     """Return a reflection on the most important recent activity, written by fixed rules."""
-    ledger, names = ledger_of(state), config.names()
+    state, names, ledger = debate.state, debate.names, ledger_of(debate.state)
     news = recent_activity(ledger)
     if not news.score:
         return []

@@ -19,11 +19,11 @@ from moot.config.participants import unique_slug
 from moot.configuration import authorize
 from moot.debates.session import DebateSession, Event, Values, check_config, check_judges, is_over
 from moot.nodes.close import result_update, with_final_answer
-from moot.nodes.judge import assess_debate
 from moot.people import PersonQuestion, questions_in, reply_error
 from moot.protocols.base import make_step
 from moot.protocols.registry import find_protocol, limit_reached, protocol_named
 from moot.runtime import background_loop
+from moot.runtime.context import node_context
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.runtime.telemetry import within_langsmith_root
@@ -405,8 +405,11 @@ def judge_values(
     check_judges(config, [entry["model"] for entry in debater_entries], environment)
     if not debater_entries:
         raise InputError("the debate has no messages from debaters yet, so there is nothing to judge")
-    flow = assess_debate(cast(ConversationState, values), config, environment.token_counter_for(config))
-    assessment, handler = background_loop.call_from_sync(run_to_end, flow, environment, permissions, place)
+    context = node_context(environment, cast(ConversationState, values), permissions)
+    context = replace(context, config=config, count=environment.token_counter_for(config))
+    assessment, handler = background_loop.call_from_sync(
+        run_to_end, context.judging.assess(), environment, permissions, place
+    )
     calls, usage = handler.numbered_receipts(values.get("calls") or []), handler.spent
     for call in calls:
         call["options"] = options.to_json()

@@ -15,9 +15,8 @@ from moot.debates.continuation import JudgingOptions
 from moot.debates.session import DebateSession
 from moot.documents import DebateDocument
 from moot.graph.debate import NODES
-from moot.nodes.judge import assess_debate
 from moot.runtime.background_loop import call_from_sync
-from moot.runtime.environment import NodeContext
+from moot.runtime.context import node_context
 from moot.runtime.run_node import run_to_end
 from moot.runtime.run_turns import ModelTurnRequest, make_turn_requests, run_turns
 from moot.state.conversation import CallReceipt, ConversationState, MemoryKind, Receipt
@@ -80,17 +79,14 @@ def reconstruct_prompt(session: DebateSession, seq_or_call_id: int | str) -> Rec
             "that were sent"
         )
     holder, state = state_at(session, receipt["checkpoint"])
-    config, node = frozen_config(state), receipt.get("node", "turn")
-    context = NodeContext(
-        session.environment, session.permissions(state), holder.thread, receipt["checkpoint"]
-    )
-    token_counter = context.env.token_counter_for(config)
+    env, node = session.environment, receipt.get("node", "turn")
+    context = node_context(env, state, session.permissions(state), holder.thread, receipt["checkpoint"])
     if node in NODES:
-        body = NODES[node](state, context)
+        body = NODES[node](context)
     else:  # a later judging, with its own options
-        judging_config = JudgingOptions(**receipt.get("options", {})).applied_to(config)
-        flow = assess_debate(state, judging_config, context.env.token_counter_for(judging_config))
-        body = cast(effects.NodeBody, flow)  # a generator of model calls only
+        judging_config = JudgingOptions(**receipt.get("options", {})).applied_to(context.config)
+        judged = replace(context, config=judging_config, count=env.token_counter_for(judging_config))
+        body = cast(effects.NodeBody, judged.judging.assess())  # a generator of model calls only
     calls = [
         call
         for call in _calls(body, holder, receipt["step"], node)
@@ -101,7 +97,7 @@ def reconstruct_prompt(session: DebateSession, seq_or_call_id: int | str) -> Rec
     call = next((call for call in calls if call.digest == receipt["digest"]), calls[0])
     pairs = zip(call.prompt.layout if call.prompt else (), call.messages, strict=False)
     parts = tuple(
-        PromptPart(section, wire_tokens([message], token_counter), message) for section, message in pairs
+        PromptPart(section, wire_tokens([message], context.count), message) for section, message in pairs
     )
     return ReconstructedPrompt(cast(Receipt | CallReceipt, receipt), parts, call.digest)
 
@@ -292,8 +288,8 @@ def _replay_call(
             "choose another model with --model, or add --model offline to repeat the turn anyway"
         )
     permissions = session.permissions(state, DebateConfig(model=model) if model else None)
-    context = NodeContext(session.environment, permissions, holder.thread, receipt["checkpoint"])
-    request = make_turn_requests(state, context)[receipt["call_index"]]
+    context = node_context(session.environment, state, permissions, holder.thread, receipt["checkpoint"])
+    request = make_turn_requests(context)[receipt["call_index"]]
     if not isinstance(request, ModelTurnRequest):
         raise InputError(
             f"the turn of message {receipt['entry_id']} cannot be repeated, because a person wrote the "

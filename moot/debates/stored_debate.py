@@ -28,7 +28,7 @@ from moot.documents import DebateDocument, make_document
 from moot.people import PersonQuestion, check_length, pinnable_id
 from moot.protocols.registry import limit_reached
 from moot.runtime.background_loop import call_from_sync
-from moot.runtime.environment import NodeContext
+from moot.runtime.context import node_context
 from moot.runtime.qa import answer_question, permissions_for_answer
 from moot.runtime.run_node import EffectHandler, run_generator
 from moot.state.claim_events import ClaimEvent
@@ -353,7 +353,7 @@ class Debate:
             permissions_for_answer(self.session.permissions(state), model),
             self.session.environment,
         )
-        flow = answer_question(state, NodeContext(env, permissions, self.id), question_text)
+        flow = answer_question(node_context(env, state, permissions, self.id), question_text)
         handler = EffectHandler(env, permissions, self.session.beside_graph)
         try:
             answer: DebateAnswer = call_from_sync(run_generator, flow, handler.handle)

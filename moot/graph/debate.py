@@ -25,7 +25,8 @@ from moot.nodes.summarize import summarize
 from moot.nodes.trim import trim
 from moot.nodes.turn import turn
 from moot.protocols.registry import PROTOCOLS
-from moot.runtime.environment import Environment, NodeFunction, make_environment
+from moot.runtime.context import NodeFunction
+from moot.runtime.environment import Environment, make_environment
 from moot.runtime.run_node import Node
 from moot.runtime.telemetry import redact_langsmith
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState

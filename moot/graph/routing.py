@@ -6,12 +6,12 @@ from typing import Any, Literal
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END
 
-from moot.config.debate_config import frozen_config
 from moot.nodes.extract import extraction_due
 from moot.nodes.reflect import reflect_due
 from moot.nodes.summarize import entries_to_fold, perspectives_due
-from moot.nodes.trim import leaving_through, trim_through
+from moot.nodes.trim import trim_through
 from moot.protocols.base import Protocol
+from moot.runtime.context import NodeContext, node_context
 from moot.runtime.environment import Environment
 from moot.state.conversation import ENDED_STATUSES, ConversationState
 from moot.state.entries import traits_of
@@ -33,17 +33,15 @@ LABELS: Mapping[str, str] = {
 next."""
 
 
-def successor(node: str, state: ConversationState, env: Environment, targets: Collection[str]) -> str:
+def successor(node: str, context: NodeContext, targets: Collection[str]) -> str:
     """Return the name of the node that runs after `node`."""
     if node == "plan":
-        return _require_channel(state, "step")["step"]["kind"]
-    if node == "open":
-        return after_open(_require_channel(state, "status"), env)
-    return first_due(state, env, targets)
+        return context.state["step"]["kind"]
+    return after_open(context) if node == "open" else first_due(context, targets)
 
 
-def _require_channel(state: ConversationState, channel: Literal["step", "status"]) -> ConversationState:
-    """Return the state, or raise an error if one of its channels has no value.
+def _require_channel(state: ConversationState, channel: Literal["step", "status"]) -> None:
+    """Raise an error if a channel of the state has no value.
 
     Raises:
         InputError: a client updates the state as a node that has not run.
@@ -53,50 +51,49 @@ def _require_channel(state: ConversationState, channel: Literal["step", "status"
             f"the debate cannot continue here, because the state channel `{channel}` is still empty: set "
             "`as_node` to a node that has already run in this debate"
         )
-    return state
 
 
-def turn_node(state: ConversationState, protocol: Protocol | None) -> str:
+def turn_node(context: NodeContext, protocol: Protocol | None) -> str:
     """Return the node that runs the turns of the current step.
 
     In a graph of a single protocol, each phase of the protocol has a node of its own. All other steps run in
     the node `turn`.
     """
-    is_own_protocol = protocol is not None and frozen_config(state).protocol == protocol.name
-    phase = state["step"]["phase"]
+    is_own_protocol = protocol is not None and context.config.protocol == protocol.name
+    phase = context.state["step"]["phase"]
     return phase if protocol is not None and is_own_protocol and phase in protocol.phases else "turn"
 
 
-def after_open(state: ConversationState, env: Environment) -> str:
+def after_open(context: NodeContext) -> str:
     """Return the node that runs after `open`.
 
     The node is `END` if a question was answered, or the waiting node if a message resumes a debate.
     Otherwise, the node is `extract` if an imported transcript has to be read, or else `summarize` or `plan`.
     """
+    state = context.state
     if state["status"] in ENDED_STATUSES:
         return END
     step = state.get("step") or {}
     if step.get("resumed"):
         return "clarify" if step["kind"] == "clarify" else "turn"
     imported = not state["turn_count"] and any(traits_of(entry).argues for entry in state["full_transcript"])
-    return "extract" if imported else first_due(state, env, ("summarize", "trim"))
+    return "extract" if imported else first_due(context, ("summarize", "trim"))
 
 
-def first_due(state: ConversationState, env: Environment, targets: Collection[str]) -> str:
+def first_due(context: NodeContext, targets: Collection[str]) -> str:
     """Return the first of the `targets` nodes that has work to do.
 
     Return `plan` if none of them has any. A node with nothing to do is skipped, because its run would still
     write a checkpoint.
     """
-    leaving = leaving_through(state, env) if "trim" in targets else -1
-    if "extract" in targets and extraction_due(state, leaving):
+    leaving = context.leaving_through if "trim" in targets else -1
+    if "extract" in targets and extraction_due(context, leaving):
         return "extract"
-    count = env.token_counter_for(frozen_config(state))
-    if "summarize" in targets and (entries_to_fold(state, count, leaving) or perspectives_due(state, count)):
+    if "summarize" in targets and (entries_to_fold(context, leaving) or perspectives_due(context)):
         return "summarize"
-    if leaving >= 0 and trim_through(state, env) >= 0:
+    if leaving >= 0 and trim_through(context) >= 0:
         return "trim"
-    return "reflect" if "reflect" in targets and reflect_due(state, count) else "plan"
+    return "reflect" if "reflect" in targets and reflect_due(context) else "plan"
 
 
 class Route(Runnable[ConversationState, str]):
@@ -125,8 +122,11 @@ class Route(Runnable[ConversationState, str]):
 
     def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
         """Choose the next graph node, and return the label of its edge."""
-        target = successor(self._node, input, self._env, self._targets)
-        target = turn_node(input, self._protocol) if target == "turn" else target
+        if self._node in ("plan", "open"):
+            _require_channel(input, "step" if self._node == "plan" else "status")
+        context = node_context(self._env, input)
+        target = successor(self._node, context, self._targets)
+        target = turn_node(context, self._protocol) if target == "turn" else target
         return str(self._labels[target])
 
     async def ainvoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:

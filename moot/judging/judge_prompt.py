@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, cast
 
 from moot.calls.effects import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
-from moot.config import DebateConfig
 from moot.judging.blinding import Blinding
 from moot.judging.judge_response import JudgeSpec, reasons_each
 from moot.judging.rubrics import Rubric
@@ -20,11 +19,12 @@ from moot.memory.background import select_background, with_background
 from moot.memory.summarizers.drafting import FRAME_TOKENS as SUMMARY_FRAME_TOKENS
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, Point, SummaryPoints, layout_points, render
 from moot.prompts import truncation
+from moot.prompts.debate_context import DebateContext
 from moot.prompts.templates import FENCE_TOKENS, fenced, fenced_section, load_prompt_template, system_message
-from moot.state.conversation import ConversationState, MemoryKind, Omission
+from moot.state.conversation import MemoryKind, Omission
 from moot.state.entries import Entry, critique_labels, ids_in, traits_of
 from moot.text.plain_text import break_template_tokens, quoted
-from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens
+from moot.text.tokens import message_tokens, prompt_tokens
 
 if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
@@ -341,16 +341,13 @@ text longer."""
 
 
 @dataclass(frozen=True)
-class JudgeContext:
+class JudgeContext(DebateContext):
     """Data for a judge's prompt with one order of the debaters."""
 
-    state: ConversationState
-    config: DebateConfig
     rubric: Rubric
     blinding: Blinding | None
     order: Sequence[str]
     """Ids of the debaters in presentation order."""
-    count: TokenCounter
     selector: TranscriptSelector
     """Selector that chooses the messages for the judge's prompt."""
     background: Collection[str] = frozenset()
@@ -377,7 +374,7 @@ class JudgeContext:
     @property
     def labels(self) -> Mapping[str, str]:
         """Return the names that the judge's prompt uses for the debaters, keyed by debater id."""
-        return self.blinding.labels if self.blinding else self.config.names()
+        return self.blinding.labels if self.blinding else self.names
 
 
 def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | None = None) -> Prompt:
@@ -414,9 +411,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
             topic, budget_config, context.config.fence, context.count, heading="# Topic"
         ),
     ]
-    background = select_background(
-        context.state, context.config, context.count, partial(_entry_message, context)
-    )
+    background = select_background(context, partial(_entry_message, context))
 
     def remaining_tokens(*blocks: truncation.Block) -> int:
         fixed = [*shared_prefix, *background.blocks, *blocks, last]
@@ -520,7 +515,7 @@ def _rolling_summary(
     summary = context.state.get("rolling_summary")
     text = summary["text"] if summary else ""
     points = cast(SummaryPoints, (summary and summary.get("points")) or {})
-    if text and "shown" in points and render(points, context.config.names()) == text:
+    if text and "shown" in points and render(points, context.names) == text:
         max_tokens = min(context.config.memory.budget.summary, remaining) - SUMMARY_FRAME_TOKENS
         # The headings of the points use the judge's labels, because a name may be an everyday word.
         rest: list[Point] = [
@@ -529,7 +524,7 @@ def _rolling_summary(
             if not shown_ids.issuperset(point["message_ids"])
         ]
         pool: SummaryPoints = {**points, "points": rest}
-        names = {**context.config.names(), **context.labels}
+        names = {**context.names, **context.labels}
         layout = layout_points(pool, max_tokens=max_tokens, count=context.count, names=names)
         text = render(layout, names) if rest else ""
     else:
@@ -616,7 +611,7 @@ def _in_presentation_order(
 
     Messages of a debate keep the order of the transcript, because they reply to each other.
     """
-    names = [debater for debater in context.config.names() if debater in context.order]
+    names = [debater for debater in context.names if debater in context.order]
     if list(context.order) == names:
         return list(blocks)
     entries = context.state["full_transcript"]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import fsum
 from statistics import fmean
@@ -11,12 +12,13 @@ from typing import Any, NamedTuple, cast
 from typing_extensions import TypedDict
 
 from moot.calls.effects import CallGenerator, Hints, ModelCall
-from moot.config import DebateConfig, PanelJudge
+from moot.config import PanelJudge
 from moot.judging import judge_prompt as judge_prompts
 from moot.judging import judge_response, orders
 from moot.judging.blinding import make_blinding
 from moot.judging.rubrics import rubric_for
 from moot.memory.background import background_entries
+from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import make_call, model_params, prompt_budget, schema_tokens
 from moot.prompts.truncation import SHOWN_IN_PART
 from moot.state import verdict as verdict_types
@@ -24,7 +26,6 @@ from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
 from moot.state.errors import ConfigError, JudgeFailed
 from moot.text.terms import title_of
-from moot.text.tokens import TokenCounter
 
 APPROVED = 60.0
 """Minimum total score for approval of a debater, from 0 to 100. The decision rule `approval` uses it."""
@@ -430,74 +431,66 @@ class Assessment:
     """Verdict of the panel. Its status is `failed` if all judges failed."""
 
 
-def assess(
-    state: ConversationState,
-    config: DebateConfig,
-    count: TokenCounter,
-    judge_spec: judge_response.JudgeSpec,
-    evidence: Sequence[Entry] | None = None,
-) -> CallGenerator[Assessment]:
-    """Ask the judges for verdicts, and combine them into the panel's verdict.
+@dataclass(frozen=True)
+class Judging:
+    """Requests to a debate's judges. Each prompt is built once, when it is first needed."""
 
-    Args:
-        state: state of the debate.
-        config: configuration of the debate.
-        count: token counter.
-        judge_spec: defaults of the protocol.
-        evidence: messages to judge. `None`: all.
-    """
-    requests = _judge_requests(state, config, count, judge_spec, evidence)
-    replies = yield [request.call for request in requests]
-    verdicts_by_judge: dict[str, list[verdict_types.Verdict]] = {}
-    for request, reply in zip(requests, replies, strict=True):
-        response, check = request.response(reply), request.check
-        order_verdict = (
-            check.response_verdict(response, reply)
-            if isinstance(response, judge_response.JudgeResponse)
-            else request.failed(reply)
+    debate: DebateContext
+    judge_spec: judge_response.JudgeSpec
+    """Defaults of the protocol."""
+    evidence: Sequence[Entry] | None = None
+    """Messages to judge. `None`: all arguments of the debaters."""
+
+    @cached_property
+    def requests(self) -> list[judge_response.JudgeRequest]:
+        """One model request for each judge and presentation order."""
+        return _judge_requests(self.debate, self.judge_spec, self.evidence)
+
+    def assess(self) -> CallGenerator[Assessment]:
+        """Ask the judges for verdicts, and combine them into the panel's verdict."""
+        debate, state = self.debate, self.debate.state
+        replies = yield [request.call for request in self.requests]
+        verdicts_by_judge: dict[str, list[verdict_types.Verdict]] = {}
+        for request, reply in zip(self.requests, replies, strict=True):
+            response, check = request.response(reply), request.check
+            order_verdict = (
+                check.response_verdict(response, reply)
+                if isinstance(response, judge_response.JudgeResponse)
+                else request.failed(reply)
+            )
+            verdicts_by_judge.setdefault(check.judge, []).append(order_verdict)
+        verdicts = [
+            orders.reconcile(*both, names=debate.names, capped=self.judge_spec.solution)
+            if len(both) == 2
+            else both[0]
+            for both in verdicts_by_judge.values()
+        ]
+        number = next_judging(state)
+        for verdict in verdicts:
+            verdict["judging"] = number
+        decision = decision_of(verdicts, debate.config.judge.rule, state.get("verdicts") or [])
+        if question := decision["question"]:
+            decision["question"] = title_of(state["topic"], question)
+        return Assessment(verdicts, {**decision, "judging": number})
+
+    @cached_property
+    def shows_whole(self) -> bool:
+        """True if the judges' prompts show all messages in full."""
+        transcript = self.debate.state["full_transcript"]
+        evidence_ids = {
+            entry["id"]
+            for entry in (transcript if self.evidence is None else self.evidence)
+            if judge_prompts.is_argued(entry, list(self.debate.names))
+        }
+        return all(
+            prompt
+            and evidence_ids <= {*prompt.shown_ids}
+            and not any(
+                each["what"] == judge_prompts.EVIDENCE and each["why"] == SHOWN_IN_PART
+                for each in prompt.omitted
+            )
+            for prompt in (request.call.prompt for request in self.requests)
         )
-        verdicts_by_judge.setdefault(check.judge, []).append(order_verdict)
-    verdicts = [
-        orders.reconcile(*both, names=config.names(), capped=judge_spec.solution)
-        if len(both) == 2
-        else both[0]
-        for both in verdicts_by_judge.values()
-    ]
-    number = next_judging(state)
-    for verdict in verdicts:
-        verdict["judging"] = number
-    decision = decision_of(verdicts, config.judge.rule, state.get("verdicts") or [])
-    if question := decision["question"]:
-        decision["question"] = title_of(state["topic"], question)
-    return Assessment(verdicts, {**decision, "judging": number})
-
-
-def shows_whole(
-    state: ConversationState,
-    config: DebateConfig,
-    count: TokenCounter,
-    judge_spec: judge_response.JudgeSpec,
-    evidence: Sequence[Entry] | None = None,
-) -> bool:
-    """Return True if the judges' prompts show all messages in full.
-
-    `evidence` are the messages. `None`: all arguments of the debaters.
-    """
-    names = config.names()
-    evidence_ids = {
-        entry["id"]
-        for entry in (state["full_transcript"] if evidence is None else evidence)
-        if judge_prompts.is_argued(entry, list(names))
-    }
-    prompts = [request.call.prompt for request in _judge_requests(state, config, count, judge_spec, evidence)]
-    return all(
-        prompt
-        and evidence_ids <= {*prompt.shown_ids}
-        and not any(
-            each["what"] == judge_prompts.EVIDENCE and each["why"] == SHOWN_IN_PART for each in prompt.omitted
-        )
-        for prompt in prompts
-    )
 
 
 def next_judging(state: ConversationState) -> int:
@@ -508,14 +501,10 @@ def next_judging(state: ConversationState) -> int:
 
 
 def _judge_requests(
-    state: ConversationState,
-    config: DebateConfig,
-    count: TokenCounter,
-    judge_spec: judge_response.JudgeSpec,
-    evidence: Sequence[Entry] | None,
+    debate: DebateContext, judge_spec: judge_response.JudgeSpec, evidence: Sequence[Entry] | None
 ) -> list[judge_response.JudgeRequest]:
     """Return one model request for each judge and presentation order. Shared parts are computed once."""
-    transcript = state["full_transcript"]
+    state, config, transcript = debate.state, debate.config, debate.state["full_transcript"]
     speakers = {entry["speaker"] for entry in transcript}
     debaters = [debater for debater in config.debaters if debater.id in speakers] or config.debaters
     sides = [debater.id for debater in debaters]
@@ -523,16 +512,16 @@ def _judge_requests(
     for entry in transcript:
         if judge_prompts.is_argued(entry, sides):
             lengths[entry["speaker"]] += entry["tokens"]
-    background = judge_prompts.background_of(transcript, config.names())
+    background = judge_prompts.background_of(transcript, debate.names)
     blinding = None
     if config.judge.blind:
         names = {debater.id: debater.name for debater in debaters}
         texts = [entry["content"] for entry in transcript]
         blinding = make_blinding(names, texts, [state["topic"], *(entry["content"] for entry in background)])
     # Every prompt shows the background right after the topic, so it is not selected once more.
-    background_ids = {entry["id"] for entry in background_entries(state, config)}
+    background_ids = {entry["id"] for entry in background_entries(debate)}
     material = [entry for entry in transcript if entry["id"] not in background_ids]
-    selector = judge_prompts.TranscriptSelector(material, sides, config.names(), evidence)
+    selector = judge_prompts.TranscriptSelector(material, sides, debate.names, evidence)
     swap = judge_spec.swap if config.judge.swap is None else config.judge.swap
     user_ids = frozenset(entry["id"] for entry in background)
     requests: list[judge_response.JudgeRequest] = []
@@ -541,7 +530,7 @@ def _judge_requests(
         for index, order in enumerate(orders.presentation_orders(sides, swap=swap)):
             order_blinding = blinding and blinding.in_order(order)
             context = judge_prompts.JudgeContext(
-                state, config, rubric, order_blinding, order, count, selector, user_ids
+                state, config, debate.count, rubric, order_blinding, order, selector, user_ids
             )
             if not requests:  # the labels of all judges have the same length
                 selector.measure(context.cost, config.memory.budget.total)
@@ -550,7 +539,7 @@ def _judge_requests(
             call = _call(context, panel_judge, spec, index)
             shown_ids = set(call.hints["message_ids"])
             check = judge_response.ResponseCheck(
-                rubric, order, shown_ids, panel_judge.id, lengths, config.names(), config.options
+                rubric, order, shown_ids, panel_judge.id, lengths, debate.names, config.options
             )
             requests.append(judge_response.JudgeRequest(call, check, order_blinding))
     return requests

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from moot.calls.effects import WireMessage
-from moot.config import DebateConfig
 from moot.memory.question_prompt import Place, Splitting, by_message, key_of
 from moot.prompts import truncation
+from moot.prompts.debate_context import DebateContext
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, memoize_by_identity, traits_of
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, message_tokens
@@ -46,9 +46,9 @@ Render = Callable[[Entry], WireMessage]
 """Function that converts a transcript entry to a chat message."""
 
 
-def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
+def background_entries(debate: DebateContext) -> list[Entry]:
     """Return the debate's documents and all messages before the debaters' first turn."""
-    names, transcript = config.names(), state["full_transcript"]
+    state, names, transcript = debate.state, debate.names, debate.state["full_transcript"]
     first_seq = next(
         (entry["seq"] for entry in transcript if entry["speaker"] in names and traits_of(entry).ends_turn),
         len(transcript),
@@ -118,29 +118,20 @@ class Background:
         ]
 
 
-def select_background(
-    state: StateValues,
-    config: DebateConfig,
-    count: TokenCounter,
-    render: Render | None = None,
-    *,
-    start: int = 0,
-) -> Background:
+def select_background(debate: DebateContext, render: Render | None = None, *, start: int = 0) -> Background:
     """Select the background and the pinned messages that a debate's prompts show.
 
     Args:
-        state: state of the debate.
-        config: configuration of the debate.
-        count: token counter.
+        debate: the debate.
         render: makes the chat message of an entry. `None`: the default rendering.
         start: `seq` at which the window of recent messages begins. People's messages before it are included.
             0 for prompts that show these messages in their place.
     """
-    names, budget = config.names(), config.memory.budget
-    render_entry = render or (lambda entry: truncation.render_entry(entry, names, config.fence))
+    state, config, count, budget = debate.state, debate.config, debate.count, debate.config.memory.budget
+    render_entry = render or (lambda entry: truncation.render_entry(entry, debate.names, config.fence))
     pinned = truncation.pinned_entries(state)
     pinned_ids = {entry["id"] for entry in pinned}
-    entries = [entry for entry in background_entries(state, config) if entry["id"] not in pinned_ids]
+    entries = [entry for entry in background_entries(debate) if entry["id"] not in pinned_ids]
     known_ids = pinned_ids | {entry["id"] for entry in entries}
     remarks = [entry for entry in _departed_remarks(state, start) if entry["id"] not in known_ids]
     ids = frozenset(entry["id"] for entry in (*entries, *remarks))

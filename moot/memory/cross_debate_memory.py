@@ -22,10 +22,10 @@ from moot.claims.claim_status import Ledger, message_seq
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import TEXT, board_text, card_results_text, card_status, quotation
 from moot.config import DebateConfig, slug
-from moot.config.debate_config import frozen_config
 from moot.config.memory_config import RetrievalConfig
 from moot.config.participants import ReferenceDocument
 from moot.memory.window import window_start
+from moot.prompts.debate_context import DebateContext
 from moot.prompts.truncation import display_name, source_time, speaker_label
 from moot.state.claim_events import MAIN_QUESTION, OVERALL, CruxCard, Reflection
 from moot.state.conversation import ConversationState, EarlierPosition, Turn
@@ -90,13 +90,13 @@ def _on_one_line(value: object) -> object:
     return _line(value, TEXT_CHARS) if isinstance(value, str) else value
 
 
-def store_positions(state: ConversationState, debate: str, now: str) -> Generator[PutInStore, Any, None]:
+def store_positions(context: DebateContext, debate: str, now: str) -> Generator[PutInStore, Any, None]:
     """Store the final position of each debater for use in later debates.
 
     Debaters without an `identity` are skipped.
     """
-    ledger = ledger_of(state)
-    for debater, identity in identities(frozen_config(state)).items():
+    state, ledger = context.state, ledger_of(context.state)
+    for debater, identity in identities(context.config).items():
         own_entries = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
         if not debate or not own_entries:
             continue

@@ -11,12 +11,13 @@ from moot.config.participants import DebaterConfig
 from moot.memory.summarizers.drafting import FRAME_TOKENS, draft_summary, make_summary
 from moot.memory.summarizers.registry import summarizer_named
 from moot.memory.summarizers.summarizer import JUDGE, SummaryRequest
+from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import ModelParams, model_params
 from moot.prompts.templates import load_prompt_template, role_of
 from moot.prompts.truncation import label_tokens, prompt_name
-from moot.state.conversation import ConversationState, StateValues, Summary
+from moot.state.conversation import StateValues, Summary
 from moot.state.entries import Entry, traits_of
-from moot.text.tokens import TokenCounter, truncate_middle
+from moot.text.tokens import truncate_middle
 
 SUMMARY = load_prompt_template("perspective", "name", "focus")
 JUDGE_SUMMARY = load_prompt_template("judge_summary")
@@ -105,14 +106,13 @@ def exceeds_threshold(entries: Sequence[Entry], settings: PerspectiveConfig, *, 
     return settings.is_exceeded(chars, sum(entry["tokens"] for entry in entries), fits=fits)
 
 
-def due_debaters(
-    state: ConversationState, config: DebateConfig, token_limit: Callable[[str], int]
-) -> list[str]:
+def due_debaters(debate: DebateContext, token_limit: Callable[[str], int]) -> list[str]:
     """Return the ids of the debaters whose perspective summaries need an update.
 
     `token_limit` returns the number of tokens that a debater's next prompt has for the entries that a summary
     can replace.
     """
+    state, config = debate.state, debate.config
     summaries = state.get("perspective_summaries") or {}
     due_ids = []
     for debater in config.debaters:
@@ -135,40 +135,38 @@ def whole_tokens(entries: Sequence[Entry]) -> int:
 
 
 def judge_summary(
-    state: ConversationState, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter, now: str
+    debate: DebateContext, entries: Sequence[Entry], now: str
 ) -> CallGenerator[PerspectiveResult | None]:
     """Summarize the final round for the judge, or return `None` if this is unnecessary."""
+    state, config = debate.state, debate.config
     overrides = config.judge.summary
     settings = config.memory.perspectives.with_overrides(overrides)
     # The caller asks for a summary only if the round does not fit the judge's prompt.
     if not settings.enabled or not exceeds_threshold(entries, settings, fits=False):
         return None
     request = _request(
-        state,
-        config,
+        debate,
         model_params(config, config.judge),
         settings,
         entries,
-        count,
         JUDGE,
         (overrides and overrides.prompt) or JUDGE_SUMMARY.render(),
     )
     return (yield from _make(request, settings, state.get("judge_summary") or {}, now))
 
 
-def perspective_summary(
-    state: ConversationState, config: DebateConfig, debater_id: str, count: TokenCounter, now: str
-) -> CallGenerator[PerspectiveResult]:
+def perspective_summary(debate: DebateContext, debater_id: str, now: str) -> CallGenerator[PerspectiveResult]:
     """Return a new summary from a debater's perspective, written by the debater's own model."""
+    state, config = debate.state, debate.config
     debater = config.debater(debater_id)
     settings = perspective_settings(config, debater)
     entries = replaceable_entries(state["full_transcript"], debater_id)
     previous: Any = (state.get("perspective_summaries") or {}).get(debater_id) or {}
-    name = prompt_name(debater_id, config.names())
+    name = prompt_name(debater_id, debate.names)
     built_in = SUMMARY.render(name=name, focus=role_of(debater).says("summary"))
     prompt = debater.summary_prompt or settings.prompt or built_in
     params = model_params(config, debater)
-    request = _request(state, config, params, settings, entries, count, debater_id, prompt)
+    request = _request(debate, params, settings, entries, debater_id, prompt)
     if settings.mode == "rolling" and previous:
         new_entries = [entry for entry in entries if entry["seq"] > previous["covers_through_seq"]]
         request = replace(request, previous=previous, entries=new_entries)
@@ -179,16 +177,14 @@ def perspective_summary(
 
 
 def _request(
-    state: ConversationState,
-    config: DebateConfig,
+    debate: DebateContext,
     params: ModelParams,
     settings: PerspectiveConfig,
     entries: Sequence[Entry],
-    count: TokenCounter,
     owner: str,
     prompt: str,
 ) -> SummaryRequest:
-    summary_budget = config.memory.budget.summary - FRAME_TOKENS
+    summary_budget = debate.config.memory.budget.summary - FRAME_TOKENS
     if settings.max_tokens is not None:
         remaining = min(summary_budget, settings.max_tokens)
     else:
@@ -201,9 +197,9 @@ def _request(
         previous={},
         entries=entries,
         max_tokens=remaining,
-        topic=state["topic"],
-        config=config.model_copy(update=model_settings),
-        count=count,
+        topic=debate.state["topic"],
+        config=debate.config.model_copy(update=model_settings),
+        count=debate.count,
         owner=owner,
         prompt=prompt,
         transcript=entries,

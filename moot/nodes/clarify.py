@@ -6,7 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from moot.calls.effects import Hints, ModelCall, NodeBody, Reply, WireMessage, errors_update
 from moot.config import DebateConfig, DebaterConfig
-from moot.config.debate_config import frozen_config
 from moot.memory.window import TranscriptWriter
 from moot.people import QUESTIONS_TOKENS, PersonQuestion, ask_people
 from moot.prompts.request import make_call, many, model_params, narrow_schema, prompt_budget
@@ -15,7 +14,7 @@ from moot.prompts.truncation import KEEP, Block, render_entry, truncate_blocks
 from moot.protocols.base import make_step, make_turn
 from moot.protocols.prompt_context import PromptContext, contract_text, rules_block, topic_block
 from moot.protocols.registry import limit_reached
-from moot.runtime.environment import NodeContext
+from moot.runtime.context import NodeContext
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import JsonObject, clean_text, traits_of
 from moot.text.plain_text import break_template_tokens
@@ -59,23 +58,22 @@ def clarification_step(state: ConversationState, config: DebateConfig) -> Step |
     return make_step(PHASE, 0, turns, kind="clarify") if turns else None
 
 
-def clarify(state: ConversationState, context: NodeContext) -> NodeBody:
+def clarify(context: NodeContext) -> NodeBody:
     """Ask a person the debaters' clarifying questions, and record the answers in the transcript."""
-    config = frozen_config(state)
+    state, config = context.state, context.config
     if limit_reached(state, config):
         return {}  # `plan` ends the debate: a client can write the state, and run this node again
     debaters = [config.debater(turn["speaker"]) for turn in state["step"]["turns"]]
-    replies: list[Reply] = yield [_call(state, context, debater) for debater in debaters]
-    questions = _questions(state, config, debaters, replies)
+    replies: list[Reply] = yield [_call(context, debater) for debater in debaters]
+    questions = _questions(context, debaters, replies)
     rounds = state.get("clarifications", {}).get("rounds", 0) + 1
     update: JsonObject = {"clarifications": {"rounds": rounds, "settled": not questions}}
     update |= errors_update(state, "clarify", [reply.error for reply in replies])
     if not questions:
         return update
     answers = yield from ask_people("clarifications", rounds, questions)
-    count = context.env.token_counter_for(config)
     writer = TranscriptWriter(
-        len(state["full_transcript"]), count, context.env.clock, *context.origin, phase=PHASE
+        len(state["full_transcript"]), context.count, context.env.clock, *context.origin, phase=PHASE
     )
     for question in questions:
         question_entry = writer.write(question["debater"], "question", question["question"], targets=["user"])
@@ -83,11 +81,11 @@ def clarify(state: ConversationState, context: NodeContext) -> NodeBody:
     return {**update, **(yield from writer.enter())}
 
 
-def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig) -> ModelCall:
+def _call(context: NodeContext, debater: DebaterConfig) -> ModelCall:
     """Return the model call in which a debater writes clarifying questions."""
-    config = frozen_config(state)
-    count, max_questions = context.env.token_counter_for(config), config.clarifications.max_per_debater
-    ctx = PromptContext(state, config, make_turn(debater.id), count)
+    state, config, count = context.state, context.config, context.count
+    max_questions = config.clarifications.max_per_debater
+    ctx = PromptContext(context, make_turn(debater.id))
     provided_entries = (state["full_transcript"][seq] for seq in state.get("user_provided", ()))
     earlier_entries = [
         entry for entry in provided_entries if traits_of(entry).user_input in ("document", "answer")
@@ -123,16 +121,13 @@ def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig
 
 
 def _questions(
-    state: ConversationState,
-    config: DebateConfig,
-    debaters: Sequence[DebaterConfig],
-    replies: Sequence[Reply],
+    context: NodeContext, debaters: Sequence[DebaterConfig], replies: Sequence[Reply]
 ) -> list[PersonQuestion]:
     """Return the debaters' new questions, without duplicates.
 
     Their numbers continue from earlier rounds.
     """
-    earlier_questions = [entry for entry in state["full_transcript"] if entry["kind"] == "question"]
+    earlier_questions = [entry for entry in context.state["full_transcript"] if entry["kind"] == "question"]
     seen_texts = {entry["content"].casefold() for entry in earlier_questions}
     questions: list[PersonQuestion] = []
     for debater, reply in zip(debaters, replies, strict=True):
@@ -143,7 +138,7 @@ def _questions(
             for item in raw_questions
             if (text := " ".join(clean_text(str(item)).split())[:QUESTION_CHARS])
         ]
-        for text in texts[: config.clarifications.max_per_debater]:
+        for text in texts[: context.config.clarifications.max_per_debater]:
             if text.casefold() in seen_texts:
                 continue
             seen_texts.add(text.casefold())

@@ -3,31 +3,29 @@
 from langchain_core.messages import AIMessage
 
 from moot.calls.effects import Emit, NodeBody, PutInStore, Update
-from moot.config.debate_config import frozen_config
 from moot.judging.ui_messages import result_ui_messages
 from moot.memory.cross_debate_memory import store_positions
-from moot.protocols.registry import protocol_named, protocol_of
-from moot.runtime.environment import NodeContext
+from moot.protocols.registry import protocol_of
+from moot.runtime.context import NodeContext
 from moot.runtime.qa import judged_headline, result_text
-from moot.state.conversation import ConversationState, StateValues, step_number
+from moot.state.conversation import StateValues, step_number
 from moot.state.entries import message_id
 from moot.state.reducers import RESULT_ID_PREFIX
 from moot.state.verdict import COUNT, PanelVerdict
 
 
-def close(state: ConversationState, context: NodeContext) -> NodeBody:
+def close(context: NodeContext) -> NodeBody:
     """End the debate by setting its final status and adding the result message."""
+    state, config, protocol = context.state, context.config, context.protocol
     end_reason = state["step"]["end_reason"]
     status = "limit" if end_reason["cause"] == "limit" else "done"
-    yield from store_positions(state, context.debate, context.env.clock())
-    config = frozen_config(state)
-    protocol = protocol_named(config.protocol)
+    yield from store_positions(context, context.debate, context.env.clock())
     namespace, record = protocol.store_namespace(config), protocol.store_record(state, config)
     if namespace and record and context.debate:
         yield PutInStore(namespace, context.debate, record)
     yield Emit({"event": "end", "status": status, "reason": end_reason["reason"]})
     stored_solution = state.get("solution", "")
-    solution = with_final_answer(state, stored_solution)
+    solution = with_final_answer(context, stored_solution)
     values = {**state, "solution": solution}
     update: Update = {
         "status": status,
@@ -37,13 +35,13 @@ def close(state: ConversationState, context: NodeContext) -> NodeBody:
     return update if solution == stored_solution else {**update, "solution": solution}
 
 
-def with_final_answer(state: ConversationState, solution: str) -> str:
+def with_final_answer(context: NodeContext, solution: str) -> str:
     """Append the protocol's final answer to a debate's solution.
 
     The protocol decides whether this happens. An empty solution is always replaced by the final answer.
     """
-    protocol = protocol_named(frozen_config(state).protocol)
-    answer = protocol.final_answer(state) if protocol.always_answers or not solution else ""
+    protocol = context.protocol
+    answer = protocol.final_answer(context.state) if protocol.always_answers or not solution else ""
     return f"{solution}\n\n{answer}".strip() if answer else solution
 
 

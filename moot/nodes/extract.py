@@ -7,52 +7,49 @@ from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.crux_cards import with_entries
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.model_extraction import as_context, extract_claims, extraction_batches, texts_tokens
-from moot.config.debate_config import frozen_config
 from moot.memory.background import background_entries, select_background
-from moot.nodes.trim import leaving_through
-from moot.protocols.registry import protocol_named
-from moot.runtime.environment import NodeContext
+from moot.runtime.context import NodeContext
 from moot.state.claim_events import OVERALL, Room
 from moot.state.conversation import ConversationState, options_of
 from moot.state.entries import Entry, ids_in, seqs_of, traits_of
 
 
-def extract(state: ConversationState, context: NodeContext) -> NodeBody:
+def extract(context: NodeContext) -> NodeBody:
     """Use a model to find claims in new messages, and record what debaters say about them.
 
     If a call fails, its messages yield no claims, and the failure is added to the debate's errors.
     """
-    config = frozen_config(state)
-    transcript = state["full_transcript"]
+    state, transcript = context.state, context.state["full_transcript"]
     update: Update = {}
     start = ledger_of(state).read_through + 1
     if active_rooms := _spoken_in_rooms(state):
         update["crux_rooms"] = active_rooms
-    through = due_through(state, leaving_through(state, context.env))
+    through = due_through(context, context.leaving_through)
     if through < start:
         return update
     entries = [
         entry
         for entry in transcript[start : through + 1]
-        if entry["speaker"] in config.names() and traits_of(entry).argues
+        if entry["speaker"] in context.names and traits_of(entry).argues
     ]
     if not entries:
         return update
-    extraction, failures = yield from _extract_claims(state, context, entries)
+    extraction, failures = yield from _extract_claims(context, entries)
     update["claim_events"] = extraction.finish(through)
     return {**update, **errors_update(state, "extract", failures)}
 
 
-def extraction_due(state: ConversationState, leaving: int) -> bool:
+def extraction_due(context: NodeContext, leaving: int) -> bool:
     """Return True if the node `extract` has work to do.
 
     Claims must be extracted now, or side discussions got new messages.
 
     Args:
-        state: the debate's state.
+        context: context of the debate.
         leaving: `seq` up to which messages are about to leave the window, -1 for none.
     """
-    return bool(_spoken_in_rooms(state)) or due_through(state, leaving) > ledger_of(state).read_through
+    state = context.state
+    return bool(_spoken_in_rooms(state)) or due_through(context, leaving) > ledger_of(state).read_through
 
 
 def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
@@ -65,15 +62,15 @@ def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
     return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
 
 
-def due_through(state: ConversationState, leaving: int) -> int:
+def due_through(context: NodeContext, leaving: int) -> int:
     """Return the number of the last message from which claims must be extracted now.
 
     The number is -1 if there is no such message. Claims are extracted before something reads them. A protocol
     with phases names those after which claims are read. In the long form, claims are extracted when messages
     leave the window, and from the remaining messages after the last turn.
     """
-    config, step = frozen_config(state), state.get("step") or {}
-    protocol, last_seq = protocol_named(config.protocol), len(state["full_transcript"]) - 1
+    state, config, protocol = context.state, context.config, context.protocol
+    step, last_seq = state.get("step") or {}, len(state["full_transcript"]) - 1
     if not protocol.extracts_by_model(config):
         return -1
     if protocol.extract_after:
@@ -83,51 +80,50 @@ def due_through(state: ConversationState, leaving: int) -> int:
 
 
 def _extract_claims(
-    state: ConversationState, context: NodeContext, entries: Sequence[Entry]
+    context: NodeContext, entries: Sequence[Entry]
 ) -> CallGenerator[tuple[ClaimExtraction, list[str]]]:
     """Let a model extract claims from entries.
 
     Return the claims and an error for each failed call.
     """
-    config, transcript = frozen_config(state), state["full_transcript"]
+    state, config, transcript = context.state, context.config, context.state["full_transcript"]
     # Claims may be extracted from earlier messages that the entries cite. People's messages give facts.
     cited_seqs = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
     span = transcript[entries[0]["seq"] : entries[-1]["seq"]]
     cited_seqs |= {entry["seq"] for entry in span if traits_of(entry).by == "person"}
-    cited_seqs -= {entry["seq"] for entry in (*entries, *background_entries(state, config))}
+    cited_seqs -= {entry["seq"] for entry in (*entries, *background_entries(context))}
     earlier = [transcript[seq] for seq in sorted(cited_seqs) if 0 < seq < entries[-1]["seq"]]
-    count = context.env.token_counter_for(config)
-    background = select_background(state, config, count)
+    background = select_background(context)
     context_texts = as_context(background.texts("", background.tokens))
     extraction = ClaimExtraction(
         known=state.get("claim_events") or [],
         topic=state["topic"],
         entries={entry["id"]: entry for entry in (*earlier, *entries)},
-        debaters=list(config.names()),
+        debaters=list(context.names),
         by="model",
         aspects=(state.get("protocol_state") or {}).get("aspects") or (),
         options=options_of(state),
         background=background.texts,
-        background_tokens=texts_tokens(context_texts, count),
+        background_tokens=texts_tokens(context_texts, context.count),
         threshold=config.blackboard.confidence,
     )
     failures = []
     for chunk in extraction_batches(entries, config):
         extraction.aspect, extraction.subject = _subject(state, chunk)
-        extraction.last = _is_last_word(state, chunk)
-        failure = yield from extract_claims(extraction, config, chunk, count)
+        extraction.last = _is_last_word(context, chunk)
+        failure = yield from extract_claims(extraction, config, chunk, context.count)
         if failure:
             failures.append(f"no claims of {chunk[0]['id']} to {chunk[-1]['id']}: {failure}")
     return extraction, failures
 
 
-def _is_last_word(state: ConversationState, entries: Sequence[Entry]) -> bool:
+def _is_last_word(context: NodeContext, entries: Sequence[Entry]) -> bool:
     """Return True if no debater can reply to the messages any more.
 
     They belong to the final step of the debate. This applies only to a debate that cannot be continued.
     """
-    step = state.get("step") or {}
-    if not step.get("is_final") or protocol_named(frozen_config(state).protocol).can_continue:
+    step = context.state.get("step") or {}
+    if not step.get("is_final") or context.protocol.can_continue:
         return False
     return all(entry["phase"] == step["phase"] for entry in entries)
 

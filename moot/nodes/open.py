@@ -9,7 +9,7 @@ from langgraph.types import Overwrite
 
 from moot.calls import effects
 from moot.config import DebateConfig
-from moot.config.debate_config import fence_for, frozen_config
+from moot.config.debate_config import fence_for
 from moot.config.model_settings import McpServerConfig
 from moot.configuration import check_names, freeze
 from moot.judging.question import asked_of_topic, question_call, question_found, question_text
@@ -18,10 +18,10 @@ from moot.memory.tool_results import input_tool_use
 from moot.memory.window import TranscriptWriter, window_message
 from moot.people import assign_ids_operation, new_input_messages, new_input_text
 from moot.prompts.templates import LOADED_TEMPLATES
-from moot.protocols.registry import limit_reached, protocol_named
-from moot.runtime.environment import NodeContext
+from moot.protocols.registry import limit_reached
+from moot.runtime.context import NodeContext
 from moot.runtime.qa import answer_questions, can_continue, refuse_continuation
-from moot.state.conversation import SCHEMA_VERSION, ConversationState, DebateQuestion
+from moot.state.conversation import SCHEMA_VERSION, DebateQuestion
 from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_provided_in
 from moot.state.errors import InputError
 from moot.tools.registry import check_tools
@@ -32,23 +32,24 @@ _CARRIED = ("phase", "round", "room", "importance", "model")
 """Optional fields that entries of an imported transcript keep."""
 
 
-def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeBody:
+def open_debate(context: NodeContext) -> effects.NodeBody:
     """Start a new debate, or reopen a finished debate that received a new message."""
+    state = context.state
     if state.get("config"):
-        return (yield from _reopen(state, context))
+        return (yield from _reopen(context))
     config = context.permissions.authorize()
     check_names(config)
-    protocol = protocol_named(config.protocol)
+    protocol = context.protocol
     config, documents = yield from _context(config, context)
     input_messages = new_input_messages(state)
-    topic, is_input_message = _topic(state, config, input_messages, nested=context.nested)
-    entries = _seed(state, topic, documents, context, config)
+    topic, is_input_message = _topic(context, input_messages)
+    entries = _seed(context, topic, documents)
     if is_input_message and input_messages[0].id:
         entries[0]["message_id"] = input_messages[0].id
     config = config.with_fence(fence_for(topic))
-    question, failures = yield from _ask_question(config, topic, entries, context)
+    question, failures = yield from _ask_question(context, config, topic, entries)
     if text := question_text(question, topic):
-        writer = TranscriptWriter(len(entries), context.env.token_counter_for(config), context.env.clock)
+        writer = TranscriptWriter(len(entries), context.count, context.env.clock)
         writer.write("moot", "context", text)
         entries += writer.entries
     # A topic that came as a message is in the window already, so the two are linked. A continued
@@ -81,13 +82,14 @@ def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeB
     }
 
 
-def _reopen(state: ConversationState, context: NodeContext) -> effects.NodeBody:
+def _reopen(context: NodeContext) -> effects.NodeBody:
     """Continue an existing debate, or answer a question about it.
 
     A new message is the reply that a waiting debate asked for. After the end, it is a question, which is
     answered, or a reason for one more round. A debate that has reached a limit takes no more rounds.
     """
-    config, step = frozen_config(state), state.get("step") or {}
+    state, config = context.state, context.config
+    step = state.get("step") or {}
     input_messages = new_input_messages(state)
     if state["status"] == "running" and step.get("entry_count") == len(state["full_transcript"]):
         is_waiting = step["kind"] == "clarify" or any(
@@ -99,9 +101,9 @@ def _reopen(state: ConversationState, context: NodeContext) -> effects.NodeBody:
         return {"status": "running"}
     question = new_input_text(state)
     if question and not can_continue(question, config):
-        return (yield from answer_questions(state, context))
+        return (yield from answer_questions(context))
     if limit := limit_reached(state, config):
-        return (yield from refuse_continuation(state, context, limit))
+        return (yield from refuse_continuation(context, limit))
     turns = state["turn_count"] + len(config.turn_order())
     return {
         "config": {**state["config"], "turns": turns},
@@ -113,14 +115,14 @@ def _reopen(state: ConversationState, context: NodeContext) -> effects.NodeBody:
 
 
 def _ask_question(
-    config: DebateConfig, topic: str, entries: Sequence[Entry], context: NodeContext
+    context: NodeContext, config: DebateConfig, topic: str, entries: Sequence[Entry]
 ) -> effects.CallGenerator[tuple[DebateQuestion, list[str]]]:
     """Ask a model to find the question in the debate's topic text.
 
     The model also finds the options and criteria if they are needed. No model is asked if the topic is short
     and neither options nor criteria are needed.
     """
-    protocol, count = protocol_named(config.protocol), context.env.token_counter_for(config)
+    protocol = context.protocol
     extracts = protocol.extracts_by_model(config)
     background = [entry for entry in entries if traits_of(entry).user_input == "document"]
     has_background = bool(background)
@@ -129,15 +131,13 @@ def _ask_question(
     )
     if not parts or any(traits_of(entry).argues for entry in entries):
         return {}, []
-    (reply,) = yield [question_call(config, topic, parts, background, count, extracts=extracts)]
+    (reply,) = yield [question_call(config, topic, parts, background, context.count, extracts=extracts)]
     question = question_found(parts, reply)
     has_failed = not question and not reply.placeholder
     return question, [reply.error or "the reply has no question"] if has_failed else []
 
 
-def _topic(
-    state: ConversationState, config: DebateConfig, input_messages: Sequence[BaseMessage], *, nested: bool
-) -> tuple[str, bool]:
+def _topic(context: NodeContext, input_messages: Sequence[BaseMessage]) -> tuple[str, bool]:
     """Return the debate's topic, taken from the input or from a person's message.
 
     Without a `topic`, a person's first message is the topic. A parent graph sends its whole conversation, so
@@ -146,11 +146,11 @@ def _topic(
     Raises:
         InputError: the input has no topic.
     """
-    topic = topic_text(state.get("topic") or config.topic)
+    topic = topic_text(context.state.get("topic") or context.config.topic)
     if topic:
         return topic, False
     human_messages = [message for message in input_messages if message.type == "human"]
-    topic_message = human_messages[-1 if nested else 0] if human_messages else None
+    topic_message = human_messages[-1 if context.nested else 0] if human_messages else None
     text = clean_text(topic_message.text).strip() if topic_message else ""
     if not text:
         raise InputError("no topic is given: set `topic`, or give the topic in the first human message")
@@ -170,10 +170,9 @@ def _context(
     """
     if not config.context_paths() and not any(debater.tools for debater in config.debaters):
         return config, ()
-    count = context.env.token_counter_for(config)
 
     def check() -> str:
-        checked = check_tools(config, count, context.env.tools)
+        checked = check_tools(config, context.count, context.env.tools)
         full_config = config.model_copy(update={"mcp_servers": checked.mcp_servers})
         return json.dumps([checked.documents, freeze(full_config)["mcp_servers"]])
 
@@ -185,13 +184,7 @@ def _context(
     return config, documents
 
 
-def _seed(
-    state: ConversationState,
-    topic: str,
-    documents: Sequence[Mapping[str, str]],
-    context: NodeContext,
-    config: DebateConfig,
-) -> list[Entry]:
+def _seed(context: NodeContext, topic: str, documents: Sequence[Mapping[str, str]]) -> list[Entry]:
     """Return a new debate's first transcript entries.
 
     The entries are the topic, the documents and imported messages.
@@ -199,8 +192,8 @@ def _seed(
     Raises:
         InputError: an imported entry has no speaker or no content.
     """
-    now = context.env.clock()
-    writer = TranscriptWriter(0, context.env.token_counter_for(config), lambda: now)
+    state, now = context.state, context.env.clock()
+    writer = TranscriptWriter(0, context.count, lambda: now)
     writer.write("user", "topic", topic)
     for document in (*documents, *(state.get("context_documents") or [])):
         text = f"{document.get('name', 'document')}\n\n{document.get('content', '')}"

@@ -6,8 +6,6 @@ It runs between two steps. A requested pause takes effect here.
 from typing import Literal, cast
 
 from moot.calls import effects
-from moot.config import DebateConfig
-from moot.config.debate_config import frozen_config
 from moot.nodes.clarify import clarification_step
 from moot.people import (
     interjection_entries,
@@ -15,23 +13,22 @@ from moot.people import (
     planned_interjections,
 )
 from moot.protocols.base import DECIDE, ConsultModels, End, make_step
-from moot.protocols.registry import limit_reached, next_step, protocol_named
-from moot.runtime.environment import NodeContext
-from moot.state.conversation import ConversationState, StateValues, Step, step_number
+from moot.protocols.registry import limit_reached, next_step
+from moot.runtime.context import NodeContext
+from moot.state.conversation import ConversationState, Step, step_number
 from moot.state.entries import JsonObject
 from moot.state.reducers import add_totals
 from moot.storage.journal import failures_update, with_failures, with_questions
 
 
-def plan(state: ConversationState, context: NodeContext) -> effects.NodeBody:
+def plan(context: NodeContext) -> effects.NodeBody:
     """Add new interjections to the transcript, and choose the next step."""
-    config = frozen_config(state)
+    state = context.state
     inbox: effects.InboxContents = yield effects.ReadInbox(state.get("last_inbox_number", 0))
     if inbox.pause:
         yield effects.Ask(effects.PAUSE)
-    step, failures = yield from _next_step(
-        with_questions(with_failures(state, inbox.failed), inbox.question_usage), config
-    )
+    counted = with_questions(with_failures(state, inbox.failed), inbox.question_usage)
+    step, failures = yield from _next_step(context.with_state(cast(ConversationState, counted)))
     memo, rooms = step.pop("protocol_update", {}), step.pop("rooms", {})
     step["number"] = step_number(state) + 1
     speakers = [turn["speaker"] for turn in step["turns"]]
@@ -46,9 +43,8 @@ def plan(state: ConversationState, context: NodeContext) -> effects.NodeBody:
         update["errors"] = [*update.get("errors", ()), *error_update["errors"]]
     update |= {"protocol_state": memo} if memo else {}
     update |= {"crux_rooms": rooms} if rooms else {}
-    planned = planned_interjections(state)
-    count, now = context.env.token_counter_for(config), context.env.clock()
-    entries = interjection_entries(state, inbox.messages, planned, now, count)
+    planned = planned_interjections(context)
+    entries = interjection_entries(context, inbox.messages, planned, context.env.clock())
     step["entry_count"] = len(state["full_transcript"]) + len(entries)
     if entries:
         assigned_count = len(entries) - len(inbox.messages) - len(planned)
@@ -64,12 +60,12 @@ def plan(state: ConversationState, context: NodeContext) -> effects.NodeBody:
     return update
 
 
-def _next_step(values: StateValues, config: DebateConfig) -> effects.CallGenerator[tuple[Step, list[str]]]:
+def _next_step(context: NodeContext) -> effects.CallGenerator[tuple[Step, list[str]]]:
     """Choose the debate's next step.
 
     An error for each failed model call is returned as well.
     """
-    state = cast(ConversationState, values)
+    state, config, protocol = context.state, context.config, context.protocol
     clarification = None if limit_reached(state, config) else clarification_step(state, config)
     if clarification is not None:
         return clarification, []
@@ -81,7 +77,6 @@ def _next_step(values: StateValues, config: DebateConfig) -> effects.CallGenerat
         planned = planned.decide(replies)
     if not isinstance(planned, End):
         return planned, failures
-    protocol = protocol_named(config.protocol)
     is_judged = config.judge.enabled and protocol.judge_spec.judged
     wants_verdict = is_judged and not state.get("verdict")
     answer_turns = {each["turns"] for each in state.get("final_answers", [])}

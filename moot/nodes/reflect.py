@@ -2,64 +2,56 @@
 
 from moot.calls.effects import Emit, NodeBody, Reply, Update, errors_update
 from moot.claims import crux_cards, reflections
-from moot.config.debate_config import frozen_config
 from moot.memory.background import select_background
 from moot.nodes.summarize import judge_sees_everything
 from moot.prompts.structured_calls import structured_data
 from moot.protocols.base import End
-from moot.protocols.registry import next_step, protocol_named
-from moot.runtime.environment import NodeContext
+from moot.protocols.registry import next_step
+from moot.runtime.context import NodeContext
 from moot.state.claim_events import ClaimEvent, Room
-from moot.state.conversation import ConversationState
-from moot.text.tokens import TokenCounter
 
 
-def reflect_due(state: ConversationState, count: TokenCounter) -> bool:
+def reflect_due(context: NodeContext) -> bool:
     """Return True if the node `reflect` has work to do.
 
     Models write reflections on the debate there, and assess side discussions.
     """
-    return _insights_due(state, count) or bool(crux_cards.rooms_to_assess(state))
+    return _insights_due(context) or bool(crux_cards.rooms_to_assess(context.state))
 
 
-def _insights_due(state: ConversationState, count: TokenCounter) -> bool:
+def _insights_due(context: NodeContext) -> bool:
     """Return True if models must now write reflections on the debate.
 
     After the last step, reflections are due only for a judge whose prompt does not show all messages in full.
     """
-    config, step = frozen_config(state), state.get("step") or {}
-    protocol = protocol_named(config.protocol)
+    state, config, protocol = context.state, context.config, context.protocol
+    step = state.get("step") or {}
     is_phase_due = protocol.reflect_after is None or step.get("phase") in protocol.reflect_after
     if not is_phase_due or step.get("is_final") or not reflections.reflection_due(state):
         return False
     if not isinstance(next_step(state, config), End):
         return True
     is_judged = config.judge.enabled and protocol.judge_spec.judged
-    return is_judged and not judge_sees_everything(state, count)
+    return is_judged and not judge_sees_everything(context)
 
 
-def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
+def reflect(context: NodeContext) -> NodeBody:
     """Ask models to write reflections on the debate and to assess side discussions.
 
     A failed call falls back to the claim ledger.
     """
-    config = frozen_config(state)
-    count = context.env.token_counter_for(config)
-    rooms, due = crux_cards.rooms_to_assess(state), _insights_due(state, count)
+    state = context.state
+    rooms, due = crux_cards.rooms_to_assess(state), _insights_due(context)
     replies: list[Reply | None] = [None] * (len(rooms) + due)
-    if protocol_named(config.protocol).extracts_by_model(config):
+    if context.protocol.extracts_by_model(context.config):
         calls = [
-            crux_cards.card_call(state, config, room, count, call_index=call_index)
+            crux_cards.card_call(context, room, call_index=call_index)
             for call_index, room in enumerate(rooms)
         ]
         if due:
             call_index = len(rooms)
-            background = select_background(state, config, count).texts
-            calls += [
-                reflections.reflection_call(
-                    state, config, count, call_index=call_index, background=background
-                )
-            ]
+            background = select_background(context).texts
+            calls += [reflections.reflection_call(context, call_index=call_index, background=background)]
         replies = yield calls
     findings = [structured_data(crux_cards.CruxFinding, reply) for reply in replies[: len(rooms)]]
     update: Update = {}
@@ -68,11 +60,11 @@ def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
         update["crux_cards"], update["crux_rooms"] = {}, {}
         for room, data in zip(rooms, findings, strict=True):
             card = (
-                crux_cards.card_by_model(state, config, room, data)
+                crux_cards.card_by_model(context, room, data)
                 if data
-                else crux_cards.card_by_rule(state, config, room)
+                else crux_cards.card_by_rule(context, room)
             )
-            notes += crux_cards.card_events(state, config, room, data, notes) if data else []
+            notes += crux_cards.card_events(context, room, data, notes) if data else []
             is_over = crux_cards.is_room_over(state, room, card)
             assessed_room: Room = {**room, "assessed": room["cycle"] + 1, "closed": is_over}
             if data:
@@ -84,9 +76,9 @@ def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
     if due:
         data = structured_data(reflections.LaterReflections, replies[-1])
         new_reflections = (
-            reflections.reflections_by_model(state, config, data)
+            reflections.reflections_by_model(context, data)
             if data
-            else reflections.reflections_by_rule(state, config)
+            else reflections.reflections_by_rule(context)
         )
         update["reflections"] = new_reflections
         dropped_ids = reflections.contradicted_reflections(state, data["contradicted"]) if data else []

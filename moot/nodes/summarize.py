@@ -4,41 +4,35 @@ All perspective summaries that are due are made in parallel, each by its debater
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from moot.calls.effects import NodeBody, errors_update, gather_calls
-from moot.config.debate_config import frozen_config
 from moot.judging.judge_prompt import exceeds
-from moot.judging.panel import shows_whole
 from moot.memory.background import select_background
 from moot.memory.perspectives import due_debaters, perspective_summary
 from moot.memory.summarizers import drafting
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
 from moot.memory.summarizers.summarizer import SummaryRequest
 from moot.memory.window import entries_to_cover, window_start
-from moot.nodes.trim import leaving_through
 from moot.protocols.base import ConsultModels, End
-from moot.protocols.registry import next_step, protocol_named
-from moot.runtime.environment import NodeContext
-from moot.state.conversation import ConversationState
+from moot.protocols.registry import next_step
+from moot.runtime.context import NodeContext
 from moot.state.entries import Entry, traits_of
-from moot.text.tokens import TokenCounter
 
 
-def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
+def summarize(context: NodeContext) -> NodeBody:
     """Update the rolling summary and each debater's perspective summary."""
-    update = yield from _update_rolling_summary(state, context)
-    config, now = frozen_config(state), context.env.clock()
-    count = context.env.token_counter_for(config)
-    due = perspectives_due(state, count)
+    update = yield from _update_rolling_summary(context)
+    now, due = context.env.clock(), perspectives_due(context)
     if not due:
         return update
-    results = yield from gather_calls([perspective_summary(state, config, each, count, now) for each in due])
+    results = yield from gather_calls([perspective_summary(context, each, now) for each in due])
     versions = [result.summary for result in results if result.summary]
     for result in results:
         if result.summary or result.failure:
             yield drafting.summary_event(result.summary, result.owner, result.failure)
     failures = [f"{result.owner}: {result.failure}" for result in results if result.failure]
-    errors = errors_update(state, "summarize", failures).get("errors", ())
+    errors = errors_update(context.state, "summarize", failures).get("errors", ())
     return {
         **update,
         "perspective_summaries": {result.owner: result.summary for result in results},
@@ -47,68 +41,62 @@ def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
     }
 
 
-def perspectives_due(state: ConversationState, count: TokenCounter) -> list[str]:
+def perspectives_due(context: NodeContext) -> list[str]:
     """Return the ids of the debaters who need a new perspective summary now."""
-    config = frozen_config(state)
-    protocol = protocol_named(config.protocol)
+    state, protocol = context.state, context.protocol
     if not protocol.perspectives or not state.get("step"):
         return []
-    step = next_step(state, config)
+    step = next_step(state, context.config)
     if isinstance(step, End | ConsultModels) or step["round"] <= state["step"]["round"]:
         return []
-
-    def remaining_tokens(debater: str) -> int:
-        return protocol.perspective_room(state, config, debater, count)
-
-    return due_debaters(state, config, remaining_tokens)
+    return due_debaters(context, partial(protocol.perspective_room, context))
 
 
-def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int = -1) -> Sequence[Entry]:
+def entries_to_fold(context: NodeContext, leaving: int = -1) -> Sequence[Entry]:
     """Return the messages to add to the rolling summary now.
 
     A judge reads the summary if its prompt does not show all messages whole. Speakers read it while turns are
     left; after the last turn only a free summary is updated. Messages up to the `seq` `leaving` are about to
     leave the window, -1 for none.
     """
-    entries, config = entries_to_cover(state, leaving), frozen_config(state)
+    state, config, protocol = context.state, context.config, context.protocol
+    entries = entries_to_cover(state, leaving)
     if not entries:
         return []
-    protocol, memory = protocol_named(config.protocol), config.memory
-    is_free = not asks_model(memory.summarizer) or not state.get("step")
+    is_free = not asks_model(config.memory.summarizer) or not state.get("step")
     if protocol.shows_summary and (is_free or not isinstance(next_step(state, config), End)):
         return entries
     is_judged = config.judge.enabled and protocol.judge_spec.judged and protocol.judge_reads_summary
-    if not is_judged or judge_sees_everything(state, count):
+    if not is_judged or judge_sees_everything(context):
         return []
     return entries
 
 
-def judge_sees_everything(state: ConversationState, count: TokenCounter) -> bool:
+def judge_sees_everything(context: NodeContext) -> bool:
     """Return True if the judges' prompts show all messages in full, without a summary."""
-    config = frozen_config(state)
-    protocol, total = protocol_named(config.protocol), config.memory.budget.total
+    transcript, config, total = (
+        context.state["full_transcript"],
+        context.config,
+        context.config.memory.budget.total,
+    )
     sides = [debater.id for debater in config.debaters]
     # Half of the budget always holds the messages of a shorter debate, beside a verdict's schema.
-    if not exceeds(state["full_transcript"], sides, total // 2):
+    if not exceeds(transcript, sides, total // 2):
         return True
-    return not exceeds(state["full_transcript"], sides, total) and shows_whole(
-        state, config, count, protocol.judged_as(state), protocol.judged_entries(state)
-    )
+    return not exceeds(transcript, sides, total) and context.judging.shows_whole
 
 
-def _update_rolling_summary(state: ConversationState, context: NodeContext) -> NodeBody:
+def _update_rolling_summary(context: NodeContext) -> NodeBody:
     """Write the next version of the rolling summary.
 
     If the summarizer fails, `rule-based` is used instead. It covers the previous version and the new
     messages; with `memory.mode: fresh`, all messages that left the window.
     """
-    config = frozen_config(state)
-    count = context.env.token_counter_for(config)
-    leaving = leaving_through(state, context.env)
-    entries = entries_to_fold(state, count, leaving)
+    state, config, leaving = context.state, context.config, context.leaving_through
+    entries = entries_to_fold(context, leaving)
     if not entries:
         return {}
-    background = select_background(state, config, count, start=max(window_start(state), leaving + 1))
+    background = select_background(context, start=max(window_start(state), leaving + 1))
     transcript, is_fresh = state["full_transcript"], config.memory.mode == "fresh"
     entries = transcript[: entries[-1]["seq"] + 1] if is_fresh else entries
     request = SummaryRequest(
@@ -118,12 +106,12 @@ def _update_rolling_summary(state: ConversationState, context: NodeContext) -> N
         max_tokens=config.memory.budget.summary - drafting.FRAME_TOKENS,
         topic=state["topic"],
         config=config,
-        count=count,
+        count=context.count,
         prompt=config.memory.summary_prompt,
         transcript=transcript,
         shown=background.whole_ids,
     )
-    is_shown = protocol_named(config.protocol).shows_summary
+    is_shown = context.protocol.shows_summary
     method = config.memory.summarizer if is_shown else FALLBACK_SUMMARIZER
     draft, failure = yield from drafting.draft_summary(method, request)
     summary = drafting.make_summary(

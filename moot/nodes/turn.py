@@ -5,13 +5,12 @@ from collections.abc import Sequence
 
 from moot.calls.effects import INCOMPLETE, LocalWork, ModelCall, NodeBody, Prompt, Reply, errors_update
 from moot.config import DebateConfig
-from moot.config.debate_config import frozen_config
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter
 from moot.models.failures import REFUSALS
 from moot.prompts.templates import without_frame
-from moot.protocols.registry import limit_reached, protocol_named
-from moot.runtime.environment import NodeContext
+from moot.protocols.registry import limit_reached
+from moot.runtime.context import NodeContext
 from moot.runtime.run_turns import (
     HumanTurnRequest,
     ModelTurnRequest,
@@ -21,7 +20,7 @@ from moot.runtime.run_turns import (
     run_turns,
     turn_embedding_job,
 )
-from moot.state.conversation import ConversationState, Receipt, Turn
+from moot.state.conversation import Receipt, Turn
 from moot.state.entries import Entry, JsonObject, turns_taken
 from moot.text.tokens import TokenCounter, truncate_middle
 from moot.tools.tool import RESULT_TOKENS, ToolExchange
@@ -41,24 +40,24 @@ def is_pass(reply: Reply, config: DebateConfig) -> bool:
     return reply.refused and config.limits.refusals == "pass"
 
 
-def turn(state: ConversationState, context: NodeContext) -> NodeBody:
+def turn(context: NodeContext) -> NodeBody:
     """Run all turns of the current step, and record their messages and tool calls in the transcript.
 
     Entries are written in the order of the turns, not of the replies' arrival.
     """
-    config, step = frozen_config(state), state["step"]
+    state, config, step = context.state, context.config, context.state["step"]
     if limit_reached(state, config):
         return {}  # `plan` ends the debate: a client can write the state, and run this node again
-    job = turn_embedding_job(state, context)
+    job = turn_embedding_job(context)
     failures: list[str] = (yield LocalWork([job])) if job else []
-    requests = make_turn_requests(state, context)
+    requests = make_turn_requests(context)
     models = iter(
         (yield from run_turns([request for request in requests if isinstance(request, ModelTurnRequest)]))
     )
     people = iter(
         (
             yield from run_human_turns(
-                state, [request for request in requests if isinstance(request, HumanTurnRequest)]
+                context, [request for request in requests if isinstance(request, HumanTurnRequest)]
             )
         )
     )
@@ -69,10 +68,9 @@ def turn(state: ConversationState, context: NodeContext) -> NodeBody:
     if not any(each.reply.ok or is_pass(each.reply, config) for each in results):
         results[0].reply.require()
 
-    count = context.env.token_counter_for(config)
     writer = TranscriptWriter(
         len(state["full_transcript"]),
-        count,
+        context.count,
         context.env.clock,
         *context.origin,
         phase=step["phase"],
@@ -80,15 +78,15 @@ def turn(state: ConversationState, context: NodeContext) -> NodeBody:
     )
     receipts: list[Receipt] = []
     for index, (turn, result) in enumerate(zip(step["turns"], results, strict=True)):
-        _write_tools(writer, turn, result.exchanges, count)
-        entry = _write_speech(writer, state, turn, result.reply)
-        receipts.append(_receipt(state, context, entry, index, result.call))
+        _write_tools(writer, turn, result.exchanges, context.count)
+        entry = _write_speech(writer, context, turn, result.reply)
+        receipts.append(_receipt(context, entry, index, result.call))
     update = yield from writer.enter()
     failures += [each.reply.error for each in results]
     return {
         **update,
         "receipts": receipts,
-        "turn_count": state.get("turn_count", 0) + turns_taken(writer.entries, config.names()),
+        "turn_count": state.get("turn_count", 0) + turns_taken(writer.entries, context.names),
         **errors_update(state, "turn", failures),
     }
 
@@ -115,7 +113,7 @@ def _write_tools(
             text, usage = "", {}
 
 
-def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn, reply: Reply) -> Entry:
+def _write_speech(writer: TranscriptWriter, context: NodeContext, turn: Turn, reply: Reply) -> Entry:
     """Write a debater's message to the transcript.
 
     If the turn failed, write a notice instead.
@@ -123,15 +121,15 @@ def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn
     Raises:
         ModelError: the turn failed and the protocol requires it.
     """
-    config, room = frozen_config(state), turn["room"]
-    protocol, is_refused = protocol_named(config.protocol), is_pass(reply, config)
+    config, protocol, room = context.config, context.protocol, turn["room"]
+    is_refused = is_pass(reply, config)
     if not reply.ok and not is_refused:
-        notice = protocol.fallback_entry(state, config, turn, reply.error)
+        notice = protocol.fallback_entry(context.state, config, turn, reply.error)
         if notice is None:
             reply.require()
         targets = [turn["speaker"], *turn["targets"]]
         return writer.write("moot", "notice", notice or "", room=room, targets=targets)
-    kind = protocol.entry_kinds.get(state["step"]["phase"], "speech")
+    kind = protocol.entry_kinds.get(context.state["step"]["phase"], "speech")
     text = without_frame(reply.text, config.fence)
     content = PASSES if is_refused else text + TRUNCATION_MARKS.get(reply.finish_reason, "")
     fields: JsonObject = {
@@ -146,9 +144,8 @@ def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn
     return entry
 
 
-def _receipt(
-    state: ConversationState, context: NodeContext, entry: Entry, index: int, call: ModelCall | None
-) -> Receipt:
+def _receipt(context: NodeContext, entry: Entry, index: int, call: ModelCall | None) -> Receipt:
+    state = context.state
     prompt = call.prompt if call and call.prompt else Prompt((), 0, 0)
     return {
         "entry_id": entry["id"],

@@ -12,13 +12,12 @@ from moot.config.section import ProtocolSpec
 from moot.judging.judge_response import JudgeSpec
 from moot.memory.cross_debate_memory import RetrievalQuery
 from moot.prompts.truncation import Block
-from moot.protocols.prompt_context import PromptContext
+from moot.protocols.prompt_context import PromptContext, PromptSource
 from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_answers, vote_headline, with_answer_line
 from moot.state.conversation import ConversationState, Step, StepKind, Turn
 from moot.state.entries import Entry, EntryKind, JsonObject
 from moot.state.errors import ConfigError
 from moot.state.verdict import COUNT, NO_WINNER, PanelVerdict, Stage
-from moot.text.tokens import TokenCounter
 
 
 @dataclass(frozen=True)
@@ -171,9 +170,7 @@ class Protocol(ProtocolSpec):
         """
         return None
 
-    def judge_step(
-        self, state: ConversationState, config: DebateConfig, count: TokenCounter
-    ) -> CallGenerator[JsonObject]:
+    def judge_step(self, debate: PromptSource) -> CallGenerator[JsonObject]:
         """Run a step in which the judge assesses the debate so far, and return the state update."""
         raise NotImplementedError
 
@@ -188,15 +185,13 @@ class Protocol(ProtocolSpec):
         """
         return self.judge_spec
 
-    def perspective_room(
-        self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
-    ) -> int:
+    def perspective_room(self, debate: PromptSource, debater: str) -> int:
         """Estimate how many tokens of past messages fit into a debater's next prompt.
 
         The estimate applies to a prompt without a summary. The past messages are those that the debater's
         perspective summary can replace.
         """
-        return config.memory.budget.messages
+        return debate.config.memory.budget.messages
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
         """Return the entries that the judge must read.

@@ -16,6 +16,7 @@ from moot.memory.background import PASSAGES_SHARE, Background, select_background
 from moot.memory.summarizers.rule_based import NOTICE_BELOW
 from moot.memory.window import MESSAGE_SHARE, WindowLimits, compact, shown_message, window_start
 from moot.prompts import templates, truncation
+from moot.prompts.debate_context import DebateContext
 from moot.state.conversation import ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, UserInputKind, entry_id, memoize_by_identity, traits_of
 from moot.text.plain_text import break_template_tokens, plain_line
@@ -27,13 +28,21 @@ are dropped first."""
 
 
 @dataclass(frozen=True)
+class PromptSource(DebateContext):
+    """Debate with the background that the prompts of its next turns show."""
+
+    @cached_property
+    def background(self) -> Background:
+        """Documents, early and pinned messages, and messages of people that have left the window."""
+        return select_background(self, start=window_start(self.state))
+
+
+@dataclass(frozen=True)
 class PromptContext:
     """Inputs that are needed to build a turn's prompt."""
 
-    state: ConversationState
-    config: DebateConfig
+    debate: PromptSource
     turn: Turn
-    count: TokenCounter
     total: int | None = None
     """Maximum number of tokens in the whole prompt. `None` stands for `memory.budget.total`. A smaller budget
     leaves space for tool definitions or applies to the phase."""
@@ -42,8 +51,21 @@ class PromptContext:
     tool_tokens: int = 0
     """Largest number of tokens that any debater's tool definitions need. The window leaves space for them
     in every turn, so that all debaters see the same window."""
-    known_background: Background | None = None
-    """Background of the debate, or `None` if it must still be selected from the debate's state."""
+
+    @property
+    def state(self) -> ConversationState:
+        """State of the debate."""
+        return self.debate.state
+
+    @property
+    def config(self) -> DebateConfig:
+        """Configuration of the debate."""
+        return self.debate.config
+
+    @property
+    def count(self) -> TokenCounter:
+        """Token counter of the debate."""
+        return self.debate.count
 
     @property
     def step(self) -> Step:
@@ -56,10 +78,10 @@ class PromptContext:
         total = self.config.memory.budget.total if self.total is None else self.total
         return total - self.background.tokens
 
-    @cached_property
+    @property
     def names(self) -> Mapping[str, str]:
         """Display names of the debaters, keyed by debater id."""
-        return self.config.names()
+        return self.debate.names
 
     @property
     def speaker(self) -> DebaterConfig:
@@ -71,10 +93,10 @@ class PromptContext:
         """True if a prompt states the debater's persona at its beginning and not in its last message."""
         return self.config.memory.layout == "per-speaker"
 
-    @cached_property
+    @property
     def background(self) -> Background:
         """Background that every prompt of the debate shows, including pinned messages."""
-        return self.known_background or turn_background(self.state, self.config, self.count)
+        return self.debate.background
 
     @cached_property
     def query(self) -> cross_debate_memory.RetrievalQuery:
@@ -90,14 +112,6 @@ class PromptContext:
             for entry in entries
             if traits_of(entry).in_prompts and entry["id"] not in self.background.ids
         ]
-
-
-def turn_background(state: ConversationState, config: DebateConfig, count: TokenCounter) -> Background:
-    """Return the background material that the prompts of a debate's next turns show.
-
-    It includes the messages of people that have left the window of recent messages.
-    """
-    return select_background(state, config, count, start=window_start(state))
 
 
 def assemble_prompt(

@@ -17,12 +17,11 @@ from moot.judging.panel import as_decision
 from moot.prompts.request import between, make_call, model_params, narrow_schema, one_of, prompt_budget
 from moot.prompts.structured_calls import structured_data
 from moot.prompts.templates import load_prompt_template
-from moot.protocols.prompt_context import PromptContext, assemble_prompt, long_form_blocks
+from moot.protocols.prompt_context import PromptContext, PromptSource, assemble_prompt, long_form_blocks
 from moot.state import verdict as verdict_types
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import Entry, JsonObject, traits_of
 from moot.text.plain_text import break_template_tokens, clip, count_noun, quoted
-from moot.text.tokens import TokenCounter
 
 ANSWER_WORDS = 12
 """Maximum number of words in an answer, as stated in the instruction to debaters. Longer answers are not
@@ -196,16 +195,15 @@ class FinalAnswerReply(BaseModel):
     )
 
 
-def final_answers(
-    state: ConversationState, config: DebateConfig, debaters: Sequence[str], count: TokenCounter
-) -> CallGenerator[JsonObject]:
+def final_answers(debate: PromptSource, debaters: Sequence[str]) -> CallGenerator[JsonObject]:
     """Ask all debaters for their final answers at the same time.
 
     A person's answer is read from the answer line of that person's last message. A failed call leaves out one
     answer and is recorded as an error.
     """
+    state, config = debate.state, debate.config
     calls = {
-        debater: _call(state, config, debater, index, count)
+        debater: _call(debate, debater, index)
         for index, debater in enumerate(debaters)
         if not config.has_person(debater)
     }
@@ -227,20 +225,19 @@ def final_answers(
     }
 
 
-def _call(
-    state: ConversationState, config: DebateConfig, debater: str, index: int, count: TokenCounter
-) -> ModelCall:
+def _call(debate: PromptSource, debater: str, index: int) -> ModelCall:
+    config = debate.config
     types: dict[str, object] = {"confidence": between(0, 100)}
     if config.options:
         types["answer"] = one_of([*config.options, verdict_types.UNDECIDED])
     schema = narrow_schema(FinalAnswerReply, types)
-    total = prompt_budget(config.memory.budget.total, schema, count)
+    total = prompt_budget(config.memory.budget.total, schema, debate.count)
     instruction = ASK.render(form=answer_form(config))
     turn: Turn = {"speaker": debater, "targets": [], "instruction": instruction, "room": ""}
-    context = PromptContext(state, config, turn, count, total)
+    context = PromptContext(debate, turn, total)
     prompt = assemble_prompt(context, long_form_blocks(context), context.query, is_cached=True)
     params = model_params(config, config.debater(debater))
-    hints: Hints = {"phase": "decide", "speaker": config.names()[debater]}
+    hints: Hints = {"phase": "decide", "speaker": debate.names[debater]}
     return make_call(params, "decide", prompt, schema=schema, call_index=index, hints=hints)
 
 

@@ -9,14 +9,14 @@ from typing import Any, Protocol
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
-from moot.calls.effects import ModelCall, NodeBody, Reply
+from moot.calls.effects import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.boundary import Capability, CapabilityKind, Permissions
 from moot.models.failures import Backoff
 from moot.models.model_call import complete
 from moot.models.registry import ChatSource, Factory, Models, make_model
 from moot.retrieval.indexes import Indexes
-from moot.state.conversation import ConversationState, FailedRun, StateValues
+from moot.state.conversation import FailedRun, StateValues
 from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists
 from moot.state.reducers import add_totals
@@ -217,29 +217,3 @@ def make_environment(
     if tools:
         env = replace(env, tools={**env.tools, **given_tools(tools)}, _models={})
     return replace(env, models={**env.models, **models}, _models={}) if models else env
-
-
-@dataclass(frozen=True)
-class NodeContext:
-    """Data that a graph node receives in addition to the state."""
-
-    env: Environment
-    permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))
-    """Permissions of the debate, which combine its configuration with the capabilities granted to it."""
-    debate: str = ""
-    """LangGraph thread id of the debate. `""`: no checkpointer."""
-    checkpoint: str = ""
-    """Id of the checkpoint from which the node started."""
-    nested: bool = False
-    """True if the debate runs as a subgraph of another graph."""
-
-    @property
-    def origin(self) -> tuple[str, str]:
-        """Ids of the debate and the checkpoint.
-
-        Message ids are derived from them.
-        """
-        return self.debate, self.checkpoint
-
-
-NodeFunction = Callable[[ConversationState, NodeContext], NodeBody]

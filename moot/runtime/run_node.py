@@ -25,11 +25,12 @@ from langgraph.types import interrupt
 
 from moot.calls import effects
 from moot.config import DebateConfig, boundary
-from moot.config.debate_config import frozen_config, runnable_config
+from moot.config.debate_config import runnable_config
 from moot.configuration import authorize, authorize_operator, freeze, requested_config
 from moot.people import new_input_text
 from moot.runtime import environment as environments
 from moot.runtime.background_loop import call_from_sync
+from moot.runtime.context import NodeFunction, node_context
 from moot.runtime.qa import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state import conversation
@@ -287,7 +288,7 @@ class _NodeRun:
         self._run_context = runtime.context
         permissions = self._permissions(env)
         checkpoint, nested = (info.checkpoint_id, is_nested(info.checkpoint_ns)) if info else ("", False)
-        self.context = environments.NodeContext(env, permissions, debate, checkpoint, nested)
+        self.context = node_context(env, state, permissions, debate, checkpoint, nested=nested)
         step = conversation.step_number(state)
         resumed = bool(state.get("step", {}).get("resumed"))
         self._answer = new_input_text(state) if resumed else None
@@ -329,12 +330,15 @@ class _NodeRun:
     def _needs_grants(self) -> bool:
         """Return True if this run needs capabilities granted to its debate."""
         permissions = self.context.permissions
-        limited = bool(self.state.get("config")) and permissions.config is not frozen_config(self.state)
-        return limited or bool(
+        return self._is_limited() or bool(
             permissions.granted
             if self._position.node == "open"
             else boundary.capabilities_of(permissions.config)
         )
+
+    def _is_limited(self) -> bool:
+        """Return True if the permissions limit the configuration that the state contains."""
+        return bool(self.state.get("config")) and self.context.permissions.config is not self.context.config
 
     def _with_grants(self, records: Records) -> boundary.Permissions:
         """Return the debate's permissions, including granted capabilities.
@@ -357,7 +361,7 @@ class _NodeRun:
             permissions.authorize()
         return permissions
 
-    async def run_body(self, body: environments.NodeFunction) -> effects.Update:
+    async def run_body(self, body: NodeFunction) -> effects.Update:
         """Run the graph node's function, and return its state update.
 
         The update includes usage and call records.
@@ -366,8 +370,10 @@ class _NodeRun:
             self.context = replace(
                 self.context, permissions=await effects.run_in_thread(self._with_grants, self.records)
             )
-        if self.state.get("config") and self.context.permissions.config is not frozen_config(self.state):
-            limited = _frozen(self.context.permissions.config)  # the body reads its limits from the state
+        if self._is_limited():
+            limited = _frozen(
+                self.context.permissions.config
+            )  # a node that changes the configuration reads it
             self.state = {**self.state, "config": limited}
         if self._position.node == "open" and self.records is not None and self.state.get("usage"):
             # The body checks the operator's limits before it answers a question in the chat.
@@ -377,9 +383,16 @@ class _NodeRun:
         self.effect_handler = EffectHandler(
             self.context.env, self.context.permissions, self._position, self.config
         )
-        update: effects.Update = dict(
-            await run_generator(body(self.state, self.context), self._handle_effect) or {}
+        context = self.context
+        self.context = node_context(
+            context.env,
+            self.state,
+            context.permissions,
+            context.debate,
+            context.checkpoint,
+            nested=context.nested,
         )
+        update: effects.Update = dict(await run_generator(body(self.context), self._handle_effect) or {})
         if self._answered:
             update["messages"] = [{"op": "drop_replies"}, *update.get("messages", [])]
         if self.effect_handler.batches:
@@ -463,7 +476,7 @@ class Node(Runnable[conversation.ConversationState, effects.Update]):
     The class adds no traced run, because LangGraph already traces the node.
     """
 
-    def __init__(self, name: str, body: environments.NodeFunction, env: environments.Environment) -> None:
+    def __init__(self, name: str, body: NodeFunction, env: environments.Environment) -> None:
         self.name = name
         self.body, self._env = body, env
 

@@ -8,19 +8,16 @@ from functools import partial
 from typing import Any
 
 from moot.calls import effects
-from moot.config import DebateConfig, DebaterConfig
-from moot.config.debate_config import frozen_config
+from moot.config import DebaterConfig
 from moot.config.memory_config import MINIMUM
-from moot.memory.cross_debate_memory import MemoryIndexes, embedding_job
+from moot.memory.cross_debate_memory import embedding_job
 from moot.people import PersonQuestion, ask_people
 from moot.prompts.request import make_call, model_params
 from moot.prompts.templates import unfenced
 from moot.prompts.truncation import KEEP
-from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_block, turn_background
-from moot.protocols.registry import protocol_named
-from moot.retrieval.indexes import embeddings_of
-from moot.runtime.environment import NodeContext
-from moot.state.conversation import ConversationState, Turn
+from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_block
+from moot.runtime.context import NodeContext
+from moot.state.conversation import Turn
 from moot.state.entries import JsonObject, entry_id, message_id
 from moot.text.tokens import message_tokens
 from moot.tools import registry, tool
@@ -30,7 +27,6 @@ from moot.tools import registry, tool
 class ModelTurnRequest:
     """Request for a debater's turn that a model takes."""
 
-    state: ConversationState
     context: NodeContext
     call: effects.ModelCall
     """Model call with which the turn begins. If the model uses tools, further calls follow."""
@@ -38,7 +34,9 @@ class ModelTurnRequest:
     @property
     def speaker(self) -> DebaterConfig:
         """Configuration of the debater whose turn it is."""
-        return frozen_config(self.state).debater(self.state["step"]["turns"][self.call.call_index]["speaker"])
+        return self.context.config.debater(
+            self.context.state["step"]["turns"][self.call.call_index]["speaker"]
+        )
 
     @property
     def tool_context(self) -> tool.ToolContext:
@@ -46,7 +44,7 @@ class ModelTurnRequest:
         permissions = self.context.permissions
         return tool.ToolContext(
             partial(registry.context_sandbox, permissions),
-            self.state["full_transcript"],
+            self.context.state["full_transcript"],
             partial(permissions.authorize, "tool", "server"),
         )
 
@@ -56,15 +54,11 @@ class ModelTurnRequest:
         The prompt is shorter by `excess` tokens. The method is used after a server refused the prompt because
         it exceeded the model's context.
         """
-        config = frozen_config(self.state)
-        speaker_tool_tokens = registry.functions_tokens(
-            self.speaker.tools,
-            self.context.env.token_counter_for(config),
-            registry.debate_tools(config, self.context.env.tools),
-        )
+        context = self.context
+        speaker_tool_tokens = registry.functions_tokens(self.speaker.tools, context.count, context.tools)
         remaining_tokens = max(self.call.prompt_tokens - excess, MINIMUM["total"])
-        shortened_by = config.memory.budget.total - speaker_tool_tokens - remaining_tokens
-        prompt = turn_prompt(self.state, self.context, self.call.call_index, reserved_tokens=shortened_by)
+        shortened_by = context.config.memory.budget.total - speaker_tool_tokens - remaining_tokens
+        prompt = turn_prompt(context, self.call.call_index, reserved_tokens=shortened_by)
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
 
     def with_tool_results(
@@ -78,18 +72,17 @@ class ModelTurnRequest:
             exchanges: tool calls of this turn so far, with their results.
             may_call_tools: True if the model may call more tools.
         """
-        config = frozen_config(self.state)
-        count = self.context.env.token_counter_for(config)
+        config, count = self.context.config, self.context.count
         # Tool calls, results and tool definitions may use half of the token budget for messages.
         remaining_tokens = config.memory.budget.messages // 2 - registry.functions_tokens(
-            self.speaker.tools, count, registry.debate_tools(config, self.context.env.tools)
+            self.speaker.tools, count, self.context.tools
         )
         if may_call_tools:
             exchange_messages = tool.exchange_messages(exchanges, remaining_tokens, config.fence, count)
         else:  # as text, since many servers refuse tool messages in a request without tools
             exchange_messages = [tool.exchange_report(exchanges, remaining_tokens, config.fence, count)]
         exchange_tokens = tool.wire_tokens(exchange_messages, count)
-        prompt = turn_prompt(self.state, self.context, self.call.call_index, reserved_tokens=exchange_tokens)
+        prompt = turn_prompt(self.context, self.call.call_index, reserved_tokens=exchange_tokens)
         if exchange_messages:
             prompt = replace(
                 prompt,
@@ -99,7 +92,7 @@ class ModelTurnRequest:
                 total_tokens=prompt.total_tokens + exchange_tokens,
             )
         offset = self.call.call_index + sum(2 * len(exchange.calls) for exchange in exchanges)
-        speech_id = entry_id(len(self.state["full_transcript"]) + offset)
+        speech_id = entry_id(len(self.context.state["full_transcript"]) + offset)
         return replace(
             _with_prompt(self.call, prompt),
             tools=self.call.tools if may_call_tools else (),
@@ -126,9 +119,9 @@ class HumanTurnRequest:
     """Text that the person reads before replying, ending with the instruction for the turn."""
 
 
-def human_turn_request(ctx: PromptContext) -> HumanTurnRequest:
+def human_turn_request(context: NodeContext, turn: Turn) -> HumanTurnRequest:
     """Return the request that asks a person to take a turn."""
-    protocol = protocol_named(ctx.config.protocol)
+    protocol, ctx = context.protocol, PromptContext(context, turn)
     texts = [
         unfenced(block.message["content"])
         for block in protocol.prompt_blocks(ctx)
@@ -140,12 +133,9 @@ def human_turn_request(ctx: PromptContext) -> HumanTurnRequest:
     return HumanTurnRequest(ctx.turn["speaker"], "\n\n".join([*texts, request]))
 
 
-def make_turn_requests(
-    state: ConversationState, context: NodeContext
-) -> list[ModelTurnRequest | HumanTurnRequest]:
+def make_turn_requests(context: NodeContext) -> list[ModelTurnRequest | HumanTurnRequest]:
     """Return a request to a model or a person for each turn of the current step."""
-    config, turns = frozen_config(state), state["step"]["turns"]
-    tools = registry.debate_tools(config, context.env.tools)
+    state, config, turns = context.state, context.config, context.state["step"]["turns"]
     # Entries of tool calls precede the message of their turn. So the entry ids after the first turn with
     # tools are unknown until its calls are done, and later turns cannot be streamed under their ids.
     tool_turns = (position for position, turn in enumerate(turns) if config.debater(turn["speaker"]).tools)
@@ -156,22 +146,17 @@ def make_turn_requests(
     for index, turn in enumerate(turns):
         speaker = config.debater(turn["speaker"])
         if speaker.is_human:
-            requests.append(
-                human_turn_request(PromptContext(state, config, turn, context.env.token_counter_for(config)))
-            )
+            requests.append(human_turn_request(context, turn))
             continue
-        prompt, speech_id = (
-            turn_prompt(state, context, index),
-            entry_id(len(state["full_transcript"]) + index),
-        )
+        prompt, speech_id = turn_prompt(context, index), entry_id(len(state["full_transcript"]) + index)
         call = make_call(
             model_params(config, speaker),
             "turn",
             prompt,
-            tools=tuple(tool.function_of(registry.get_tool(name, tools)) for name in speaker.tools),
+            tools=tuple(tool.function_of(registry.get_tool(name, context.tools)) for name in speaker.tools),
             stream_as=_stream_as(context, speech_id, speaker.id) if index < live_count else None,
             call_index=index,
-            hints=_hints(state, config, turn),
+            hints=_hints(context, turn),
         )
         # Equal requests of a debate get different seeds, so that they are independent samples.
         repeats = duplicates[call.digest]
@@ -180,64 +165,47 @@ def make_turn_requests(
             repeats += 1
             sample = replace(call, seed=(call.seed or 0) + repeats)
         duplicates[call.digest] = repeats + 1
-        requests.append(ModelTurnRequest(state, context, sample))
+        requests.append(ModelTurnRequest(context, sample))
     return requests
 
 
-def turn_prompt(
-    state: ConversationState, context: NodeContext, index: int, *, reserved_tokens: int = 0
-) -> effects.Prompt:
+def turn_prompt(context: NodeContext, index: int, *, reserved_tokens: int = 0) -> effects.Prompt:
     """Return the prompt for one turn of the current step.
 
     Args:
-        state: state of the debate.
         context: context of the node.
         index: index of the turn within the step.
         reserved_tokens: tokens reserved for the messages after the prompt.
     """
-    config, turn = frozen_config(state), state["step"]["turns"][index]
-    count = context.env.token_counter_for(config)
-    tools = registry.debate_tools(config, context.env.tools)
-    speaker_tool_tokens = registry.functions_tokens(config.debater(turn["speaker"]).tools, count, tools)
-    protocol, background = protocol_named(config.protocol), turn_background(state, config, count)
-    budget, phase = config.memory.budget, state["step"]["phase"]
+    protocol, config, count = context.protocol, context.config, context.count
+    turn, phase = context.state["step"]["turns"][index], context.state["step"]["phase"]
+    speaker_tools, budget = config.debater(turn["speaker"]).tools, config.memory.budget
+    speaker_tool_tokens = registry.functions_tokens(speaker_tools, count, context.tools)
     total = budget.total - speaker_tool_tokens - reserved_tokens
     if phase_budget := budget.phases.get(phase, protocol.phase_budgets.get(phase)):
-        topic_tokens = message_tokens(topic_block(state["topic"], config, count).message, count)
-        total = min(total, phase_budget + topic_tokens + background.tokens)
-    max_tool_tokens = registry.most_functions_tokens(config, count, context.env.tools)
-    ctx = PromptContext(state, config, turn, count, total, _memories(context), max_tool_tokens, background)
+        topic_tokens = message_tokens(topic_block(context.state["topic"], config, count).message, count)
+        total = min(total, phase_budget + topic_tokens + context.background.tokens)
+    ctx = PromptContext(context, turn, total, context.memories, context.largest_tools_tokens)
     return assemble_prompt(
         ctx, protocol.prompt_blocks(ctx), protocol.query(ctx), is_cached=protocol.shows_summary
     )
 
 
-def turn_embedding_job(state: ConversationState, context: NodeContext) -> effects.LocalJob | None:
+def turn_embedding_job(context: NodeContext) -> effects.LocalJob | None:
     """Return a job that computes the embeddings for this step.
 
     Return `None` if no embeddings are needed.
     """
-    config, memories = frozen_config(state), _memories(context)
-    if memories.embeddings is None or not config.memory.retrieval.enabled:
+    if context.memories.embeddings is None or not context.config.memory.retrieval.enabled:
         return None
-    protocol, count = protocol_named(config.protocol), context.env.token_counter_for(config)
-    background = turn_background(state, config, count)
-    queries = [
-        protocol.query(PromptContext(state, config, turn, count, known_background=background))
-        for turn in state["step"]["turns"]
-    ]
+    protocol, state = context.protocol, context.state
+    queries = [protocol.query(PromptContext(context, turn)) for turn in state["step"]["turns"]]
     everything = protocol.retrieves_transcript
-    return embedding_job(state, memories, config.names(), queries, everything=everything)
+    return embedding_job(state, context.memories, context.names, queries, everything=everything)
 
 
-def _memories(context: NodeContext) -> MemoryIndexes:
-    return MemoryIndexes(
-        context.env.indexes, context.debate, embeddings_of(context.permissions, context.env.embeddings)
-    )
-
-
-def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> effects.Hints:
-    names = config.names()
+def _hints(context: NodeContext, turn: Turn) -> effects.Hints:
+    state, names = context.state, context.names
     return {
         "phase": state["step"]["phase"],
         "round": state["step"]["round"],
@@ -336,9 +304,11 @@ def _job(request: ModelTurnRequest, call: JsonObject, *, allowed: bool) -> effec
         return effects.LocalJob(
             key, lambda: f"error: there is no tool {name[:60]!r}: use {', '.join(speaker.tools)}"
         )
-    tools = registry.debate_tools(frozen_config(request.state), request.context.env.tools)
     return effects.LocalJob(
-        key, partial(tool.run_tool, registry.get_tool(name, tools), arguments, request.tool_context)
+        key,
+        partial(
+            tool.run_tool, registry.get_tool(name, request.context.tools), arguments, request.tool_context
+        ),
     )
 
 
@@ -355,7 +325,7 @@ def _exchange(request: ModelTurnRequest, result: TurnResult, outputs: Sequence[s
 
 
 def run_human_turns(
-    state: ConversationState, turns: Sequence[HumanTurnRequest]
+    context: NodeContext, turns: Sequence[HumanTurnRequest]
 ) -> Generator[effects.Effect, Any, list[str]]:
     """Ask the people who have a turn in this step for their messages.
 
@@ -363,7 +333,7 @@ def run_human_turns(
     """
     if not turns:
         return []
-    names = frozen_config(state).names()
+    state, names = context.state, context.names
     turn_counts = Counter(receipt["speaker"] for receipt in state.get("receipts") or [])
     questions: list[PersonQuestion] = []
     for request in turns:

@@ -29,7 +29,7 @@ from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn, 
 from moot.state.conversation import ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, EntryKind, JsonObject, critique_labels
 from moot.text.plain_text import all_done_reason, break_template_tokens, plain_line
-from moot.text.tokens import TokenCounter, prompt_tokens, truncate_middle
+from moot.text.tokens import prompt_tokens, truncate_middle
 
 RULES = load_prompt_template("rules", "debaters", "scored", "language", home=__package__)
 PROPOSE = load_prompt_template("propose", "place", "each", "words", "focus", home=__package__)
@@ -360,14 +360,13 @@ class Convergence(BaseModel):
     """Degree of agreement between the proposals, from 0 to 1."""
 
 
-def check_convergence(
-    state: ConversationState, config: DebateConfig, count: TokenCounter
-) -> CallGenerator[JsonObject]:
+def check_convergence(debate: prompt_context.PromptSource) -> CallGenerator[JsonObject]:
     """Ask the judge how far the proposals agree, and return a state update with the result.
 
     If the call fails, an error is recorded and the council continues.
     """
-    budget, names = config.memory.budget, config.names()
+    state, config, count = debate.state, debate.config, debate.count
+    budget, names = config.memory.budget, debate.names
     topic = truncate_middle(state["topic"], budget.total // 2, count)
     text = PROMPT.render(topic=fenced(topic, config.fence))
     frame = truncation.Block("system", system_message(text, config.fence), label="problem")
@@ -386,9 +385,7 @@ def check_convergence(
     )
     remaining = prompt_budget(budget.total, Convergence, count)
     # The background states the requirements. It uses what the proposals leave.
-    background_blocks = [
-        replace(block, priority=GIVEN) for block in select_background(state, config, count).blocks
-    ]
+    background_blocks = [replace(block, priority=GIVEN) for block in select_background(debate).blocks]
     blocks = truncation.truncate_by_priority(
         [frame], [*background_blocks, *proposal_blocks], question, remaining, count
     )
@@ -501,30 +498,27 @@ class Council(Protocol):
         validity_note = f"Its last one, [{last['id']}], stays valid." if last else "It has no proposal yet."
         return f"The {kind} of {speaker} is missing: its call failed. {validity_note}"
 
-    def judge_step(
-        self, state: ConversationState, config: DebateConfig, count: TokenCounter
-    ) -> CallGenerator[JsonObject]:
+    def judge_step(self, debate: prompt_context.PromptSource) -> CallGenerator[JsonObject]:
         """Ask the judge how far the proposals agree, and return a state update with the result."""
-        return check_convergence(state, config, count)
+        return check_convergence(debate)
 
-    def perspective_room(
-        self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
-    ) -> int:
+    def perspective_room(self, debate: prompt_context.PromptSource, debater: str) -> int:
         """Return how many tokens of past messages fit into a debater's next refinement prompt.
 
         The past messages are those that the debater's perspective summary can replace. The prompt shows them
         before the criticism of the others' proposals. The criticism of the next round is not known yet, so
         the criticism of this round is counted instead.
         """
-        refine_state: ConversationState = {**state, "step": {**state["step"], "phase": "refine"}}
-        ctx = prompt_context.PromptContext(refine_state, config, make_turn(debater), count, total=UNLIMITED)
+        state, budget = debate.state, debate.config.memory.budget
+        refining = debate.with_state({**state, "step": {**state["step"], "phase": "refine"}})
+        ctx = prompt_context.PromptContext(refining, make_turn(debater), total=UNLIMITED)
         blocks = [
             block
             for block in council_prompt_blocks(ctx)
             if block.priority < EARLIER and block.label != OWN_PERSPECTIVE
         ]
-        used_tokens = prompt_tokens([block.message for block in blocks], count) + ctx.background.tokens
-        return config.memory.budget.phases.get("refine", config.memory.budget.total) - used_tokens
+        used_tokens = prompt_tokens([block.message for block in blocks], ctx.count) + ctx.background.tokens
+        return budget.phases.get("refine", budget.total) - used_tokens
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
         """Return the final proposals, and the last round's critiques unless the critiques were summarised."""

@@ -26,6 +26,7 @@ from moot.config.debate_config import frozen_config
 from moot.judging.judge_response import JudgeSpec
 from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import RetrievalQuery
+from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import counter_of, many, model_params, narrow_schema
 from moot.prompts.structured_calls import debater_lines, structured_call, structured_data
 from moot.prompts.templates import FENCE_TOKENS, fenced, load_prompt_template
@@ -443,7 +444,9 @@ def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
     schema = narrow_schema(Aspects, {"aspects": many(str, 1, max_aspects)})
     count = counter_of(model_params(config, config.blackboard), config)
     hints: Hints = {"phase": "aspects"}
-    background = select_background(state, config, count).texts(topic, config.memory.budget.total // 2)
+    background = select_background(DebateContext(state, config, count)).texts(
+        topic, config.memory.budget.total // 2
+    )
     messages = [*background, "Split the topic."]
     return structured_call("extract", config, system, messages, schema, count, hints=hints)
 
