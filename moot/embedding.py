@@ -18,7 +18,7 @@ from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.api import Debate, Debates, Event, aopen_debates
-from moot.calls.effects import run_in_thread
+from moot.calls.concurrency import run_in_thread
 from moot.config import DebateConfig
 from moot.configuration import requested_config
 from moot.debates.session import shorten_debate

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from moot.calls.effects import run_in_thread
+from moot.calls.concurrency import run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
 from moot.config import DebateConfig, can_interject, differing_keys
 from moot.config.boundary import Capability

@@ -18,7 +18,7 @@ from langgraph.types import Command, StateSnapshot, StateUpdate, TracePolicy
 from pydantic import ValidationError
 
 from moot import people
-from moot.calls.effects import require_asyncio
+from moot.calls.concurrency import require_asyncio
 from moot.config import DebateConfig
 from moot.config.debate_config import frozen_config
 from moot.config.model_settings import without_definitions

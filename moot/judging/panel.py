@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from typing_extensions import TypedDict
 
-from moot.calls.effects import CallGenerator, Hints, ModelCall
+from moot.calls.model_calls import CallGenerator, Hints, ModelCall
 from moot.config import DebateConfig, PanelJudge
 from moot.judging import judge_prompt as judge_prompts
 from moot.judging import judge_response, orders

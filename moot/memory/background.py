@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from moot.calls.effects import WireMessage
+from moot.calls.model_calls import WireMessage
 from moot.config import DebateConfig
 from moot.memory.question_prompt import Place, Splitting, by_message, key_of
 from moot.prompts import truncation

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, Field
 
-from moot.calls.effects import CallGenerator, Prompt, WireMessage
+from moot.calls.model_calls import CallGenerator, Prompt, WireMessage
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import render_blackboard
 from moot.config import DebateConfig

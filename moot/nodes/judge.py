@@ -1,6 +1,7 @@
 """Node `judge`: a panel of judges writes the verdict, or a protocol runs its own check."""
 
-from moot.calls.effects import CallGenerator, Emit, NodeBody, errors_update
+from moot.calls.effects import Emit, NodeBody, errors_update
+from moot.calls.model_calls import CallGenerator
 from moot.config import DebateConfig
 from moot.config.debate_config import frozen_config
 from moot.judging.panel import Assessment, assess, next_judging, shows_whole

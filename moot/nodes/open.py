@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.types import Overwrite
 
-from moot.calls import effects
+from moot.calls import effects, model_calls
 from moot.config import DebateConfig
 from moot.config.debate_config import fence_for, frozen_config
 from moot.config.model_settings import McpServerConfig
@@ -114,7 +114,7 @@ def _reopen(state: ConversationState, context: NodeContext) -> effects.NodeBody:
 
 def _ask_question(
     config: DebateConfig, topic: str, entries: Sequence[Entry], context: NodeContext
-) -> effects.CallGenerator[tuple[DebateQuestion, list[str]]]:
+) -> model_calls.CallGenerator[tuple[DebateQuestion, list[str]]]:
     """Ask a model to find the question in the debate's topic text.
 
     The model also finds the options and criteria if they are needed. No model is asked if the topic is short

@@ -5,7 +5,7 @@ It runs between two steps. A requested pause takes effect here.
 
 from typing import Literal, cast
 
-from moot.calls import effects
+from moot.calls import effects, model_calls
 from moot.config import DebateConfig
 from moot.config.debate_config import frozen_config
 from moot.nodes.clarify import clarification_step
@@ -64,7 +64,9 @@ def plan(state: ConversationState, context: NodeContext) -> effects.NodeBody:
     return update
 
 
-def _next_step(values: StateValues, config: DebateConfig) -> effects.CallGenerator[tuple[Step, list[str]]]:
+def _next_step(
+    values: StateValues, config: DebateConfig
+) -> model_calls.CallGenerator[tuple[Step, list[str]]]:
     """Choose the debate's next step.
 
     An error for each failed model call is returned as well.

@@ -5,7 +5,8 @@ All perspective summaries that are due are made in parallel, each by its debater
 
 from collections.abc import Sequence
 
-from moot.calls.effects import NodeBody, errors_update, gather_calls
+from moot.calls.effects import NodeBody, errors_update
+from moot.calls.model_calls import gather_calls
 from moot.config.debate_config import frozen_config
 from moot.judging.judge_prompt import exceeds
 from moot.judging.panel import shows_whole

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from langchain_core.messages import AIMessage
 
-from moot.calls.effects import BackgroundTask, LocalJob, LocalWork, ModelCall, NodeBody, Update
+from moot.calls.effects import BackgroundTask, LocalJob, LocalWork, NodeBody, Update
+from moot.calls.model_calls import ModelCall
 from moot.config import DebateConfig
 from moot.config.boundary import Capability, Permissions
 from moot.config.debate_config import frozen_config

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from moot.calls import effects
+from moot.calls import effects, model_calls
 from moot.config import DebateConfig, DebaterConfig
 from moot.config.debate_config import frozen_config
 from moot.config.memory_config import MINIMUM
@@ -32,7 +32,7 @@ class ModelTurnRequest:
 
     state: ConversationState
     context: NodeContext
-    call: effects.ModelCall
+    call: model_calls.ModelCall
     """Model call with which the turn begins. If the model uses tools, further calls follow."""
 
     @property
@@ -50,7 +50,7 @@ class ModelTurnRequest:
             partial(permissions.authorize, "tool", "server"),
         )
 
-    def with_shorter_prompt(self, excess: int) -> effects.ModelCall:
+    def with_shorter_prompt(self, excess: int) -> model_calls.ModelCall:
         """Return the first model call of the turn with a shorter prompt.
 
         The prompt is shorter by `excess` tokens. The method is used after a server refused the prompt because
@@ -69,7 +69,7 @@ class ModelTurnRequest:
 
     def with_tool_results(
         self, exchanges: Sequence[tool.ToolExchange], *, may_call_tools: bool
-    ) -> effects.ModelCall:
+    ) -> model_calls.ModelCall:
         """Return the next model call of the turn, including the results of earlier tool calls.
 
         The token budget stays the same.
@@ -108,11 +108,11 @@ class ModelTurnRequest:
         )
 
 
-def _stream_as(context: NodeContext, entry: str, speaker: str) -> effects.StreamAs:
-    return effects.StreamAs(entry, speaker, message_id(entry, *context.origin))
+def _stream_as(context: NodeContext, entry: str, speaker: str) -> model_calls.StreamAs:
+    return model_calls.StreamAs(entry, speaker, message_id(entry, *context.origin))
 
 
-def _with_prompt(call: effects.ModelCall, prompt: effects.Prompt) -> effects.ModelCall:
+def _with_prompt(call: model_calls.ModelCall, prompt: model_calls.Prompt) -> model_calls.ModelCall:
     return replace(call, messages=prompt.messages, prompt_tokens=prompt.total_tokens, prompt=prompt)
 
 
@@ -186,7 +186,7 @@ def make_turn_requests(
 
 def turn_prompt(
     state: ConversationState, context: NodeContext, index: int, *, reserved_tokens: int = 0
-) -> effects.Prompt:
+) -> model_calls.Prompt:
     """Return the prompt for one turn of the current step.
 
     Args:
@@ -236,7 +236,7 @@ def _memories(context: NodeContext) -> MemoryIndexes:
     )
 
 
-def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> effects.Hints:
+def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> model_calls.Hints:
     names = config.names()
     return {
         "phase": state["step"]["phase"],
@@ -261,11 +261,11 @@ PASSES = "(passes)"
 class TurnResult:
     """Result of one debater's turn."""
 
-    reply: effects.Reply
+    reply: model_calls.Reply
     """Final reply of the turn, which contains the debater's message or an error."""
     exchanges: tuple[tool.ToolExchange, ...] = ()
     """Tool calls that the debater made during the turn, with their results."""
-    call: effects.ModelCall | None = None
+    call: model_calls.ModelCall | None = None
     """Model call that produced the final reply. `None`: the turn of a person."""
 
     @property
@@ -281,7 +281,7 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[
     """
     if not turns:
         return []
-    replies: list[effects.Reply] = yield [request.call for request in turns]
+    replies: list[model_calls.Reply] = yield [request.call for request in turns]
     results = [TurnResult(reply, call=request.call) for request, reply in zip(turns, replies, strict=True)]
 
     if too_long := [index for index, result in enumerate(results) if result.reply.excess]:

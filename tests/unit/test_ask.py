@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 
 from moot.api import Debate, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.memory.question_prompt import ask, ask_index, check_citations, question_prompt
 from moot.memory.summarizers.rule_based import fold, layout_points, render

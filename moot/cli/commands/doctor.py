@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 from typer import Argument, Exit, Option
 
-from moot.calls.effects import Reply, StreamAs, WireMessage
+from moot.calls.model_calls import Reply, StreamAs, WireMessage
 from moot.cli import options, terminal
 from moot.cli.group import command
 from moot.config import DebateConfig

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from typing_extensions import TypedDict, override
 
 from moot.api import Debate, DebateConfig, Debates, Event
-from moot.calls.effects import cancel_all, run_in_thread
+from moot.calls.concurrency import cancel_all, run_in_thread
 from moot.config.boundary import Capability
 from moot.config.debate_config import frozen_config
 from moot.configuration import authorize, authorize_operator, requested_config

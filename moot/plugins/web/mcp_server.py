@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 
 from moot import embedding
 from moot.api import Debate, DebateConfig, Event, aopen_debates
-from moot.calls.effects import run_in_thread, to_thread
+from moot.calls.concurrency import run_in_thread, to_thread
 from moot.config.participants import MAX_REQUESTED_DEBATERS
 from moot.config.section import MAX_KEY_CHARS, errors_in
 from moot.configuration import validate
