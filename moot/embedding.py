@@ -25,9 +25,9 @@ from moot.debates.session import shorten_debate
 from moot.graph.debate import build_graph
 from moot.models.registry import ChatSource
 from moot.protocols.registry import PROTOCOLS
+from moot.protocols.result import result_text
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync
 from moot.runtime.environment import Environment, make_environment
-from moot.runtime.qa import result_text
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, DebateNotFound, InputError, MootError, WaitingForPerson

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
+from moot.asking.answer import answer_question, permissions_for_answer
 from moot.calls.concurrency import run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
 from moot.config import DebateConfig, can_interject, differing_keys
@@ -29,7 +30,6 @@ from moot.people import PersonQuestion, check_length, pinnable_id
 from moot.protocols.registry import limit_reached
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import NodeContext
-from moot.runtime.qa import answer_question, permissions_for_answer
 from moot.runtime.run_node import EffectHandler, run_generator
 from moot.state.claim_events import ClaimEvent
 from moot.state.conversation import ConversationState, StateValues
@@ -40,7 +40,7 @@ from moot.storage.catalogue import DebateRow, row_usage
 from moot.storage.records import OUTCOMES, Feedback, Forecast, Rating
 
 if TYPE_CHECKING:
-    from moot.memory.question_prompt import DebateAnswer
+    from moot.asking.answer import DebateAnswer
 
 
 class Debate:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from moot.calls.model_calls import WireMessage
 from moot.config import DebateConfig
-from moot.memory.question_prompt import Place, Splitting, by_message, key_of
+from moot.memory.passages import Place, Splitting, by_message, key_of
 from moot.prompts import truncation
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, memoize_by_identity, traits_of

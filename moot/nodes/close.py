@@ -6,13 +6,12 @@ from moot.calls.effects import Emit, NodeBody, PutInStore, Update
 from moot.config.debate_config import frozen_config
 from moot.judging.ui_messages import result_ui_messages
 from moot.memory.cross_debate_memory import store_positions
-from moot.protocols.registry import protocol_named, protocol_of
+from moot.protocols.registry import protocol_named
+from moot.protocols.result import final_answer, judged_headline, result_text, with_final_answer
 from moot.runtime.environment import NodeContext
-from moot.runtime.qa import judged_headline, result_text
 from moot.state.conversation import ConversationState, StateValues, step_number
 from moot.state.entries import message_id
 from moot.state.reducers import RESULT_ID_PREFIX
-from moot.state.verdict import COUNT, PanelVerdict
 
 
 def close(state: ConversationState, context: NodeContext) -> NodeBody:
@@ -37,16 +36,6 @@ def close(state: ConversationState, context: NodeContext) -> NodeBody:
     return update if solution == stored_solution else {**update, "solution": solution}
 
 
-def with_final_answer(state: ConversationState, solution: str) -> str:
-    """Append the protocol's final answer to a debate's solution.
-
-    The protocol decides whether this happens. An empty solution is always replaced by the final answer.
-    """
-    protocol = protocol_named(frozen_config(state).protocol)
-    answer = protocol.final_answer(state) if protocol.always_answers or not solution else ""
-    return f"{solution}\n\n{answer}".strip() if answer else solution
-
-
 def result_update(values: StateValues, *origin: str) -> Update:
     """Return the state update that stores a debate's result.
 
@@ -60,20 +49,3 @@ def result_update(values: StateValues, *origin: str) -> Update:
         "answer": final_answer(values),
         "ui": result_ui_messages(values, judged_headline(values), result_id),
     }
-
-
-def final_answer(values: StateValues) -> str:
-    """Return a debate's final answer as Markdown.
-
-    Every protocol has an answer, so a debate can be compared with a single answer or a vote. It is `""`
-    before the end.
-    """
-    verdict: PanelVerdict | None = values.get("verdict") or None
-    solution = protocol_of(values).at_a_glance(values.get("solution", "")).strip()
-    is_judged = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
-    decision = verdict.get("decision", "") if verdict and is_judged else ""
-    if verdict and is_judged and not verdict.get("solution_markdown") and decision:
-        solution = ""  # findings that a protocol adds to a decision are no answer
-    is_option = verdict is not None and "options" in verdict and verdict["judge"] != COUNT
-    is_repeated = decision and decision in solution and not is_option  # an option can occur in any text
-    return "\n\n".join(filter(None, [decision, "" if is_repeated else solution]))

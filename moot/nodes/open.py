@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.types import Overwrite
 
+from moot.asking.chat import answer_questions, can_continue, refuse_continuation
 from moot.calls import effects, model_calls
 from moot.config import DebateConfig
 from moot.config.debate_config import fence_for, frozen_config
@@ -20,7 +21,6 @@ from moot.people import assign_ids_operation, new_input_messages, new_input_text
 from moot.prompts.templates import LOADED_TEMPLATES
 from moot.protocols.registry import limit_reached, protocol_named
 from moot.runtime.environment import NodeContext
-from moot.runtime.qa import answer_questions, can_continue, refuse_continuation
 from moot.state.conversation import SCHEMA_VERSION, ConversationState, DebateQuestion
 from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_provided_in
 from moot.state.errors import InputError

@@ -30,7 +30,7 @@ from moot.configuration import authorize, authorize_operator, freeze, requested_
 from moot.people import new_input_text
 from moot.runtime import environment as environments
 from moot.runtime.background_loop import call_from_sync
-from moot.runtime.qa import call_refusal
+from moot.runtime.spending import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state import conversation
 from moot.state.entries import JsonObject, memoize_by_identity

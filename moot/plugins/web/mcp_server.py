@@ -40,9 +40,9 @@ from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_
 from moot.plugins.web.auth_middleware import OPERATOR, AuthMiddleware
 from moot.plugins.web.debate_host import DebateHost
 from moot.protocols.registry import turns_planned
+from moot.protocols.result import result_text
 from moot.reports.markdown import render_brief, render_markdown
 from moot.runtime.environment import Environment
-from moot.runtime.qa import result_text
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
 from moot.state.langgraph_internals import set_server_version
