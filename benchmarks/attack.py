@@ -20,7 +20,7 @@ from unittest.mock import patch
 from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks.peers import PEERS, AttackResult
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.summarizers.registry import SUMMARIZERS, summarizer_named

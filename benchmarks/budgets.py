@@ -24,7 +24,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks.prefix import CACHED_PRICE, UNCACHED_PRICE, cached_shares
 from benchmarks.varied_messages import VariedMessages
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.models.model_call import complete

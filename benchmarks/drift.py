@@ -18,7 +18,7 @@ from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.runtime.environment import Environment

@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from moot.calls.effects import Ask, Emit, InboxContents, ReadInbox, Reply, run_body_with
+from moot.calls.effects import Ask, Emit, InboxContents, ReadInbox, run_body_with
+from moot.calls.model_calls import Reply
 from moot.config import DebateConfig
 from moot.config.boundary import Permissions
 from moot.graph.debate import NODES, graph

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from benchmarks.varied_messages import message_text
 from moot.api import open_debates
-from moot.calls.effects import WireMessage
+from moot.calls.model_calls import WireMessage
 from moot.config import DebateConfig
 from moot.models.adapters import to_langchain
 from moot.text.tokens import counter

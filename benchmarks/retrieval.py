@@ -28,9 +28,10 @@ from typing import Any, cast
 import numpy as np
 
 from benchmarks.qmsum import meeting_files, meetings_parser
+from moot.asking.select import ask_index, entry_lines, question_prompt
 from moot.calls.effects import run_body_with
 from moot.config import DebateConfig
-from moot.memory.question_prompt import ask_index, entry_lines, place_of, question_prompt
+from moot.memory.passages import place_of
 from moot.nodes.extract import extract
 from moot.nodes.summarize import summarize
 from moot.plugins.importing import parse_transcript

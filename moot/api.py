@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.tools import BaseTool
 
-from moot.calls.effects import cancel_all, require_asyncio, run_in_thread
+from moot.calls.concurrency import cancel_all, require_asyncio, run_in_thread
 from moot.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig
 from moot.config.boundary import Permissions, capabilities_of
 from moot.config.memory_config import (

@@ -30,9 +30,9 @@ from moot.claims.ledger_rendering import cards_of, side_conceded, stance_text
 from moot.claims.model_extraction import uses_model
 from moot.config.model_settings import OFFLINE
 from moot.config.section import errors_in
-from moot.nodes.close import final_answer
 from moot.people import PersonQuestion
 from moot.protocols.registry import protocol_of
+from moot.protocols.result import final_answer
 from moot.state import claim_events as ledger_events
 from moot.state import conversation
 from moot.state.channel_values import check_storable

@@ -18,16 +18,16 @@ from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.api import Debate, Debates, Event, aopen_debates
-from moot.calls.effects import run_in_thread
+from moot.calls.concurrency import run_in_thread
 from moot.config import DebateConfig
 from moot.configuration import requested_config
 from moot.debates.session import shorten_debate
 from moot.graph.debate import build_graph
 from moot.models.registry import ChatSource
 from moot.protocols.registry import PROTOCOLS
+from moot.protocols.result import result_text
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync
 from moot.runtime.environment import Environment, make_environment
-from moot.runtime.qa import result_text
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, DebateNotFound, InputError, MootError, WaitingForPerson

@@ -13,7 +13,7 @@ question's id is the debater's id with a running number, such as `architect.2`. 
 
 from collections.abc import Generator, Mapping, Sequence
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.messages import (
@@ -35,11 +35,10 @@ from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter, window_message
 from moot.prompts.debate_context import DebateContext
 from moot.state import entries as entry_types
-from moot.state.conversation import InboxMessage, StateValues
+from moot.state.conversation import ConversationState, InboxMessage, StateValues
 from moot.state.errors import InputError
 from moot.state.reducers import fold_window, is_new_input
 from moot.text.plain_text import clip
-from moot.text.tokens import TokenCounter
 
 AMENDS = "amends"
 """Key for the id of the transcript entry that a message changes. It is a key of the message's
@@ -174,7 +173,7 @@ def interjections_update(
 
 
 def ingest_messages(
-    client_update: entry_types.JsonObject, state: StateValues, now: str, count: TokenCounter
+    client_update: entry_types.JsonObject, debate: DebateContext, now: str
 ) -> entry_types.JsonObject:
     """Add a transcript entry for each message in a client's state update.
 
@@ -183,8 +182,9 @@ def ingest_messages(
     items = client_update.get("messages")
     if not items:
         return client_update
-    window = fold_window(state.get("messages") or [], [items])
-    entries = interjection_entries({**state, "messages": window}, (), (), now, count)
+    former: list[BaseMessage] = list(debate.state.get("messages") or [])
+    state = cast(ConversationState, {**debate.state, "messages": fold_window(former, [items])})
+    entries = interjection_entries(debate.with_state(state), (), (), now)
     update = interjections_update(entries, len(entries))
     return {**client_update, **update, "messages": [*items, *update["messages"]]}
 

@@ -4,7 +4,7 @@ A summarizer is a subclass of `Summarizer`. `register` adds it to this process. 
 class in an entry point of the group `moot.summarizers` instead. `memory.summarizer` selects it by name.
 """
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.memory.summarizers.llm import messages_text, summary_call
 from moot.memory.summarizers.registry import register
 from moot.memory.summarizers.summarizer import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from moot.calls.effects import stop
+from moot.calls.concurrency import stop
 
 settings.register_profile(
     "moot", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]

@@ -1,1 +1,1 @@
-"""Effects, model calls and replies as data: the requests that a node may make."""
+"""What a node may ask for: model calls and replies as data, effects, and helpers for asyncio."""

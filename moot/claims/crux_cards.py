@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from moot.calls.effects import ModelCall
+from moot.calls.model_calls import ModelCall
 from moot.claims import ledger_rendering
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, message_seq

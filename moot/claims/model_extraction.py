@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, create_model
 
-from moot.calls.effects import CallGenerator
+from moot.calls.model_calls import CallGenerator
 from moot.claims import claim_status
 from moot.claims.claim_extraction import ANOTHER_ANSWER, ClaimExtraction, status_changes
 from moot.claims.ledger_rendering import board_text

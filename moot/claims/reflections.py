@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from moot.calls.effects import ModelCall
+from moot.calls.model_calls import ModelCall
 from moot.claims.claim_extraction import BackgroundTexts, no_background
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import ledger_of

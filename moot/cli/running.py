@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, cast
 
-from moot.calls.effects import GRACE_S, stop
+from moot.calls.concurrency import GRACE_S, stop
 from moot.cli import live, terminal
 from moot.cli.group import INTERRUPTED, ignore_interrupts
 from moot.cli.options import Delivery, command_line

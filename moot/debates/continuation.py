@@ -18,10 +18,11 @@ from moot.config.model_settings import is_built_in, recording_in
 from moot.config.participants import unique_slug
 from moot.configuration import authorize
 from moot.debates.session import DebateSession, Event, Values, check_config, check_judges, is_over
-from moot.nodes.close import result_update, with_final_answer
+from moot.nodes.close import result_update
 from moot.people import PersonQuestion, questions_in, reply_error
 from moot.protocols.base import make_step
 from moot.protocols.registry import find_protocol, limit_reached, protocol_named
+from moot.protocols.result import with_final_answer
 from moot.runtime import background_loop
 from moot.runtime.context import node_context
 from moot.runtime.environment import Environment

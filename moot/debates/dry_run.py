@@ -29,7 +29,7 @@ from langsmith import tracing_context
 from pydantic import ValidationError
 from typing_extensions import TypedDict
 
-from moot.calls.effects import ModelCall, Purpose, Reply
+from moot.calls.model_calls import ModelCall, Purpose, Reply
 from moot.claims.reflections import DISAGREEMENT
 from moot.config import DebateConfig
 from moot.config.config_files import make_config, with_settings

@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels import DeltaChannel
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Capability, ClientConfig, Permissions, without_raised_limits
 from moot.config.debate_config import frozen_config, runnable_config

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Any, cast, get_args
 
-from moot.calls import effects
+from moot.calls import effects, model_calls
 from moot.config import DebateConfig
 from moot.config.debate_config import frozen_config
 from moot.config.model_settings import is_built_in
@@ -33,7 +33,7 @@ class PromptPart:
     """Section of the prompt that contains the message, for example `system` or `turn_suffix`."""
     tokens: int
     """Exact number of tokens in the message, including the overhead of the message format."""
-    message: effects.WireMessage
+    message: model_calls.WireMessage
 
 
 @dataclass(frozen=True)
@@ -118,13 +118,15 @@ def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, Co
     )
 
 
-def _calls(body: effects.NodeBody, holder: DebateSession, step: int, node: str) -> list[effects.ModelCall]:
+def _calls(
+    body: effects.NodeBody, holder: DebateSession, step: int, node: str
+) -> list[model_calls.ModelCall]:
     """Return the model calls of a graph node in one step.
 
     The list ends with the first calls whose replies are not recorded.
     """
     answers = holder.records.journal.replies(holder.thread, step)
-    calls: list[effects.ModelCall] = []
+    calls: list[model_calls.ModelCall] = []
     outcome: Any = None
     try:
         for batch in count():
@@ -135,10 +137,10 @@ def _calls(body: effects.NodeBody, holder: DebateSession, step: int, node: str) 
                 effect = body.send(effects.InboxContents() if isinstance(effect, effects.ReadInbox) else [])
             if not isinstance(effect, effects.LocalWork | Sequence):
                 break  # a question to a person
-            jobs: Sequence[effects.LocalJob | effects.ModelCall] = (
+            jobs: Sequence[effects.LocalJob | model_calls.ModelCall] = (
                 effect.jobs if isinstance(effect, effects.LocalWork) else effect
             )
-            calls += [call for call in jobs if isinstance(call, effects.ModelCall)]
+            calls += [call for call in jobs if isinstance(call, model_calls.ModelCall)]
             keys = ((step, node, batch, call_index, each.digest) for call_index, each in enumerate(jobs))
             stored_replies = [answers.get(key) for key in keys]
             if None in stored_replies:

@@ -15,7 +15,8 @@ from langgraph.types import StateSnapshot
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from moot.calls.effects import CallGenerator, is_pause
+from moot.calls.effects import is_pause
+from moot.calls.model_calls import CallGenerator
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Permissions
 from moot.config.config_files import make_config, with_settings

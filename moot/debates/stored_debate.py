@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from moot.calls.effects import run_in_thread
+from moot.asking.answer import answer_question, permissions_for_answer
+from moot.calls.concurrency import run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
 from moot.config import DebateConfig, can_interject, differing_keys
 from moot.config.boundary import Capability
@@ -29,7 +30,6 @@ from moot.people import PersonQuestion, check_length, pinnable_id
 from moot.protocols.registry import limit_reached
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.context import node_context
-from moot.runtime.qa import answer_question, permissions_for_answer
 from moot.runtime.run_node import EffectHandler, run_generator
 from moot.state.claim_events import ClaimEvent
 from moot.state.conversation import ConversationState, StateValues
@@ -40,7 +40,7 @@ from moot.storage.catalogue import DebateRow, row_usage
 from moot.storage.records import OUTCOMES, Feedback, Forecast, Rating
 
 if TYPE_CHECKING:
-    from moot.memory.question_prompt import DebateAnswer
+    from moot.asking.answer import DebateAnswer
 
 
 class Debate:
@@ -353,7 +353,9 @@ class Debate:
             permissions_for_answer(self.session.permissions(state), model),
             self.session.environment,
         )
-        flow = answer_question(node_context(env, state, permissions, self.id), question_text)
+        flow = answer_question(
+            node_context(env, state, permissions, self.id).under(permissions), question_text
+        )
         handler = EffectHandler(env, permissions, self.session.beside_graph)
         try:
             answer: DebateAnswer = call_from_sync(run_generator, flow, handler.handle)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig, ensure_config
@@ -18,12 +18,13 @@ from langgraph.types import Command, StateSnapshot, StateUpdate, TracePolicy
 from pydantic import ValidationError
 
 from moot import people
-from moot.calls.effects import require_asyncio
+from moot.calls.concurrency import require_asyncio
 from moot.config import DebateConfig
 from moot.config.debate_config import frozen_config
 from moot.config.model_settings import without_definitions
 from moot.configuration import check_names
 from moot.runtime.background_loop import call_from_sync, enter_in_thread
+from moot.runtime.context import node_context
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import Node
 from moot.runtime.telemetry import debate_span
@@ -246,7 +247,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             if values.get("config") and set(snapshot.next) - {"open", "plan"} and not snapshot.interrupts:
                 env = self.environment
                 changes = people.ingest_messages(
-                    changes, values, env.clock(), env.token_counter_for(frozen_config(values))
+                    changes, node_context(env, cast(ConversationState, values)), env.clock()
                 )
                 values["full_transcript"] = [*values["full_transcript"], *changes.get("full_transcript", ())]
                 values["messages"] = fold_window(values["messages"], [changes.get("messages", [])])

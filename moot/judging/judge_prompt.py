@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
-from moot.calls.effects import Prompt, WireMessage
+from moot.calls.model_calls import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
 from moot.judging.blinding import Blinding
 from moot.judging.judge_response import JudgeSpec, reasons_each

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Union, cast, get_origin
 from pydantic import BaseModel, Field, GetJsonSchemaHandler, WithJsonSchema, create_model
 from pydantic_core import CoreSchema
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.judging.blinding import Blinding
 from moot.judging.rubrics import Rubric
 from moot.prompts.request import between, cause_type, citation_type, many, narrow_schema, one_of

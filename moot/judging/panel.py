@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from typing_extensions import TypedDict
 
-from moot.calls.effects import CallGenerator, Hints, ModelCall
+from moot.calls.model_calls import CallGenerator, Hints, ModelCall
 from moot.config import PanelJudge
 from moot.judging import judge_prompt as judge_prompts
 from moot.judging import judge_response, orders

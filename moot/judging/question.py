@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, create_model
 
-from moot.calls.effects import Hints, ModelCall, Reply
+from moot.calls.model_calls import Hints, ModelCall, Reply
 from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig
 from moot.config.debate_config import OPTION_CHARS

@@ -1,1 +1,1 @@
-"""Memory of a debate, with recent messages, summaries, retrieval and answers to questions."""
+"""Memory of a debate, with recent messages, passages and summaries."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from moot.calls.effects import WireMessage
-from moot.memory.question_prompt import Place, Splitting, by_message, key_of
+from moot.calls.model_calls import WireMessage
+from moot.memory.passages import Place, Splitting, by_message, key_of
 from moot.prompts import truncation
 from moot.prompts.debate_context import DebateContext
 from moot.state.conversation import StateValues

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from moot.calls.effects import CallGenerator
+from moot.calls.model_calls import CallGenerator
 from moot.config import DebateConfig
 from moot.config.memory_config import NO_SUMMARY, PerspectiveConfig
 from moot.config.participants import DebaterConfig

@@ -12,7 +12,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
-from moot.calls.effects import Emit, Update, WireMessage
+from moot.calls.effects import Emit, Update
+from moot.calls.model_calls import WireMessage
 from moot.config import INTERJECTION_SPEAKERS
 from moot.config.memory_config import NO_SUMMARY, MemoryConfig
 from moot.prompts.truncation import cut_message, entry_tokens, render_entry

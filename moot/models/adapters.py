@@ -17,7 +17,7 @@ from langchain_core.outputs import ChatGeneration, Generation
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableSequence
 from pydantic import BaseModel, ValidationError
 
-from moot.calls.effects import ModelCall, WireMessage
+from moot.calls.model_calls import ModelCall, WireMessage
 from moot.config.model_settings import ModelSettings
 from moot.config.section import errors_in
 from moot.models.failures import Failure

@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import ConfigDict, PrivateAttr
 from typing_extensions import override
 
-from moot.calls.effects import INCOMPLETE
+from moot.calls.model_calls import INCOMPLETE
 from moot.models.adapters import OpenAICompatible
 from moot.state.entries import JsonObject, clean_text
 from moot.state.langgraph_internals import ChatDelegate, model_type

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import cast
 
-from moot.calls.effects import sleep_until_stop
+from moot.calls.concurrency import sleep_until_stop
 from moot.state.entries import JsonObject
 from moot.state.errors import ModelError
 from moot.state.settings import redact_urls

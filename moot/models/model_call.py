@@ -14,7 +14,7 @@ from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from moot.calls.effects import INCOMPLETE, ModelCall, Reply, WireMessage
+from moot.calls.model_calls import INCOMPLETE, ModelCall, Reply, WireMessage
 from moot.config.model_settings import provider_of
 from moot.models import adapters
 from moot.models import failures as model_failures

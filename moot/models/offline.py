@@ -27,7 +27,8 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from moot.calls.effects import Hints, shield
+from moot.calls.concurrency import shield
+from moot.calls.model_calls import Hints
 from moot.config import OFFLINE
 from moot.config.model_settings import RECORDED
 from moot.models.failures import MESSAGE_CHARS, Failure

@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallb
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from moot.calls.effects import to_thread
+from moot.calls.concurrency import to_thread
 from moot.config import model_settings
 from moot.models.adapters import Method
 from moot.models.failures import Backoff

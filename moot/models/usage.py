@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from langchain_core.messages import AIMessage
 
-from moot.calls.effects import ModelCall, WireMessage
+from moot.calls.model_calls import ModelCall, WireMessage
 from moot.config.model_settings import ModelSettings, bare_name, provider_of
 from moot.state.entries import EntryUsage, JsonObject
 from moot.text.tokens import counter, encoding_for, prompt_tokens

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from moot.calls.effects import Hints, ModelCall, NodeBody, Reply, WireMessage, errors_update
+from moot.calls.effects import NodeBody, errors_update
+from moot.calls.model_calls import Hints, ModelCall, Reply, WireMessage
 from moot.config import DebateConfig, DebaterConfig
 from moot.memory.window import TranscriptWriter
 from moot.people import QUESTIONS_TOKENS, PersonQuestion, ask_people

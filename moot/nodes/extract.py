@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from moot.calls.effects import CallGenerator, NodeBody, Update, errors_update
+from moot.calls.effects import NodeBody, Update, errors_update
+from moot.calls.model_calls import CallGenerator
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.crux_cards import with_entries
 from moot.claims.ledger_from_events import ledger_of

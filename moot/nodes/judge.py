@@ -1,6 +1,7 @@
 """Node `judge`: a panel of judges writes the verdict, or a protocol runs its own check."""
 
-from moot.calls.effects import CallGenerator, Emit, NodeBody, errors_update
+from moot.calls.effects import Emit, NodeBody, errors_update
+from moot.calls.model_calls import CallGenerator
 from moot.judging.panel import Assessment, next_judging
 from moot.memory.perspectives import PerspectiveResult, judge_summary
 from moot.memory.summarizers.drafting import summary_event, version_of

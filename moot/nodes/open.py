@@ -7,7 +7,8 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.types import Overwrite
 
-from moot.calls import effects
+from moot.asking.chat import answer_questions, can_continue, refuse_continuation
+from moot.calls import effects, model_calls
 from moot.config import DebateConfig
 from moot.config.debate_config import fence_for
 from moot.config.model_settings import McpServerConfig
@@ -20,7 +21,6 @@ from moot.people import assign_ids_operation, new_input_messages, new_input_text
 from moot.prompts.templates import LOADED_TEMPLATES
 from moot.protocols.registry import limit_reached
 from moot.runtime.context import NodeContext
-from moot.runtime.qa import answer_questions, can_continue, refuse_continuation
 from moot.state.conversation import SCHEMA_VERSION, DebateQuestion
 from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_provided_in
 from moot.state.errors import InputError
@@ -116,7 +116,7 @@ def _reopen(context: NodeContext) -> effects.NodeBody:
 
 def _ask_question(
     context: NodeContext, config: DebateConfig, topic: str, entries: Sequence[Entry]
-) -> effects.CallGenerator[tuple[DebateQuestion, list[str]]]:
+) -> model_calls.CallGenerator[tuple[DebateQuestion, list[str]]]:
     """Ask a model to find the question in the debate's topic text.
 
     The model also finds the options and criteria if they are needed. No model is asked if the topic is short

@@ -5,7 +5,7 @@ It runs between two steps. A requested pause takes effect here.
 
 from typing import Literal, cast
 
-from moot.calls import effects
+from moot.calls import effects, model_calls
 from moot.nodes.clarify import clarification_step
 from moot.people import (
     interjection_entries,
@@ -60,7 +60,7 @@ def plan(context: NodeContext) -> effects.NodeBody:
     return update
 
 
-def _next_step(context: NodeContext) -> effects.CallGenerator[tuple[Step, list[str]]]:
+def _next_step(context: NodeContext) -> model_calls.CallGenerator[tuple[Step, list[str]]]:
     """Choose the debate's next step.
 
     An error for each failed model call is returned as well.

@@ -1,6 +1,7 @@
 """Node `reflect`: writes reflections on the debate, and crux cards of crux rooms."""
 
-from moot.calls.effects import Emit, NodeBody, Reply, Update, errors_update
+from moot.calls.effects import Emit, NodeBody, Update, errors_update
+from moot.calls.model_calls import Reply
 from moot.claims import crux_cards, reflections
 from moot.memory.background import select_background
 from moot.nodes.summarize import judge_sees_everything

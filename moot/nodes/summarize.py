@@ -6,7 +6,8 @@ All perspective summaries that are due are made in parallel, each by its debater
 from collections.abc import Sequence
 from functools import partial
 
-from moot.calls.effects import NodeBody, errors_update, gather_calls
+from moot.calls.effects import NodeBody, errors_update
+from moot.calls.model_calls import gather_calls
 from moot.judging.judge_prompt import exceeds
 from moot.memory.background import select_background
 from moot.memory.perspectives import due_debaters, perspective_summary

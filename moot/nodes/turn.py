@@ -3,7 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from moot.calls.effects import INCOMPLETE, LocalWork, ModelCall, NodeBody, Prompt, Reply, errors_update
+from moot.calls.effects import LocalWork, NodeBody, errors_update
+from moot.calls.model_calls import INCOMPLETE, ModelCall, Prompt, Reply
 from moot.config import DebateConfig
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter

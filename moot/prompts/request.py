@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, cast
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypeAliasType
 
-from moot.calls.effects import Hints, ModelCall, Prompt, Purpose, StreamAs
+from moot.calls.model_calls import Hints, ModelCall, Prompt, Purpose, StreamAs
 from moot.config import DebateConfig, DebaterConfig, JudgeConfig, PanelJudge
 from moot.config.memory_config import BlackboardConfig, MemoryConfig
 from moot.state.conversation import MemoryKind

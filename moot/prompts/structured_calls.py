@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from moot.calls.effects import Hints, ModelCall, Purpose, Reply, WireMessage
+from moot.calls.model_calls import Hints, ModelCall, Purpose, Reply, WireMessage
 from moot.config import DebateConfig
 from moot.prompts import request
 from moot.prompts.templates import system_message, truncate_fenced

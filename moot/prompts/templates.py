@@ -26,7 +26,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from moot.calls.effects import WireMessage
+from moot.calls.model_calls import WireMessage
 from moot.config import DebaterConfig, slug
 from moot.text.plain_text import MARK, break_template_tokens
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, common_length, truncate_middle

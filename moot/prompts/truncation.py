@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from moot.calls.effects import Prompt, WireMessage
+from moot.calls.model_calls import Prompt, WireMessage
 from moot.config.memory_config import Budget
 from moot.prompts.templates import FENCE_TOKENS, break_fence, fenced, truncate_fenced
 from moot.state.conversation import MemoryKind, Omission, StateValues

@@ -4,7 +4,7 @@ A protocol is a subclass of `Protocol`. `register` adds it to this process. An i
 class in an entry point of the group `moot.protocols` instead. `examples/own_protocol.py` is a complete one.
 """
 
-from moot.calls.effects import CallGenerator, ModelCall, Reply
+from moot.calls.model_calls import CallGenerator, ModelCall, Reply
 from moot.config import DebateConfig, ProtocolSettings
 from moot.judging.judge_response import JudgeSpec
 from moot.prompts.structured_calls import structured_call, structured_data

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from moot.calls.effects import CallGenerator, ModelCall, Reply
+from moot.calls.model_calls import CallGenerator, ModelCall, Reply
 from moot.claims.model_extraction import uses_model
 from moot.config import DebateConfig
 from moot.config.section import ProtocolSpec

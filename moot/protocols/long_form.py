@@ -7,7 +7,7 @@ from functools import partial
 
 from pydantic import BaseModel, Field
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import board_text, render_blackboard
 from moot.config import DebateConfig, ProtocolSettings

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from moot.calls.effects import Prompt, WireMessage
+from moot.calls.model_calls import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
 from moot.config import DebateConfig, DebaterConfig
 from moot.judging.rubrics import rubric_text

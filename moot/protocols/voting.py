@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from moot.calls.effects import CallGenerator, Hints, ModelCall, Reply, errors_update
+from moot.calls.effects import errors_update
+from moot.calls.model_calls import CallGenerator, Hints, ModelCall, Reply
 from moot.config import DebateConfig
 from moot.judging.judge_response import failed_verdict
 from moot.judging.panel import as_decision

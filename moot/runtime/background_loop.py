@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from moot.calls.effects import run_in_thread, shield
+from moot.calls.concurrency import run_in_thread, shield
 from moot.storage.sqlite import storage_error
 
 T = TypeVar("T")

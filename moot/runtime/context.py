@@ -1,7 +1,7 @@
 """Context of a graph node. It is made once for each run of a node, and every function of the run takes it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from moot.calls.effects import NodeBody
@@ -11,6 +11,7 @@ from moot.judging.panel import Judging
 from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import MemoryIndexes
 from moot.memory.window import window_start
+from moot.prompts.request import model_params
 from moot.protocols.base import Protocol
 from moot.protocols.prompt_context import PromptSource, evict_through, reserved_tokens
 from moot.protocols.registry import protocol_named
@@ -42,6 +43,12 @@ class NodeContext(PromptSource):
         Message ids are derived from them.
         """
         return self.debate, self.checkpoint
+
+    def under(self, permissions: Permissions) -> "NodeContext":
+        """Return a copy of this context in which the configuration of `permissions` applies."""
+        config = permissions.config
+        count = self.env.token_counter_for(config, model_params(config, config.judge).model)
+        return replace(self, config=config, count=count, permissions=permissions)
 
     @cached_property
     def protocol(self) -> Protocol:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.boundary import Capability, CapabilityKind, Permissions
 from moot.models.failures import Backoff

@@ -23,7 +23,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
-from moot.calls import effects
+from moot.calls import concurrency, effects, model_calls
 from moot.config import DebateConfig, boundary
 from moot.config.debate_config import runnable_config
 from moot.configuration import authorize, authorize_operator, freeze, requested_config
@@ -31,7 +31,7 @@ from moot.people import new_input_text
 from moot.runtime import environment as environments
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.context import NodeFunction, node_context
-from moot.runtime.qa import call_refusal
+from moot.runtime.spending import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state import conversation
 from moot.state.entries import JsonObject, memoize_by_identity
@@ -106,14 +106,14 @@ class EffectHandler:
         self._reached = ""
 
     async def handle(
-        self, effect: Sequence[effects.ModelCall] | effects.LocalWork
-    ) -> list[effects.Reply] | list[str]:
+        self, effect: Sequence[model_calls.ModelCall] | effects.LocalWork
+    ) -> list[model_calls.Reply] | list[str]:
         """Carry out model calls or local jobs, and return the results."""
         return await (
             self.run_local_work(effect) if isinstance(effect, effects.LocalWork) else self.call_models(effect)
         )
 
-    async def call_models(self, calls: Sequence[effects.ModelCall]) -> list[effects.Reply]:
+    async def call_models(self, calls: Sequence[model_calls.ModelCall]) -> list[model_calls.Reply]:
         """Make a batch of model calls, and return the replies in the same order.
 
         Raises:
@@ -138,8 +138,8 @@ class EffectHandler:
         Results are journalled like replies.
         """
 
-        async def run(job: effects.LocalJob, key: JournalKey) -> effects.Reply:
-            return await self._store(key, effects.Reply(text=await effects.to_thread(job.run)))
+        async def run(job: effects.LocalJob, key: JournalKey) -> model_calls.Reply:
+            return await self._store(key, model_calls.Reply(text=await concurrency.to_thread(job.run)))
 
         done = await self.gather([(job.digest, partial(run, job)) for job in work.jobs])
         return [reply.text for reply in done]
@@ -154,8 +154,8 @@ class EffectHandler:
         ]
 
     async def gather(
-        self, requests: Sequence[tuple[str, Callable[[JournalKey], Awaitable[effects.Reply]]]]
-    ) -> list[effects.Reply]:
+        self, requests: Sequence[tuple[str, Callable[[JournalKey], Awaitable[model_calls.Reply]]]]
+    ) -> list[model_calls.Reply]:
         """Return the reply to each request, from the journal if possible.
 
         Requests are identified by their digests and run concurrently. Each makes and stores its reply.
@@ -165,57 +165,57 @@ class EffectHandler:
             JournalKey(position.debate, position.step, position.node, self.batches, batch_index, digest)
             for batch_index, (digest, _) in enumerate(requests)
         ]
-        known: Sequence[effects.Reply | None] = [None] * len(keys)
+        known: Sequence[model_calls.Reply | None] = [None] * len(keys)
         if journal is not None:
             get = journal.get
-            known = await effects.run_inline(
+            known = await concurrency.run_inline(
                 lambda: [get(key, position.base_checkpoint, resumed=position.resumed) for key in keys]
             )
 
         async def reply_to(
-            make: Callable[[JournalKey], Awaitable[effects.Reply]],
+            make: Callable[[JournalKey], Awaitable[model_calls.Reply]],
             key: JournalKey,
-            known_reply: effects.Reply | None,
-        ) -> effects.Reply:
+            known_reply: model_calls.Reply | None,
+        ) -> model_calls.Reply:
             return await make(key) if known_reply is None else known_reply
 
         replies = await asyncio.gather(*map(reply_to, [make for _, make in requests], keys, known))
         self.batches += 1
         return list(replies)
 
-    async def _ask(self, call: effects.ModelCall, key: JournalKey) -> effects.Reply:
+    async def _ask(self, call: model_calls.ModelCall, key: JournalKey) -> model_calls.Reply:
         try:
             models = self._env.models_of(self._permissions)
         except ConfigError as refused:
-            return effects.Reply(error=str(refused))
+            return model_calls.Reply(error=str(refused))
         records, debate = self.position.records, self.position.debate
         if records is not None:
             models = replace(models, rate_limiter=records.rate_limiter)
         async with self._limit:
-            if records and (reached := await effects.run_inline(records.budgets.reached, debate)):
+            if records and (reached := await concurrency.run_inline(records.budgets.reached, debate)):
                 self._reached = reached
-                return effects.Reply(error=reached)
+                return model_calls.Reply(error=reached)
             compatible = models.is_openai_compatible(call.model)
             with call_span(call, debate, compatible=compatible) as replies:
-                replies.append(await effects.drain(self._env.complete(call, models, config=self._run)))
+                replies.append(await concurrency.drain(self._env.complete(call, models, config=self._run)))
             return await self._store(key, replies[0])
 
-    @effects.shielded  # a received reply has been charged, so a stopping run stores it first
-    async def _store(self, key: JournalKey, reply: effects.Reply) -> effects.Reply:
+    @concurrency.shielded  # a received reply has been charged, so a stopping run stores it first
+    async def _store(self, key: JournalKey, reply: model_calls.Reply) -> model_calls.Reply:
         """Store a reply in the journal unless it failed, and charge it to the budget of several debates."""
         # An endpoint or a tool may repeat a key in its reply. The key must not be stored or sent to others.
-        reply = effects.Reply.from_json(cast(JsonObject, redact_values(reply.to_json())))
+        reply = model_calls.Reply.from_json(cast(JsonObject, redact_values(reply.to_json())))
         if reply.is_final and (journal := self.position.journal) is not None:
-            await effects.run_inline(journal.put, key, self.position.base_checkpoint, reply)
+            await concurrency.run_inline(journal.put, key, self.position.base_checkpoint, reply)
         if reply.usage and (records := self.position.records) is not None:
-            await effects.run_inline(records.budgets.spend, self.position.debate, reply.usage)
+            await concurrency.run_inline(records.budgets.spend, self.position.debate, reply.usage)
         return reply
 
 
 def _receipt(
-    call: effects.ModelCall, reply: effects.Reply, position: JournalPosition
+    call: model_calls.ModelCall, reply: model_calls.Reply, position: JournalPosition
 ) -> conversation.CallReceipt:
-    prompt = call.prompt or effects.Prompt(call.messages, call.prompt_tokens, 0)
+    prompt = call.prompt or model_calls.Prompt(call.messages, call.prompt_tokens, 0)
     return {
         "id": "",
         "purpose": call.purpose,
@@ -251,7 +251,7 @@ async def run_generator(
 
 
 async def run_to_end(
-    flow: effects.CallGenerator[T] | effects.BackgroundTask[T],
+    flow: model_calls.CallGenerator[T] | effects.BackgroundTask[T],
     environment: environments.Environment,
     permissions: boundary.Permissions,
     position: JournalPosition | None = None,
@@ -330,15 +330,12 @@ class _NodeRun:
     def _needs_grants(self) -> bool:
         """Return True if this run needs capabilities granted to its debate."""
         permissions = self.context.permissions
-        return self._is_limited() or bool(
+        limited = bool(self.state.get("config")) and permissions.config is not self.context.config
+        return limited or bool(
             permissions.granted
             if self._position.node == "open"
             else boundary.capabilities_of(permissions.config)
         )
-
-    def _is_limited(self) -> bool:
-        """Return True if the permissions limit the configuration that the state contains."""
-        return bool(self.state.get("config")) and self.context.permissions.config is not self.context.config
 
     def _with_grants(self, records: Records) -> boundary.Permissions:
         """Return the debate's permissions, including granted capabilities.
@@ -366,32 +363,19 @@ class _NodeRun:
 
         The update includes usage and call records.
         """
+        origin, permissions = self.context, self.context.permissions
         if self.records is not None and self._needs_grants():
-            self.context = replace(
-                self.context, permissions=await effects.run_in_thread(self._with_grants, self.records)
-            )
-        if self._is_limited():
-            limited = _frozen(
-                self.context.permissions.config
-            )  # a node that changes the configuration reads it
-            self.state = {**self.state, "config": limited}
+            permissions = await concurrency.run_in_thread(self._with_grants, self.records)
+        if self.state.get("config") and permissions.config is not origin.config:
+            # The body reads its limits from the state.
+            self.state = {**self.state, "config": _frozen(permissions.config)}
         if self._position.node == "open" and self.records is not None and self.state.get("usage"):
             # The body checks the operator's limits before it answers a question in the chat.
             pending = self.records.with_pending_usage
-            counted = await effects.run_in_thread(pending, self.context.debate, self.state)
+            counted = await concurrency.run_in_thread(pending, origin.debate, self.state)
             self.state = cast(conversation.ConversationState, {**self.state, "usage": counted["usage"]})
-        self.effect_handler = EffectHandler(
-            self.context.env, self.context.permissions, self._position, self.config
-        )
-        context = self.context
-        self.context = node_context(
-            context.env,
-            self.state,
-            context.permissions,
-            context.debate,
-            context.checkpoint,
-            nested=context.nested,
-        )
+        self.effect_handler = EffectHandler(origin.env, permissions, self._position, self.config)
+        self.context = node_context(origin.env, self.state, permissions, *origin.origin, nested=origin.nested)
         update: effects.Update = dict(await run_generator(body(self.context), self._handle_effect) or {})
         if self._answered:
             update["messages"] = [{"op": "drop_replies"}, *update.get("messages", [])]
@@ -425,15 +409,15 @@ class _NodeRun:
             get_stream_writer()(dict(effect.event))
             return None
         if isinstance(effect, effects.ReadInbox):
-            return await effects.run_inline(self._read_inbox, effect.after)
+            return await concurrency.run_inline(self._read_inbox, effect.after)
         if isinstance(effect, effects.PutInStore | effects.SearchStore):
             return await self._use_store(effect)
         if not isinstance(effect, effects.LocalWork) and (refusal := self._call_refusal(effect)):
-            return [effects.Reply(error=refusal) for _ in effect]
+            return [model_calls.Reply(error=refusal) for _ in effect]
         return await self.effect_handler.handle(effect)
 
-    def _call_refusal(self, calls: Sequence[effects.ModelCall]) -> str:
-        return call_refusal(self.state, self.context, self._position.node, calls)
+    def _call_refusal(self, calls: Sequence[model_calls.ModelCall]) -> str:
+        return call_refusal(self.context, self._position.node, calls)
 
     async def _use_store(self, effect: effects.PutInStore | effects.SearchStore) -> list[JsonObject]:
         """Write a value to LangGraph's store, or search the store.
@@ -487,7 +471,7 @@ class Node(Runnable[conversation.ConversationState, effects.Update]):
         config = config or {}
         saver = checkpointer_in(config)
         if saver and not hasattr(saver, "records"):
-            await effects.run_in_thread(
+            await concurrency.run_in_thread(
                 records_of, saver
             )  # with one of LangGraph's own savers, this opens a database
         with step_span(str(self.name), input.get("step") or {}, config):
@@ -501,9 +485,11 @@ class Node(Runnable[conversation.ConversationState, effects.Update]):
                 update = await run.run_body(self.body)
                 note_recovered(update)
                 if environments.changes_catalogue(run.state, update):
-                    await effects.run_inline(env.on_progress, records, debate, run.state, update, env.clock())
+                    await concurrency.run_inline(
+                        env.on_progress, records, debate, run.state, update, env.clock()
+                    )
             except ModelError as error:
-                await effects.run_in_thread(
+                await concurrency.run_in_thread(
                     environments.record_failure, records, debate, run.state, run.failed_run(error)
                 )
                 raise

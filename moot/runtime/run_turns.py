@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from moot.calls import effects
+from moot.calls import effects, model_calls
 from moot.config import DebaterConfig
 from moot.config.memory_config import MINIMUM
 from moot.memory.cross_debate_memory import embedding_job
@@ -28,7 +28,7 @@ class ModelTurnRequest:
     """Request for a debater's turn that a model takes."""
 
     context: NodeContext
-    call: effects.ModelCall
+    call: model_calls.ModelCall
     """Model call with which the turn begins. If the model uses tools, further calls follow."""
 
     @property
@@ -48,7 +48,7 @@ class ModelTurnRequest:
             partial(permissions.authorize, "tool", "server"),
         )
 
-    def with_shorter_prompt(self, excess: int) -> effects.ModelCall:
+    def with_shorter_prompt(self, excess: int) -> model_calls.ModelCall:
         """Return the first model call of the turn with a shorter prompt.
 
         The prompt is shorter by `excess` tokens. The method is used after a server refused the prompt because
@@ -63,7 +63,7 @@ class ModelTurnRequest:
 
     def with_tool_results(
         self, exchanges: Sequence[tool.ToolExchange], *, may_call_tools: bool
-    ) -> effects.ModelCall:
+    ) -> model_calls.ModelCall:
         """Return the next model call of the turn, including the results of earlier tool calls.
 
         The token budget stays the same.
@@ -101,11 +101,11 @@ class ModelTurnRequest:
         )
 
 
-def _stream_as(context: NodeContext, entry: str, speaker: str) -> effects.StreamAs:
-    return effects.StreamAs(entry, speaker, message_id(entry, *context.origin))
+def _stream_as(context: NodeContext, entry: str, speaker: str) -> model_calls.StreamAs:
+    return model_calls.StreamAs(entry, speaker, message_id(entry, *context.origin))
 
 
-def _with_prompt(call: effects.ModelCall, prompt: effects.Prompt) -> effects.ModelCall:
+def _with_prompt(call: model_calls.ModelCall, prompt: model_calls.Prompt) -> model_calls.ModelCall:
     return replace(call, messages=prompt.messages, prompt_tokens=prompt.total_tokens, prompt=prompt)
 
 
@@ -169,7 +169,7 @@ def make_turn_requests(context: NodeContext) -> list[ModelTurnRequest | HumanTur
     return requests
 
 
-def turn_prompt(context: NodeContext, index: int, *, reserved_tokens: int = 0) -> effects.Prompt:
+def turn_prompt(context: NodeContext, index: int, *, reserved_tokens: int = 0) -> model_calls.Prompt:
     """Return the prompt for one turn of the current step.
 
     Args:
@@ -204,7 +204,7 @@ def turn_embedding_job(context: NodeContext) -> effects.LocalJob | None:
     return embedding_job(state, context.memories, context.names, queries, everything=everything)
 
 
-def _hints(context: NodeContext, turn: Turn) -> effects.Hints:
+def _hints(context: NodeContext, turn: Turn) -> model_calls.Hints:
     state, names = context.state, context.names
     return {
         "phase": state["step"]["phase"],
@@ -229,11 +229,11 @@ PASSES = "(passes)"
 class TurnResult:
     """Result of one debater's turn."""
 
-    reply: effects.Reply
+    reply: model_calls.Reply
     """Final reply of the turn, which contains the debater's message or an error."""
     exchanges: tuple[tool.ToolExchange, ...] = ()
     """Tool calls that the debater made during the turn, with their results."""
-    call: effects.ModelCall | None = None
+    call: model_calls.ModelCall | None = None
     """Model call that produced the final reply. `None`: the turn of a person."""
 
     @property
@@ -249,7 +249,7 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[
     """
     if not turns:
         return []
-    replies: list[effects.Reply] = yield [request.call for request in turns]
+    replies: list[model_calls.Reply] = yield [request.call for request in turns]
     results = [TurnResult(reply, call=request.call) for request, reply in zip(turns, replies, strict=True)]
 
     if too_long := [index for index, result in enumerate(results) if result.reply.excess]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
 
-from moot.calls.effects import ModelCall, Reply, WireMessage
+from moot.calls.model_calls import ModelCall, Reply, WireMessage
 from moot.config.model_settings import OPENAI, is_built_in, provider_of
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.settings import redact, redact_values, variable

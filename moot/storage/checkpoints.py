@@ -22,7 +22,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore, Op, Result
 
-from moot.calls.effects import run_inline, shielded
+from moot.calls.concurrency import run_inline, shielded
 from moot.state.errors import StorageError
 from moot.state.langgraph_internals import close_store
 from moot.state.settings import database_url, is_postgres, require_extra, sqlite_path

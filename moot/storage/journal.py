@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.config.model_settings import is_built_in
 from moot.state.conversation import ErrorRecord, FailedRun, InboxMessage, StateValues, step_number
 from moot.state.entries import JsonObject

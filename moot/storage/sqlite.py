@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
-from moot.calls.effects import WouldBlock, non_blocking
+from moot.calls.concurrency import WouldBlock, non_blocking
 from moot.state.errors import DebateBusy, DebateNotFound, InputError, StorageError, file_error_reason
 
 DATABASE_VERSION = 3

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from moot.calls.effects import Reply, WireMessage
+from moot.calls.model_calls import Reply, WireMessage
 from moot.prompts.templates import break_fence, fenced, truncate_fenced
 from moot.state.entries import Entry, JsonObject
 from moot.text.plain_text import break_template_tokens, sanitize_line

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage
 from rich.console import Console
 
 from moot import ConfigError, DebateConfig, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.cli.group import load_command
 from moot.cli.reference import pages
 from moot.cli.show_parts import verdict_parts

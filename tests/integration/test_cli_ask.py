@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from moot.api import open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.moot_command import Moot

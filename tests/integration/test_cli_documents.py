@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from moot.api import open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.debates.prompt_reconstruction import reconstruct_prompt

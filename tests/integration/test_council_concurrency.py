@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 
 from benchmarks.council import council_config
 from moot.api import open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.documents import DebateDocument

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.documents import DebateDocument
 from moot.graph.routing import Route
 from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError

@@ -29,7 +29,7 @@ from moot import (
     debate_tool,
     open_debates,
 )
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.text.tokens import counter
 from tests.support.fakes import JUDGE_REPLY, FakeModel, fake_reply
 from tests.support.transcripts import message_texts

@@ -13,7 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from moot.api import open_debates
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.cli.commands.config import template
 from moot.config import DebateConfig, ProtocolSettings
 from moot.config.config_files import make_config

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from moot.api import Debate, Debates, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.cli.show_parts import verdict_parts
 from moot.config.config_files import make_config
 from moot.reports import render_html, render_markdown

@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from starlette.types import Receive, Scope, Send
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.configuration import authorize, requested_config
 from moot.debates.dry_run import estimate
 from moot.debates.prompt_reconstruction import reconstruct_prompt

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel, Field
 
-from moot.calls.effects import Reply, WireMessage
+from moot.calls.model_calls import Reply, WireMessage
 from moot.models.model_call import complete
 from moot.state.entries import EntryUsage
 from tests.support.model_bench import CALL, PROMPT, TURN_CALL, ModelBench

@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from starlette.testclient import TestClient
 
 from moot.api import Debate, Debates, open_debates
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.config.boundary import Capability
 from moot.config.config_files import make_config
 from moot.configuration import operators_config, requested_config

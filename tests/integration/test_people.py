@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moot.api import Debate, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.state.errors import ConfigError, DebatePaused, InputError, ModelError, WaitingForPerson
 from moot.storage.records import open_records

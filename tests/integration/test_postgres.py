@@ -18,7 +18,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, build_graph, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.cli.commands.doctor import inspect_database
 from moot.config.model_settings import ModelSettings
 from moot.debates.lifecycle import prune, shrink

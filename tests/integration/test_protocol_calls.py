@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moot.api import open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config.config_files import make_config
 from tests.support.fakes import FakeModel, fake_reply
 

@@ -12,7 +12,7 @@ from langchain.chat_models import base as langchain_models
 from pydantic import BaseModel, Field
 
 from moot import ConfigError, DebateConfig, open_debates
-from moot.calls.effects import WireMessage
+from moot.calls.model_calls import WireMessage
 from moot.config.boundary import Permissions
 from moot.config.model_settings import LANGCHAIN_PROVIDERS, OPENAI, ModelSettings
 from moot.models.registry import Models, make_model

@@ -21,7 +21,8 @@ from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from moot import DebateConfig, build_graph
-from moot.calls.effects import Ask, ModelCall, NodeBody, Reply
+from moot.calls.effects import Ask, NodeBody
+from moot.calls.model_calls import ModelCall, Reply
 from moot.runtime.environment import Environment, NodeContext
 from moot.runtime.run_node import Node
 from moot.storage.checkpoints import open_saver

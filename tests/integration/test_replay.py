@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.runtime.environment import Environment
 from moot.state.errors import ModelError
 from tests.support.fakes import NOW, FakeModel, fake_reply

@@ -22,7 +22,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from moot import DebateConfig, ModelError, build_graph
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.storage.records import open_records, records_of
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.openai_answers import Json

@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from moot import DebateConfig, JudgeConfig, build_graph, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.graph.debate import NODES
 from moot.models.offline import ScriptedModel
 from moot.runtime.background_loop import call_from_sync

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.extraction import import_excerpt, overlap
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.claims.claim_extraction import Operations
 
 STATUS_BY_LABEL = {

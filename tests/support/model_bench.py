@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from moot.calls.effects import ModelCall, Reply, StreamAs, WireMessage
+from moot.calls.model_calls import ModelCall, Reply, StreamAs, WireMessage
 from moot.config.model_settings import ModelSettings
 from moot.models.failures import Backoff
 from moot.models.model_call import complete

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from moot.calls.effects import ModelCall
+from moot.calls.model_calls import ModelCall
 from moot.models.offline import smallest_instance
 
 

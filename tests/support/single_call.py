@@ -2,7 +2,7 @@
 
 import asyncio
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.models.model_call import complete
 from moot.models.registry import Models
 

@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import MemorySaver
 from langgraph.types import Command
 
 from moot.api import open_debates
-from moot.calls.effects import ModelCall
+from moot.calls.model_calls import ModelCall
 from moot.config.config_files import make_config
 from moot.graph.debate import build_graph
 from moot.graph.runnable import DebateGraph

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 
 from moot.api import Debate, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.asking.answer import ask, check_citations
+from moot.asking.select import ask_index, question_prompt
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
-from moot.memory.question_prompt import ask, ask_index, check_citations, question_prompt
 from moot.memory.summarizers.rule_based import fold, layout_points, render
 from moot.models.registry import Models
 from moot.retrieval.indexes import Indexes
@@ -85,7 +86,7 @@ def test_questions_about_one_state_share_the_truncated_summary(monkeypatch: pyte
         laid.append(max_tokens)
         return layout_points(summary, max_tokens=max_tokens, **more)
 
-    monkeypatch.setattr("moot.memory.question_prompt.layout_points", lay_out)
+    monkeypatch.setattr("moot.asking.select.layout_points", lay_out)
     for question in ("What was the budget?", "Who met?", "How many crowns?"):
         _build_prompt(state, question, budget=2000)
     assert len(laid) == 1

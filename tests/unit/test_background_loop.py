@@ -10,7 +10,7 @@ from contextlib import aclosing
 
 import pytest
 
-from moot.calls.effects import run_in_thread
+from moot.calls.concurrency import run_in_thread
 from moot.runtime.background_loop import call_from_sync, iterate_from_async, iterate_from_sync
 
 mark: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")

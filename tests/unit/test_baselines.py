@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moot.api import open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config.config_files import make_config
 from moot.documents import DebateDocument
 from moot.protocols.vote import parse_final_answer

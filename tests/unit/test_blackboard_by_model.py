@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from moot.calls.effects import ModelCall, Reply, run_body_with
+from moot.calls.effects import run_body_with
+from moot.calls.model_calls import ModelCall, Reply
 from moot.claims.crux_cards import (
     card_by_model,
     card_by_rule,

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from benchmarks.attack import attack, cases
 from benchmarks.drift import OLDEST, TARGET, facts_kept
 from benchmarks.policy_cpu import measure
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.summarizers.registry import SUMMARIZERS

@@ -10,7 +10,7 @@ import pytest
 from rich.text import Text
 
 from moot.api import Debate
-from moot.calls.effects import stop
+from moot.calls.concurrency import stop
 from moot.cli.options import Delivery
 from moot.cli.running import handle_sigterm_as_interrupt, resumed_line, run_to_end
 from moot.cli.show_parts import answer_parts, bulleted, verdict_parts

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moot.api import open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.boundary import Capability, capabilities_of
 from moot.configuration import read_config

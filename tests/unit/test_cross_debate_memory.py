@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from moot.api import open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.cross_debate_memory import earlier_positions_text, namespace_of

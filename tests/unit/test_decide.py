@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moot.api import open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import OFFLINE
 from moot.config.config_files import make_config
 from moot.documents import DebateDocument

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.claims.crux_cards import make_room
 from moot.claims.ledger_from_events import ledger_of
 from moot.config import DebateConfig

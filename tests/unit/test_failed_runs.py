@@ -11,7 +11,7 @@ import pytest
 
 from moot import DebateConfig, open_debates
 from moot.api import Debate
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.state.errors import ModelError
 from tests.support.fakes import FakeModel, fake_reply
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moot.api import open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config.config_files import make_config
 from moot.debates.stored_debate import brier_scores, give_feedback
 from moot.state.errors import InputError

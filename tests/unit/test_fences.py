@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from moot.calls.effects import ModelCall, Reply
+from moot.asking.select import ask_index, question_prompt
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.debate_config import fence_for, frozen_config
 from moot.debates.session import propose_debaters
 from moot.graph.debate import build_graph
-from moot.memory.question_prompt import ask_index, question_prompt
 from moot.models.offline import smallest_instance
 from moot.plugins.evals.items import QuestionItem, grade_answer
 from moot.prompts import templates

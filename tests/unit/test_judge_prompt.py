@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.calls.effects import ModelCall
+from moot.calls.model_calls import ModelCall
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.judging.judge_prompt import MIN_MESSAGE_TOKENS, TranscriptSelector, fair_shares

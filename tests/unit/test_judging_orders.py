@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.judging.judge_response import (
     CitedReason,
     CriterionScore,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.config.config_files import make_config
 from moot.judging import rubrics
 from moot.judging.judge_prompt import CONTEST, OPTIONS, VERDICT, VERDICT_ALONE

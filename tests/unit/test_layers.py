@@ -27,7 +27,8 @@ ORDER = (
         "judging",
         "rubrics",
     ),
-    *("tools", "people", "protocols", "configuration", "runtime", "nodes", "documents", "graph"),
+    *("tools", "people", "protocols", "configuration", "runtime", "asking", "nodes"),
+    *("documents", "graph"),
     *("reports", "debates", "api", "embedding", "testing", "cli", "plugins"),
 )
 """Packages and modules of `moot`: each imports only itself and those before it."""

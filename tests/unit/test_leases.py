@@ -17,7 +17,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, build_graph, open_debates
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.state.errors import DebateBusy, InputError
 from moot.storage.checkpoints import open_saver
 from moot.storage.journal import JournalKey

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 import moot
+from moot.asking.chat import can_continue
 from moot.config import DebateConfig
 from moot.judging.blinding import make_blinding
 from moot.plugins.importing.transcript import parse_transcript
 from moot.prompts.templates import break_fence, fenced, prompt_parts
-from moot.runtime.qa import can_continue
 from moot.text.plain_text import break_template_tokens, sanitize_line
 from moot.text.terms import split_sentences
 from tests.support.source import source_files, syntax_tree

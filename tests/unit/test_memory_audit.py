@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from moot.api import Debate, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.cli import main
 from moot.config.config_files import make_config
 from moot.debates.prompt_reconstruction import audit, reconstruct_prompt, replay_without

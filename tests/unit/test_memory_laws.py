@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
-from moot.calls.effects import ModelCall, Prompt, Reply
+from moot.calls.model_calls import ModelCall, Prompt, Reply
 from moot.claims.ledger_rendering import render_blackboard
 from moot.config import DebateConfig
 from moot.graph.debate import build_graph

@@ -7,7 +7,7 @@ import ast
 import pytest
 from pydantic import BaseModel
 
-from moot.calls.effects import Prompt
+from moot.calls.model_calls import Prompt
 from moot.config import DebateConfig
 from moot.prompts.request import ModelParams, make_call, model_params
 from moot.protocols.long_form import ModeratorConfig

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.config import DebateConfig
 from moot.config.model_settings import ModelSettings
 from moot.debates.session import propose_debaters

@@ -22,7 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import Field, PrivateAttr
 
 from moot import ConfigError, DebateConfig, build_graph, debate_tool, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.models.model_call import complete
 from moot.models.registry import ChatSource, Models
 from tests.unit.test_models_scripted import Pair

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from moot.calls.effects import Hints
+from moot.calls.model_calls import Hints
 from moot.models.offline import OfflineModel, placeholder_text
 
 RULES = HumanMessage("You take part in a debate.\n\n# Topic\nShould buses be free?\n")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
-from moot.calls.effects import WireMessage
+from moot.calls.model_calls import WireMessage
 from moot.models.adapters import parse_reply, request_fields, with_correction, with_schema
 from moot.prompts.request import sent_schema, strict_schema
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from moot.calls.effects import WireMessage
+from moot.calls.model_calls import WireMessage
 from moot.models.adapters import to_langchain, wire_name
 
 CONVERSATION: list[WireMessage] = [

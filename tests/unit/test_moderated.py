@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.config import DebateConfig
 from moot.protocols.base import ConsultModels, End, with_agreement
 from moot.protocols.long_form import PATIENCE, Moderated, RandomOrder, would_stall

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.api import open_debates
-from moot.calls.effects import CallGenerator, ModelCall, Reply, gather_calls
+from moot.calls.model_calls import CallGenerator, ModelCall, Reply, gather_calls
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.documents import DebateDocument

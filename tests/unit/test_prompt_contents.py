@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moot.api import Debate, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.documents import DebateDocument
 from moot.judging.judge_prompt import FRAME_TOKENS, TranscriptSelector

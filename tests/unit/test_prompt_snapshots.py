@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from moot.calls.effects import ModelCall, Reply
+from moot.asking.select import ask_index, question_prompt
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.graph.debate import build_graph
-from moot.memory.question_prompt import ask_index, question_prompt
 from moot.retrieval.indexes import Indexes
 from moot.state.claim_events import MAIN_QUESTION
 from moot.text.tokens import counter

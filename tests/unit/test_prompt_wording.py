@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.crux_cards import is_answered
 from moot.claims.ledger_from_events import fold_events

@@ -10,9 +10,9 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot import DebateConfig, build_graph, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.asking.chat import can_continue
+from moot.calls.model_calls import ModelCall, Reply
 from moot.debates.prompt_reconstruction import reconstruct_prompt
-from moot.runtime.qa import can_continue
 from tests.support.fakes import FakeModel, fake_reply
 
 ADA: Any = [{"name": "Ada Lovelace", "id": "ada"}, {"name": "Ben", "id": "ben"}]

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.claims.ledger_from_events import ledger_of
 from moot.config import DebateConfig, PanelJudge
 from moot.graph.debate import build_graph

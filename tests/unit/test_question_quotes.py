@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.memory.question_prompt import NO_MODEL, NOTHING, extract_for
+from moot.asking.answer import NO_MODEL, NOTHING, extract_for
 from moot.state.entries import Entry, make_entry
 
 NAMES = {"ada": "Ada Quay", "ben": "Ben Ray"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.memory.question_prompt import unsaid_words
+from moot.asking.unsaid_words import unsaid_words
 from moot.retrieval import EvidenceIndex, read_question
 from moot.state.entries import make_entry
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.calls.effects import Reply
+from moot.calls.model_calls import Reply
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
 from moot.storage.catalogue import DebateRow, thread_id_of
 from moot.storage.journal import Journal, JournalKey

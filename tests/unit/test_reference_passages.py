@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.asking.quote import EntryLines
 from moot.config import DebateConfig
-from moot.memory.question_prompt import EntryLines, Place, Splitting, key_of, place_of
+from moot.memory.passages import Place, Splitting, key_of, place_of
 from moot.state.entries import Entry, make_entry
 from moot.text.tokens import TRUNCATION_MARK, counter
 

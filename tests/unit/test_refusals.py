@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.documents import DebateDocument
 from moot.state.errors import ModelError

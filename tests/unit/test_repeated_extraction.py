@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.claims.claim_extraction import ClaimExtraction, find_quotation
 from moot.claims.crux_cards import current_claim, make_room, rooms_to_assess, with_entries
 from moot.claims.model_extraction import extract_claims, extraction_batches, extraction_tokens, ledger_lines

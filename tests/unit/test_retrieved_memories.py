@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.api import open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.claims.ledger_from_events import ledger_of
 from moot.config import DebateConfig
 from moot.config.memory_config import RetrievalConfig

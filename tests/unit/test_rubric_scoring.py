@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.cli.commands.eval import table_of
 from moot.config import DebateConfig
 from moot.config.config_files import make_config

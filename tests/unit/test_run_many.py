@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, open_debates
 from moot.api import PlannedDebate, run_many
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.cli.commands.batch import read_batch
 from moot.models.registry import Models
 from moot.state.errors import ConfigError

@@ -15,7 +15,8 @@ from langgraph.types import Command
 from opentelemetry import trace
 from typing_extensions import TypedDict
 
-from moot.calls.effects import Ask, Emit, ModelCall, NodeBody, Reply
+from moot.calls.effects import Ask, Emit, NodeBody
+from moot.calls.model_calls import ModelCall, Reply
 from moot.runtime.environment import Environment, NodeContext
 from moot.runtime.run_node import Node
 from tests.support.fakes import FakeModel

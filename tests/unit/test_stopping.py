@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from moot.calls import effects
-from moot.calls.effects import ModelCall, Reply, drain, sleep_until_stop, stop
+from moot.calls import concurrency
+from moot.calls.concurrency import drain, sleep_until_stop, stop
+from moot.calls.model_calls import ModelCall, Reply
 from moot.cli.running import handle_sigterm_as_interrupt
 from moot.config import DebateConfig
 from moot.config.boundary import Permissions
@@ -110,7 +111,7 @@ def test_a_received_reply_is_stored_although_its_run_is_cancelled(
 
 
 def test_a_call_is_cancelled_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects, "GRACE_S", 0.05)
+    monkeypatch.setattr(concurrency, "GRACE_S", 0.05)
     with pytest.raises(asyncio.CancelledError):
         _cancel_after(1)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.memory.summarizers.drafting import draft_summary, make_summary, version_of
 from moot.memory.summarizers.llm import input_token_limit, reusable_chunk_summaries

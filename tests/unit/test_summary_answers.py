@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.memory.summarizers.llm import check_summary
 from moot.memory.summarizers.summarizer import SummaryFailed
 from moot.text.tokens import counter

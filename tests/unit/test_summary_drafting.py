@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.cli.show_parts import summary as heading_of
 from moot.config import DebateConfig
 from moot.memory.summarizers.drafting import draft_summary, make_summary, version_of

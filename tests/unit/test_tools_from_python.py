@@ -11,7 +11,7 @@ from langchain_core.tools import InjectedToolArg, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
-from moot.calls.effects import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Reply
 from moot.configuration import authorize, requested_config
 from tests.support.fakes import FakeModel, fake_reply
 

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 from typer import Argument, Exit, Option
 
-from moot.calls.effects import Reply, StreamAs, WireMessage
+from moot.calls.model_calls import Reply, StreamAs, WireMessage
 from moot.cli import options, terminal
 from moot.cli.group import command
 from moot.config import DebateConfig
@@ -31,6 +31,7 @@ from moot.models.registry import OPENAI_URL, Models, access_to
 from moot.nodes.summarize import entries_to_fold
 from moot.prompts.request import ModelParams, make_call
 from moot.prompts.truncation import truncate_messages
+from moot.runtime.context import node_context
 from moot.runtime.environment import Environment
 from moot.state import settings
 from moot.state.conversation import ENDED_STATUSES, ConversationState, StateValues
@@ -252,8 +253,8 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
     expected_values: dict[str, str | float] = {"turns": values["turn_count"]}
     if is_over(snapshot):
         expected_values["status"] = values["status"]
-        count = debate.session.environment.token_counter_for(frozen_config(values))
-        if lost_entries := entries_to_fold(cast(ConversationState, values), count):
+        context = node_context(debate.session.environment, cast(ConversationState, values))
+        if lost_entries := entries_to_fold(context):
             yield f"{len(lost_entries)} messages are in neither the window nor the summary", None
     if wrong_values := {key: value for key, value in expected_values.items() if getattr(row, key) != value}:
         differences = ", ".join(

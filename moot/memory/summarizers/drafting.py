@@ -10,7 +10,8 @@ from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, create_model
 
-from moot.calls.effects import CallGenerator, Emit, ModelCall, Reply
+from moot.calls.effects import Emit
+from moot.calls.model_calls import CallGenerator, ModelCall, Reply
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, summarizer_named
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, SummaryPoints
 from moot.memory.summarizers.summarizer import JUDGE, Draft, SummaryFailed, SummaryRequest

@@ -14,7 +14,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 
-from moot.calls.effects import CallGenerator, ModelCall, Reply, WireMessage
+from moot.calls.model_calls import CallGenerator, ModelCall, Reply, WireMessage
 from moot.memory.summarizers import summarizer
 from moot.memory.summarizers.rule_based import SummaryPoints, first_seq, fold_points, layout_points, render
 from moot.prompts.request import make_call, model_params

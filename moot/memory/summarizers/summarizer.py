@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from moot.calls.effects import CallGenerator
+from moot.calls.model_calls import CallGenerator
 from moot.config import DebateConfig
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, traits_of

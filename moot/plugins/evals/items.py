@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from moot.calls.effects import CallGenerator
+from moot.calls.model_calls import CallGenerator
 from moot.config import DebateConfig
 from moot.config.section import errors_in
 from moot.prompts.request import model_params

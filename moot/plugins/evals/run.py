@@ -18,7 +18,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, TypeVar
 
 from moot.api import PlannedDebate, create_planned_debate, is_judged, planned_name, run_many
-from moot.calls.effects import cancel_all
+from moot.calls.concurrency import cancel_all
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Permissions
 from moot.config.config_files import with_settings

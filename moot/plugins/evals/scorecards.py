@@ -16,7 +16,7 @@ from typing import Annotated, Any, cast
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema, create_model
 from typing_extensions import TypedDict
 
-from moot.calls.effects import CallGenerator, Prompt, Reply
+from moot.calls.model_calls import CallGenerator, Prompt, Reply
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Permissions
 from moot.config.config_files import load_config

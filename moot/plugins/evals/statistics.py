@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from moot.calls.effects import CallGenerator, Reply
+from moot.calls.model_calls import CallGenerator, Reply
 from moot.config.model_settings import is_built_in
 from moot.debates.session import DebateSession
 from moot.prompts.structured_calls import structured_call

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from moot.api import run_until_done
-from moot.calls.effects import cancel_all, run_in_thread
+from moot.calls.concurrency import cancel_all, run_in_thread
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync, iterate_from_sync
 from moot.state.errors import DebateBusy, ModelError, MootError, StorageError
 from moot.state.settings import redact_urls, require_extra

@@ -20,7 +20,8 @@ from starlette.requests import Request
 from typing_extensions import TypedDict, override
 
 from moot.api import Debate, DebateConfig, Debates, Event
-from moot.calls.effects import cancel_all, run_in_thread
+from moot.asking.answer import DebateAnswer
+from moot.calls.concurrency import cancel_all, run_in_thread
 from moot.config.boundary import Capability
 from moot.config.debate_config import frozen_config
 from moot.configuration import authorize, authorize_operator, requested_config
@@ -29,14 +30,13 @@ from moot.debates.lifecycle import fork_debate, fork_values, unused_name
 from moot.debates.session import TokenEvent, is_over, shorten_debate
 from moot.debates.stored_debate import give_feedback, has_decision
 from moot.documents import DebateDocument, document_title, load_leniently
-from moot.memory.question_prompt import DebateAnswer
 from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.evals.report import chart, evaluation_report, further_html, item_rows
 from moot.plugins.evals.results import Evaluations
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown_html import Prose
 from moot.reports.verdict_view import Participants
-from moot.runtime.qa import spending_refusal
+from moot.runtime.spending import spending_refusal
 from moot.state.entries import JsonObject, message_count, seq_of
 from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
 from moot.storage.records import Rating

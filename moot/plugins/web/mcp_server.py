@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 
 from moot import embedding
 from moot.api import Debate, DebateConfig, Event, aopen_debates
-from moot.calls.effects import run_in_thread, to_thread
+from moot.calls.concurrency import run_in_thread, to_thread
 from moot.config.participants import MAX_REQUESTED_DEBATERS
 from moot.config.section import MAX_KEY_CHARS, errors_in
 from moot.configuration import validate
@@ -40,9 +40,9 @@ from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_
 from moot.plugins.web.auth_middleware import OPERATOR, AuthMiddleware
 from moot.plugins.web.debate_host import DebateHost
 from moot.protocols.registry import turns_planned
+from moot.protocols.result import result_text
 from moot.reports.markdown import render_brief, render_markdown
 from moot.runtime.environment import Environment
-from moot.runtime.qa import result_text
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
 from moot.state.langgraph_internals import set_server_version

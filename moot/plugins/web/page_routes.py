@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from moot.api import Debate, DebateConfig, Debates, open_debates
-from moot.calls.effects import run_in_thread
+from moot.calls.concurrency import run_in_thread
 from moot.claims.ledger_rendering import why_no_claims
 from moot.config.model_settings import ModelSettings, is_built_in
 from moot.config.participants import MAX_REQUESTED_DEBATERS

@@ -12,7 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from moot.calls.effects import CallGenerator, Hints, WireMessage, errors_update
+from moot.calls.effects import errors_update
+from moot.calls.model_calls import CallGenerator, Hints, WireMessage
 from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, ProtocolSettings
 from moot.judging.judge_response import JudgeSpec

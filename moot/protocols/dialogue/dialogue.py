@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from pydantic import BaseModel
 
-from moot.calls.effects import Hints, ModelCall, Reply, WireMessage
+from moot.calls.model_calls import Hints, ModelCall, Reply, WireMessage
 from moot.claims import ledger_rendering
 from moot.claims.claim_status import Ledger
 from moot.claims.crux_cards import at_a_glance, claim_text, findings_text

@@ -1,0 +1,1 @@
+"""Questions about a debate: quotation, selection, answer and chat."""

@@ -1,0 +1,309 @@
+"""Answers to questions about a debate.
+
+One model call answers, and its citations are checked. Without a model, the most relevant passages are the
+answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from moot.asking import select
+from moot.calls.effects import BackgroundTask, LocalJob, LocalWork
+from moot.calls.model_calls import CallGenerator
+from moot.config.boundary import Capability, Permissions
+from moot.config.model_settings import OFFLINE, RECORDED
+from moot.memory.passages import Place, Splitting, by_message, key_of
+from moot.prompts import truncation
+from moot.prompts.debate_context import DebateContext
+from moot.prompts.request import (
+    citation_type,
+    make_call,
+    model_params,
+    narrow_schema,
+    prompt_budget,
+    schema_tokens,
+    with_schema,
+)
+from moot.protocols.result import decision_line, verdict_text
+from moot.runtime.context import NodeContext
+from moot.state import entries as entry_types
+from moot.state.conversation import ConversationState
+from moot.state.verdict import PanelVerdict
+from moot.text.plain_text import sanitize_line
+
+PASSAGE = Splitting(long=48, passage=48)
+"""Limits for splitting messages into short passages of two or three sentences."""
+MOST_PASSAGES = 5
+"""Maximum number of passages that answer a question if no model is configured."""
+NO_MODEL = "No model is configured. These are the most relevant passages."
+NOTHING = "No model is configured, and no message shares a word with the question."
+QUOTE_TRUNCATION_MARK = "[…]"
+
+
+class AskAnswer(BaseModel):
+    """A model's structured answer to a question about a debate."""
+
+    reasoning: str = Field(
+        description="Facts about the question that are in the transcript, and facts that are missing from it."
+    )
+    answer: str = Field(description="The answer in Markdown, citing message ids in brackets.")
+    citations: list[str] = Field(description="Ids of the messages that support the answer.")
+    not_found: list[str] = Field(
+        description="Parts of the question that the transcript does not answer. Empty if there are none."
+    )
+
+
+ANSWER_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type(())})
+"""Schema of the model's answer to a question about a debate that has no verdict. The message ids are omitted,
+because a list of 200 takes 1,250 tokens of the prompt."""
+JUDGED_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type((), [select.VERDICT_ID])})
+"""Schema of the model's answer to a question about a judged debate. The answer can also cite the verdict."""
+
+
+def answer_schema(shown_ids: Sequence[str], result: select.JudgedResult | None = None) -> type[AskAnswer]:
+    """Return the schema of an answer that can cite only the messages in `shown_ids`.
+
+    If there is a `result`, the answer can also cite the verdict.
+    """
+    others = [select.VERDICT_ID] if result else []
+    return narrow_schema(AskAnswer, {"citations": citation_type(shown_ids, others)})
+
+
+NO_ANSWER = AskAnswer(reasoning="", answer="", citations=[], not_found=["the model did not answer"])
+
+
+@dataclass(frozen=True)
+class DebateAnswer:
+    """Answer to a person's question about a debate."""
+
+    text: str
+    """Text of the answer as Markdown, or `""` if the transcript contains no answer."""
+    citations: tuple[str, ...]
+    """Ids of the existing messages that the answer cites, in order. `verdict` stands for the verdict."""
+    not_found: tuple[str, ...]
+    """Parts of the question that the transcript does not answer."""
+    dropped: int
+    """Number of citations that were removed from the answer because the cited message does not exist."""
+    model: str
+    usage: Mapping[str, Any]
+    placeholder: bool = False
+    """True if no model answered, so that the answer only quotes passages."""
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    """Record of what the prompt contains, such as its message ids and the tokens per section. The record
+    also lists omissions with reasons, unknown terms, and errors of the embedding model."""
+
+    def to_markdown(self) -> str:
+        """Return the answer as Markdown, including its citations and any unanswered parts of the question."""
+        unsaid = "\n".join(["Not in the transcript:", *(f"- {each}" for each in self.not_found)])
+        cited = f"From {', '.join(self.citations)}." if self.citations and not self.placeholder else ""
+        return "\n\n".join(filter(None, [self.text, cited, unsaid if self.not_found else ""]))
+
+    def to_json(self) -> entry_types.JsonObject:
+        """Return the answer as JSON-compatible data for a JSON file or an API response."""
+        return {
+            "answer": self.text,
+            "citations": list(self.citations),
+            "not_found": list(self.not_found),
+            "dropped_citations": self.dropped,
+            "model": self.model,
+            **({"placeholder": True} if self.placeholder else {}),
+            "usage": dict(self.usage),
+            "receipt": dict(self.receipt),
+        }
+
+
+def ask(
+    debate: DebateContext,
+    request: select.QuestionPrompt,
+    schema: type[AskAnswer] = ANSWER_SCHEMA,
+) -> CallGenerator[DebateAnswer]:
+    """Answer a question about the debate with one model call.
+
+    Raises:
+        ModelError: no model answered.
+    """
+    state, config = debate.state, debate.config
+    params, length = model_params(config, config.judge), config.memory.budget.reply
+    (reply,) = yield [make_call(params, "ask", request.prompt, schema=schema, reply=length)]
+    data = reply.require().data
+    response = AskAnswer.model_validate(data) if data else NO_ANSWER
+    transcript, prompt = state["full_transcript"], request.prompt
+    others = [select.VERDICT_ID] if request.result else []
+    citations, dropped = check_citations(response.citations, len(transcript), others)
+    text, not_found = response.answer.strip(), response.not_found
+    if reply.placeholder:
+        not_found = list(request.unknown)
+        quoted_entries = [transcript[seq] for seq in (*request.messages.full_seqs, *request.messages.cut)]
+        mentioned_seqs = select.named_seqs(request.question, len(transcript))
+        text, citations = extract_for(
+            request.question, sorted(quoted_entries, key=itemgetter("seq")), debate.names, mentioned_seqs
+        )
+        text = f"The verdict: {request.result.decision}\n\n{text}" if request.result else text
+    return DebateAnswer(
+        text=text,
+        citations=citations,
+        not_found=tuple(filter(None, map(str.strip, not_found))),
+        dropped=dropped,
+        model=reply.model,
+        usage=dict(reply.usage),
+        placeholder=reply.placeholder,
+        receipt={
+            "budget": prompt.budget,
+            "total_tokens": prompt.total_tokens,
+            "sections": dict(prompt.sections),
+            "message_ids": list(prompt.shown_ids),
+            "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
+            "messages_read": entry_types.message_count(entry_types.entries_of(prompt.shown_ids, transcript)),
+            "messages_left_out": entry_types.message_count(request.messages.omitted(transcript)),
+            "omitted": [*prompt.omitted, *request.messages.notes(transcript)],
+            "unknown_terms": list(request.unknown),
+            "embeddings_error": request.failure,
+        },
+    )
+
+
+def check_citations(
+    cited: Iterable[str], entries: int, others: Sequence[str] = ()
+) -> tuple[tuple[str, ...], int]:
+    """Return the cited ids that exist, and how many others were cited.
+
+    Duplicates are removed. `others` are valid ids of something other than a transcript entry, such as the
+    verdict.
+    """
+    cited_ids = [entry_types.cited_id(text) for text in cited]
+    existing_ids = [
+        key
+        for key in cited_ids
+        if key in others or ((seq := entry_types.seq_of(key)) is not None and seq < entries)
+    ]
+    return tuple(dict.fromkeys(existing_ids)), len(cited_ids) - len(existing_ids)
+
+
+class Extract(NamedTuple):
+    """Passages that answer a question, selected without a model and listed in transcript order."""
+
+    text: str
+    """Passages as a Markdown list that has one item per message."""
+    ids: tuple[str, ...]
+
+
+def extract_for(
+    question: str,
+    entries: Sequence[entry_types.Entry],
+    names: Mapping[str, str],
+    asked_for: Sequence[int] = (),
+) -> Extract:
+    """Return the passages that best match a question.
+
+    `asked_for` holds the `seq` of messages that the question names by id. If there are any, the passages are
+    from these messages alone, starting with the first if none matches.
+    """
+    from moot.retrieval import EvidenceIndex, read_question, retrieve
+
+    # The importance of an entry does not affect the rank of its passages.
+    candidates = [entry for entry in entries if not asked_for or entry["seq"] in asked_for]
+    chunks: list[entry_types.Entry] = [
+        {**chunk, "importance": 0} for entry in candidates for chunk in PASSAGE.chunks(entry)
+    ]
+    index = EvidenceIndex(chunks, names=names)
+    parsed_question = read_question(index, question)
+    speakers = {index.speakers[number] for number in parsed_question.speakers}
+    excluded_seqs = {chunk["seq"] for chunk in chunks if speakers and chunk["speaker"] not in speakers}
+    remaining = sum(index.tokens)
+    keys = retrieve(
+        index,
+        parsed_question.text_to_embed,
+        budget=remaining,
+        exclude=excluded_seqs,
+        top=MOST_PASSAGES,
+        neighbours=0,
+    ).seqs
+    keys = keys or tuple(chunk["seq"] for chunk in chunks[: MOST_PASSAGES if asked_for else 0])
+    by_key = {chunk["seq"]: chunk for chunk in chunks}
+    lines, ids = list[str](), list[str]()
+    for seq, parts in by_message(keys):
+        # A mark shows each omission in a message.
+        words, next_part = list[str](), 0
+        for part in parts:
+            words += [QUOTE_TRUNCATION_MARK] if part > next_part else []
+            words.append(sanitize_line(by_key[key_of(Place(seq, part))]["content"]))
+            next_part = part + 1
+        words += [QUOTE_TRUNCATION_MARK] if key_of(Place(seq, next_part)) in by_key else []
+        speaker = sanitize_line(
+            truncation.display_name(by_key[key_of(Place(seq, parts[0]))]["speaker"], names)
+        )
+        lines.append(f"- [{entry_types.entry_id(seq)}] {speaker}: {' '.join(words)}")
+        ids.append(entry_types.entry_id(seq))
+    return Extract("\n".join([NO_MODEL, "", *lines]) if lines else NOTHING, tuple(ids))
+
+
+def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:
+    """Return the permissions for answering questions about a debate.
+
+    `model` answers the questions. Without it, the judge's model answers them, or the offline model if the
+    debate is recorded.
+    """
+    is_recording = model_params(permissions.config, permissions.config.judge).model.startswith(RECORDED)
+    answer_model = model or (OFFLINE if is_recording else None)
+    if not answer_model:
+        return permissions
+    judge = permissions.config.judge.model_copy(update={"model": answer_model})
+    granted = {*permissions.granted, Capability("model", model)} if model else permissions.granted
+    return replace(
+        permissions, config=permissions.config.model_copy(update={"judge": judge}), granted=granted
+    )
+
+
+def answer_question(context: NodeContext, question: str) -> BackgroundTask[DebateAnswer]:
+    """Answer a question about a debate from its transcript.
+
+    Raises:
+        ModelError: no model replied.
+    """
+    prompts: list[select.QuestionPrompt] = []
+
+    def assemble() -> str:
+        prompts.append(_question_prompt(context, question))
+        return ""
+
+    # This runs in a worker thread, because it may wait for an embedding model. The journal does not store the
+    # prompt, so the prompt is assembled again after a resume.
+    yield LocalWork([LocalJob(question, assemble)])
+    question_prompt = prompts[0] if prompts else _question_prompt(context, question)
+    count = context.count
+    # The schema lists the ids of the shown messages if the ids fit into the remaining tokens.
+    schema = JUDGED_SCHEMA if question_prompt.result else ANSWER_SCHEMA
+    listing_schema = answer_schema(question_prompt.prompt.shown_ids, question_prompt.result)
+    extra_tokens = schema_tokens(listing_schema, count) - schema_tokens(schema, count)
+    fits = question_prompt.prompt.total_tokens + extra_tokens <= context.config.memory.budget.total
+    return (yield from ask(context, question_prompt, listing_schema if fits else schema))
+
+
+def _question_prompt(context: NodeContext, question: str) -> select.QuestionPrompt:
+    """Return the prompt for a question about a debate.
+
+    Indexing a long transcript for the first time takes a while.
+    """
+    index = select.ask_index(context, context.memories)
+    result = _judged_result(context.state)
+    schema = JUDGED_SCHEMA if result else ANSWER_SCHEMA
+    budget = prompt_budget(context.config.memory.budget.total, schema, context.count)
+    question_prompt = select.question_prompt(context, question, index, budget=budget, result=result)
+    return replace(question_prompt, prompt=with_schema(question_prompt.prompt, schema, context.count))
+
+
+def _judged_result(state: ConversationState) -> select.JudgedResult | None:
+    """Return the verdict on a debate, or `None` if it was not decided.
+
+    A judge or a vote decides a debate.
+    """
+    verdict: PanelVerdict | None = state.get("verdict") or None
+    if not verdict or verdict["status"] != "ok" or verdict.get("placeholder"):
+        return None
+    return select.JudgedResult(decision_line(state), verdict_text(verdict, state))
