@@ -26,7 +26,8 @@ from moot.config.boundary import Permissions
 from moot.nodes.extract import extract
 from moot.plugins.importing import ImportedTranscript, ParsedMessage, Speaker
 from moot.plugins.importing.transcript import transcript_config, transcript_values
-from moot.runtime.environment import Environment, NodeContext
+from moot.runtime.context import node_context
+from moot.runtime.environment import Environment
 from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator
 from moot.state.claim_events import MAIN_QUESTION
 from moot.state.entries import seq_of
@@ -163,7 +164,7 @@ def extract_excerpt(
 async def _extract_claims(state: Any, config: DebateConfig, environment: Environment) -> dict[str, Any]:
     """Run the node that extracts claims, and return its update."""
     handler = EffectHandler(environment, Permissions.of_operator(config), JournalPosition())
-    body = extract(state, NodeContext(environment))
+    body = extract(node_context(environment, state))
     update = await run_generator(body, handler.call_models)  # type: ignore[arg-type]  # all effects are model calls
     return dict(update or {})
 

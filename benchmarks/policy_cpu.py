@@ -24,7 +24,8 @@ from moot.config.boundary import Permissions
 from moot.graph.debate import NODES, graph
 from moot.graph.routing import successor
 from moot.nodes.open import open_debate
-from moot.runtime.environment import Environment, NodeContext
+from moot.runtime.context import NodeContext, node_context
+from moot.runtime.environment import Environment
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
 from moot.state.reducers import add_totals, append, fold_window, merge
@@ -81,7 +82,8 @@ class Debate:
     """Debate whose nodes run without LangGraph, so that only their own work is timed."""
 
     state: ConversationState
-    context: NodeContext
+    environment: Environment
+    permissions: Permissions
     rng: random.Random
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
@@ -89,13 +91,13 @@ class Debate:
     def with_messages(cls, messages: int, config: DebateConfig) -> Debate:
         """Return a debate with this number of messages."""
         rng, environment = random.Random(1), Environment()
-        context = NodeContext(environment, Permissions.of_operator(config), debate=f"cpu-{messages}")
+        permissions = Permissions.of_operator(config)
         transcript = [{"speaker": SPEAKERS[n % 4], "content": message_text(rng)} for n in range(messages)]
         initial = cast(
             ConversationState, {"topic": "Who should pay for transport?", "full_transcript": transcript}
         )
-        debate = cls(initial, context, rng)
-        opened = run_body_with(open_debate(initial, context), debate._answer)
+        debate = cls(initial, environment, permissions, rng)
+        opened = run_body_with(open_debate(debate.context), debate._answer)
         entries: list[Entry] = opened["full_transcript"].value
         debate.state = cast(ConversationState, {**opened, "full_transcript": entries})
         debate.state["messages"] = cast(Any, fold_window([], [opened["messages"]]))
@@ -103,6 +105,11 @@ class Debate:
         debate.run("extract")
         debate.run_successors("extract")
         return debate
+
+    @property
+    def context(self) -> NodeContext:
+        """Context of a node that runs on the present state."""
+        return node_context(self.environment, self.state, self.permissions, debate="cpu")
 
     def turn(self) -> None:
         """Run one turn."""
@@ -114,7 +121,7 @@ class Debate:
         """Run the nodes after one, until `plan` begins the next step."""
         while name in TARGETS and name != "plan":
             started = time.process_time()
-            name = successor(name, self.state, self.context.env, TARGETS[name])
+            name = successor(name, self.context, TARGETS[name])
             self.seconds["routes"] += time.process_time() - started
             if name != "plan":
                 self.run(name)
@@ -122,7 +129,7 @@ class Debate:
     def run(self, name: str) -> None:
         """Run one node and apply its update, as LangGraph would."""
         started = time.process_time()
-        update = run_body_with(NODES[name](self.state, self.context), self._answer)
+        update = run_body_with(NODES[name](self.context), self._answer)
         self.seconds[name] += time.process_time() - started
         folded = {
             key: REDUCERS[key](self.state.get(key) or _empty_channel(key), [value])

@@ -31,13 +31,16 @@ from benchmarks.qmsum import meeting_files, meetings_parser
 from moot.asking.select import ask_index, entry_lines, question_prompt
 from moot.calls.effects import run_body_with
 from moot.config import DebateConfig
+from moot.memory.cross_debate_memory import MemoryIndexes
 from moot.memory.passages import place_of
 from moot.nodes.extract import extract
 from moot.nodes.summarize import summarize
 from moot.plugins.importing import parse_transcript
 from moot.plugins.importing.transcript import transcript_config, transcript_values
+from moot.prompts.debate_context import DebateContext
 from moot.retrieval import EvidenceIndex, probabilities, read_question
-from moot.runtime.environment import Environment, NodeContext
+from moot.runtime.context import node_context
+from moot.runtime.environment import Environment
 from moot.state.conversation import ConversationState
 from moot.state.reducers import fold_window
 from moot.text.terms import terms
@@ -121,7 +124,8 @@ def load(path: Path, environment: Environment, embeddings: Any = None) -> Transc
         Question(text, group, sorted(seq_of[n] for n in gold if n in seq_of))
         for text, group, gold in numbered
     ]
-    index = ask_index(environment.indexes, path.stem, state, config, embeddings)
+    memories = MemoryIndexes(environment.indexes, path.stem, embeddings)
+    index = ask_index(DebateContext(state, config, environment.token_counter_for()), memories)
     messages = environment.indexes.of(path.stem, "baselines", state["full_transcript"], config.names())
     return Transcript(kind, state, config, questions, index, messages)
 
@@ -164,9 +168,11 @@ def import_transcript(transcript: str, environment: Environment) -> tuple[Conver
     config = transcript_config(parsed)
     values = transcript_values(parsed, "A conversation", config, environment)
     state = cast(ConversationState, {**values, "messages": fold_window([], [values["messages"]])})
-    context = NodeContext(environment)
     for body in (extract, summarize):
-        state = cast(ConversationState, {**state, **run_body_with(body(state, context), lambda effect: None)})
+        state = cast(
+            ConversationState,
+            {**state, **run_body_with(body(node_context(environment, state)), lambda effect: None)},
+        )
     return state, config
 
 
@@ -214,14 +220,15 @@ BASELINES: dict[str, Callable[[Transcript, str], Sequence[int]]] = {
 def measure(number: int, transcript: Transcript, environment: Environment) -> Iterator[Row]:
     """Ask all questions of a transcript under every budget."""
     count = environment.token_counter_for()
-    state, config, index = transcript.state, transcript.config, transcript.index
-    lines = entry_lines(state, config, count)
+    index = transcript.index
+    debate = DebateContext(transcript.state, transcript.config, count)
+    lines = entry_lines(debate)
     for question in transcript.questions:
         rankings = {name: rank(transcript, question.text) for name, rank in BASELINES.items()}
         row = Row(number, question.group, {}, _recall(index, question))
         for budget in transcript.kind.budgets:
             start = time.process_time()
-            asked = question_prompt(state, config, question.text, index, count, budget=budget)
+            asked = question_prompt(debate, question.text, index, budget=budget)
             row.seconds[budget] = time.process_time() - start
             if asked.prompt.total_tokens > budget:
                 raise AssertionError("a prompt is above its budget")

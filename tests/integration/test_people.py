@@ -62,8 +62,8 @@ def test_a_crash_before_the_checkpoint_does_not_duplicate_an_interjection(
     crashed: list[bool] = []
     real = planning.interjection_entries  # type: ignore[attr-defined]  # imported there
 
-    def crashing(state: Any, interjections: Any, planned: Any, now: str, count: Any) -> Any:
-        entries = real(state, interjections, planned, now, count)
+    def crashing(context: Any, interjections: Any, planned: Any, now: str) -> Any:
+        entries = real(context, interjections, planned, now)
         if interjections and not crashed:
             crashed.append(True)
             raise RuntimeError("killed after reading the inbox")

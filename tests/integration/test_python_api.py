@@ -23,7 +23,8 @@ from typing_extensions import TypedDict
 from moot import DebateConfig, build_graph
 from moot.calls.effects import Ask, NodeBody
 from moot.calls.model_calls import ModelCall, Reply
-from moot.runtime.environment import Environment, NodeContext
+from moot.runtime.context import NodeContext
+from moot.runtime.environment import Environment
 from moot.runtime.run_node import Node
 from moot.storage.checkpoints import open_saver
 from moot.storage.records import records_of
@@ -188,7 +189,7 @@ def test_resumed_node_reuses_replies_and_a_fork_requests_new_ones(
 
     model = FakeModel(take)
 
-    def fragile(state: Any, context: NodeContext) -> NodeBody:
+    def fragile(context: NodeContext) -> NodeBody:
         first = yield [call("a")]
         second = yield [call("b"), call("c")]
         if broken:
@@ -251,7 +252,7 @@ def test_debate_forked_in_its_own_thread_requests_new_replies(
 
 
 def test_question_to_a_person_survives_reopening_the_database(tmp_path: Path) -> None:
-    def asking(state: Any, context: NodeContext) -> NodeBody:
+    def asking(context: NodeContext) -> NodeBody:
         (reply,) = yield [call("before")]
         first = yield Ask({"question": reply.text})
         (more,) = yield [call(first)]

@@ -17,8 +17,10 @@ from moot.asking.answer import ask, check_citations
 from moot.asking.select import ask_index, question_prompt
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
+from moot.memory.cross_debate_memory import MemoryIndexes
 from moot.memory.summarizers.rule_based import fold, layout_points, render
 from moot.models.registry import Models
+from moot.prompts.debate_context import DebateContext
 from moot.retrieval.indexes import Indexes
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, EntryUsage, make_entry
@@ -53,8 +55,9 @@ def _build_prompt(
     embeddings: Any = None,
     **more: Any,
 ) -> Any:
-    index = ask_index(Indexes(), "", state, config, embeddings)
-    return question_prompt(state, config, question, index, count, **more)
+    debate = DebateContext(state, config, count)
+    index = ask_index(debate, MemoryIndexes(Indexes(), "", embeddings))
+    return question_prompt(debate, question, index, **more)
 
 
 scripts = st.sampled_from(["word ", "界", "🙂", "<|endoftext|> ", "`x=1;`\n", " \n", "[m000001] Ada: no\n"])
@@ -95,18 +98,19 @@ def test_questions_about_one_state_share_the_truncated_summary(monkeypatch: pyte
 def test_a_repeated_question_counts_no_messages_again() -> None:
     texts = [f"Filler about meeting {n} and the agenda of that day. " * 4 for n in range(300)]
     state, counted = _state(texts), list[str]()
-    index = ask_index(Indexes(), "", state, CONFIG)
+    index = ask_index(DebateContext(state, CONFIG, count), MemoryIndexes(Indexes(), ""))
 
     def recording(text: str) -> int:
         counted.append(text)
         return count(text)
 
     question = "What was on the agenda of meeting 7?"
-    first = question_prompt(state, CONFIG, question, index, recording, budget=4000)
+    first = question_prompt(DebateContext(state, CONFIG, recording), question, index, budget=4000)
     shown, singles = len(first.prompt.shown_ids), len(counted)
     counted.clear()
     again = {**state, "full_transcript": [dict(entry) for entry in state["full_transcript"]]}  # loaded again
-    assert question_prompt(cast(Any, again), CONFIG, question, index, recording, budget=4000) == first
+    debate = DebateContext(cast(Any, again), CONFIG, recording)
+    assert question_prompt(debate, question, index, budget=4000) == first
     assert len(counted) < 40 < shown < singles
 
 
@@ -226,7 +230,7 @@ def test_citations_of_unknown_messages_are_dropped_and_counted(
 
 
 def _run_ask(state: ConversationState, asked: Any, reply: Reply) -> Any:
-    flow = ask(state, CONFIG, asked)
+    flow = ask(DebateContext(state, CONFIG, count), asked)
     (call,) = next(flow)
     assert call.purpose == "ask"
     with pytest.raises(StopIteration) as end:

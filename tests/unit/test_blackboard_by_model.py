@@ -28,9 +28,11 @@ from moot.memory.cross_debate_memory import memory_items
 from moot.memory.window import window_message
 from moot.nodes.extract import due_through, extract
 from moot.nodes.reflect import reflect, reflect_due
+from moot.prompts.debate_context import DebateContext
 from moot.prompts.structured_calls import match_debater
 from moot.protocols.registry import protocol_named
-from moot.runtime.environment import Environment, NodeContext
+from moot.runtime.context import node_context
+from moot.runtime.environment import Environment
 from moot.state.claim_events import StanceKind
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
@@ -123,6 +125,10 @@ def _state(config: DebateConfig = CONFIG, entries: Sequence[Entry] = (), **field
     return cast(ConversationState, {**base, **fields})
 
 
+def _debate(state: ConversationState) -> DebateContext:
+    return DebateContext(state, CONFIG, counter())
+
+
 def _drive(body: Any, *replies: Reply) -> tuple[dict[str, Any], list[ModelCall]]:
     """Run a node body. Each batch of calls gets the next reply; the last reply is repeated."""
     calls: list[ModelCall] = []
@@ -145,7 +151,7 @@ def _extraction_config(**fields: Any) -> DebateConfig:
 
 def _extract(*replies: Reply, **fields: Any) -> tuple[dict[str, Any], list[ModelCall]]:
     state = _state(_extraction_config(**fields), MESSAGES, claim_events=[], turn_count=6)
-    update, calls = _drive(extract(state, NodeContext(Environment())), *replies)
+    update, calls = _drive(extract(node_context(Environment(), state)), *replies)
     return {**state, **update}, calls
 
 
@@ -154,7 +160,10 @@ def test_failed_extraction_stores_no_claims_and_names_its_messages() -> None:
     assert len(calls) == 1
     assert [event["type"] for event in state["claim_events"]] == ["extraction_pass"]
     assert state["errors"][0]["error"] == "no claims of m000001 to m000002: down"
-    assert due_through(cast(ConversationState, state), 2) == ledger_of(state).read_through
+    assert (
+        due_through(node_context(Environment(), cast(ConversationState, state)), 2)
+        == ledger_of(state).read_through
+    )
 
 
 TOPIC_EVENTS: list[Any] = [{**event, "claim": "p000"} for event in DISPUTE]
@@ -179,7 +188,7 @@ def test_verification_names_the_option_that_a_debater_withdraws() -> None:
     }
     state = _state(_extraction_config(), MESSAGES, **fields)
     replies = (_extraction(events=[chosen, left]), _verification("asserts", "withdraws"))
-    _, calls = _drive(extract(state, NodeContext(Environment())), *replies)
+    _, calls = _drive(extract(node_context(Environment(), state)), *replies)
     prompt = calls[1].messages[1]["content"]
     assert prompt.count("Claim: the right answer to the topic is: barges") == 2
     assert "answered with yes" not in prompt
@@ -189,7 +198,7 @@ def test_extraction_prompt_includes_interjections_as_context() -> None:
     news = make_entry(3, "user", "interjection", "The barge broke down.")
     entries = [*MESSAGES, news, make_entry(4, "bob", "speech", "So rail it is, as [m000003] shows.")]
     state = _state(_extraction_config(), entries, claim_events=[], turn_count=6)
-    _, calls = _drive(extract(state, NodeContext(Environment())), _extraction())
+    _, calls = _drive(extract(node_context(Environment(), state)), _extraction())
     texts = [each["content"] for each in calls[0].messages]
     (place,) = (n for n, text in enumerate(texts) if "The barge broke down." in text)
     assert texts[place].startswith("(for context)")
@@ -250,7 +259,7 @@ QUESTION_EVENTS: list[Any] = [
 )
 def test_extraction_does_not_ask_for_lists_that_must_be_empty(known: list[Any], asked_for: set[str]) -> None:
     state = _state(_extraction_config(), MESSAGES, claim_events=known, turn_count=6)
-    _, calls = _drive(extract(state, NodeContext(Environment())), _extraction())
+    _, calls = _drive(extract(node_context(Environment(), state)), _extraction())
     prompt, optional = calls[0].messages[0]["content"], {"answers", "retractions"}
     assert calls[0].schema is not None
     assert calls[0].schema.model_fields.keys() & optional == asked_for
@@ -261,7 +270,7 @@ def test_extraction_schema_lists_valid_ids_and_prompt_shows_the_ledger() -> None
     state = _state(_extraction_config(), [*MESSAGES, make_entry(3, "ada", "speech", "Slow.")], turn_count=6)
     read_to: Any = {"type": "extraction_pass", "through": 2, "by": "model", "dropped": {}}
     state["claim_events"] = [*EVENTS, read_to]
-    _, calls = _drive(extract(state, NodeContext(Environment())), _extraction())
+    _, calls = _drive(extract(node_context(Environment(), state)), _extraction())
     schema = str(calls[0].schema.model_json_schema()) if calls[0].schema else ""
     assert "'m000003'" in schema
     assert "'m000001'" not in schema
@@ -278,7 +287,7 @@ def test_ledger_cites_the_message_of_a_position_if_the_prompt_shows_it() -> None
     )
     read_to: Any = {"type": "extraction_pass", "through": 2, "by": "model", "dropped": {}}
     state["claim_events"] = [*EVENTS, read_to]
-    _, calls = _drive(extract(state, NodeContext(Environment())), _extraction())
+    _, calls = _drive(extract(node_context(Environment(), state)), _extraction())
     shown = calls[0].messages[0]["content"]
     assert "| ada asserts (e001 in m000001); bob denies (e002)" in shown
     assert "Under discussion" not in shown
@@ -310,7 +319,7 @@ def test_extraction_runs_only_where_its_claims_are_used(
         third = config.debaters[0].model_copy(update={"id": "cyd", "name": "Cyd"})
         config = config.model_copy(update={"debaters": (*config.debaters, third)})
     state = _state(config, MESSAGES, claim_events=[], **fields)
-    update, _ = _drive(extract(state, NodeContext(Environment())), _extraction())
+    update, _ = _drive(extract(node_context(Environment(), state)), _extraction())
     assert ("claim_events" in update) is reads
 
 
@@ -349,7 +358,7 @@ def _card(**fields: Any) -> Any:
         "resolved": True,
         "resolution": "r",
     }
-    return card_by_model(_state(entries=entries), CONFIG, room, {**data, **fields})
+    return card_by_model(_debate(_state(entries=entries)), room, {**data, **fields})
 
 
 def test_card_with_opposite_answers_is_not_resolved() -> None:
@@ -367,7 +376,7 @@ def test_card_events_quote_each_debaters_own_messages_in_the_room() -> None:
     bob = {**SIDE, "debater": "Bob", "now": "concedes", "message_id": "m000004", "quote": "barges are slow"}
     foreign = {**SIDE, "debater": "Bob", "now": "denies", "message_id": "m000003"}
     state = _state(entries=entries)
-    events = card_events(state, CONFIG, room, {"sides": [SIDE, bob, foreign]})
+    events = card_events(_debate(state), room, {"sides": [SIDE, bob, foreign]})
     assert [event["kind"] for event in events if event["type"] == "event"] == ["asserts", "concedes"]
     assert ledger_of({**state, "claim_events": [*EVENTS, *events]}).status("p001") == "settled"
 
@@ -376,7 +385,7 @@ def test_card_event_keeps_the_condition_of_a_denial() -> None:
     room, entries = _room(last="No, unless barges are slow.")
     bob = {**SIDE, "debater": "Bob", "now": "denies", "condition": "unless barges are slow"}
     bob |= {"message_id": "m000004", "quote": "No, unless barges are slow"}
-    events = card_events(_state(entries=entries), CONFIG, room, {"sides": [bob]})
+    events = card_events(_debate(_state(entries=entries)), room, {"sides": [bob]})
     (event,) = [event for event in events if event["type"] == "event"]
     assert (event["kind"], event["leans"], event["condition"]) == (
         "conditional",
@@ -389,7 +398,7 @@ def test_card_event_keeps_the_condition_of_a_denial() -> None:
 def test_rule_based_card_follows_the_ledger(kind: StanceKind, resolved: bool) -> None:
     room, entries = _room()
     events = [*EVENTS, stance_event(4, "bob", kind, quote="barges are slow")]
-    card = card_by_rule(_state(entries=entries, claim_events=events), CONFIG, room)
+    card = card_by_rule(_debate(_state(entries=entries, claim_events=events)), room)
     answers = {"ada": "yes", "bob": "nuanced" if resolved else "no"}
     assert {who: side["answer"] for who, side in card["sides"].items()} == answers
     assert card["sides"]["bob"]["reasoning"] == "barges are slow"
@@ -405,7 +414,7 @@ def test_card_prompt_includes_interjections() -> None:
     room = make_room("room-01", "p001", ("ada", "bob"), ("m000001",), 1)
     room = with_entries({"room-01": room}, said)["room-01"]
     state = _state(entries=[*MESSAGES, news, *said])
-    call = card_call(state, CONFIG, room, counter(), call_index=0)
+    call = card_call(_debate(state), room, call_index=0)
     shown = [m["content"] for m in call.messages if "5 hours in May" in m["content"] or "Hm." in m["content"]]
     assert ["May" in text for text in shown] == [True, False, False]
     assert call.schema is not None
@@ -418,12 +427,12 @@ def test_later_card_prompt_has_the_earlier_card_instead_of_its_messages() -> Non
     room["card"] = _card()
     room = with_entries({"room-01": room}, later)["room-01"]
     state = _state(entries=[*entries, *later])
-    call = card_call(state, CONFIG, room, counter(), call_index=0)
+    call = card_call(_debate(state), room, call_index=0)
     prompt = "\n".join(message["content"] for message in call.messages[1:])
     assert "Are barges slow?" in call.messages[0]["content"]
     assert ("So 9 hours it is." in prompt, "Barges took 9 hours." in prompt) == (True, False)
     moved_on = {**room, "claim": "p002"}
-    other = card_call(state, CONFIG, cast(Any, moved_on), counter(), call_index=0)
+    other = card_call(_debate(state), cast(Any, moved_on), call_index=0)
     assert "Barges took 9 hours." in str(other.messages)
 
 
@@ -433,7 +442,7 @@ def test_extraction_of_closings_asks_for_no_questions_or_challenges(phase: str, 
     said = [{**entry, "phase": phase} for entry in MESSAGES]
     step: Any = {"number": 1, "phase": phase, "round": 1, "is_final": phase == "closing"}
     state = _state(config, cast(Any, said), claim_events=[], step=step)
-    _, calls = _drive(extract(state, NodeContext(Environment())), _extraction())
+    _, calls = _drive(extract(node_context(Environment(), state)), _extraction())
     assert calls[0].schema is not None
     assert ("challenges" in calls[0].schema.model_fields) == asked
     assert ("`questions`" in calls[0].messages[0]["content"]) == asked
@@ -452,7 +461,7 @@ def test_room_is_assessed_once_per_cycle() -> None:
     conceded = stance_event(4, "bob", "concedes", quote="barges are slow")
     state = _state(entries=entries, crux_rooms={"room-01": room}, claim_events=[*EVENTS, conceded])
     assert [each["id"] for each in rooms_to_assess(state)] == ["room-01"]
-    update, _ = _drive(reflect(state, NodeContext(Environment())), Reply())
+    update, _ = _drive(reflect(node_context(Environment(), state)), Reply())
     seen = update["crux_rooms"]["room-01"]
     assert (seen["assessed"], seen["closed"]) == (2, True)
     assert not rooms_to_assess(_state(crux_rooms=update["crux_rooms"]))
@@ -506,13 +515,13 @@ def test_last_reflection_is_due_only_if_the_judge_cannot_see_everything(
 ) -> None:
     said = [make_entry(1, "ada", "speech", "No.", tokens=tokens)]
     state = _state(entries=said, claim_events=_ledger_events(6, 0, 0), turn_count=turn_count)
-    assert reflect_due(state, counter()) is due
+    assert reflect_due(node_context(Environment(), state)) is due
 
 
 def test_reflection_resets_the_counts_and_cites_existing_messages() -> None:
     state = _state(entries=[make_entry(1, "ada", "speech", "No.")], claim_events=_ledger_events(6, 0, 0))
-    assert reflect_due(state, counter())
-    update, calls = _drive(reflect(state, NodeContext(Environment())), Reply())
+    assert reflect_due(node_context(Environment(), state))
+    update, calls = _drive(reflect(node_context(Environment(), state)), Reply())
     assert calls == []
     assert not reflection_due(
         cast(Any, {**state, "claim_events": [*state["claim_events"], *update["claim_events"]]})
@@ -531,7 +540,7 @@ def test_reflection_by_model_drops_unknown_debaters_and_messages() -> None:
         "message_ids": ["m000000", "m000099", "x"],
         "importance": 4,
     }
-    (reflection,) = reflections_by_model(_state(), CONFIG, {"reflections": [data]})
+    (reflection,) = reflections_by_model(_debate(_state()), {"reflections": [data]})
     assert reflection["content"] == "A heading and more"
     assert (reflection["about"], reflection["message_ids"]) == (["ada"], ["m000000"])
 
@@ -554,9 +563,9 @@ def test_reflection_by_rule_prefers_shifts_and_concessions_to_disputes(
     counts: tuple[int, int, int], kind: str, about: list[str], content: str
 ) -> None:
     state = _state(claim_events=_ledger_events(*counts))
-    (reflection,) = reflections_by_rule(state, CONFIG)
+    (reflection,) = reflections_by_rule(_debate(state))
     assert (reflection["kind"], reflection["about"], reflection["content"]) == (kind, about, content)
-    assert reflections_by_rule(_state(claim_events=[]), CONFIG) == []
+    assert reflections_by_rule(_debate(_state(claim_events=[]))) == []
 
 
 def test_reflection_drops_earlier_ones_that_the_model_contradicts() -> None:
@@ -570,7 +579,7 @@ def test_reflection_drops_earlier_ones_that_the_model_contradicts() -> None:
     state = _state(entries=transcript, claim_events=_ledger_events(6, 0, 0), reflections=earlier)
     state["config"] = config.to_json()
     found = {"reasoning": "r", "reflections": [], "contradicted": ["r0001", "r0099"]}
-    update, calls = _drive(reflect(state, NodeContext(Environment())), Reply(data=found))
+    update, calls = _drive(reflect(node_context(Environment(), state)), Reply(data=found))
     system = calls[0].messages[0]["content"]
     assert "- r0001: Nobody has mentioned money." in system
     assert update["claim_events"] == [{"type": "reflection_pass", "dropped": ["r0001"]}]

@@ -19,6 +19,7 @@ from moot.memory.summarizers.registry import SUMMARIZERS
 from moot.nodes.summarize import entries_to_fold
 from moot.prompts.request import schema_tokens
 from moot.protocols.registry import PROTOCOLS
+from moot.runtime.context import node_context
 from moot.state.reducers import entry_id_of
 from moot.text.tokens import counter, prompt_tokens
 from tests.support.fakes import FakeModel
@@ -75,7 +76,7 @@ def _check_invariants(graph: Any, model: FakeModel, config: DebateConfig) -> Non
         assert prompt_tokens(call.messages, count) <= total, (call.purpose, call.hints.get("phase"))
         assert all(message["content"].strip() for message in call.messages[-1:])
     state = graph.get_state(THREAD).values
-    assert not entries_to_fold(state, count)
+    assert not entries_to_fold(node_context(model.environment(), state))
     for receipt in state["receipts"]:
         assert receipt["total_tokens"] <= total
     for entry in state["full_transcript"][-1:]:

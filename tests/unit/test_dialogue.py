@@ -22,7 +22,7 @@ from moot.protocols.base import ConsultModels, make_turn
 from moot.protocols.dialogue.crux_rooms import new_rooms, room_step
 from moot.protocols.dialogue.dialogue import LENSES, Dialogue, aspects_by_rule, pair_opponents, pair_replies
 from moot.protocols.long_form import INSTRUCTIONS
-from moot.protocols.prompt_context import PromptContext, turn_suffix_block
+from moot.protocols.prompt_context import PromptContext, PromptSource, turn_suffix_block
 from moot.state.claim_events import OVERALL, CruxCard
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import make_entry
@@ -506,7 +506,7 @@ def test_the_turn_suffix_cites_new_interjections_of_a_person() -> None:
     )
     suffixes = {}
     for who in ("ada", "bob"):
-        ctx = PromptContext(state, config, make_turn(who, "Speak."), counter())
+        ctx = PromptContext(PromptSource(state, config, counter()), make_turn(who, "Speak."))
         suffixes[who] = turn_suffix_block(ctx).message["content"]
     assert suffixes["ada"].endswith(
         "written since your last message: [m000002]. Say first what that changes."

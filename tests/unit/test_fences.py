@@ -22,9 +22,11 @@ from moot.config import DebateConfig
 from moot.config.debate_config import fence_for, frozen_config
 from moot.debates.session import propose_debaters
 from moot.graph.debate import build_graph
+from moot.memory.cross_debate_memory import MemoryIndexes
 from moot.models.offline import smallest_instance
 from moot.plugins.evals.items import QuestionItem, grade_answer
 from moot.prompts import templates
+from moot.prompts.debate_context import DebateContext
 from moot.prompts.templates import (
     ContentPart,
     break_fence,
@@ -327,7 +329,8 @@ def test_every_prompt_of_a_hostile_debate_is_parsed_into_its_blocks(
     graph.invoke({"topic": topic, "context_documents": documents}, thread, context=config)
     state = graph.get_state(thread).values
     frozen = frozen_config(state)
-    asked = question_prompt(state, frozen, next(attacks), ask_index(Indexes(), "", state, frozen), COUNT)
+    debate = DebateContext(state, frozen, COUNT)
+    asked = question_prompt(debate, next(attacks), ask_index(debate, MemoryIndexes(Indexes(), "")))
 
     whole = {(part.title, part.text) for part in made if part.fence}
     prompts = [*(call.messages for call in model.calls), asked.prompt.messages]

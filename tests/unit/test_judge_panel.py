@@ -21,7 +21,7 @@ from moot.config.config_files import make_config
 from moot.judging.judge_response import failed_verdict
 from moot.judging.panel import Assessment, panel_report
 from moot.models.offline import ScriptedCall, ScriptedModel
-from moot.nodes.judge import assess_debate
+from moot.runtime.context import node_context
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator
 from moot.state.entries import make_entry
@@ -49,7 +49,7 @@ def judge_with(script: JudgeScript | dict[str, JudgeScript], **judge: Any) -> As
     async def run() -> Assessment:
         handler = EffectHandler(environment, Permissions.of_operator(config), JournalPosition())
         return await run_generator(
-            assess_debate(state_of(config), config, environment.token_counter_for()), handler.handle
+            node_context(environment, state_of(config)).judging.assess(), handler.handle
         )
 
     return asyncio.run(run())
@@ -188,7 +188,7 @@ def test_a_winner_that_no_judge_named_gets_a_note() -> None:
 
 def test_all_judges_and_orders_are_called_at_the_same_time() -> None:
     config = make_config({"debaters": DEBATERS, "judge": {"panel": [{"id": f"j{n}"} for n in range(3)]}})
-    flow = assess_debate(state_of(config), config, len)
+    flow = node_context(Environment(), state_of(config)).judging.assess()
     assert len(flow.send(None)) == 6  # type: ignore[arg-type]  # starts it
 
 
@@ -217,7 +217,9 @@ def test_judge_calls_are_journalled_and_respect_the_concurrency_limit() -> None:
             Permissions.of_operator(config),
             JournalPosition(records, "debate", 3, "rejudge-0", "c1"),
         )
-        return await run_generator(assess_debate(state_of(config), config, len), handler.handle)
+        return await run_generator(
+            node_context(environment, state_of(config)).judging.assess(), handler.handle
+        )
 
     first, again = asyncio.run(run()), asyncio.run(run())
     assert first.verdicts == again.verdicts

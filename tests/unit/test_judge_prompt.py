@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -16,8 +17,9 @@ from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.judging.judge_prompt import MIN_MESSAGE_TOKENS, TranscriptSelector, fair_shares
 from moot.memory.summarizers.rule_based import fold, render
-from moot.nodes.judge import assess_debate
 from moot.prompts.request import schema_tokens
+from moot.runtime.context import node_context
+from moot.runtime.environment import Environment
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, StanceEvent
 from moot.state.entries import Entry, ids_in, make_entry
 from moot.text.tokens import counter, message_tokens, prompt_tokens, truncate_middle
@@ -54,7 +56,8 @@ def calls_for(
 ) -> Sequence[ModelCall]:
     state: Any = {"topic": entries[0]["content"], "full_transcript": entries, "config": config.to_json()}
     state |= more or {}
-    return assess_debate(state, config, COUNT).send(None)  # type: ignore[arg-type]  # starts the generator
+    context = replace(node_context(Environment(), state), config=config, count=COUNT)
+    return [request.call for request in context.judging.requests]
 
 
 def tokens_by_label(call: ModelCall) -> dict[str, int]:

@@ -19,6 +19,7 @@ from moot.graph.debate import build_graph
 from moot.memory.background import background_entries, select_background
 from moot.memory.cross_debate_memory import retrieve_messages
 from moot.memory.window import LOW_WATER, window_start
+from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import prompt_budget
 from moot.prompts.truncation import LABEL_TOKENS
 from moot.protocols.prompt_context import PromptContext, assemble_prompt, reserved_tokens, window_limits
@@ -225,7 +226,7 @@ def check_tiers(
 def _check_windows(state: Any, config: DebateConfig, model: FakeModel) -> None:
     """Check that no prompt of a turn is half empty while it leaves messages out."""
     memory, transcript, names = config.memory, state["full_transcript"], config.names()
-    apart = select_background(state, config, counter())
+    apart = select_background(DebateContext(state, config, counter()))
     tools = most_functions_tokens(config, counter(), {"look_up": LookUp})
     for call in model.calls:
         if not call.stream_as:
@@ -243,7 +244,7 @@ def _check_windows(state: Any, config: DebateConfig, model: FakeModel) -> None:
                 int(key[1:]) for key in prompt.shown_ids if transcript[int(key[1:])]["speaker"] in names
             ]
             start = min(debaters, default=seq)
-            then = select_background(state, config, counter(), start=start)
+            then = select_background(DebateContext(state, config, counter()), start=start)
             limits = window_limits(state["topic"], config, counter(), reserved_tokens(then, config, tools))
             least = LOW_WATER * min(memory.budget.messages, limits.high_tokens)
             shown = prompt.sections["messages"] + prompt.sections.get("tools", 0)
@@ -356,7 +357,13 @@ def check_prompts(
     transcript, names, protocol = state["full_transcript"], config.names(), protocol_named(config.protocol)
 
     sent = sum(entry["tokens"] + LABEL_TOKENS + 6 for entry in transcript[: len(documents) + 1])
-    fits = sent + sum(e["tokens"] for e in background_entries(state, config)[len(documents) :]) <= total / 2
+    fits = (
+        sent
+        + sum(
+            e["tokens"] for e in background_entries(DebateContext(state, config, counter()))[len(documents) :]
+        )
+        <= total / 2
+    )
     for call in model.calls:
         assert call.prompt
         budget = prompt_budget(total, call.schema, counter()) if call.schema else total

@@ -21,7 +21,7 @@ from moot.memory.summarizers.registry import SUMMARIZERS, summarizer_named
 from moot.memory.window import entries_to_cover
 from moot.nodes.open import open_debate
 from moot.protocols.registry import limit_reached
-from moot.runtime.environment import NodeContext
+from moot.runtime.context import node_context
 from moot.state.conversation import ConversationState
 from moot.state.errors import ConfigError, InputError, ModelError
 from moot.state.reducers import entry_id_of
@@ -236,11 +236,11 @@ def test_judge_prompt_contains_no_debater_name() -> None:
 
 
 def test_open_node_stores_the_configuration_and_the_first_entries() -> None:
-    context = NodeContext(FakeModel().environment(), Permissions.of_operator(_config(turns=3)))
+    permissions = Permissions.of_operator(_config(turns=3))
     documents = [{"name": "facts.md", "content": "Water is wet."}]
     state = cast(ConversationState, {"topic": "T\x00opic", "messages": [], "context_documents": documents})
     with pytest.raises(StopIteration) as end:
-        next(open_debate(state, context))
+        next(open_debate(node_context(FakeModel().environment(), state, permissions)))
     update = end.value.value
     assert update["topic"] == "Topic"
     assert update["config"]["turns"] == 3

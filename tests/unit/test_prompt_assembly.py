@@ -16,7 +16,7 @@ from moot.prompts.truncation import (
     truncate_blocks,
     truncate_messages,
 )
-from moot.protocols.prompt_context import PromptContext, summary_blocks, window_blocks
+from moot.protocols.prompt_context import PromptContext, PromptSource, summary_blocks, window_blocks
 from moot.state.entries import Entry, make_entry
 from moot.text.tokens import counter, message_tokens, prompt_tokens
 
@@ -130,7 +130,7 @@ def _context(total: int | None) -> PromptContext:
         },
     }
     turn: Any = {"speaker": "advocate", "targets": [], "instruction": "Speak.", "room": ""}
-    return PromptContext(state, DebateConfig(), turn, count, total)
+    return PromptContext(PromptSource(state, DebateConfig(), count), turn, total)
 
 
 @pytest.mark.parametrize(("total", "max_tokens"), [(None, 1000), (8000, 1000), (3500, 275), (1200, 40)])

@@ -12,6 +12,8 @@ from moot.asking.select import ask_index, question_prompt
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.graph.debate import build_graph
+from moot.memory.cross_debate_memory import MemoryIndexes
+from moot.prompts.debate_context import DebateContext
 from moot.retrieval.indexes import Indexes
 from moot.state.claim_events import MAIN_QUESTION
 from moot.text.tokens import counter
@@ -127,8 +129,9 @@ def test_judge_prompts_in_both_orders_match_their_snapshots() -> None:
 def test_the_question_prompt_matches_its_snapshot() -> None:
     state = _run_debate()[1]
     config = DebateConfig.model_validate(state["config"])
-    index = ask_index(Indexes(), "", state, config)
-    asked = question_prompt(state, config, "What do evening drivers cost?", index, counter())
+    debate = DebateContext(state, config, counter())
+    index = ask_index(debate, MemoryIndexes(Indexes(), ""))
+    asked = question_prompt(debate, "What do evening drivers cost?", index)
     check_snapshot("ask", prompt_markdown(asked.prompt.messages))
 
 
@@ -157,9 +160,9 @@ def test_prompts_show_the_times_of_a_dated_transcript() -> None:
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
     inputs = {"topic": TOPIC, "full_transcript": entries}
     state = graph.invoke(inputs, THREAD, context=config) and graph.get_state(THREAD).values
-    asked = question_prompt(
-        state, config, "What do trams cost?", ask_index(Indexes(), "", state, config), counter()
-    )
+    debate = DebateContext(state, config, counter())
+    index = ask_index(debate, MemoryIndexes(Indexes(), ""))
+    asked = question_prompt(debate, "What do trams cost?", index)
     prompts = {
         "ask": asked.prompt.messages,
         "judge": next(call.messages for call in model.calls if call.purpose == "judge"),

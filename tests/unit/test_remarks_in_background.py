@@ -13,6 +13,7 @@ from moot.config import DebateConfig
 from moot.graph.debate import build_graph
 from moot.memory.background import select_background
 from moot.memory.window import window_start
+from moot.prompts.debate_context import DebateContext
 from moot.text.tokens import counter
 from tests.support.fakes import FakeModel, fake_reply
 
@@ -82,7 +83,7 @@ def test_too_long_message_of_a_person_is_shown_in_passages() -> None:
     filler = "The district has pipes of copper, and nobody measured them in that year. " * 400
     state, model = _run(filler + CORRECTION)
     config = DebateConfig.model_validate(state["config"])
-    background = select_background(state, config, counter(), start=window_start(state))
+    background = select_background(DebateContext(state, config, counter()), start=window_start(state))
     assert not background.is_whole
     assert background.whole_ids == {"m000001"}
     text = "\n".join(message["content"] for message in _turns(model)[-1].messages)
@@ -105,5 +106,5 @@ def test_summary_cites_all_messages_of_debaters_outside_the_window() -> None:
 def test_recent_messages_of_people_are_not_in_the_background(start: int) -> None:
     state, _ = _run(turns=6)
     config = DebateConfig.model_validate(state["config"])
-    background = select_background(state, config, counter(), start=start)
+    background = select_background(DebateContext(state, config, counter()), start=start)
     assert background.ids == {"m000001"}

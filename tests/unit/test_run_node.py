@@ -17,7 +17,8 @@ from typing_extensions import TypedDict
 
 from moot.calls.effects import Ask, Emit, NodeBody
 from moot.calls.model_calls import ModelCall, Reply
-from moot.runtime.environment import Environment, NodeContext
+from moot.runtime.context import NodeContext
+from moot.runtime.environment import Environment
 from moot.runtime.run_node import Node
 from tests.support.fakes import FakeModel
 
@@ -45,7 +46,7 @@ def _echo(call: ModelCall) -> Reply:
     return Reply(text=call.messages[0]["content"].upper(), usage={"prompt_tokens": 2, "completion_tokens": 1})
 
 
-def two_batches(state: Any, context: NodeContext) -> NodeBody:
+def two_batches(context: NodeContext) -> NodeBody:
     first = yield [_call("a"), _call("b")]
     second = yield [_call(first[0].text + "!")]
     return {"replies": [reply.text for reply in (*first, *second)]}
@@ -80,7 +81,7 @@ def test_calls_of_a_batch_run_concurrently_up_to_the_limit() -> None:
         running -= 1
         return Reply(text="x")
 
-    def wide(state: Any, context: NodeContext) -> NodeBody:
+    def wide(context: NodeContext) -> NodeBody:
         yield [_call(str(n)) for n in range(20)]
         return {}
 
@@ -90,7 +91,7 @@ def test_calls_of_a_batch_run_concurrently_up_to_the_limit() -> None:
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_an_interrupt_replays_the_batches_before_it_from_the_journal(mode: str) -> None:
-    def asking(state: Any, context: NodeContext) -> NodeBody:
+    def asking(context: NodeContext) -> NodeBody:
         (reply,) = yield [_call("before")]
         answer = yield Ask({"question": reply.text})
         return {"replies": [reply.text, answer]}
@@ -113,7 +114,7 @@ def test_an_interrupt_replays_the_batches_before_it_from_the_journal(mode: str) 
 def test_a_resume_reads_the_replies_of_the_failed_run_from_the_journal() -> None:
     broken = True
 
-    def fragile(state: Any, context: NodeContext) -> NodeBody:
+    def fragile(context: NodeContext) -> NodeBody:
         first = yield [_call("a"), _call("b")]
         if broken:
             raise RuntimeError("the process died here")
@@ -135,7 +136,7 @@ def test_failed_calls_are_not_journalled_and_are_repeated() -> None:
     def reply(call: ModelCall) -> Reply:
         return Reply(error="503") if failing else _echo(call)
 
-    def strict(state: Any, context: NodeContext) -> NodeBody:
+    def strict(context: NodeContext) -> NodeBody:
         (got,) = yield [_call("a")]
         return {"replies": [got.require().text]}
 
@@ -147,7 +148,7 @@ def test_failed_calls_are_not_journalled_and_are_repeated() -> None:
 
 
 def test_progress_goes_to_the_custom_stream() -> None:
-    def telling(state: Any, context: NodeContext) -> NodeBody:
+    def telling(context: NodeContext) -> NodeBody:
         yield Emit({"event": "hello"})
         return {}
 
@@ -158,7 +159,7 @@ def test_progress_goes_to_the_custom_stream() -> None:
 def test_a_fork_in_the_same_thread_makes_new_calls() -> None:
     model = FakeModel(lambda call: Reply(text=f"take {len(model.calls)}"))
 
-    def once(state: Any, context: NodeContext) -> NodeBody:
+    def once(context: NodeContext) -> NodeBody:
         (got,) = yield [_call("same prompt")]
         return {"replies": [got.text]}
 
@@ -190,7 +191,7 @@ def test_a_program_without_an_exporter_creates_no_spans(monkeypatch: pytest.Monk
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     monkeypatch.setattr(trace, "get_tracer", lambda _: pytest.fail("a span was created"))
 
-    def body(state: Any, context: NodeContext) -> NodeBody:
+    def body(context: NodeContext) -> NodeBody:
         (reply,) = yield [_call("one")]
         return {"replies": [reply.text]}
 
