@@ -26,7 +26,8 @@ from typing import Any, cast
 from moot.config import DebateConfig, boundary, participants
 from moot.config.config_files import load_config, make_config, merge_settings, nested_settings
 from moot.config.memory_config import Budget
-from moot.judging.rubrics import load_rubric, rubric_for, rubric_names
+from moot.config.rubrics import load_rubric, rubric_names
+from moot.judging.rubrics import rubric_for
 from moot.memory.perspectives import check_summarizers
 from moot.prompts.templates import ROLE_NAMES
 from moot.protocols import registry

@@ -140,7 +140,7 @@ def plugin_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         ("moot.protocols.registry.PROTOCOLS", PROTOCOLS),
         ("moot.memory.summarizers.registry.SUMMARIZERS", SUMMARIZERS),
         ("moot.tools.registry.TOOLS", TOOLS),
-        ("moot.judging.rubrics._REGISTERED", {}),
+        ("moot.config.rubrics._REGISTERED", {}),
     ):
         monkeypatch.setattr(registry, dict(table))
     summarizer_named.cache_clear()
