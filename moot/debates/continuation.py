@@ -16,7 +16,7 @@ from moot.config.config_files import make_config
 from moot.config.debate_config import frozen_config, read_stored, runnable_config
 from moot.config.model_settings import is_built_in, recording_in
 from moot.config.participants import unique_slug
-from moot.configuration import authorize
+from moot.config.stages import authorize
 from moot.debates.session import DebateSession, Event, Values, check_config, check_judges, is_over
 from moot.nodes.close import result_update
 from moot.nodes.judge import assess_debate

@@ -23,7 +23,7 @@ from moot.config.config_files import make_config, with_settings
 from moot.config.debate_config import frozen_config
 from moot.config.model_settings import OFFLINE
 from moot.config.participants import RESERVED_IDS, DebaterConfig, unique_slug, unreserved_name
-from moot.configuration import authorize, check_names
+from moot.config.stages import authorize
 from moot.graph.debate import PHASE_NODES
 from moot.graph.runnable import DebateGraph
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
@@ -35,7 +35,7 @@ from moot.prompts.templates import load_prompt_template
 from moot.prompts.truncation import Block, problem_token_limit, truncate_blocks
 from moot.protocols.base import TOKENS_PER_WORD, TURN_WORDS
 from moot.protocols.prompt_context import shared_prefix_tokens
-from moot.protocols.registry import protocol_named, turns_planned
+from moot.protocols.registry import check_names, protocol_named, turns_planned
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment

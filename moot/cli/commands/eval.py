@@ -546,7 +546,7 @@ def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
 
 def _problem(problem: str | None) -> str:
     """Return the problem statement, from a file if the argument names one."""
-    from moot.configuration import read_text
+    from moot.config.file_references import read_text
 
     if problem is None:
         return ""
