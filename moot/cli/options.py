@@ -271,7 +271,7 @@ def run_config(
         config = config.model_copy(update={"debaters": debaters})
     # These imports are slow, and most mistakes are found before them.
     from moot.config.boundary import Permissions
-    from moot.debates.session import check_config, warnings_about
+    from moot.debates.config_checks import check_config, warnings_about
     from moot.runtime.environment import Environment
 
     check_config(Permissions.of_operator(config), Environment(), imports=imports)

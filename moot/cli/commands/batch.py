@@ -231,7 +231,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     from moot.config.boundary import Permissions
     from moot.config.file_references import with_files
     from moot.config.stages import merge, validate
-    from moot.debates.session import check_config
+    from moot.debates.config_checks import check_config
     from moot.runtime.environment import Environment
     from moot.storage.catalogue import check_name
 

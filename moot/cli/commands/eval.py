@@ -489,7 +489,7 @@ def evaluate_debates(
     """
     from moot.cli.options import file_of
     from moot.config import OFFLINE, DebateConfig
-    from moot.debates.session import check_judges
+    from moot.debates.config_checks import check_judges
     from moot.plugins.evals import scorecards
     from moot.runtime.environment import Environment
     from moot.state.settings import variable

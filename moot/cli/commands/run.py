@@ -248,7 +248,7 @@ def _propose_and_confirm(
     """
     from moot.config.stages import validate
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
-    from moot.debates.session import propose_debaters
+    from moot.debates.proposed_debaters import propose_debaters
     from moot.runtime.environment import Environment
 
     if is_built_in(settings.model):
