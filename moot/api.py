@@ -47,11 +47,10 @@ from moot.config.participants import (
     PlannedInterjection,
     ReferenceDocument,
 )
+from moot.debates.config_checks import check_config
 from moot.debates.continuation import verdict_failed
-from moot.debates.lifecycle import find_debate, start_debate, start_replay, store_import
-from moot.debates.session import (
+from moot.debates.events import (
     CruxEvent,
-    DebateSession,
     EndEvent,
     EntryEvent,
     Event,
@@ -61,8 +60,9 @@ from moot.debates.session import (
     SummaryEvent,
     TokenEvent,
     VerdictEvent,
-    check_config,
 )
+from moot.debates.lifecycle import find_debate, start_debate, start_replay, store_import
+from moot.debates.session import DebateSession
 from moot.debates.stored_debate import Debate
 from moot.documents import DebateDocument
 from moot.graph.debate import build_graph

@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from moot.api import Debate, Debates, Event, aopen_debates
 from moot.calls.concurrency import run_in_thread
 from moot.config import DebateConfig
-from moot.configuration import requested_config
-from moot.debates.session import shorten_debate
+from moot.config.stages import requested_config
+from moot.debates.config_checks import shorten_debate
 from moot.graph.debate import build_graph
 from moot.models.registry import ChatSource
 from moot.protocols.registry import PROTOCOLS

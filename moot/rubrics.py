@@ -5,6 +5,6 @@ A rubric is a `Rubric` of criteria. `register` adds it to this process. An insta
 `judge.rubric` selects it by name.
 """
 
-from moot.judging.rubrics import Criterion, Rubric, load_rubric, parse_rubric, register
+from moot.config.rubrics import Criterion, Rubric, load_rubric, parse_rubric, register
 
 __all__ = ["Criterion", "Rubric", "load_rubric", "parse_rubric", "register"]

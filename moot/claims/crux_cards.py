@@ -11,15 +11,9 @@ from moot.claims import ledger_rendering
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, message_seq
 from moot.claims.ledger_from_events import ledger_of
+from moot.prompts import structured_calls
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import many, narrow_schema, one_of
-from moot.prompts.structured_calls import (
-    add_person_messages,
-    debater_lines,
-    match_debater,
-    shown_entries,
-    structured_call,
-)
 from moot.prompts.templates import fenced, load_prompt_template
 from moot.state import claim_events
 from moot.state.conversation import ENDED_STATUSES, ConversationState, StateValues
@@ -174,22 +168,22 @@ def card_call(debate: DebateContext, room: claim_events.Room, *, call_index: int
     system = CARD.render(
         topic=fenced(truncate_middle(state["topic"], size // 6, count), config.fence),
         claim=fenced(claim_text(state, room), config.fence),
-        debaters=debater_lines(config, room["between"]),
+        debaters=structured_calls.debater_lines(config, room["between"]),
         sources=LATER_CARD.render(finding=fenced(finding, config.fence)) if finding else FIRST_CARD,
     )
     transcript = state["full_transcript"]
-    entries = add_person_messages(
+    entries = structured_calls.add_person_messages(
         entries_of([*room["trigger"], *room["message_ids"]], transcript), transcript
     )
     read_through = max((seq_of(key) or 0 for key in earlier["message_ids"]), default=0) if earlier else -1
     entries = [entry for entry in entries if entry["seq"] > read_through]
-    prompt_texts = shown_entries(entries, config, size * 2 // 3, count)
+    prompt_texts = structured_calls.shown_entries(entries, config, size * 2 // 3, count)
     names = [debate.names[debater] for debater in room["between"]]
     quotable_ids = [entry["id"] for entry in entries if entry["id"] in room["message_ids"]]
     side = narrow_schema(
         SideFinding, {"debater": one_of(room["between"]), "message_id": one_of(quotable_ids)}
     )
-    return structured_call(
+    return structured_calls.structured_call(
         "reflect",
         config,
         system,
@@ -211,7 +205,7 @@ def card_by_model(
     Debaters missing from the reply are filled in from the claim ledger.
     """
     names = {debater: debate.names[debater] for debater in room["between"]}
-    findings = {match_debater(side["debater"], names): side for side in data["sides"]}
+    findings = {structured_calls.match_debater(side["debater"], names): side for side in data["sides"]}
     card = card_by_rule(debate, room)
     for debater in findings.keys() & card["sides"].keys():
         side = findings[debater]
@@ -254,7 +248,7 @@ def card_events(
     names = {debater: debate.names[debater] for debater in room["between"]}
     for side in data["sides"]:
         entry = entries.get(cited_id(side["message_id"]))
-        debater = match_debater(side["debater"], names)
+        debater = structured_calls.match_debater(side["debater"], names)
         stance = extraction.ledger.stance(debater, room["claim"])
         is_known = stance and (stance["message_id"], stance["kind"]) == (
             cited_id(side["message_id"]),

@@ -9,16 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from moot.claims.claim_status import (
-    ANSWERS,
-    EMPTY_TIMELINE,
-    Ledger,
-    StanceChange,
-    Timeline,
-    is_conditional,
-    leaning,
-    message_seq,
-)
+from moot.claims import claim_status
 from moot.state import claim_events as ledger_events
 from moot.state.conversation import StateValues
 
@@ -27,16 +18,18 @@ RANK: Mapping[ledger_events.Extractor, int] = {"model": 0, "person": 1}
 of the person count."""
 
 
-def _next_change(event: ledger_events.StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
+def _next_change(
+    event: ledger_events.StanceEvent, last: Mapping[str, claim_status.StanceChange]
+) -> claim_status.StanceChange:
     """Return how a new stance event changes the debater's position on a claim."""
     debater = event["debater"]
     known = last.get(debater)
     before, sign = (known.event, known.sign) if known else (None, 0)
     held_change = known and (known if known.side else known.held_change)
     others = [change for other, change in last.items() if other != debater]
-    if event["kind"] == "concedes" and held_change and held_change.side not in ANSWERS:
+    if event["kind"] == "concedes" and held_change and held_change.side not in claim_status.ANSWERS:
         # The debater gives up an option of an open question.
-        return StanceChange(event, before, sign, 0, "", {}, held_change)
+        return claim_status.StanceChange(event, before, sign, 0, "", {}, held_change)
     if event["kind"] == "concedes":
         # A debater who conceded or changed sides before only says again what it gave up.
         has_moved = bool(known and known.held_change and known.sign * known.held_change.sign < 0)
@@ -44,28 +37,30 @@ def _next_change(event: ledger_events.StanceEvent, last: Mapping[str, StanceChan
         sign_after = sign if is_repeated else _sign_conceded(sign, others)
         is_unchanged = bool(known and known.side) and sign_after == sign
         if is_unchanged and known:
-            return StanceChange(event, before, sign, sign_after, known.side, known.conditions, held_change)
+            return claim_status.StanceChange(
+                event, before, sign, sign_after, known.side, known.conditions, held_change
+            )
         # A debater who took no side before takes the side that it concedes.
         side = "" if held_change else _side_conceded(event, sign_after, others)
-        return StanceChange(event, before, sign, sign_after, side, {}, held_change)
-    lean = leaning(event)
+        return claim_status.StanceChange(event, before, sign, sign_after, side, {}, held_change)
+    lean = claim_status.leaning(event)
     if lean < 0 and event.get("option"):
         return _option_denied(event, known)
     if not lean:
         sign_after = 0 if event["kind"] == "withdraws" else sign
-        return StanceChange(event, before, sign, sign_after, "", {}, held_change)
+        return claim_status.StanceChange(event, before, sign, sign_after, "", {}, held_change)
     side = event.get("option") or _SIDES[lean]
     conditions = _conditions_after(event, side, known)
     if known and conditions and known.conditions and known.event["message_id"] == event["message_id"]:
         # A message may state several conditions. Together they are one change.
         return known._replace(event=event, sign=lean, side=side, conditions=conditions)
-    return StanceChange(event, before, sign, lean, side, conditions, held_change)
+    return claim_status.StanceChange(event, before, sign, lean, side, conditions, held_change)
 
 
 _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
-def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
+def _sign_conceded(sign: int, others: Sequence[claim_status.StanceChange]) -> int:
     """Return a debater's position after a concession.
 
     The position is 1 for yes or -1 for no. A debater who conceded too still counts with the answer that it
@@ -78,41 +73,45 @@ def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
     return sign or (-1 if sum(current_signs) < 0 else 1)
 
 
-def _side_conceded(event: ledger_events.StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
+def _side_conceded(
+    event: ledger_events.StanceEvent, sign: int, others: Sequence[claim_status.StanceChange]
+) -> str:
     """Return the answer that a debater accepts by conceding.
 
     The answer is `""` if it is unclear. It is an option if the question is open: the one that the event
     names, or else the only one that others hold.
     """
-    options = {change.side for change in others} - {"", *ANSWERS}
+    options = {change.side for change in others} - {"", *claim_status.ANSWERS}
     if event.get("option") or options:
         return event.get("option") or (options.pop() if len(options) == 1 else "")
     return _SIDES[sign]
 
 
-def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None) -> StanceChange:
+def _option_denied(
+    event: ledger_events.StanceEvent, known: claim_status.StanceChange | None
+) -> claim_status.StanceChange:
     """Record that a debater only rejects one option of the main question.
 
     Return the change in the debater's stance. A debater who held this option holds none afterwards. Any other
     position stays as it is.
     """
     if known is None:
-        return StanceChange(event, None, 0, 0)
+        return claim_status.StanceChange(event, None, 0, 0)
     if known.side == event.get("option"):
-        return StanceChange(event, known.event, known.sign, 0, "", {}, known)
-    return StanceChange(
+        return claim_status.StanceChange(event, known.event, known.sign, 0, "", {}, known)
+    return claim_status.StanceChange(
         event, known.event, known.sign, known.sign, known.side, known.conditions, known.held_change
     )
 
 
 def _conditions_after(
-    event: ledger_events.StanceEvent, side: str, known: StanceChange | None
+    event: ledger_events.StanceEvent, side: str, known: claim_status.StanceChange | None
 ) -> Mapping[str, str]:
     """Return all conditions under which a debater gives an answer, including those of a new stance event.
 
     The keys are condition ids.
     """
-    if not is_conditional(event):
+    if not claim_status.is_conditional(event):
         return {}
     text = event["condition"]
     # A condition without text belongs to only one debater.
@@ -125,19 +124,19 @@ def _conditions_after(
 def _mirror(event: ledger_events.StanceEvent) -> ledger_events.StanceEvent:
     """Turn a stance on a claim into the same stance on the negated claim."""
     if event["kind"] == "conditional":
-        return {**event, "leans": "yes" if leaning(event) < 0 else "no"}
-    if event["condition"] and leaning(event):
-        return {**event, "kind": "conditional", "leans": "yes" if leaning(event) < 0 else "no"}
+        return {**event, "leans": "yes" if claim_status.leaning(event) < 0 else "no"}
+    if event["condition"] and claim_status.leaning(event):
+        return {**event, "kind": "conditional", "leans": "yes" if claim_status.leaning(event) < 0 else "no"}
     opposite: dict[int, ledger_events.StanceKind] = {1: "denies", -1: "asserts"}
-    return {**event, "kind": opposite.get(leaning(event), event["kind"])}
+    return {**event, "kind": opposite.get(claim_status.leaning(event), event["kind"])}
 
 
-_recent: deque[tuple[Sequence[ledger_events.ClaimEvent], str, Ledger]] = deque(maxlen=8)
+_recent: deque[tuple[Sequence[ledger_events.ClaimEvent], str, claim_status.Ledger]] = deque(maxlen=8)
 """Cache of recently computed claim ledgers, each with its claim events and the topic. Events are only
 appended, so a longer list extends a shorter one."""
 
 
-def ledger_of(state: StateValues) -> Ledger:
+def ledger_of(state: StateValues) -> claim_status.Ledger:
     """Return the claim ledger of a debate, computed from the claim events in its state.
 
     Only new claim events are processed.
@@ -145,7 +144,7 @@ def ledger_of(state: StateValues) -> Ledger:
     return fold_events(state.get("claim_events") or (), state.get("topic") or "")
 
 
-def fold_events(claim_events: Sequence[ledger_events.ClaimEvent], topic: str = "") -> Ledger:
+def fold_events(claim_events: Sequence[ledger_events.ClaimEvent], topic: str = "") -> claim_status.Ledger:
     """Compute the claim ledger from claim events.
 
     Retracted events are dropped, and equal claims are merged.
@@ -179,15 +178,17 @@ def fold_events(claim_events: Sequence[ledger_events.ClaimEvent], topic: str = "
 
 
 @lru_cache(maxsize=8)  # other caches compare ledgers by identity
-def empty_ledger(topic: str) -> Ledger:
+def empty_ledger(topic: str) -> claim_status.Ledger:
     """Return a claim ledger that contains no claim events."""
     main_question = ledger_events.Claim(
         type="claim", id=ledger_events.MAIN_QUESTION, text=topic, aspect=ledger_events.OVERALL, seq=0
     )
-    return Ledger({}, {ledger_events.MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [])
+    return claim_status.Ledger({}, {ledger_events.MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [])
 
 
-def extend_ledger(ledger: Ledger, new: Sequence[ledger_events.ClaimEvent]) -> Ledger:
+def extend_ledger(
+    ledger: claim_status.Ledger, new: Sequence[ledger_events.ClaimEvent]
+) -> claim_status.Ledger:
     """Return a copy of the claim ledger with new claim events added."""
     kinds: dict[str, list[Any]] = {
         kind: list(claim_events) for kind, claim_events in ledger.claim_events.items()
@@ -240,7 +241,7 @@ def extend_ledger(ledger: Ledger, new: Sequence[ledger_events.ClaimEvent]) -> Le
             return valid_events
         return [{**n, "claim": leaders[n["claim"]][0]} if n["claim"] in leaders else n for n in valid_events]
 
-    return Ledger(
+    return claim_status.Ledger(
         claim_events=kinds,
         claims={key: each for key, each in claims.items() if key not in leaders},
         timelines=_extended_timelines(ledger, _valid_events(added["event"], retracted, leaders, all_claims)),
@@ -257,8 +258,8 @@ def extend_ledger(ledger: Ledger, new: Sequence[ledger_events.ClaimEvent]) -> Le
 
 
 def _extended_timelines(
-    ledger: Ledger, events: Iterable[ledger_events.StanceEvent]
-) -> Mapping[str, Timeline]:
+    ledger: claim_status.Ledger, events: Iterable[ledger_events.StanceEvent]
+) -> Mapping[str, claim_status.Timeline]:
     """Add new stance events to the timelines of their claims.
 
     Return the timelines of all claims. A timeline that gets an earlier event is computed again.
@@ -271,14 +272,19 @@ def _extended_timelines(
         events_by_claim[event["claim"]].append(event)
     for key, stance_events in events_by_claim.items():
         timeline = ledger.timeline(key)
-        if timeline and message_seq(stance_events[0]) < message_seq(timeline[-1].event):
+        if timeline and claim_status.message_seq(stance_events[0]) < claim_status.message_seq(
+            timeline[-1].event
+        ):
             earlier = (change.event for change in timeline)
-            timeline, stance_events = EMPTY_TIMELINE, sorted([*earlier, *stance_events], key=message_seq)
+            timeline, stance_events = (
+                claim_status.EMPTY_TIMELINE,
+                sorted([*earlier, *stance_events], key=claim_status.message_seq),
+            )
         last, changes = dict(timeline.last), []
         for event in stance_events:
             change = last[event["debater"]] = _next_change(event, last)
             changes.append(change)
-        timelines[key] = Timeline((*timeline, *changes))
+        timelines[key] = claim_status.Timeline((*timeline, *changes))
     return timelines
 
 
@@ -334,7 +340,7 @@ def _valid_events(
             highest[place] = max(highest[place], rank)
             events.append(event)
     kept = [event for event in events if RANK[event["by"]] >= highest[_place(event)]]
-    return sorted(kept, key=message_seq)
+    return sorted(kept, key=claim_status.message_seq)
 
 
 def _place(event: ledger_events.StanceEvent) -> tuple[str, str, str]:

@@ -14,15 +14,9 @@ from moot.claims.claim_extraction import BackgroundTexts, no_background
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
+from moot.prompts import structured_calls
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import citation_type, many, narrow_schema, one_of
-from moot.prompts.structured_calls import (
-    add_person_messages,
-    debater_lines,
-    match_debater,
-    shown_entries,
-    structured_call,
-)
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.state.claim_events import MAIN_QUESTION, Reflection, ReflectionKind, StanceEvent
 from moot.state.conversation import ConversationState
@@ -139,7 +133,7 @@ def reflection_call(
     remaining = max(200, config.memory.budget.total - _FRAME)
     ledger = ledger_of(state)
     transcript = state["full_transcript"]
-    entries = add_person_messages(
+    entries = structured_calls.add_person_messages(
         entries_of(recent_activity(ledger).message_ids(ledger), transcript), transcript
     )
     board = render_blackboard(
@@ -150,11 +144,11 @@ def reflection_call(
     insights = fenced(truncate_middle(insights, min(EARLIER_TOKENS, remaining // 6), count), config.fence)
     system = REFLECT.render(
         topic=fenced(truncate_middle(state["topic"], remaining // 6, count), config.fence),
-        debaters=debater_lines(config),
+        debaters=structured_calls.debater_lines(config),
         board=fenced_section(board, config.fence),
         earlier=f"\n\n{EARLIER.render(insights=insights)}" if earlier else "",
     )
-    prompt_texts = shown_entries(entries, config, remaining // 3, count)
+    prompt_texts = structured_calls.shown_entries(entries, config, remaining // 3, count)
     background_texts = background("\n".join(entry["content"] for entry in entries), remaining // 3)
     entry_ids = [entry["id"] for entry in entries]
     debaters_type = list[one_of(names)]  # type: ignore[valid-type,misc]  # this class is built for the debate
@@ -166,7 +160,7 @@ def reflection_call(
     if earlier:
         contradicted_type = many(one_of(each["id"] for each in earlier), 0, EARLIER_REFLECTIONS)
         schema = narrow_schema(LaterReflections, {**fields, "contradicted": contradicted_type}, "Reflections")
-    return structured_call(
+    return structured_calls.structured_call(
         "reflect",
         config,
         system,
@@ -197,7 +191,9 @@ def reflections_by_model(debate: DebateContext, data: Mapping[str, Any]) -> list
     entry_count = len(state["full_transcript"])
     reflections: list[Reflection] = []
     for finding in data["reflections"][:MAX_REFLECTIONS]:
-        debaters = [debater for name in finding["about"] if (debater := match_debater(name, names))]
+        debaters = [
+            debater for name in finding["about"] if (debater := structured_calls.match_debater(name, names))
+        ]
         cited_ids = [cited_id(key) for key in finding["message_ids"]]
         known_ids = [key for key in cited_ids if (seq := seq_of(key)) is not None and seq < entry_count]
         content = board_text(finding["content"], MAX_CONTENT_CHARS)

@@ -215,7 +215,7 @@ def built_in_names() -> str:
     """
     from moot.config import DebateConfig
     from moot.config.memory_config import NO_SUMMARY, MemoryConfig
-    from moot.judging.rubrics import shipped_rubrics
+    from moot.config.rubrics import shipped_rubrics
     from moot.memory.summarizers.registry import SUMMARIZERS
     from moot.protocols.registry import PROTOCOLS
     from moot.tools.registry import TOOLS

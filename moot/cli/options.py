@@ -138,7 +138,7 @@ def read_words(argument: str, what: str, advice: str) -> str:
     Raises:
         InputError: the file cannot be read, or the text is empty.
     """
-    from moot.configuration import read_text
+    from moot.config.file_references import read_text
 
     is_file = argument == "-" or argument.startswith("@")
     words = clean_text(read_text(Path(argument.removeprefix("@")), f"the {what}") if is_file else argument)
@@ -186,7 +186,7 @@ def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
     Raises:
         InputError: the file cannot be read or parsed.
     """
-    from moot.configuration import STDIN, read_text
+    from moot.config.file_references import STDIN, read_text
     from moot.plugins.importing import parse_transcript
 
     text = read_text(path, "the transcript")
@@ -206,7 +206,7 @@ def read_answers(path: Path | None) -> object:
     if path is None:
         return None
     from moot.config.config_files import data_in
-    from moot.configuration import read_text
+    from moot.config.file_references import read_text
 
     answers = data_in(read_text(path, "answers"), path, "answers")
     if not isinstance(answers, dict | list):
@@ -259,7 +259,7 @@ def run_config(
     Raises:
         ConfigError: the configuration is invalid. Nothing has been written.
     """
-    from moot.configuration import read_config
+    from moot.config.stages import read_config
 
     config = read_config(path, flags, print_error)
     _check_debaters(flags, config)
@@ -271,7 +271,7 @@ def run_config(
         config = config.model_copy(update={"debaters": debaters})
     # These imports are slow, and most mistakes are found before them.
     from moot.config.boundary import Permissions
-    from moot.debates.session import check_config, warnings_about
+    from moot.debates.config_checks import check_config, warnings_about
     from moot.runtime.environment import Environment
 
     check_config(Permissions.of_operator(config), Environment(), imports=imports)

@@ -16,8 +16,10 @@ from moot.config.config_files import make_config
 from moot.config.debate_config import frozen_config, read_stored, runnable_config
 from moot.config.model_settings import is_built_in, recording_in
 from moot.config.participants import unique_slug
-from moot.configuration import authorize
-from moot.debates.session import DebateSession, Event, Values, check_config, check_judges, is_over
+from moot.config.stages import authorize
+from moot.debates.config_checks import check_config, check_judges
+from moot.debates.events import Event
+from moot.debates.session import DebateSession, Values, is_over
 from moot.nodes.close import result_update
 from moot.people import PersonQuestion, questions_in, reply_error
 from moot.protocols.base import make_step

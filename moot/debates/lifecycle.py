@@ -17,8 +17,9 @@ from moot.config import DebateConfig, slug
 from moot.config.boundary import Capability, ClientConfig, Permissions, without_raised_limits
 from moot.config.debate_config import frozen_config, runnable_config
 from moot.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
-from moot.configuration import authorize
-from moot.debates.session import DebateSession, Values, check_config, filled_channels, is_over
+from moot.config.stages import authorize
+from moot.debates.config_checks import check_config
+from moot.debates.session import DebateSession, Values, filled_channels, is_over
 from moot.graph.debate import build_graph
 from moot.memory.cross_debate_memory import identities, namespace_of
 from moot.models.registry import Models

@@ -21,10 +21,12 @@ from moot.config.boundary import Capability
 from moot.config.debate_config import frozen_config
 from moot.config.model_settings import without_definitions
 from moot.config.participants import SLUG
-from moot.configuration import authorize, authorize_operator, freeze
+from moot.config.stages import authorize, authorize_operator, freeze
 from moot.debates import continuation
+from moot.debates.config_checks import check_config
+from moot.debates.events import Event
 from moot.debates.lifecycle import delete_debate, fork_debate, fork_values
-from moot.debates.session import DebateSession, Event, check_config, is_over
+from moot.debates.session import DebateSession, is_over
 from moot.documents import DebateDocument, make_document
 from moot.people import PersonQuestion, check_length, pinnable_id
 from moot.protocols.registry import limit_reached

@@ -10,7 +10,7 @@ from langgraph.store.base import BaseStore
 
 from moot.config import DebateConfig
 from moot.config.boundary import UntrustedConfig
-from moot.configuration import operators_config, requested_config
+from moot.config.stages import operators_config, requested_config
 from moot.graph.routing import Route
 from moot.graph.runnable import NODE_TRACING, DebateGraph
 from moot.models.registry import ChatSource

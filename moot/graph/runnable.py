@@ -22,7 +22,7 @@ from moot.calls.concurrency import require_asyncio
 from moot.config import DebateConfig
 from moot.config.debate_config import frozen_config
 from moot.config.model_settings import without_definitions
-from moot.configuration import check_names
+from moot.protocols.registry import check_names
 from moot.runtime.background_loop import call_from_sync, enter_in_thread
 from moot.runtime.context import node_context
 from moot.runtime.environment import Environment

@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field, GetJsonSchemaHandler, WithJsonSchema, cre
 from pydantic_core import CoreSchema
 
 from moot.calls.model_calls import ModelCall, Reply
+from moot.config.rubrics import Rubric
 from moot.judging.blinding import Blinding
-from moot.judging.rubrics import Rubric
 from moot.prompts.request import between, cause_type, citation_type, many, narrow_schema, one_of
 from moot.state import verdict as verdict_types
 from moot.state.entries import Entry, EntryUsage, cited_id

@@ -14,8 +14,9 @@ from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig
 from moot.config.debate_config import OPTION_CHARS
 from moot.config.model_settings import is_built_in
+from moot.config.rubrics import criterion_key
 from moot.judging.judge_response import JudgeSpec
-from moot.judging.rubrics import asks_for_criteria, criterion_key
+from moot.judging.rubrics import asks_for_criteria
 from moot.prompts.request import many, model_params
 from moot.prompts.structured_calls import debater_lines, shown_entries, structured_call, structured_data
 from moot.prompts.templates import fenced, load_prompt_template

@@ -12,14 +12,14 @@ from moot.calls import effects, model_calls
 from moot.config import DebateConfig
 from moot.config.debate_config import fence_for
 from moot.config.model_settings import McpServerConfig
-from moot.configuration import check_names, freeze
+from moot.config.stages import freeze
 from moot.judging.question import asked_of_topic, question_call, question_found, question_text
 from moot.memory.cross_debate_memory import retrieve_earlier_positions
 from moot.memory.tool_results import input_tool_use
 from moot.memory.window import TranscriptWriter, window_message
 from moot.people import assign_ids_operation, new_input_messages, new_input_text
 from moot.prompts.templates import LOADED_TEMPLATES
-from moot.protocols.registry import limit_reached
+from moot.protocols.registry import check_names, limit_reached
 from moot.runtime.context import NodeContext
 from moot.state.conversation import SCHEMA_VERSION, DebateQuestion
 from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_provided_in

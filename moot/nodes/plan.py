@@ -18,7 +18,8 @@ from moot.runtime.context import NodeContext
 from moot.state.conversation import ConversationState, Step, step_number
 from moot.state.entries import JsonObject
 from moot.state.reducers import add_totals
-from moot.storage.journal import failures_update, with_failures, with_questions
+from moot.storage.failed_runs import failures_update, with_failures
+from moot.storage.inbox import with_questions
 
 
 def plan(context: NodeContext) -> effects.NodeBody:

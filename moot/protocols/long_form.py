@@ -11,14 +11,8 @@ from moot.calls.model_calls import ModelCall, Reply
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import board_text, render_blackboard
 from moot.config import DebateConfig, ProtocolSettings
+from moot.prompts import structured_calls
 from moot.prompts.request import counter_of, model_params, narrow_schema, one_of
-from moot.prompts.structured_calls import (
-    debater_lines,
-    match_debater,
-    shown_entries,
-    structured_call,
-    structured_data,
-)
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.prompts.truncation import Block, prompt_name
 from moot.protocols import base
@@ -293,24 +287,28 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
     board = render_blackboard(state, "", max_tokens=remaining, count=count, names=names)
     system = MODERATE.render(
         topic=fenced(truncate_middle(state["topic"], remaining, count), config.fence),
-        debaters=debater_lines(config),
+        debaters=structured_calls.debater_lines(config),
         spoken=" → ".join(prompt_name(speaker, names) for speaker in speakers) or "nobody yet",
         board=fenced_section(board, config.fence),
         turn=str(state.get("turn_count", 0) + 1),
         turns=str(config.total_turns()),
     )
     recent = [entry for entry in state["full_transcript"][-SHOWN_MESSAGES:] if traits_of(entry).in_prompts]
-    messages = shown_entries(recent, config, remaining, count) or ["There are no messages yet."]
+    messages = structured_calls.shown_entries(recent, config, remaining, count) or [
+        "There are no messages yet."
+    ]
     schema = narrow_schema(Nomination, {"next_speaker": one_of(names)})
-    return structured_call("moderate", config, system, messages, schema, count, params=params)
+    return structured_calls.structured_call(
+        "moderate", config, system, messages, schema, count, params=params
+    )
 
 
 def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
-    nomination = structured_data(Nomination, replies[0]) or {
+    nomination = structured_calls.structured_data(Nomination, replies[0]) or {
         "next_speaker": "",
         "instruction": "",
     }
-    nominee = match_debater(nomination["next_speaker"], config.names())
+    nominee = structured_calls.match_debater(nomination["next_speaker"], config.names())
     speaker = nominee or config.debaters[state.get("turn_count", 0) % len(config.debaters)].id
     instruction = board_text(nomination["instruction"], INSTRUCTION_CHARS) if nominee else ""
     if would_stall(state, config, speaker):

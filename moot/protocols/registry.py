@@ -5,11 +5,14 @@ from typing import Any
 
 from moot.config import DebateConfig
 from moot.config.section import protocol_sections
-from moot.protocols.base import ConsultModels, End, Pairwise, Protocol
+from moot.judging.rubrics import rubric_for
+from moot.memory.perspectives import check_summarizers
+from moot.protocols.base import ConsultModels, End, Protocol
 from moot.protocols.council.council import Council
 from moot.protocols.dialogue.dialogue import Dialogue
 from moot.protocols.escalate import Escalate
 from moot.protocols.long_form import Moderated, RandomOrder, RoundRobin
+from moot.protocols.pairwise import Pairwise
 from moot.protocols.single import Single
 from moot.protocols.vote import Vote
 from moot.protocols.voting import stop_reason
@@ -33,7 +36,6 @@ PROTOCOLS: dict[str, Protocol] = {
     )
 }
 """Protocols registered in this process, keyed by protocol name."""
-
 ENTRY_POINT_GROUP = "moot.protocols"
 """Entry-point group in which packages register protocol plug-ins. An entry point has the protocol's name
 and refers to its class."""
@@ -131,3 +133,16 @@ def limit_reached(state: StateValues, config: DebateConfig) -> End | None:
         if limit is not None and spent >= limit:
             return End(f"{name} of {limit:g} is reached", limit=name)
     return None
+
+
+def check_names(config: DebateConfig) -> None:
+    """Check that the protocol, the summarizers and the rubrics that a configuration names exist.
+
+    Raises:
+        ConfigError: A name is unknown, or the protocol cannot run the configuration.
+    """
+    protocol = protocol_named(config.protocol)
+    protocol.check(config)
+    check_summarizers(config)
+    for judge in config.judge.judges():
+        rubric_for(judge, config, protocol.judge_spec.rubric)

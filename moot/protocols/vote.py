@@ -10,23 +10,13 @@ from pydantic import Field
 from moot.config import DebateConfig, ProtocolSettings
 from moot.config.debate_config import frozen_config
 from moot.judging.judge_response import JudgeSpec
+from moot.protocols import voting
 from moot.protocols.base import End, TurnCount, make_step, make_turn
 from moot.protocols.prompt_context import PromptContext
 from moot.protocols.single import ANSWER, ANSWER_WORDS, PHASE, SoloProtocol, answers_since
-from moot.protocols.voting import (
-    SHOWN_CHARS,
-    AnswerBallot,
-    VoteCount,
-    answer_as_written,
-    answer_form,
-    ballots_of_entries,
-    parse_final_answer,
-)
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.verdict import COUNT, PanelVerdict
 from moot.text.plain_text import all_done_reason, clip
-
-__all__ = ["Vote", "VoteConfig", "parse_final_answer"]
 
 WANTED = (
     "- `solution_markdown` is the answer that the given answers support best, with its reason. If most "
@@ -56,7 +46,9 @@ class IndependentAnswers(SoloProtocol):
 
     def answer_ending(self, config: DebateConfig) -> str:
         """Return the instruction that says how an answer must end."""
-        form = answer_form(config) if config.options else "your final answer in as few words as possible"
+        form = (
+            voting.answer_form(config) if config.options else "your final answer in as few words as possible"
+        )
         if self.method(config) == "weighted-vote":
             return (
                 f'End with two lines: "Answer: " and {form}; then "Confidence: " and how sure you are that '
@@ -72,12 +64,12 @@ class IndependentAnswers(SoloProtocol):
         """Return `[]`, because the debaters' messages already contain the final answers."""
         return []
 
-    def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
+    def ballots(self, state: ConversationState, config: DebateConfig) -> list[voting.AnswerBallot]:
         """Return the answers that count in the vote.
 
         Only answers given since the last message from a person count.
         """
-        return ballots_of_entries(answers_since(state["full_transcript"]), config)
+        return voting.ballots_of_entries(answers_since(state["full_transcript"]), config)
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
         """Return the verdict of the vote, or `None` if a judge decides the debate."""
@@ -98,13 +90,13 @@ class IndependentAnswers(SoloProtocol):
         """Return one line that states the winning answer."""
         solution = verdict["solution_markdown"]
         if verdict["judge"] != COUNT and solution:
-            return clip(answer_as_written(solution), SHOWN_CHARS)
+            return clip(voting.answer_as_written(solution), voting.SHOWN_CHARS)
         return super().headline(verdict, names)
 
     def final_answer(self, state: ConversationState) -> str:
         """Return the first message with the winning answer, or `""` if there is a tie."""
         config = frozen_config(state)
-        count = VoteCount(
+        count = voting.VoteCount(
             self.ballots(state, config), config, weighted=self.method(config) == "weighted-vote"
         )
         return count.first.content if count.first else ""

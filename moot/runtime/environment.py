@@ -21,7 +21,7 @@ from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists
 from moot.state.reducers import add_totals
 from moot.storage.catalogue import TOPIC_CHARS, DebateRow, row_usage
-from moot.storage.journal import with_questions
+from moot.storage.inbox import with_questions
 from moot.storage.records import Records
 from moot.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
 from moot.tools.registry import GivenTools, given_tools

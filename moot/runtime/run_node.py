@@ -26,7 +26,7 @@ from langgraph.types import interrupt
 from moot.calls import concurrency, effects, model_calls
 from moot.config import DebateConfig, boundary
 from moot.config.debate_config import runnable_config
-from moot.configuration import authorize, authorize_operator, freeze, requested_config
+from moot.config.stages import authorize, authorize_operator, freeze, requested_config
 from moot.people import new_input_text
 from moot.runtime import environment as environments
 from moot.runtime.background_loop import call_from_sync

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from moot.calls.model_calls import ModelCall
 from moot.config import DebateConfig
-from moot.configuration import operators_limits
+from moot.config.stages import operators_limits
 from moot.protocols.base import End
 from moot.protocols.registry import limit_reached
 from moot.runtime.context import NodeContext

@@ -24,6 +24,7 @@ from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists, InputError, StorageError
 from moot.state.settings import is_postgres, require_extra, sqlite_path
+from moot.storage import failed_runs, inbox
 from moot.storage import journal as journals
 from moot.storage.catalogue import Catalogue, DebateRow, ResultTable, check_name, thread_id_of
 from moot.storage.leases import Lease, Leases
@@ -227,8 +228,8 @@ class Records:
     journal: journals.Journal
     catalogue: Catalogue
     leases: Leases
-    inbox: journals.InboxTable
-    failed: journals.FailedRuns
+    inbox: inbox.InboxTable
+    failed: failed_runs.FailedRuns
     grants: Grants
     results: ResultTable
     follow_ups: FollowUpTable
@@ -288,7 +289,7 @@ class Records:
         state.
         """
         usage = self.inbox.since(debate, state.get("last_inbox_number") or 0).question_usage
-        return journals.with_questions(journals.with_failures(state, self.failed.of(debate)), usage)
+        return inbox.with_questions(failed_runs.with_failures(state, self.failed.of(debate)), usage)
 
     def tables(self) -> Sequence[DebateTable]:
         """Return all tables with rows that belong to debates, except the catalogue."""
@@ -363,8 +364,8 @@ def _records(sql: Sql, has_other_child: journals.HasOtherChild | None = None) ->
             journals.Journal(sql, has_other_child),
             catalogue,
             leases,
-            journals.InboxTable(sql),
-            journals.FailedRuns(sql),
+            inbox.InboxTable(sql),
+            failed_runs.FailedRuns(sql),
             Grants(sql),
             ResultTable(sql),
             FollowUpTable(sql),

@@ -21,8 +21,8 @@ from moot.cli.group import load_command
 from moot.cli.reference import pages
 from moot.cli.show_parts import verdict_parts
 from moot.config.config_files import make_config
+from moot.debates.config_checks import warnings_about
 from moot.debates.dry_run import estimate
-from moot.debates.session import warnings_about
 from moot.graph.json_schemas import config_schema
 from moot.memory.summarizers.registry import SUMMARIZERS, summarizer_named
 from moot.models.offline import ScriptedModel
@@ -140,7 +140,7 @@ def plugin_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         ("moot.protocols.registry.PROTOCOLS", PROTOCOLS),
         ("moot.memory.summarizers.registry.SUMMARIZERS", SUMMARIZERS),
         ("moot.tools.registry.TOOLS", TOOLS),
-        ("moot.judging.rubrics._REGISTERED", {}),
+        ("moot.config.rubrics._REGISTERED", {}),
     ):
         monkeypatch.setattr(registry, dict(table))
     summarizer_named.cache_clear()

@@ -13,7 +13,7 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from moot import ConfigError, DebateConfig, ModelError, open_debates
-from moot.configuration import authorize, requested_config
+from moot.config.stages import authorize, requested_config
 from moot.models.failures import Failure
 from moot.models.offline import CommandModel
 

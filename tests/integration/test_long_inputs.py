@@ -9,7 +9,7 @@ import pytest
 
 from moot.api import open_debates
 from moot.config.config_files import make_config
-from moot.debates.session import warnings_about
+from moot.debates.config_checks import warnings_about
 from moot.protocols.registry import PROTOCOLS
 from moot.text.tokens import counter, prompt_tokens
 from tests.support.openai_server import OpenAIServer

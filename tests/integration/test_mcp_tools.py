@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
 from moot.calls.model_calls import ModelCall, Reply
-from moot.configuration import authorize, requested_config
+from moot.config.stages import authorize, requested_config
 from moot.debates.dry_run import estimate
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.prompts.templates import unfenced

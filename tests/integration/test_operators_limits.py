@@ -18,7 +18,7 @@ from moot.api import Debate, Debates, open_debates
 from moot.calls.model_calls import Reply
 from moot.config.boundary import Capability
 from moot.config.config_files import make_config
-from moot.configuration import operators_config, requested_config
+from moot.config.stages import operators_config, requested_config
 from moot.graph.debate import build_graph
 from moot.judging.judge_response import failed_verdict
 from moot.plugins.web.debate_host import MAX_ASKED_AT_ONCE, DebateHost

@@ -12,8 +12,8 @@ from moot.api import Debates, open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
+from moot.config.rubrics import shipped_rubrics
 from moot.documents import DebateDocument
-from moot.judging.rubrics import shipped_rubrics
 from moot.reports import render_html, render_markdown
 from moot.reports.html import Report
 from moot.reports.markdown import plain

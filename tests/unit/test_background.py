@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
-from moot.debates.session import warnings_about
+from moot.debates.config_checks import warnings_about
 from moot.graph.debate import build_graph
 from moot.judging.judge_prompt import TranscriptSelector
 from moot.state.entries import make_entry

@@ -13,7 +13,7 @@ from moot.cli.options import run_config
 from moot.cli.show_parts import cost_text
 from moot.config.boundary import Permissions
 from moot.config.config_files import make_config
-from moot.debates.session import check_config, warnings_about
+from moot.debates.config_checks import check_config, warnings_about
 from moot.runtime.environment import Environment
 from moot.state.errors import ConfigError, InputError
 from tests.support.fakes import FakeModel

@@ -11,7 +11,7 @@ from moot.api import open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config.config_files import make_config
 from moot.documents import DebateDocument
-from moot.protocols.vote import parse_final_answer
+from moot.protocols.voting import parse_final_answer
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown
 

@@ -17,7 +17,7 @@ from moot import ConfigError, DebateConfig, build_graph, open_debates
 from moot.config.boundary import Capability, Permissions, UntrustedConfig, capabilities_of
 from moot.config.config_files import make_config
 from moot.config.section import protocol_sections
-from moot.configuration import authorize, requested_config
+from moot.config.stages import authorize, requested_config
 from moot.graph.debate import graph
 from moot.protocols.registry import PROTOCOLS
 from moot.retrieval.indexes import embeddings_of

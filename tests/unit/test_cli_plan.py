@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from moot.cli.group import app_of
 from moot.cli.terminal import print_error
-from moot.configuration import with_files
+from moot.config.file_references import with_files
 from moot.state.errors import ConfigError
 
 

@@ -12,7 +12,7 @@ from moot.cli.options import parse_debaters, protocols_like, read_topic, run_con
 from moot.config import DebateConfig
 from moot.config.config_files import make_config, with_settings
 from moot.config.memory_config import Budget
-from moot.configuration import file_data
+from moot.config.stages import file_data
 from moot.graph.json_schemas import config_schema, field_docs
 from moot.people import PersonQuestion, unused_replies
 from moot.plugins.importing.read_context import read_documents

@@ -10,7 +10,7 @@ from moot.api import open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.boundary import Capability, capabilities_of
-from moot.configuration import read_config
+from moot.config.stages import read_config
 from moot.debates.dry_run import estimate
 from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, fake_reply

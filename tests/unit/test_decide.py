@@ -13,11 +13,11 @@ from moot.api import open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import OFFLINE
 from moot.config.config_files import make_config
+from moot.config.rubrics import Criterion, Rubric
 from moot.documents import DebateDocument
 from moot.judging.judge_response import CriterionScore, ResponseCheck, response_type
 from moot.judging.orders import reconcile
 from moot.judging.panel import decision_of
-from moot.judging.rubrics import Criterion, Rubric
 from moot.protocols.escalate import is_informative
 from moot.state.verdict import Verdict
 from tests.support.fakes import FakeModel

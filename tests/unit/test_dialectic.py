@@ -12,8 +12,9 @@ from moot.cli.options import run_config
 from moot.cli.terminal import print_error
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
-from moot.configuration import Converted, file_data, from_dialectic, is_dialectic
+from moot.config.stages import file_data
 from moot.memory.perspectives import perspective_settings
+from moot.plugins.importing.dialectic import Converted, from_dialectic, is_dialectic
 from moot.prompts.templates import shipped_role
 from moot.protocols.council.council import TerminationConfig
 from moot.state.errors import ConfigError
@@ -288,3 +289,13 @@ def test_errors_name_the_keys_of_the_dialectic_file(tmp_path: Path) -> None:
         "debate.summarization.threshold",
         "debate.terminationCondition.threshold",
     }
+
+
+def test_without_its_plugin_a_dialectic_file_has_unknown_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.config.stages.plugin_entry_points", lambda group: {})
+    file = tmp_path / "debate.json"
+    file.write_text(json.dumps({"agents": [AGENT]}))
+    with pytest.raises(ConfigError, match="agents"):
+        run_config(file, {})

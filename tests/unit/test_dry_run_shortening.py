@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moot import ConfigError, DebateConfig, open_debates
-from moot.debates.session import shorten_debate
+from moot.debates.config_checks import shorten_debate
 from tests.support.fakes import FakeModel
 
 

@@ -20,7 +20,7 @@ from moot.asking.select import ask_index, question_prompt
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.debate_config import fence_for, frozen_config
-from moot.debates.session import propose_debaters
+from moot.debates.proposed_debaters import propose_debaters
 from moot.graph.debate import build_graph
 from moot.memory.cross_debate_memory import MemoryIndexes
 from moot.models.offline import smallest_instance

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from moot.calls.model_calls import Reply
+from moot.config.rubrics import Criterion, Rubric
 from moot.judging.judge_response import (
     CitedReason,
     CriterionScore,
@@ -18,7 +19,6 @@ from moot.judging.judge_response import (
     response_type,
 )
 from moot.judging.orders import flip_rate, flip_rates, presentation_orders, reconcile
-from moot.judging.rubrics import Criterion, Rubric
 from moot.state.verdict import Rate, Verdict
 
 RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.calls.model_calls import Reply
+from moot.config import rubrics
 from moot.config.config_files import make_config
-from moot.judging import rubrics
+from moot.config.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
 from moot.judging.judge_prompt import CONTEST, OPTIONS, VERDICT, VERDICT_ALONE
 from moot.judging.judge_response import (
     CitedReason,
@@ -29,14 +30,7 @@ from moot.judging.judge_response import (
     response_type,
 )
 from moot.judging.panel import ballots_of
-from moot.judging.rubrics import (
-    Criterion,
-    Rubric,
-    load_rubric,
-    parse_rubric,
-    rubric_for,
-    shipped_rubrics,
-)
+from moot.judging.rubrics import rubric_for
 from moot.models.adapters import parse_reply
 from moot.protocols.registry import protocol_named
 from moot.state.conversation import DebateQuestion

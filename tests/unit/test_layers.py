@@ -27,7 +27,7 @@ ORDER = (
         "judging",
         "rubrics",
     ),
-    *("tools", "people", "protocols", "configuration", "runtime", "asking", "nodes"),
+    *("tools", "people", "protocols", "runtime", "asking", "nodes"),
     *("documents", "graph"),
     *("reports", "debates", "api", "embedding", "testing", "cli", "plugins"),
 )

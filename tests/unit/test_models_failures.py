@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from moot.calls.model_calls import Reply
 from moot.config import DebateConfig
 from moot.config.model_settings import ModelSettings
-from moot.debates.session import propose_debaters
+from moot.debates.proposed_debaters import propose_debaters
 from moot.models.endpoints import OTHER_MODEL, advice
 from moot.models.failures import Backoff, Failure, failure_of, retry_after
 from moot.state.errors import ModelError

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
+from moot.config.rubrics import shipped_rubrics
 from moot.judging.judge_response import response_schema, response_type
-from moot.judging.rubrics import shipped_rubrics
 from moot.models.offline import OfflineModel, smallest_instance
 
 RESPONSE = response_type("design")

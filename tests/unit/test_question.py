@@ -13,9 +13,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from moot.calls.model_calls import ModelCall, Reply
 from moot.claims.ledger_from_events import ledger_of
 from moot.config import DebateConfig, PanelJudge
+from moot.config.rubrics import parse_rubric
 from moot.graph.debate import build_graph
 from moot.judging.question import OTHER_ANSWERS, asked_of_topic, question_found, question_text
-from moot.judging.rubrics import parse_rubric, rubric_for
+from moot.judging.rubrics import rubric_for
 from moot.protocols.registry import protocol_named
 from moot.state.conversation import DebateQuestion
 from tests.support.fakes import FakeModel, fake_reply

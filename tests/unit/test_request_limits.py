@@ -23,7 +23,7 @@ from starlette.types import Message
 from moot import people
 from moot.config import DebateConfig
 from moot.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES, NAME_CHARS
-from moot.configuration import requested_config
+from moot.config.stages import requested_config
 from moot.embedding import MAX_QUESTION_CHARS, MAX_REQUESTED_NAME
 from moot.models import attempt
 from moot.people import MAX_MESSAGE_CHARS

@@ -17,7 +17,7 @@ from moot.calls.model_calls import ModelCall, Reply
 from moot.cli.commands.eval import table_of
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
-from moot.judging.rubrics import shipped_rubrics
+from moot.config.rubrics import shipped_rubrics
 from moot.models.registry import Models
 from moot.plugins.evals.scorecards import (
     Evaluation,

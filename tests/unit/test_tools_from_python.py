@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
 from moot.calls.model_calls import ModelCall, Reply
-from moot.configuration import authorize, requested_config
+from moot.config.stages import authorize, requested_config
 from tests.support.fakes import FakeModel, fake_reply
 
 CALLS: list[str] = []

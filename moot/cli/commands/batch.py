@@ -160,7 +160,7 @@ def batch(
     from moot.api import run_many
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.cli.terminal import print_error
-    from moot.configuration import merge, read
+    from moot.config.stages import merge, read
 
     if priority is not None and not queue:
         raise InputError("--priority needs --queue")
@@ -229,8 +229,9 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     from moot.cli.terminal import print_error
     from moot.config import slug
     from moot.config.boundary import Permissions
-    from moot.configuration import merge, validate, with_files
-    from moot.debates.session import check_config
+    from moot.config.file_references import with_files
+    from moot.config.stages import merge, validate
+    from moot.debates.config_checks import check_config
     from moot.runtime.environment import Environment
     from moot.storage.catalogue import check_name
 
@@ -263,7 +264,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
 def _items(path: Path) -> Iterator[tuple[str, object]]:
     """Yield each topic or configuration in a batch file with its position."""
     from moot.config.config_files import data_in
-    from moot.configuration import read_text
+    from moot.config.file_references import read_text
 
     text, kind = read_text(path, "batch"), path.suffix.lower()
     try:

@@ -23,7 +23,7 @@ from moot.cli.group import command
 from moot.config import DebateConfig
 from moot.config.boundary import Permissions, capabilities_of
 from moot.config.debate_config import frozen_config
-from moot.configuration import read_config
+from moot.config.stages import read_config
 from moot.debates.session import is_over
 from moot.models.endpoints import models_for, offered_models
 from moot.models.model_call import complete

@@ -489,7 +489,7 @@ def evaluate_debates(
     """
     from moot.cli.options import file_of
     from moot.config import OFFLINE, DebateConfig
-    from moot.debates.session import check_judges
+    from moot.debates.config_checks import check_judges
     from moot.plugins.evals import scorecards
     from moot.runtime.environment import Environment
     from moot.state.settings import variable
@@ -546,7 +546,7 @@ def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
 
 def _problem(problem: str | None) -> str:
     """Return the problem statement, from a file if the argument names one."""
-    from moot.configuration import read_text
+    from moot.config.file_references import read_text
 
     if problem is None:
         return ""

@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from typer import Argument, Option, confirm
 
+from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.options import (
-    DbOption,
-    DebateArgument,
-    JsonOption,
-    command_line,
-    open_stored_debate,
-    read_words,
-)
 from moot.cli.terminal import acknowledge
 from moot.state.errors import InputError
 
@@ -36,14 +29,14 @@ def _change_and_report(
     debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool
 ) -> None:
     """Change a stored debate, and tell the user what was changed."""
-    with open_stored_debate(db, debate_id) as debate:
+    with shared.open_stored_debate(db, debate_id) as debate:
         data, words = change(debate)
     acknowledge({"id": debate.id, **data}, words, as_json=as_json)
 
 
 @command(panel="Take part", examples=('mono "Hiring was frozen yesterday." --as moderator',))
 def say(
-    debate_id: DebateArgument,
+    debate_id: shared.DebateArgument,
     text: Annotated[
         str,
         Argument(
@@ -59,14 +52,14 @@ def say(
             help="Author of the message: moderator, the name of a debater, or the name of a guest.",
         ),
     ] = "moderator",
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
 ) -> None:
     """Send a message to a debate, even while the debate is running.
 
     The debate reads the message at the start of its next step. All later prompts include the message.
     """
-    words = read_words(text, "message", "write some text")
+    words = shared.read_words(text, "message", "write some text")
 
     def add(debate: Debate) -> Done:
         speaker_id = _speaker(debate.config(), speaker)
@@ -76,7 +69,7 @@ def say(
         if is_over and not debate.can_go_on():
             what_next = "Stored, but no debater reads it: this debate is finished and takes no more turns."
         elif is_over:
-            line = command_line("resume", debate_id, "--turns", "2", db=db)
+            line = shared.command_line("resume", debate_id, "--turns", "2", db=db)
             what_next = (
                 f"Stored. This debate is finished and reads it when it continues. Extend it with:\n  {line}"
             )
@@ -112,7 +105,9 @@ def _speaker(config: DebateConfig, name: str) -> str:
 
 
 @command(panel="Take part", examples=("mono",))
-def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = False) -> None:
+def pause(
+    debate_id: shared.DebateArgument, db: shared.DbOption = None, as_json: shared.JsonOption = False
+) -> None:
     """Pause a running debate at the end of its current step.
 
     Before the debate pauses, it saves the step. To continue the debate, use `moot resume`. If no process is
@@ -130,11 +125,11 @@ def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = 
 
 @command(panel="Take part", examples=("mono m000012", "mono m000012 --remove"))
 def pin(
-    debate_id: DebateArgument,
+    debate_id: shared.DebateArgument,
     message: Annotated[str, Argument(help="Id of the message, such as m000012.")],
     remove: Annotated[bool, Option("--remove", help="Unpin the message.")] = False,
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
 ) -> None:
     """Pin a message so that every prompt includes it, or unpin it."""
 
@@ -150,7 +145,7 @@ def pin(
 
 @command(panel="Take part", examples=("mono e003 denies", "mono p004 --same-as p001"))
 def correct(
-    debate_id: DebateArgument,
+    debate_id: shared.DebateArgument,
     note: Annotated[
         str,
         Argument(
@@ -185,8 +180,8 @@ def correct(
             help="Merge the claims as opposites: each claim is the negation of the other. Needs --same-as.",
         ),
     ] = False,
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
 ) -> None:
     """Correct or remove a claim event, or merge two claims.
 
@@ -204,7 +199,7 @@ def correct(
 
 @command(panel="Take part", examples=('mono right --note "Two teams left the monolith, as predicted."',))
 def feedback(
-    debate_id: DebateArgument,
+    debate_id: shared.DebateArgument,
     rating: Annotated[
         str,
         Argument(metavar="right|wrong|mixed", help="Whether the decision turned out right, wrong or mixed."),
@@ -212,8 +207,8 @@ def feedback(
     note: Annotated[
         str, Option("--note", metavar="TEXT", help="What happened after the decision, in your own words.")
     ] = "",
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
 ) -> None:
     """Record how a decision turned out.
 
@@ -226,7 +221,7 @@ def feedback(
 
     if rating not in OUTCOMES:
         raise InputError(f"{rating!r} is not a valid rating: choose from {', '.join(OUTCOMES)}")
-    with open_stored_debate(db, debate_id) as debate:
+    with shared.open_stored_debate(db, debate_id) as debate:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         stored_feedback = give_feedback(debate, cast(Rating, rating), note.strip(), now)
     acknowledge(

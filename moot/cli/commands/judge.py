@@ -97,7 +97,7 @@ def judge(
     `models` of the --config file. The exit code is 3 if judging fails.
     """
     from moot.cli.options import file_of
-    from moot.configuration import read_rubric
+    from moot.config.file_references import read_rubric
     from moot.debates.continuation import JudgingOptions, judge_debate, model_after_recording
 
     panel_models = model if model and len(model) > 1 else None
@@ -135,7 +135,7 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     """Add the `judge` and `models` settings of a configuration file to the judging options."""
     from moot.cli.terminal import print_error
     from moot.config.config_files import make_config
-    from moot.configuration import file_data
+    from moot.config.stages import file_data
 
     if config is None:
         return options

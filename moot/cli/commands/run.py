@@ -159,7 +159,7 @@ def run(
     """
     from moot.cli.live import check_answers
     from moot.cli.running import run_to_end
-    from moot.configuration import read_rubric
+    from moot.config.file_references import read_rubric
     from moot.debates.lifecycle import unused_name
     from moot.plugins.importing.read_context import read_documents
 
@@ -246,9 +246,9 @@ def _propose_and_confirm(
     Raises:
         Exit: the user does not want to start the debate.
     """
-    from moot.configuration import validate
+    from moot.config.stages import validate
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
-    from moot.debates.session import propose_debaters
+    from moot.debates.proposed_debaters import propose_debaters
     from moot.runtime.environment import Environment
 
     if is_built_in(settings.model):
@@ -462,7 +462,7 @@ def _config_change(
     if not flags and path is None:
         return None
     from moot.config.config_files import nested_settings
-    from moot.configuration import file_data, freeze, merge, validate
+    from moot.config.stages import file_data, freeze, merge, validate
 
     data, options = file_data(path, terminal.print_error) if path is not None else {}, nested_settings(flags)
     file_settings = freeze(validate(data))
@@ -522,7 +522,7 @@ def plan(
     tokens, Moot assumes that every prompt and reply is as long as the configuration allows. Moot calculates
     the cost from the prices in the configuration, or from the list prices of well-known models.
     """
-    from moot.configuration import read_config
+    from moot.config.stages import read_config
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
     from moot.plugins.importing.read_context import read_documents
     from moot.protocols.registry import protocol_named

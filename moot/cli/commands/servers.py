@@ -58,7 +58,7 @@ def serve(
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise settings.missing_extra("the live page", "serve")
-    from moot.configuration import read_config
+    from moot.config.stages import read_config
     from moot.plugins.web.auth_middleware import is_loopback
     from moot.plugins.web.page_routes import serve_page
 
@@ -108,7 +108,7 @@ def mcp(
     if find_spec("mcp") is None:
         raise settings.missing_extra("the MCP server", "mcp")
     from moot.cli.running import handle_sigterm_as_interrupt
-    from moot.configuration import read_config
+    from moot.config.stages import read_config
     from moot.plugins.web.mcp_server import serve as serve_agents
 
     default_config = read_config(config, {"model": model}, print_error)

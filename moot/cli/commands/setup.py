@@ -226,7 +226,7 @@ def _test(name: str) -> str:
         ModelError: the call failed. Nothing has been stored.
     """
     from moot.cli.commands.doctor import inspect_models
-    from moot.configuration import validate
+    from moot.config.stages import validate
 
     finding = inspect_models(validate({"model": name}))[0]
     if not finding.replied:

@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from moot.config import DebateConfig, slug
 from moot.config.config_files import ENDINGS
+from moot.config.file_references import Warn, log
 from moot.config.section import errors_in
-from moot.configuration import Warn, log, merge, read, read_config, validate
+from moot.config.stages import merge, read, read_config, validate
 from moot.plugins.evals.items import ItemSet, Kind
 from moot.protocols.registry import protocol_names
 from moot.state.entries import JsonObject

@@ -23,8 +23,8 @@ from moot.config import DebateConfig, slug
 from moot.config.boundary import Permissions
 from moot.config.config_files import with_settings
 from moot.config.model_settings import is_built_in
-from moot.configuration import validate
-from moot.debates.session import check_config, check_judges
+from moot.config.stages import validate
+from moot.debates.config_checks import check_config, check_judges
 from moot.judging.panel import winning_side
 from moot.plugins.evals import items as eval_items
 from moot.plugins.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings

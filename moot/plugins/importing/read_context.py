@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from moot.configuration import read_bytes
+from moot.config.file_references import read_bytes
 from moot.state.entries import clean_text
 from moot.state.errors import ConfigError, InputError, UserError, file_error_reason
 

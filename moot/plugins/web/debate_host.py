@@ -24,10 +24,12 @@ from moot.asking.answer import DebateAnswer
 from moot.calls.concurrency import cancel_all, run_in_thread
 from moot.config.boundary import Capability
 from moot.config.debate_config import frozen_config
-from moot.configuration import authorize, authorize_operator, requested_config
+from moot.config.stages import authorize, authorize_operator, requested_config
+from moot.debates.config_checks import shorten_debate
 from moot.debates.continuation import can_go_on, model_after_recording, questions_at
+from moot.debates.events import TokenEvent
 from moot.debates.lifecycle import fork_debate, fork_values, unused_name
-from moot.debates.session import TokenEvent, is_over, shorten_debate
+from moot.debates.session import is_over
 from moot.debates.stored_debate import give_feedback, has_decision
 from moot.documents import DebateDocument, document_title, load_leniently
 from moot.people import MAX_MESSAGE_CHARS

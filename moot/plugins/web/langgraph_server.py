@@ -27,7 +27,7 @@ from starlette.routing import Route
 from typing_extensions import override
 
 from moot.api import Event, open_debates
-from moot.configuration import operators_config
+from moot.config.stages import operators_config
 from moot.graph.json_schemas import graph_schemas
 from moot.graph.served import SERVED
 from moot.plugins.web.auth_middleware import AuthMiddleware, error_response

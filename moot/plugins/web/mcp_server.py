@@ -33,7 +33,7 @@ from moot.api import Debate, DebateConfig, Event, aopen_debates
 from moot.calls.concurrency import run_in_thread, to_thread
 from moot.config.participants import MAX_REQUESTED_DEBATERS
 from moot.config.section import MAX_KEY_CHARS, errors_in
-from moot.configuration import validate
+from moot.config.stages import validate
 from moot.debates.dry_run import with_plan
 from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_comparison

@@ -29,7 +29,7 @@ from moot.config.participants import MAX_REQUESTED_DEBATERS
 from moot.debates.dry_run import estimate, expected_cost, with_plan
 from moot.debates.lifecycle import unused_name
 from moot.debates.prompt_reconstruction import reconstruct_prompt
-from moot.debates.session import propose_debaters
+from moot.debates.proposed_debaters import propose_debaters
 from moot.documents import DebateDocument, extracts_claims
 from moot.embedding import MAX_REQUESTED_NAME, DebateRequest, DebaterRequest
 from moot.models.endpoints import offered_models

@@ -1,0 +1,159 @@
+"""References to files in a configuration, such as `@FILE`, and the texts that replace them."""
+
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from moot.config.rubrics import load_rubric, rubric_names
+from moot.state.entries import JsonObject
+from moot.state.errors import ConfigError, InputError, file_error_reason
+
+STDIN = Path("-")
+"""Path that means "read the configuration from stdin"."""
+LEFT_OUT = object()
+"""Marker for a setting to remove from the configuration."""
+Warn = Callable[[str], object]
+"""Function that is called with a warning for each ignored configuration value."""
+log: Warn = logging.getLogger(__name__).warning
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return the text of a UTF-8 file without its byte order mark. The path `-` means stdin.
+
+    Raises:
+        InputError: The file cannot be read, or is not UTF-8 text.
+    """
+    try:
+        return read_bytes(path, what).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {what} from {str(path)!r}: {file_error_reason(error)}") from error
+
+
+def read_bytes(path: Path, what: str) -> bytes:
+    """Return the content of a file as bytes. The path `-` means stdin.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    try:
+        return sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {what} from {str(path)!r}: {file_error_reason(error)}") from error
+
+
+def read_rubric(name_or_path: str, folder: Path) -> str | JsonObject:
+    """Return the rubric in a file as JSON data. Return the name of a built-in rubric unchanged.
+
+    Raises:
+        ConfigError: There is no such rubric.
+    """
+    if name_or_path in rubric_names():
+        return name_or_path
+    path = folder / name_or_path
+    return load_rubric(path if path.exists() else Path(name_or_path)).model_dump(mode="json")
+
+
+PROMPTS = (
+    "debaters.*.system_prompt",
+    "debaters.*.summary_prompt",
+    "debaters.*.clarification_prompt",
+    "debaters.*.perspective.prompt",
+    "judge.summary.prompt",
+    "memory.summary_prompt",
+    "memory.perspectives.prompt",
+)
+"""Dotted names of all settings that can name a prompt file. `*` matches every item of a list."""
+
+
+def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
+    """Replace references to files in configuration data with the contents of the files.
+
+    Raises:
+        ConfigError: A rubric, persona or reference document cannot be read. A prompt that cannot be read is
+            replaced by the built-in one, with a warning.
+    """
+    readers: dict[str, Callable[[str, object], object]] = {
+        **dict.fromkeys(PROMPTS, partial(_prompt, folder, warn)),
+        "debaters.*.persona": partial(_persona, folder),
+        "debaters.*.anchors.*": partial(_anchor, folder),
+    }
+    filled: object = with_rubrics(data, folder)
+    for place, read in readers.items():
+        *_, key = keys = place.split(".")
+        filled = _replace(filled, keys, partial(read, key))
+    return cast(JsonObject, filled)
+
+
+def with_rubrics(data: JsonObject, folder: Path) -> JsonObject:
+    """Replace each rubric file's name in configuration data with the file's contents.
+
+    Raises:
+        ConfigError: A rubric file cannot be read.
+    """
+    filled: object = data
+    for place in ("judge.rubric", "judge.panel.*.rubric"):
+        filled = _replace(filled, place.split("."), partial(_rubric, folder))
+    return cast(JsonObject, filled)
+
+
+def _rubric(folder: Path, value: object) -> object:
+    return read_rubric(value, folder) if isinstance(value, str) else value
+
+
+def _text(folder: Path, key: str, value: object) -> object:
+    """Return the text of the file that an `@FILE` reference names. Return any other value unchanged."""
+    if not isinstance(value, str) or not value.startswith("@"):
+        return value
+    try:
+        return read_text(folder / value[1:], key)
+    except InputError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _persona(folder: Path, key: str, value: object) -> object:
+    """Replace each file reference such as `@FILE` in a persona with the file's text."""
+    if isinstance(value, Mapping):
+        return {title: _text(folder, f"{key}.{title}", text) for title, text in value.items()}
+    return _text(folder, key, value)
+
+
+def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
+    try:
+        return _text(folder, key, value)
+    except ConfigError as error:
+        warn(f"{error}: the built-in prompt is used")
+        return LEFT_OUT
+
+
+def _anchor(folder: Path, _: str, value: object) -> object:
+    """Replace the `@FILE` reference of a reference document with the file's text.
+
+    The document's default name is that of the file. Any other value is returned unchanged.
+    """
+    anchor = {"text": value} if isinstance(value, str) else value
+    raw_text = anchor.get("text") if isinstance(anchor, Mapping) else None
+    text = _text(folder, "anchors", raw_text)
+    if not isinstance(anchor, Mapping) or text is raw_text:
+        return value
+    return {"name": Path(str(raw_text)[1:]).stem, **anchor, "text": text}
+
+
+def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
+    """Return a copy of configuration data in which one value is replaced.
+
+    `keys` is the path of the value, and `read` returns the new value for the old one.
+    """
+    if not keys:
+        return read(data)
+    key, *rest = keys
+    if key == "*":
+        return [_replace(each, rest, read) for each in data] if isinstance(data, list) else data
+    if not isinstance(data, Mapping) or key not in data:
+        return data
+    value = _replace(data[key], rest, read)
+    if value is LEFT_OUT:
+        return {name: each for name, each in data.items() if name != key}
+    return {**data, key: value}

@@ -1,0 +1,204 @@
+"""Checks of a debate's configuration before the debate starts: errors, warnings, and a shorter debate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from moot.config import DebateConfig
+from moot.config.boundary import Permissions
+from moot.config.config_files import make_config, with_settings
+from moot.config.model_settings import OFFLINE
+from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
+from moot.memory.window import WindowLimits
+from moot.models.model_call import complete
+from moot.prompts.truncation import problem_token_limit
+from moot.protocols.base import TOKENS_PER_WORD, TURN_WORDS
+from moot.protocols.prompt_context import shared_prefix_tokens
+from moot.protocols.registry import check_names, protocol_named, turns_planned
+from moot.retrieval.indexes import embeddings_of
+from moot.runtime.environment import Environment
+from moot.state.errors import ConfigError
+from moot.text.plain_text import count_noun
+from moot.text.tokens import TokenCounter
+from moot.tools.registry import check_tools
+
+_PLACEHOLDER = re.compile(r"\{\{?[A-Za-z_]\w*\}\}?")
+NO_JUDGE = (
+    "no judge model is set, and the default `offline` model cannot judge messages of people or models: "
+    "set one with --model (in a file: judge.model), or `offline` for placeholders"
+)
+
+
+def check_config(permissions: Permissions, environment: Environment, *, imports: bool = True) -> DebateConfig:
+    """Check that everything named in the configuration can be used.
+
+    This includes models and tools. Return the configuration with the definitions of the tools of MCP servers.
+
+    The configuration has to be authorized first. With `imports`, modules that it names are imported as a
+    test.
+
+    Raises:
+        ConfigError: The configuration is invalid. The message says what to do.
+    """
+    config = permissions.authorize()
+    check_names(config)
+    checked = check_tools(config, environment.token_counter_for(config), environment.tools)
+    if imports:
+        embeddings_of(permissions, environment.embeddings)
+    models = environment.models_of(permissions)
+    if config.limits.cost_usd is not None and (unpriced := models.names_without_price(config.model_names())):
+        raise ConfigError(  # without prices the limit cannot be enforced
+            "limits.cost_usd needs prices: set input_usd_per_million and output_usd_per_million "
+            f"(0 for a free model) under `models` for {', '.join(map(repr, unpriced))}"
+        )
+    if environment.complete is complete:  # other functions than the default call no provider
+        models.check(config.model_names())
+    return config.model_copy(update={"mcp_servers": checked.mcp_servers}) if config.mcp_servers else config
+
+
+def check_judges(config: DebateConfig, models: Iterable[str], environment: Environment) -> None:
+    """Raise an error if the `offline` model would judge a real debate.
+
+    In a real debate, messages come from people or from other models. `models` are the models of the messages;
+    `""` is a person.
+
+    Raises:
+        ConfigError: A judge has no model.
+    """
+    judge = config.judge
+    is_judge_unset = config.model == OFFLINE and not all(spec.model or judge.model for spec in judge.judges())
+    if is_judge_unset and environment.complete is complete and set(models) - {OFFLINE}:
+        raise ConfigError(NO_JUDGE)
+
+
+def warnings_about(config: DebateConfig) -> list[str]:
+    """Return warnings about valid settings that are probably mistakes."""
+    unused = sorted(config.models.keys() - set(config.model_names()))
+    used = ", ".join(map(repr, config.model_names()))
+    warnings = [f"models.{name}: this debate uses no model with this name; it uses {used}" for name in unused]
+
+    turns = turns_planned(config) if config.interjections else None
+    late = [each.after for each in config.interjections if turns is not None and each.after >= turns]
+    if late:
+        warnings.append(
+            f"interjections: after {count_noun(late[0], 'turn')} is too late, because the debate has {turns}"
+        )
+
+    # Topics and context files that exceed every prompt.
+    budget, count = config.memory.budget, Environment().token_counter_for(config)
+    files = [path for path in map(Path, config.context_paths()) if path.is_file()]
+    text = "\n".join(path.read_text("utf-8", "replace") for path in files)
+    sizes = (
+        ("topic", count(config.topic or ""), problem_token_limit(budget)),
+        ("context", count(text), budget.messages),
+    )
+    warnings += [
+        f"{name}: {tokens:,} tokens, but prompts have room for only {remaining:,}, so the rest is truncated: "
+        "raise memory.budget.total, or use a folder and tools"
+        for name, tokens, remaining in sizes
+        if tokens > remaining
+    ]
+    return warnings + _unknown_placeholders(config) + _idle_memory(config, count)
+
+
+def _unknown_placeholders(config: DebateConfig) -> list[str]:
+    """Return a warning for each summary prompt that contains a placeholder.
+
+    Moot does not fill in placeholders in these prompts.
+    """
+    prompts = {
+        "memory.summary_prompt": config.memory.summary_prompt,
+        "memory.perspectives.prompt": config.memory.perspectives.prompt,
+    }
+    if config.judge.summary:
+        prompts["judge.summary.prompt"] = config.judge.summary.prompt
+    for debater in config.debaters:
+        prompts[f"debaters.{debater.id}.summary_prompt"] = debater.summary_prompt
+        if debater.perspective:
+            prompts[f"debaters.{debater.id}.perspective.prompt"] = debater.perspective.prompt
+    return [
+        f"{key}: {placeholders[0]} is no placeholder, so the model reads it as it is: remove it, because the "
+        "messages follow the prompt in any case"
+        for key, prompt in prompts.items()
+        if (placeholders := _PLACEHOLDER.findall(prompt))
+    ]
+
+
+def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
+    """Return warnings about memory settings that have no effect in this debate."""
+    memory = config.memory
+    warnings = []
+    if asks_model(memory.summarizer) and not protocol_named(config.protocol).shows_summary:
+        warnings = [
+            f"memory.summarizer: no prompt of {config.protocol!r} shows a summary; {FALLBACK_SUMMARIZER} "
+            "makes the judge's"
+        ]
+    limits = WindowLimits.of(memory, shared_prefix_tokens(config.topic or "", config, count))
+    message_tokens = int(TURN_WORDS * TOKENS_PER_WORD)
+    capacity = limits.high_tokens // message_tokens
+    message_counts = {
+        "keep_recent": memory.keep_recent,
+        "summarize_every": memory.keep_recent + memory.summarize_every,
+    }
+    # A file that `moot config init` wrote contains both defaults, which the user did not choose.
+    fields = type(memory).model_fields
+    is_default = all(
+        name in memory.model_fields_set and getattr(memory, name) == fields[name].default
+        for name in message_counts
+    )
+    return warnings + [
+        f"memory.{name}: {message_count} messages of {TURN_WORDS} words exceed the window's "
+        f"{limits.high_tokens:,} tokens, which hold about {capacity}: the setting has no effect"
+        for name, message_count in message_counts.items()
+        if name in memory.model_fields_set and message_count > capacity and not is_default
+    ]
+
+
+def shorten_debate(config: DebateConfig, max_turns: int) -> DebateConfig:
+    """Return a configuration with which the debate has at most `max_turns` turns.
+
+    The settings that determine the protocol's length are lowered one after another, as little as possible.
+
+    Raises:
+        ConfigError: The shortest debate of the protocol has more turns.
+    """
+    if _turn_count(config) <= max_turns:
+        return config
+    for setting in protocol_named(config.protocol).length_settings or ():
+        data = config.to_json()
+        section, _, name = setting.rpartition(".")
+        value = (data[section] if section else data)[name]
+        if not isinstance(value, int | None):
+            continue
+        shorter = config
+        for number in range(min(value or max_turns, max_turns), 0, -1):
+            shorter = make_config(with_settings(data, {setting: number}))
+            if _turn_count(shorter) <= max_turns:
+                return shorter
+        config = shorter
+    raise ConfigError(
+        f"even the shortest debate with protocol {config.protocol!r} may need {_turn_count(config)} turns, "
+        f"but at most {max_turns} are allowed: allow more turns, or use another protocol"
+    )
+
+
+def _turn_count(config: DebateConfig) -> int:
+    """Return the maximum number of turns that a debate can have.
+
+    Raises:
+        ConfigError: The debate does not end.
+    """
+    turns = protocol_named(config.protocol).turns(config)
+    if turns:
+        return turns.most
+    from moot.debates.dry_run import estimate  # avoids an import cycle: the estimate runs the graph
+
+    forecast = estimate(config)
+    if forecast is None:
+        raise ConfigError(
+            f"Moot cannot estimate the length of a debate with protocol {config.protocol!r}, so it cannot "
+            "limit the number of turns: remove this limit"
+        )
+    return forecast.turns_at_most

@@ -1,0 +1,99 @@
+"""Debaters that a model proposes for a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, Field
+
+from moot.calls.model_calls import CallGenerator
+from moot.config import DebateConfig, slug
+from moot.config.boundary import Permissions
+from moot.config.participants import RESERVED_IDS, DebaterConfig, unique_slug, unreserved_name
+from moot.models.endpoints import OTHER_MODEL
+from moot.prompts.request import counter_of, make_call, many, model_params
+from moot.prompts.templates import load_prompt_template
+from moot.prompts.truncation import Block, truncate_blocks
+from moot.runtime.background_loop import call_from_sync
+from moot.runtime.environment import Environment
+from moot.runtime.run_node import run_to_end
+from moot.state.entries import JsonObject, clean_text
+from moot.state.errors import ModelError
+from moot.text.plain_text import break_template_tokens
+
+PROPOSE = load_prompt_template("propose")
+REPLY_TOKENS = 400
+"""Maximum number of tokens in a model's reply that proposes two debaters."""
+NAME_CHARS = 40
+"""Maximum length of a proposed debater's name or role, in characters. Longer texts are truncated."""
+STANCE_CHARS = 300
+"""Maximum length of a proposed debater's stance, in characters. A longer stance is truncated."""
+
+
+class ProposedDebater(BaseModel):
+    """One debater that the model proposes."""
+
+    name: str = Field("", description="First name.")
+    role: str = Field("", description="Role of the debater, in at most six words.")
+    stance: str = Field("", description="The debater's answer to the question, in one sentence.")
+
+
+class ProposedDebaters(BaseModel):
+    """Two proposed debaters who give different answers to the question."""
+
+    debaters: many(ProposedDebater, 2, 2) = Field(default_factory=list)  # type: ignore[valid-type]  # checked by Pydantic
+
+
+def propose_debaters(
+    question: str, config: DebateConfig, environment: Environment
+) -> tuple[tuple[DebaterConfig, ...], float]:
+    """Ask the configured model to propose two debaters, and return the debaters and the cost.
+
+    Raises:
+        ModelError: the model fails, or its reply does not name two debaters with stances.
+    """
+
+    async def ask() -> tuple[list[JsonObject], Mapping[str, float]]:
+        try:
+            result, handler = await run_to_end(
+                _proposal(question, config), environment, Permissions.of_operator(config)
+            )
+            return result, handler.spent
+        finally:
+            await environment.aclose()
+
+    proposals, usage = call_from_sync(ask)
+    debaters: list[DebaterConfig] = []
+    taken_ids = set(RESERVED_IDS)
+    for number, proposal in enumerate(proposals[:2], start=1):
+        name, role = (
+            " ".join(clean_text(str(proposal[key])).split())[:NAME_CHARS] for key in ("name", "role")
+        )
+        stance = " ".join(clean_text(str(proposal["stance"])).split())[:STANCE_CHARS]
+        if name and stance:
+            debater_id = unique_slug(slug(name) or f"debater-{number}", taken_ids)
+            taken_ids.add(debater_id)
+            debaters.append(
+                DebaterConfig(id=debater_id, name=unreserved_name(name), role=role, stance=stance)
+            )
+    if len(debaters) < 2 or debaters[0].name == debaters[1].name:
+        raise ModelError(
+            f"model {config.model!r} did not propose two debaters: name two debaters yourself, each with "
+            "--debater NAME:ROLE:STANCE"
+        )
+    return tuple(debaters), float(usage.get("cost_usd", 0.0))
+
+
+def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObject]]:
+    """Ask a model to propose two debaters for a question."""
+    params = model_params(config, config.debaters[0])
+    blocks = [
+        Block("system", {"role": "system", "content": PROPOSE.render()}, label="instruction"),
+        Block("turn_suffix", {"role": "user", "content": break_template_tokens(question)}, label="question"),
+    ]
+    prompt = truncate_blocks(blocks, config.memory.budget.total, counter_of(params, config))
+    (reply,) = yield [make_call(params, "evaluate", prompt, schema=ProposedDebaters, reply=REPLY_TOKENS)]
+    if reply.error:  # no debate is stored yet that could be resumed
+        raise ModelError(reply.error.replace(OTHER_MODEL, "choose another model with --model NAME"))
+    proposal = ProposedDebaters.model_validate(reply.data or {})
+    return [each.model_dump() for each in proposal.debaters]
