@@ -19,17 +19,9 @@ from moot.calls.model_calls import CallGenerator
 from moot.config.boundary import Capability, Permissions
 from moot.config.model_settings import OFFLINE, RECORDED
 from moot.memory.passages import Place, Splitting, by_message, key_of
+from moot.prompts import request as model_request
 from moot.prompts import truncation
 from moot.prompts.debate_context import DebateContext
-from moot.prompts.request import (
-    citation_type,
-    make_call,
-    model_params,
-    narrow_schema,
-    prompt_budget,
-    schema_tokens,
-    with_schema,
-)
 from moot.protocols.result import decision_line, verdict_text
 from moot.runtime.context import NodeContext
 from moot.state import entries as entry_types
@@ -59,10 +51,12 @@ class AskAnswer(BaseModel):
     )
 
 
-ANSWER_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type(())})
+ANSWER_SCHEMA = model_request.narrow_schema(AskAnswer, {"citations": model_request.citation_type(())})
 """Schema of the model's answer to a question about a debate that has no verdict. The message ids are omitted,
 because a list of 200 takes 1,250 tokens of the prompt."""
-JUDGED_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type((), [select.VERDICT_ID])})
+JUDGED_SCHEMA = model_request.narrow_schema(
+    AskAnswer, {"citations": model_request.citation_type((), [select.VERDICT_ID])}
+)
 """Schema of the model's answer to a question about a judged debate. The answer can also cite the verdict."""
 
 
@@ -72,7 +66,9 @@ def answer_schema(shown_ids: Sequence[str], result: select.JudgedResult | None =
     If there is a `result`, the answer can also cite the verdict.
     """
     others = [select.VERDICT_ID] if result else []
-    return narrow_schema(AskAnswer, {"citations": citation_type(shown_ids, others)})
+    return model_request.narrow_schema(
+        AskAnswer, {"citations": model_request.citation_type(shown_ids, others)}
+    )
 
 
 NO_ANSWER = AskAnswer(reasoning="", answer="", citations=[], not_found=["the model did not answer"])
@@ -129,8 +125,8 @@ def ask(
         ModelError: no model answered.
     """
     state, config = debate.state, debate.config
-    params, length = model_params(config, config.judge), config.memory.budget.reply
-    (reply,) = yield [make_call(params, "ask", request.prompt, schema=schema, reply=length)]
+    params, length = model_request.model_params(config, config.judge), config.memory.budget.reply
+    (reply,) = yield [model_request.make_call(params, "ask", request.prompt, schema=schema, reply=length)]
     data = reply.require().data
     response = AskAnswer.model_validate(data) if data else NO_ANSWER
     transcript, prompt = state["full_transcript"], request.prompt
@@ -249,7 +245,9 @@ def permissions_for_answer(permissions: Permissions, model: str | None = None) -
     `model` answers the questions. Without it, the judge's model answers them, or the offline model if the
     debate is recorded.
     """
-    is_recording = model_params(permissions.config, permissions.config.judge).model.startswith(RECORDED)
+    is_recording = model_request.model_params(permissions.config, permissions.config.judge).model.startswith(
+        RECORDED
+    )
     answer_model = model or (OFFLINE if is_recording else None)
     if not answer_model:
         return permissions
@@ -280,7 +278,9 @@ def answer_question(context: NodeContext, question: str) -> BackgroundTask[Debat
     # The schema lists the ids of the shown messages if the ids fit into the remaining tokens.
     schema = JUDGED_SCHEMA if question_prompt.result else ANSWER_SCHEMA
     listing_schema = answer_schema(question_prompt.prompt.shown_ids, question_prompt.result)
-    extra_tokens = schema_tokens(listing_schema, count) - schema_tokens(schema, count)
+    extra_tokens = model_request.schema_tokens(listing_schema, count) - model_request.schema_tokens(
+        schema, count
+    )
     fits = question_prompt.prompt.total_tokens + extra_tokens <= context.config.memory.budget.total
     return (yield from ask(context, question_prompt, listing_schema if fits else schema))
 
@@ -293,9 +293,11 @@ def _question_prompt(context: NodeContext, question: str) -> select.QuestionProm
     index = select.ask_index(context, context.memories)
     result = _judged_result(context.state)
     schema = JUDGED_SCHEMA if result else ANSWER_SCHEMA
-    budget = prompt_budget(context.config.memory.budget.total, schema, context.count)
+    budget = model_request.prompt_budget(context.config.memory.budget.total, schema, context.count)
     question_prompt = select.question_prompt(context, question, index, budget=budget, result=result)
-    return replace(question_prompt, prompt=with_schema(question_prompt.prompt, schema, context.count))
+    return replace(
+        question_prompt, prompt=model_request.with_schema(question_prompt.prompt, schema, context.count)
+    )
 
 
 def _judged_result(state: ConversationState) -> select.JudgedResult | None:

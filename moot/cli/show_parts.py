@@ -13,7 +13,6 @@ from rich.text import Text
 
 from moot.claims.ledger_rendering import card_text, stance_text, why_no_claims
 from moot.cli import terminal
-from moot.cli.terminal import borderless_table, number, rate
 from moot.config import OFFLINE
 from moot.config.debate_config import frozen_config
 from moot.documents import document_title, extracts_claims
@@ -210,7 +209,7 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
     total = {each: f"{totals[each]:.1f}" if each in totals else "–" for each in debaters}
     length = {each: f"{lengths[each]:,}" if each in lengths else "–" for each in debaters}
     if len(debaters) > MAX_COLUMNS:
-        table = borderless_table("", figures=("total of 100", "tokens said"))
+        table = terminal.borderless_table("", figures=("total of 100", "tokens said"))
         for debater in sorted(debaters, key=lambda each: -totals.get(each, 0)):
             table.add_row(Text(names[debater]), total[debater], length[debater])
         return [Padding(table, BELOW)]
@@ -220,7 +219,7 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
         key: terminal.one_line(criterion_names.get(key) or key.replace("_", " "), 40)
         for key in dict.fromkeys(key for debater in debaters for key in scores[debater])
     }
-    table = borderless_table("", figures=[names[each] for each in debaters])
+    table = terminal.borderless_table("", figures=[names[each] for each in debaters])
     for column in table.columns[1:]:
         column.max_width = NAME_CHARS
     if (
@@ -255,7 +254,7 @@ def agreement_parts(judgement: Judgement) -> list[RenderableType]:
         return []
     names, protocol = terminal.debater_names(judgement.config, 30), protocol_of({"config": judgement.config})
     dissenting = {each["judge"] for each in report["dissent"]}
-    table = borderless_table("judge", "model", "says", "confidence", "orders")
+    table = terminal.borderless_table("judge", "model", "says", "confidence", "orders")
     for verdict in judgement.verdicts:
         result = winner_text(verdict, names, protocol) if verdict["status"] == "ok" else "failed"
         dissents = " (dissents)" if verdict["judge"] in dissenting else ""
@@ -270,8 +269,10 @@ def agreement_parts(judgement: Judgement) -> list[RenderableType]:
         table.add_row(*map(Text, cells))
     parts: list[RenderableType] = [Padding(table, BELOW)]
     if len(judgement.verdicts) > 1:
-        figures = f"α of scores {number(report['alpha'])} · mean κ {number(report['kappa'])}"
-        parts.append(Text(f"Panel: {figures} · flip rate {rate(report['flips'])}"))
+        figures = (
+            f"α of scores {terminal.number(report['alpha'])} · mean κ {terminal.number(report['kappa'])}"
+        )
+        parts.append(Text(f"Panel: {figures} · flip rate {terminal.rate(report['flips'])}"))
     return parts
 
 
@@ -463,7 +464,7 @@ def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
-    table = borderless_table(*words, figures=(*sections, "total", "budget", "left out"))
+    table = terminal.borderless_table(*words, figures=(*sections, "total", "budget", "left out"))
     for row in rows:
         counts = [row["sections"].get(section, 0) for section in sections]
         omitted = sum(note["tokens"] for note in row["omitted"])
@@ -475,7 +476,7 @@ def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
 def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
     """Return a table with the cost and use of each kind of memory."""
     headings = ("created", "calls", "tokens", "US$", "prompts", "tokens shown")
-    table = borderless_table("memory", figures=headings)
+    table = terminal.borderless_table("memory", figures=headings)
     for row in rows:
         numbers = (row.made, row.calls, row.tokens, f"{row.cost_usd:.4f}", row.prompts, row.shown_tokens)
         table.add_row(row.kind, *map(str, numbers))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, build_graph, open_debates
-from moot.cli.options import run_config
+from moot.cli.inputs import run_config
 from moot.cli.show_parts import cost_text
 from moot.config.boundary import Permissions
 from moot.config.config_files import make_config

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from moot import DebateConfig
 from moot.cli import terminal
-from moot.cli.commands import run
+from moot.cli.commands import plan
 from moot.cli.show_parts import verdict_parts
 from moot.cli.terminal import MarkdownText, wrap_for_terminal
 from moot.debates.dry_run import estimate
@@ -94,7 +94,7 @@ def test_scores_and_plans_break_no_words(columns: int, monkeypatch: pytest.Monke
     assert planned
     for parts, wanted in (
         (verdict_parts({"verdict": verdict, "config": config}), [*names, "responsiveness and rebuttal"]),
-        (run.plan_parts(planned, 5.0, ["m"]), ["critique", "propose", "judge"]),
+        (plan.plan_parts(planned, 5.0, ["m"]), ["critique", "propose", "judge"]),
     ):
         console = Console(file=io.StringIO(), width=columns, color_system=None)
         console.print(*parts)

@@ -8,7 +8,8 @@ from jsonschema import Draft202012Validator
 
 from moot.cli.commands.config import template
 from moot.cli.group import load_command
-from moot.cli.options import parse_debaters, protocols_like, read_topic, run_config
+from moot.cli.inputs import parse_debaters, read_topic, run_config
+from moot.cli.options import protocols_like
 from moot.config import DebateConfig
 from moot.config.config_files import make_config, with_settings
 from moot.config.memory_config import Budget

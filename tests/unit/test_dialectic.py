@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moot.cli.options import run_config
+from moot.cli.inputs import run_config
 from moot.cli.terminal import print_error
 from moot.config import DebateConfig
 from moot.config.config_files import make_config

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from moot.cli.inputs import read_words, warn_of_ignored_length
 from moot.cli.live import check_answers
-from moot.cli.options import read_words, warn_of_ignored_length
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.people import PersonQuestion

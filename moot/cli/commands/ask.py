@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from moot.cli import databases, inputs, terminal
 from moot.cli import options as shared
-from moot.cli import terminal
 from moot.cli.group import command
 from moot.config.model_settings import OFFLINE, is_built_in
 from moot.state.entries import traits_of
@@ -51,10 +51,10 @@ def ask(
     from moot.prompts.request import model_params
 
     question_text = sys.stdin.read() if question == "-" else question
-    with shared.open_stored_debate(db, debate_id) as debate:
+    with databases.open_stored_debate(db, debate_id) as debate:
         config = debate.config()
         if model is None and is_built_in(model_params(config, config.judge).model):
-            model = shared.configured_model()  # a built-in model has no replies to new questions
+            model = inputs.configured_model()  # a built-in model has no replies to new questions
         answer = debate.ask(question_text, model=model)
         if as_json:
             return terminal.print_json(

@@ -13,9 +13,9 @@ from typer import Exit, Option
 
 from moot.cli import options as shared
 from moot.cli import terminal
+from moot.cli.databases import open_catalogue, open_database, open_queue, present_records
 from moot.cli.group import command, new_app
 from moot.cli.live import spent_text
-from moot.cli.options import open_catalogue, open_database, open_queue, present_records
 from moot.state.errors import ConfigError, DebateNotFound, InputError, RunError
 from moot.state.settings import redact
 
@@ -159,7 +159,6 @@ def batch(
     """
     from moot.api import run_many
     from moot.cli.running import handle_sigterm_as_interrupt
-    from moot.cli.terminal import print_error
     from moot.config.stages import merge, read
 
     if priority is not None and not queue:
@@ -172,7 +171,7 @@ def batch(
             )
         terminal.check_folder(output)
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
-    planned = read_batch(path, merge(*read(config, flags, print_error)))
+    planned = read_batch(path, merge(*read(config, flags, terminal.print_error)))
     if queue:
         return _enqueue(planned, priority, db, as_json=as_json)
     errors: dict[str, str] = {}
@@ -226,7 +225,6 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         ConfigError: a line is not a valid topic or configuration.
     """
     from moot.api import PlannedDebate, planned_name
-    from moot.cli.terminal import print_error
     from moot.config import slug
     from moot.config.boundary import Permissions
     from moot.config.file_references import with_files
@@ -245,7 +243,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
             )
         name = settings.pop("id", None)
         try:
-            config = validate(merge(base, with_files(settings, path.parent, print_error)))
+            config = validate(merge(base, with_files(settings, path.parent, terminal.print_error)))
             check_config(Permissions.of_operator(config), Environment())
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from error

@@ -11,8 +11,9 @@ from pydantic.fields import FieldInfo
 from typer import Argument, Option
 
 from moot.cli.group import command, new_app
+from moot.cli.inputs import run_config
 from moot.cli.live import header_lines
-from moot.cli.options import JsonOption, run_config
+from moot.cli.options import JsonOption
 from moot.cli.terminal import STDOUT, check_folder, print_answer, print_json, print_note, write_file
 from moot.config import DebaterConfig, PanelJudge
 from moot.config.model_settings import McpServerConfig, ModelSettings

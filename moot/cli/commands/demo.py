@@ -6,8 +6,8 @@ from typing import Annotated
 from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
+from moot.cli.databases import open_database
 from moot.cli.group import command
-from moot.cli.options import after_setup, command_line, open_database
 from moot.cli.terminal import format_of, print_note, print_result, render, write_file
 from moot.state.entries import JsonMapping
 
@@ -104,13 +104,13 @@ def _invite(sample: str, name: str, path: Path, document: JsonMapping, db: str |
         ("fork", name, "--without", interjection_ids[0], "--run") if interjection_ids else ("judge", name)
     )
     for label, line in (
-        ("read the report", command_line("report", name, "--open", db=db)),
-        ("ask about it", command_line("ask", name, QUESTIONS[sample], db=db)),
+        ("read the report", shared.command_line("report", name, "--open", db=db)),
+        ("ask about it", shared.command_line("ask", name, QUESTIONS[sample], db=db)),
         (
             "without the news" if interjection_ids else "judge it again",
-            after_setup(command_line(*next_arguments, db=db)),
+            shared.after_setup(shared.command_line(*next_arguments, db=db)),
         ),
-        ("your question", after_setup(command_line("Should we …?"))),
+        ("your question", shared.after_setup(shared.command_line("Should we …?"))),
     ):
         print_note(f"  {label:18} {line}")
     print_note(f"The report is in {path}.")

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from typer import Argument, Exit, Option
 
 from moot.calls.model_calls import Reply, StreamAs, WireMessage
-from moot.cli import options, terminal
+from moot.cli import databases, options, terminal
 from moot.cli.group import command
 from moot.config import DebateConfig
 from moot.config.boundary import Permissions, capabilities_of
@@ -119,7 +119,7 @@ def doctor(
     url = check_database(db)
     findings: list[Finding] = [*inspect_installation(), *inspect_access()]
     if database_exists(url):
-        with options.open_database(db) as debates:
+        with databases.open_database(db) as debates:
             for each in inspect_database(debates):
                 if repair and each.repair:
                     each.repair()
@@ -399,7 +399,7 @@ def rename(
     as_json: options.JsonOption = False,
 ) -> None:
     """Rename a debate."""
-    with options.open_stored_debate(db, debate_id) as debate:
+    with databases.open_stored_debate(db, debate_id) as debate:
         debate.session.records.rename(debate.id, name)
     data = {"id": debate.id, "name": name, "was": debate.name}
     terminal.acknowledge(data, f"renamed {debate.name} to {name}", as_json=as_json)
@@ -423,7 +423,7 @@ def delete(
 ) -> None:
     """Delete debates and all their checkpoints."""
     deleted = []
-    with options.open_database(db) as debates:
+    with databases.open_database(db) as debates:
         chosen_debates = {
             each.id: each for each in map(debates.get, debate_ids)
         }.values()  # fails before anything is deleted
@@ -453,7 +453,7 @@ def backup(
     as_json: options.JsonOption = False,
 ) -> None:
     """Copy an SQLite database to a file, even while debates are running."""
-    with options.present_records(db) as records:
+    with databases.present_records(db) as records:
         if not isinstance(records.sql, SqliteSql):
             raise InputError("`moot backup` copies only SQLite files: use `pg_dump` for a Postgres database")
         records.sql.back_up(path)
@@ -489,7 +489,7 @@ def gc(
     from moot.debates.lifecycle import prune, shrink
 
     total_dropped = total_stored = 0
-    with options.open_database(db) as debates:
+    with databases.open_database(db) as debates:
         names = debate_ids or [row.id for row in debates.rows() if row.status in ENDED_STATUSES]
         for name in () if keep_history else names:
             with suppress(DebateBusy, InputError):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from typer import Argument, Exit, Option
 
+from moot.cli import databases, terminal
 from moot.cli import options as shared
-from moot.cli import terminal
 from moot.cli.group import Interrupted, command, ignore_interrupts, new_app
 from moot.cli.live import spent_text
 from moot.state.entries import JsonObject
@@ -150,8 +150,8 @@ def run_evaluation(
     flags = {"model": model, "judge.model": judge_model}
     judge = judge_settings(flags, config)
     budget = SharedBudget(max_tokens, max_cost)
-    jobs = shared.open_queue(db) if queue else None
-    with shared.open_database(db, make=True) as debates:
+    jobs = databases.open_queue(db) if queue else None
+    with databases.open_database(db, make=True) as debates:
         store, title = Evaluations(debates.records.sql), name or path.stem
         stored_record = store.get(title)
         arms = read_arms(
@@ -354,7 +354,7 @@ def report_evaluation(
     if len(forms) > 1:
         raise InputError("several output formats are given: choose one of --html, --md and --json")
     form = forms[0] if forms else "table"
-    with shared.open_database(db) as debates:
+    with databases.open_database(db) as debates:
         evaluation = Evaluations(debates.records.sql).find(name)
         run = EvaluationRun(debates, evaluation)
         run.collect()
@@ -377,7 +377,7 @@ def _report_feedback(db: str | None, *, as_json: bool) -> None:
 
     from moot.debates.stored_debate import brier_scores
 
-    with shared.present_records(db) as records:
+    with databases.present_records(db) as records:
         feedback = records.follow_ups.feedback()
     scores = brier_scores(feedback)
     if as_json:
@@ -413,7 +413,7 @@ def list_evaluations(db: shared.DbOption = None, as_json: shared.JsonOption = Fa
     """List the stored evaluations, their configurations and answer counts."""
     from moot.plugins.evals.results import Evaluations
 
-    with shared.open_database(db) as debates:
+    with databases.open_database(db) as debates:
         data = Evaluations(debates.records.sql).overview()
     rows = [
         (str(row["name"]), str(row["items"]), ", ".join(row["arms"]), str(row["answers"])) for row in data
@@ -487,7 +487,7 @@ def evaluate_debates(
     Each model that scores a debate is an evaluator. The command prints the average of the evaluators' scores,
     or N/A if no evaluator gave a score. The exit code is 3 if any debate received no score.
     """
-    from moot.cli.options import file_of
+    from moot.cli.inputs import file_of
     from moot.config import OFFLINE, DebateConfig
     from moot.debates.config_checks import check_judges
     from moot.plugins.evals import scorecards
@@ -508,7 +508,7 @@ def evaluate_debates(
         if path := file_of(each):
             loaded_subjects.append(scorecards.read_subject(path, problem=problem_text))
             continue
-        with shared.open_database(db) as debates:
+        with databases.open_database(db) as debates:
             loaded_subjects.append(
                 scorecards.subject_of_document(debates.get(each).document(), problem=problem_text)
             )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option, prompt
 
+from moot.cli import databases, inputs, terminal
 from moot.cli import options as shared
-from moot.cli import terminal
 from moot.cli.group import command
 from moot.state.entries import message_count, traits_of
 from moot.state.errors import InputError
@@ -75,8 +75,8 @@ def import_debate(
     """
     from moot.debates.lifecycle import unused_name
 
-    imported = shared.read_transcript(path, form)
-    with shared.open_database(db, make=True) as debates:
+    imported = inputs.read_transcript(path, form)
+    with databases.open_database(db, make=True) as debates:
         if imported.document is not None:
             options = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
             if refused_options := [option for option, value in options.items() if value]:
@@ -86,8 +86,8 @@ def import_debate(
                 )
             debate = debates.import_document(imported.document, name=name)
         else:
-            settings = shared.run_config(config, {})
-            question = (settings.topic if topic is None else shared.read_topic(topic)) or imported.topic
+            settings = inputs.run_config(config, {})
+            question = (settings.topic if topic is None else inputs.read_topic(topic)) or imported.topic
             debate = debates.import_transcript(
                 imported,
                 topic=question,
@@ -238,7 +238,7 @@ def report(
             raise InputError("--json prints to stdout: remove --format and -o, or use --format json -o FILE")
         formats, output = ["json"], terminal.STDOUT
     forms = _chosen(formats or (), output)
-    with shared.open_stored_debate(db, debate_id) as debate:
+    with databases.open_stored_debate(db, debate_id) as debate:
         document, name = debate.document(), debate.name
     paths = [_path(form, name, output) for form in forms]
     for path in paths:
@@ -336,7 +336,7 @@ def compare(
         raise InputError(
             "-o needs a .html or .md file: change the file's suffix, or use --json to print JSON"
         )
-    with shared.open_database(db) as debates:
+    with databases.open_database(db) as debates:
         compared_debates = [debates.get(each) for each in debate_ids]
         comparison = statistics.compare_debates([each.document() for each in compared_debates])
         if only:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from typer import Argument, Option, confirm
 
+from moot.cli import databases, inputs
 from moot.cli import options as shared
 from moot.cli.group import command
 from moot.cli.terminal import acknowledge
@@ -29,7 +30,7 @@ def _change_and_report(
     debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool
 ) -> None:
     """Change a stored debate, and tell the user what was changed."""
-    with shared.open_stored_debate(db, debate_id) as debate:
+    with databases.open_stored_debate(db, debate_id) as debate:
         data, words = change(debate)
     acknowledge({"id": debate.id, **data}, words, as_json=as_json)
 
@@ -59,7 +60,7 @@ def say(
 
     The debate reads the message at the start of its next step. All later prompts include the message.
     """
-    words = shared.read_words(text, "message", "write some text")
+    words = inputs.read_words(text, "message", "write some text")
 
     def add(debate: Debate) -> Done:
         speaker_id = _speaker(debate.config(), speaker)
@@ -221,7 +222,7 @@ def feedback(
 
     if rating not in OUTCOMES:
         raise InputError(f"{rating!r} is not a valid rating: choose from {', '.join(OUTCOMES)}")
-    with shared.open_stored_debate(db, debate_id) as debate:
+    with databases.open_stored_debate(db, debate_id) as debate:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         stored_feedback = give_feedback(debate, cast(Rating, rating), note.strip(), now)
     acknowledge(

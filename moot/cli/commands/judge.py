@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option
 
+from moot.cli import databases, inputs, terminal
 from moot.cli import options as shared
-from moot.cli import terminal
 from moot.cli.group import command
 from moot.judging.panel import RULES
 from moot.state.entries import tokens_of
@@ -96,7 +96,6 @@ def judge(
     addition to the earlier ones. For a stored or exported debate, Moot uses only the keys `judge` and
     `models` of the --config file. The exit code is 3 if judging fails.
     """
-    from moot.cli.options import file_of
     from moot.config.file_references import read_rubric
     from moot.debates.continuation import JudgingOptions, judge_debate, model_after_recording
 
@@ -115,17 +114,17 @@ def judge(
     )
     if subject is None:
         raise InputError("there is nothing to judge: give the ID of a debate, or a FILE")
-    path = file_of(subject)
+    path = inputs.file_of(subject)
     if path is not None:
         judgement = _judge_file(path, options, topic, config)
     elif topic is not None:
         raise InputError("--topic works only with a FILE, because a stored debate already has a topic")
     else:
         options = _with_config(options, config)
-        with shared.open_database(db) as debates:
+        with databases.open_database(db) as debates:
             debate = debates.get(subject)
             if not model and config is None:
-                own_model = model_after_recording(debate.config(), shared.configured_model())
+                own_model = model_after_recording(debate.config(), inputs.configured_model())
                 options = replace(options, model=own_model)  # a recording judges only once
             judgement = judge_debate(debate.session, options, dry_run=dry_run)
     _deliver(judgement, as_json=as_json, quiet=quiet)
@@ -133,13 +132,12 @@ def judge(
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
     """Add the `judge` and `models` settings of a configuration file to the judging options."""
-    from moot.cli.terminal import print_error
     from moot.config.config_files import make_config
     from moot.config.stages import file_data
 
     if config is None:
         return options
-    data = file_data(config, print_error)
+    data = file_data(config, terminal.print_error)
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
@@ -150,19 +148,18 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
 
 
 def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: Path | None) -> Judgement:
-    from moot.cli.options import read_transcript, run_config
     from moot.config.boundary import Capability, capabilities_of
     from moot.debates.continuation import judge_values
     from moot.plugins.importing.transcript import document_values, transcript_config, transcript_values
     from moot.runtime.environment import Environment
 
-    imported, environment = read_transcript(path), Environment()
+    imported, environment = inputs.read_transcript(path), Environment()
     if imported.document is not None:
         options = _with_config(options, config)
         values = document_values(imported.document, environment)
         granted: Collection[Capability] = ()
     else:
-        base = run_config(config, {})
+        base = inputs.run_config(config, {})
         settings = transcript_config(imported, base)
         granted = capabilities_of(settings)
         debate_topic = topic or base.topic or imported.topic

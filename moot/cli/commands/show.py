@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from moot.cli import options, terminal
+from moot.cli import databases, inputs, options, terminal
 from moot.cli.group import command
 from moot.state.errors import InputError
 from moot.state.verdict import import_note
@@ -64,7 +64,7 @@ def audit(
 
     if (without is None) != (turns is None):
         raise InputError("--replay-without and --turns must be used together: give both")
-    with options.open_stored_debate(db, debate_id) as debate:
+    with databases.open_stored_debate(db, debate_id) as debate:
         if without is None or turns is None:
             rows = memory_costs(debate.document())
             data: object = {"id": debate.id, "memory": [asdict(row) for row in rows]}
@@ -154,14 +154,14 @@ def show(
     from moot.cli import show_parts
     from moot.cli.running import resume_line
 
-    with options.open_stored_debate(db, debate_id) as debate:
+    with databases.open_stored_debate(db, debate_id) as debate:
         if follow:
             return _follow(debate)
         if prompt is not None:
             from moot.debates.prompt_reconstruction import reconstruct_prompt
 
             reconstruction = reconstruct_prompt(
-                debate.session, prompt if prompt.startswith("c") else options.entry_number(prompt, "--prompt")
+                debate.session, prompt if prompt.startswith("c") else inputs.entry_number(prompt, "--prompt")
             )
             return terminal.print_answer(
                 reconstruction.to_json(), *show_parts.prompt(reconstruction), as_json=as_json
@@ -235,7 +235,7 @@ def list_debates(
 ) -> None:
     """List debates, most recently active first."""
     _check_status(status)
-    with options.open_catalogue(db) as records:
+    with databases.open_catalogue(db) as records:
         rows, outcomes = (records.rows(), records.results.all()) if records else ([], {})
         revisit_dates = records.follow_ups.revisit_dates() if records else {}
         import_times = records.imports.times() if records else {}
@@ -410,7 +410,7 @@ def search(
     if not search_words:
         raise InputError("there is nothing to search for: give one or more words")
     hits = []
-    with options.open_database(db) as debates:
+    with databases.open_database(db) as debates:
         for row in debates.rows():
             debate = debates.get(row.id)
             try:

@@ -37,15 +37,7 @@ from moot.models.offline import recording_config, recordings
 from moot.models.registry import access_to
 from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
 from moot.plugins.importing.read_context import CONVERTED, read_upload
-from moot.plugins.web import auth_middleware
-from moot.plugins.web.debate_host import (
-    ACTIONS,
-    DebateHost,
-    DebateReader,
-    follow,
-    list_evaluations,
-    show_evaluation,
-)
+from moot.plugins.web import auth_middleware, debate_host
 from moot.prompts.templates import ROLES
 from moot.protocols.registry import PROTOCOLS, load_plugins, turns_planned
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
@@ -210,7 +202,7 @@ class LivePage:
 
     def __init__(self, debates: Callable[[], Debates], default_config: Callable[[], DebateConfig]) -> None:
         self._debates, self._default_config = debates, default_config
-        self._host: DebateHost | None = None
+        self._host: debate_host.DebateHost | None = None
         self._opening, self._converting = asyncio.Lock(), asyncio.Semaphore(UPLOADS_AT_ONCE)
         self._planning = {True: asyncio.Semaphore(1), False: asyncio.Semaphore(1)}
         """Held while a debate is estimated, by whether the debate is long. Long estimates cannot delay short
@@ -240,8 +232,8 @@ class LivePage:
             Route(f"{debate}/prompts/{{what}}", read(self._prompt)),
             Route(f"{debate}/files/{{form}}", read(self._file)),
             Route(f"{debate}/{{action}}", act(self._act), methods=["POST"]),
-            Route("/api/evals", read(list_evaluations)),
-            Route("/api/evals/{evaluation:path}", read(show_evaluation)),
+            Route("/api/evals", read(debate_host.list_evaluations)),
+            Route("/api/evals/{evaluation:path}", read(debate_host.show_evaluation)),
             Route("/static/report.css", lambda _: FileResponse(TEMPLATES / "report.css")),
             Mount("/static", StaticFiles(directory=STATIC)),
             Route("/", self._page),
@@ -265,24 +257,24 @@ class LivePage:
                 await self._host.close()
                 await run_in_thread(self._host.debates.close)
 
-    async def open(self) -> DebateHost:
+    async def open(self) -> debate_host.DebateHost:
         """Open the database if necessary, and return the host that runs its debates."""
         async with self._opening:
             if not self._host:
                 default_config = await run_in_thread(self._default_config)
                 debates = await run_in_thread(self._debates)
-                self._host = DebateHost(debates, default_config, tokens=True)
-                self._reader = DebateReader(self._host)
+                self._host = debate_host.DebateHost(debates, default_config, tokens=True)
+                self._reader = debate_host.DebateReader(self._host)
         return self._host
 
-    def _answering(self, answer: Callable[[Request, DebateHost], Awaitable[object]]) -> Endpoint:
+    def _answering(self, answer: Callable[[Request, debate_host.DebateHost], Awaitable[object]]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             result = await answer(request, await self.open())
             return result if isinstance(result, Response) else auth_middleware.EscapedJson(result)
 
         return endpoint
 
-    def _reading(self, read: Callable[[Request, DebateHost], object]) -> Endpoint:
+    def _reading(self, read: Callable[[Request, debate_host.DebateHost], object]) -> Endpoint:
         """Return a route handler that calls `read`, which reads the database, on a worker thread."""
         return self._answering(lambda request, host: run_in_thread(read, request, host))
 
@@ -300,7 +292,7 @@ class LivePage:
             return answer
         return FileResponse(STATIC / "index.html")
 
-    def _setup(self, request: Request, host: DebateHost) -> JsonObject:
+    def _setup(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         allowed_models = environment.names_in("MOOT_ALLOW_MODELS")
         model_names = (
             *host.default_config.model_names(),
@@ -328,7 +320,7 @@ class LivePage:
             "operator": bool(request.scope.get(auth_middleware.OPERATOR)),
         }
 
-    async def _models(self, request: Request, host: DebateHost) -> JsonObject:
+    async def _models(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         """Return the names of the models that the configured endpoint offers.
 
         Only the operator may use all of them.
@@ -337,7 +329,7 @@ class LivePage:
             raise HTTPException(403, "only the operator, who sends the server's token, may list the models")
         return {"models": await offered_models(access_to("", ModelSettings()))}
 
-    async def _plan(self, request: Request, host: DebateHost) -> JsonObject:
+    async def _plan(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         """Return an estimate of the calls, tokens and cost of the requested debate."""
         _, settings, documents = (await auth_middleware.body_of(request, NewDebate)).parts()
         by_operator = bool(request.scope.get(auth_middleware.OPERATOR))
@@ -364,7 +356,7 @@ class LivePage:
                 check.gone = True  # ends the estimate if the server stops
             return await planning
 
-    async def _propose(self, request: Request, host: DebateHost) -> JsonObject:
+    async def _propose(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         """Return two debaters that a model proposes for a question. Only the operator may ask for them."""
         if not request.scope.get(auth_middleware.OPERATOR):
             raise HTTPException(403, "only the operator, who sends the server's token, may ask for proposals")
@@ -383,7 +375,7 @@ class LivePage:
         async with self._proposing:
             return await run_in_thread(propose)
 
-    async def _convert(self, request: Request, _: DebateHost) -> Response:
+    async def _convert(self, request: Request, _: debate_host.DebateHost) -> Response:
         """Convert an uploaded document to text, and return the text to the page.
 
         The page sends the text back when it creates a debate, so the text is returned unchanged.
@@ -398,7 +390,7 @@ class LivePage:
             )
         return auth_middleware.RedactedJson({"name": name, "content": text})
 
-    async def _play(self, request: Request, host: DebateHost) -> JsonObject:
+    async def _play(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         """Start the replay of a recorded sample debate."""
         await auth_middleware.body_of(request, EmptyBody)
         sample = request.path_params["sample"]
@@ -415,7 +407,7 @@ class LivePage:
         host.run(debate)
         return {"id": debate.id}
 
-    def _list(self, request: Request, host: DebateHost) -> JsonObject:
+    def _list(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         query, status = request.query_params.get("q", "").casefold(), request.query_params.get("status")
         outcomes = host.debates.records.results.all()
         rows = [
@@ -431,21 +423,21 @@ class LivePage:
         ]
         return {"debates": matches[:MAX_ROWS], "found": len(matches), "all": len(rows)}
 
-    async def _start(self, request: Request, host: DebateHost) -> JsonObject:
+    async def _start(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         question, settings, documents = (await auth_middleware.body_of(request, NewDebate)).parts()
         by_operator = bool(request.scope.get(auth_middleware.OPERATOR))
         debate = await host.make(question, settings, documents, by_operator=by_operator)
         host.run(debate)
         return {"id": debate.id}
 
-    def _debate(self, request: Request, host: DebateHost) -> JsonObject:
+    def _debate(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         return self._reader.overview(_debate_of(request, host))
 
-    async def _events(self, request: Request, host: DebateHost) -> Response:
+    async def _events(self, request: Request, host: debate_host.DebateHost) -> Response:
         debate, ending = await run_in_thread(_debate_of, request, host), Event()
 
         async def events() -> AsyncIterator[dict[str, str]]:
-            async for message in follow(host, self._reader, debate, ending.is_set):
+            async for message in debate_host.follow(host, self._reader, debate, ending.is_set):
                 yield {"data": bytes(auth_middleware.EscapedJson(message).body).decode()}
                 if "debate" in message and not (message["debate"]["running"] or host.running(debate.id)):
                     yield {
@@ -455,10 +447,10 @@ class LivePage:
 
         return EventSourceResponse(events(), shutdown_event=ending, shutdown_grace_period=1.0)
 
-    def _document(self, request: Request, host: DebateHost) -> DebateDocument:
+    def _document(self, request: Request, host: debate_host.DebateHost) -> DebateDocument:
         return self._reader.read(_debate_of(request, host)).document
 
-    def _entries(self, request: Request, host: DebateHost) -> object:
+    def _entries(self, request: Request, host: debate_host.DebateHost) -> object:
         document, first = self._document(request, host), _number(request, "from")
         transcript = document["transcript"]
         if ids := request.query_params.getlist("id"):
@@ -476,38 +468,38 @@ class LivePage:
             for each, html in render_messages(entries, document)
         ]
 
-    def _find(self, request: Request, host: DebateHost) -> object:
+    def _find(self, request: Request, host: debate_host.DebateHost) -> object:
         words, document = request.query_params.get("q", "").casefold(), self._document(request, host)
         return [each["seq"] for each in document["transcript"] if words in each["content"].casefold()]
 
-    def _part(self, request: Request, host: DebateHost) -> JsonObject:
+    def _part(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         part = request.path_params["part"]
         if part not in get_args(ReportPart):
             raise HTTPException(404, f"the report has no part {part!r}")
         return {"html": render_part(self._document(request, host), part)}
 
-    def _ledger(self, request: Request, host: DebateHost) -> JsonObject:
+    def _ledger(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         document = self._document(request, host)
         rooms = document["state"].get("crux_rooms", {})
         standing = document["blackboard"]["standing"]
         missing = why_no_claims(document["blackboard"]["claim_events"], extracts=extracts_claims(document))
         return {"claims": standing["claims"], "rooms": list(rooms.values()), "missing": missing}
 
-    def _receipts(self, request: Request, host: DebateHost) -> JsonObject:
+    def _receipts(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         document, keys = self._document(request, host), ("sections", "total_tokens", "budget")
         return {
             "prompts": [_some(each, "entry_id", "seq", "speaker", *keys) for each in document["receipts"]],
             "calls": [_some(each, "id", "purpose", "memory_kind", *keys) for each in document["calls"]],
         }
 
-    def _prompt(self, request: Request, host: DebateHost) -> JsonObject:
+    def _prompt(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         what = request.path_params["what"]
         session = _debate_of(request, host).session
         return reconstruct_prompt(
             session, what if what.startswith("c") else auth_middleware.number_in(what, "prompt")
         ).to_json()
 
-    def _file(self, request: Request, host: DebateHost) -> Response:
+    def _file(self, request: Request, host: debate_host.DebateHost) -> Response:
         form, document = request.path_params["form"], self._document(request, host)
         if form not in FILES:
             raise HTTPException(404, f"there is no file format {form!r}: use {', '.join(FILES)}")
@@ -516,7 +508,7 @@ class LivePage:
         headers = {"Content-Disposition": f'attachment; filename="debate-{document["id"][:8]}.{form}"'}
         return Response(text, media_type=media_type, headers=headers)
 
-    def _compare(self, request: Request, host: DebateHost) -> JsonObject:
+    def _compare(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         names = request.query_params.getlist("debate")
         if not 2 <= len(names) <= MAX_COMPARED:
             raise HTTPException(400, f"choose 2 to {MAX_COMPARED} debates")
@@ -524,8 +516,8 @@ class LivePage:
         side_by_side = render_comparison(compare_debates(documents))
         return {"html": str(Prose({}).block(side_by_side, base=1))}
 
-    async def _act(self, request: Request, host: DebateHost) -> JsonObject:
-        kind = ACTIONS.get(request.path_params["action"])
+    async def _act(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
+        kind = debate_host.ACTIONS.get(request.path_params["action"])
         if kind is None:
             raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
         action = await auth_middleware.body_of(request, kind)
@@ -546,7 +538,7 @@ def _sample(name: str) -> JsonObject:
     }
 
 
-def _debate_of(request: Request, host: DebateHost) -> Debate:
+def _debate_of(request: Request, host: debate_host.DebateHost) -> Debate:
     return host.debates.get(request.path_params["debate"])
 
 

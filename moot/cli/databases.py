@@ -1,0 +1,95 @@
+"""Databases and queues that commands open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from moot.state.errors import DebateNotFound, InputError
+from moot.state.settings import check_database, database_exists, is_postgres
+
+if TYPE_CHECKING:
+    from moot.api import Debate, Debates
+    from moot.plugins.postgres.work_queue import WorkQueue
+    from moot.runtime.environment import Environment
+    from moot.storage.records import Records
+
+
+def _existing(db: str | None) -> str:
+    url = check_database(db)
+    if not database_exists(url):
+        raise DebateNotFound(f"there are no debates, because the database {url!r} does not exist yet")
+    return url
+
+
+def open_database(db: str | None, *, make: bool = False, environment: Environment | None = None) -> Debates:
+    """Open a database during a `with` block and yield its debates.
+
+    Args:
+        db: value of `--db`.
+        make: create the database if it does not exist.
+        environment: models and clock. The default calls real models.
+
+    Raises:
+        DebateNotFound: the database does not exist, and `make` is false.
+        InputError: the database cannot be opened.
+    """
+    url = check_database(db) if make else _existing(db)
+    from moot.api import open_debates
+
+    return open_debates(url, environment=environment)
+
+
+@contextmanager
+def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
+    """Open one stored debate from a database during a `with` block.
+
+    Raises:
+        DebateNotFound: no debate has this name or id.
+        InputError: the database cannot be opened.
+    """
+    with open_database(db) as debates:
+        yield debates.get(name)
+
+
+def present_records(db: str | None) -> AbstractContextManager[Records]:
+    """Open Moot's tables in an existing database during a `with` block.
+
+    LangGraph, which is slow to import, is not loaded.
+
+    Raises:
+        DebateNotFound: the database does not exist.
+        InputError: the database cannot be opened.
+    """
+    url = _existing(db)
+    from moot.storage.records import open_records
+
+    return closing(open_records(url))
+
+
+def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
+    """Open Moot's tables during a `with` block, or yield `None` if the database does not exist.
+
+    Raises:
+        InputError: the database cannot be opened.
+    """
+    return present_records(db) if database_exists(check_database(db)) else nullcontext()
+
+
+def open_queue(db: str | None) -> WorkQueue:
+    """Return the queue of debates in a Postgres database.
+
+    Raises:
+        InputError: the database is not a Postgres database.
+        ConfigError: the `queue` extra is not installed.
+    """
+    url = check_database(db)
+    if not is_postgres(url):
+        raise InputError(
+            "the queue needs a Postgres database: add --db postgresql://…, or run `moot batch` or `moot eval "
+            "run` without --queue"
+        )
+    from moot.plugins.postgres.work_queue import WorkQueue
+
+    return WorkQueue(url)

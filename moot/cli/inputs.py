@@ -1,0 +1,224 @@
+"""Inputs of commands: topics, files, numbers, and the configuration of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moot.cli.terminal import print_error
+from moot.config import DebateConfig, slug
+from moot.config.model_settings import is_built_in
+from moot.state.entries import clean_text, seq_of
+from moot.state.errors import InputError
+from moot.state.settings import variable
+
+if TYPE_CHECKING:
+    from moot.plugins.importing import ImportedTranscript
+
+
+def configured_model() -> str | None:
+    """Return the user's default model, or `None` if none is configured. A built-in model does not count."""
+    name = variable("MOOT_MODEL")
+    return None if name is None or is_built_in(name) else name
+
+
+def read_words(argument: str, what: str, advice: str) -> str:
+    """Read a text from an argument, a file or stdin.
+
+    `@FILE` names a file, and `-` stands for stdin. Any other argument is the text itself.
+
+    Raises:
+        InputError: the file cannot be read, or the text is empty.
+    """
+    from moot.config.file_references import read_text
+
+    is_file = argument == "-" or argument.startswith("@")
+    words = clean_text(read_text(Path(argument.removeprefix("@")), f"the {what}") if is_file else argument)
+    if not words.strip():
+        raise InputError(f"the {what} is empty: {advice}")
+    return words
+
+
+def read_topic(argument: str | None) -> str | None:
+    """Read the topic of a debate from an argument, a file or stdin. Without an argument, return `None`.
+
+    `@FILE` names a file, and `-` stands for stdin.
+
+    Raises:
+        InputError: the file cannot be read, or the text is empty.
+    """
+    return None if argument is None else read_words(argument, "topic", "write the question to debate")
+
+
+def split_context(paths: Sequence[Path] | None) -> tuple[str | None, list[Path]]:
+    """Split the paths of `--context` into a folder and files.
+
+    Return the absolute path of the folder, or `None` without a folder, and the paths of the files.
+
+    Raises:
+        InputError: there are several folders.
+    """
+    folders = [path for path in paths or () if path.is_dir()]
+    if len(folders) > 1:
+        raise InputError(f"--context takes at most one folder: choose one of {', '.join(map(str, folders))}")
+    return str(folders[0].absolute()) if folders else None, [p for p in paths or () if p not in folders]
+
+
+def file_of(subject: str) -> Path | None:
+    """Return the file's path if an argument names a file, or `None` if it names a debate."""
+    from moot.plugins.importing import ENDINGS
+
+    path = Path(subject)
+    return path if subject == "-" or "/" in subject or path.suffix.lower() in ENDINGS else None
+
+
+def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
+    """Read a transcript or an exported debate from a file. The path `-` stands for stdin.
+
+    Raises:
+        InputError: the file cannot be read or parsed.
+    """
+    from moot.config.file_references import STDIN, read_text
+    from moot.plugins.importing import parse_transcript
+
+    text = read_text(path, "the transcript")
+    try:
+        return parse_transcript(text, format=form, filename="" if path == STDIN else path.name)
+    except InputError as error:
+        raise InputError(f"{str(path)!r}: {error}") from error
+
+
+def read_answers(path: Path | None) -> object:
+    """Read prepared answers from a YAML or JSON file.
+
+    Raises:
+        ConfigError: the file is neither YAML nor JSON.
+        InputError: the file cannot be read, or has neither a mapping nor a list.
+    """
+    if path is None:
+        return None
+    from moot.config.config_files import data_in
+    from moot.config.file_references import read_text
+
+    answers = data_in(read_text(path, "answers"), path, "answers")
+    if not isinstance(answers, dict | list):
+        raise InputError(
+            f"answers file {str(path)!r} must contain a list of answers, or a mapping from "
+            "questions or debaters to answers"
+        )
+    return answers
+
+
+LENGTHS = ("turns", "rounds")
+"""Options that set the number of turns or rounds of a debate, without the leading `--`."""
+
+
+def parse_debaters(values: Sequence[str] | None) -> list[dict[str, str]] | None:
+    """Parse the debaters given with `--debater`, or return `None` if the option is absent.
+
+    Raises:
+        InputError: a debater has no name.
+    """
+    debaters = []
+    for number, value in enumerate(values or (), start=1):
+        parts = [part.strip() for part in value.split(":", 2)]
+        if not parts[0]:
+            raise InputError(f"--debater {value!r} has no name: write NAME[:ROLE[:STANCE]]")
+        id_setting = (
+            {} if slug(parts[0]) else {"id": f"debater-{number}"}
+        )  # the name has no letters for an id
+        debaters.append({**id_setting, **dict(zip(("name", "role", "stance"), parts, strict=False))})
+    return debaters or None
+
+
+def run_config(
+    path: Path | None,
+    flags: Mapping[str, object],
+    tools: Sequence[str] = (),
+    *,
+    topic: str | None = None,
+    imports: bool = True,
+) -> DebateConfig:
+    """Return the validated configuration of a new debate.
+
+    Args:
+        path: value of `--config`.
+        flags: settings given by other options, by dotted key.
+        tools: tools for debaters whose configuration lists none.
+        topic: topic of the debate, used in the warnings. `None` means the topic in the configuration.
+        imports: import the Python objects that the configuration names.
+
+    Raises:
+        ConfigError: the configuration is invalid. Nothing has been written.
+    """
+    from moot.config.stages import read_config
+
+    config = read_config(path, flags, print_error)
+    _check_debaters(flags, config)
+    if tools:
+        debaters = tuple(
+            each if each.is_human or each.tools else each.model_copy(update={"tools": tuple(tools)})
+            for each in config.debaters
+        )
+        config = config.model_copy(update={"debaters": debaters})
+    # These imports are slow, and most mistakes are found before them.
+    from moot.config.boundary import Permissions
+    from moot.debates.config_checks import check_config, warnings_about
+    from moot.runtime.environment import Environment
+
+    check_config(Permissions.of_operator(config), Environment(), imports=imports)
+    debate_config = config if topic is None else config.model_copy(update={"topic": topic})
+    for warning in warnings_about(debate_config):
+        print_error(f"warning: {warning}")
+    return config
+
+
+def _check_debaters(flags: Mapping[str, object], config: DebateConfig) -> None:
+    """Check that the option `--debater` names at least two debaters if the protocol needs them.
+
+    Raises:
+        InputError: the only debater would reply to itself.
+    """
+    from moot.protocols.registry import protocol_named
+
+    if flags.get("debaters") is None or len(config.debaters) > 1 or config.turns == 1:
+        return
+    if "turns" in (protocol_named(config.protocol).length_settings or ()):
+        name = config.debaters[0].name
+        raise InputError(
+            f"--debater {name!r} is the only debater and would reply to itself: add another --debater, or "
+            "use --protocol single to get one answer"
+        )
+
+
+def warn_of_ignored_length(flags: Mapping[str, object], config: DebateConfig) -> None:
+    """Warn the user if the protocol ignores the option `--turns` or `--rounds`."""
+    from moot.protocols.registry import protocol_named
+
+    length_settings = protocol_named(config.protocol).length_settings
+    if length_settings is None:
+        return
+    alternatives = [f"--{name}" for name in LENGTHS if name in length_settings] or length_settings
+    advice = f"use {' or '.join(alternatives)}" if alternatives else "its length is fixed"
+    for name in LENGTHS:
+        if flags.get(name) is not None and name not in length_settings:
+            print_error(f"warning: --{name} has no effect on protocol {config.protocol!r}: {advice}")
+
+
+def entry_number(argument: str, option: str) -> int:
+    """Return the number of a message. The argument is a number such as `12` or an id such as `m000012`.
+
+    Raises:
+        InputError: the argument is neither a number nor a message id.
+    """
+    seq = int(argument) if argument.isdecimal() and len(argument) <= MAX_DIGITS else seq_of(argument)
+    if seq is None:
+        raise InputError(
+            f"{option} {argument!r} is not the number or id of a message: give a value such as 12 or m000012"
+        )
+    return seq
+
+
+MAX_DIGITS = 9
+"""Maximum number of digits in a message number."""
