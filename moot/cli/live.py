@@ -24,6 +24,7 @@ from moot import people
 from moot.cli.terminal import entry_label, err_console, one_line, print_note, safe
 from moot.config import OFFLINE, DebateConfig
 from moot.config.model_settings import RECORDED
+from moot.state.entries import entry_details
 from moot.state.errors import InputError
 from moot.state.settings import api_key, redact, variable
 from moot.text.plain_text import count_noun
@@ -247,8 +248,9 @@ class LiveScreen(Progress):
                 self._speeches.pop(event["entry"]["id"], None)
                 self._live.refresh()  # removes the message from the live area before it is printed
                 entry = event["entry"]
-                details = [entry_label(entry, self._names), entry["id"], count_noun(entry["tokens"], "token")]
-                heading = Text.assemble(self._name(entry["speaker"]), (f"  {' · '.join(details)}", "dim"))
+                shown = entry_details(entry, hidden=("model",))
+                details = one_line(" · ".join([entry_label(entry, self._names), entry["id"], *shown]), 300)
+                heading = Text.assemble(self._name(entry["speaker"]), (f"  {details}", "dim"))
                 self._console.print(heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2)))
             case "step" if event["kind"] == "turn":
                 speakers = ", ".join(self._name(speaker).plain for speaker in event["speakers"])

@@ -22,7 +22,7 @@ from moot.models.registry import Models
 from moot.protocols.base import Protocol
 from moot.protocols.registry import protocol_of
 from moot.reports.positions import cited_quotation
-from moot.state.entries import Entry, JsonMapping, tokens_of, turns_taken
+from moot.state.entries import Entry, JsonMapping, entry_details, tokens_of, turns_taken
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict, import_note
 from moot.text.plain_text import count_noun
 
@@ -353,12 +353,7 @@ def transcript(document: Document) -> Parts:
     names, parts = terminal.debater_names(document["config"]), []
     for entry in document["transcript"]:
         speaker = terminal.one_line(names.get(entry["speaker"], entry["speaker"]), 60)
-        details = [
-            entry["id"],
-            terminal.entry_label(entry, names),
-            count_noun(entry["tokens"], "token"),
-            entry["model"],
-        ]
+        details = [entry["id"], terminal.entry_label(entry, names), *entry_details(entry)]
         heading = Text.assemble(
             (speaker, "bold"), (f"  {terminal.one_line(' · '.join(filter(None, details)), 300)}", "dim")
         )

@@ -19,17 +19,10 @@ from moot.protocols.base import (
     make_turn,
     with_agreement,
 )
-from moot.protocols.prompt_context import (
-    PromptContext,
-    entry_block,
-    long_form_blocks,
-    rules_block,
-    summary_blocks,
-    topic_block,
-    turn_suffix_block,
-    window_blocks,
-)
+from moot.protocols.long_form_prompt import long_form_blocks, summary_blocks, window_blocks
+from moot.protocols.prompt_context import PromptContext, entry_block, rules_block, topic_block
 from moot.protocols.registry import register
+from moot.protocols.suffix import turn_suffix_block
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.entries import Entry, EntryKind
 from moot.text.tokens import TokenCounter

@@ -19,8 +19,9 @@ from moot.judging.judge_response import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
 from moot.protocols.base import End, TurnCount, make_step, make_turn
-from moot.protocols.prompt_context import PromptContext, entry_block, plain_turn_suffix
+from moot.protocols.prompt_context import PromptContext, entry_block
 from moot.protocols.single import ANSWER_WORDS, PHASE, answers_since
+from moot.protocols.suffix import SELF_CONTAINED, turn_suffix_block
 from moot.protocols.vote import IndependentAnswers
 from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_entries
 from moot.state.conversation import ConversationState, Step
@@ -125,7 +126,13 @@ class Escalate(IndependentAnswers):
         ]
         latest = _latest(ctx.state, _authors(ctx.state, ctx.config))
         chunks = [entry_block(ctx, entry, 1, "answer") for entry in latest.values()]
-        suffix = plain_turn_suffix(ctx, "", self.instruction(ctx), ctx.state["topic"])
+        suffix = turn_suffix_block(
+            ctx,
+            contract="",
+            instruction=self.instruction(ctx),
+            query=ctx.state["topic"],
+            hidden=SELF_CONTAINED,
+        )
         return truncate_by_priority(prefix, chunks, suffix, ctx.token_budget, ctx.count)
 
     def instruction(self, ctx: PromptContext) -> str:

@@ -16,7 +16,8 @@ from moot.prompts.request import counter_of, model_params, narrow_schema, one_of
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.prompts.truncation import Block, prompt_name
 from moot.protocols import base
-from moot.protocols.prompt_context import PromptContext, long_form_blocks
+from moot.protocols.long_form_prompt import long_form_blocks
+from moot.protocols.prompt_context import PromptContext
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, ends_turn, traits_of
 from moot.text.plain_text import all_done_reason

@@ -8,9 +8,9 @@ from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
 from moot.protocols import prompt_context
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn
+from moot.protocols.suffix import SELF_CONTAINED, turn_suffix_block
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, traits_of
-from moot.text.tokens import truncate_middle_cached
 
 ANSWER = load_prompt_template("answer", "words", "ending", home=__package__)
 SYSTEM = "You answer a question on your own."
@@ -46,17 +46,15 @@ class SoloProtocol(Protocol):
             for entry in prompt_context.user_provided_entries(ctx)
         ]
         # A debater without a role gets no contract, so that equal prompts produce independent samples.
-        contract, plain_debater = (
-            prompt_context.contract_text(speaker),
-            DebaterConfig(name=speaker.name, id=speaker.id),
-        )
-        contract = (
-            ""
-            if contract == prompt_context.contract_text(plain_debater)
-            else truncate_middle_cached(contract, budget.system // 2, count)
-        )
-        turn_suffix = prompt_context.plain_turn_suffix(
-            ctx, contract, self.instruction(ctx), ctx.state["topic"]
+        contract = prompt_context.contract_text(speaker)
+        if contract == prompt_context.contract_text(DebaterConfig(name=speaker.name, id=speaker.id)):
+            contract = ""
+        turn_suffix = turn_suffix_block(
+            ctx,
+            contract=contract,
+            instruction=self.instruction(ctx),
+            query=ctx.state["topic"],
+            hidden=SELF_CONTAINED,
         )
         return truncate_by_priority(shared_prefix, chunks, turn_suffix, ctx.token_budget, count)
 

@@ -18,7 +18,8 @@ from moot.judging.panel import as_decision
 from moot.prompts.request import between, make_call, model_params, narrow_schema, one_of, prompt_budget
 from moot.prompts.structured_calls import structured_data
 from moot.prompts.templates import load_prompt_template
-from moot.protocols.prompt_context import PromptContext, PromptSource, assemble_prompt, long_form_blocks
+from moot.protocols.long_form_prompt import long_form_blocks
+from moot.protocols.prompt_context import PromptContext, PromptSource, assemble_prompt
 from moot.state import verdict as verdict_types
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import Entry, JsonObject, traits_of

@@ -24,7 +24,7 @@ from moot.protocols.registry import protocol_of
 from moot.reports import markdown_html, positions
 from moot.reports.verdict_view import Message, Panel, Participants, Transcript, anchors_of
 from moot.state.claim_events import MAIN_QUESTION
-from moot.state.entries import Entry, entry_id
+from moot.state.entries import Entry, entry_details, entry_id
 from moot.state.verdict import import_note
 from moot.text.plain_text import clip, count_noun, show_reordering
 
@@ -283,6 +283,8 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
         clock=markdown_html.clock,
         **filters,
     )
-    environment.globals.update(rules=RULES, card_status=card_status, stance_text=stance_text)
+    environment.globals.update(
+        entry_details=entry_details, rules=RULES, card_status=card_status, stance_text=stance_text
+    )
     environment.filters["message_id"] = lambda seq: entry_id(max(seq, 0))
     return environment

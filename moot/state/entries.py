@@ -175,6 +175,21 @@ class Entry(TypedDict):
     """True if the entry's content is a placeholder written by the offline model."""
 
 
+ENTRY_DETAILS: dict[str, Callable[[Entry], str]] = {
+    "model": lambda entry: entry.get("model", ""),
+    "tokens": lambda entry: (
+        f"{entry['tokens']:,} token{'s' * (entry['tokens'] != 1)}" if entry["tokens"] else ""
+    ),
+}
+"""Details of an entry that the command line, the reports and the live page show beside its text, keyed by
+name. Each function returns the detail, or `""` if the entry has none."""
+
+
+def entry_details(entry: Entry, *, hidden: Container[str] = ()) -> list[str]:
+    """Return the details of an entry in the order of `ENTRY_DETAILS`, without those named in `hidden`."""
+    return [text for name, show in ENTRY_DETAILS.items() if name not in hidden and (text := show(entry))]
+
+
 class InputEntry(TypedDict):
     """Entry from an earlier transcript that a new debate continues. Missing fields get default values."""
 

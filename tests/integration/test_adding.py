@@ -15,11 +15,11 @@ import pytest
 from langchain_core.messages import AIMessage
 from rich.console import Console
 
-from moot import ConfigError, DebateConfig, open_debates
+from moot import ConfigError, DebateConfig, build_graph, open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.cli.group import load_command
 from moot.cli.reference import pages
-from moot.cli.show_parts import verdict_parts
+from moot.cli.show_parts import transcript, verdict_parts
 from moot.config.config_files import make_config
 from moot.debates.config_checks import warnings_about
 from moot.debates.dry_run import estimate
@@ -29,9 +29,12 @@ from moot.models.offline import ScriptedModel
 from moot.plugins.evals.statistics import compare_debates, render_comparison
 from moot.protocols import Protocol
 from moot.protocols.registry import PROTOCOLS
+from moot.protocols.suffix import SECTIONS, SectionText, SuffixSection
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
+from moot.reports.html import render_messages
 from moot.rubrics import Criterion, Rubric
 from moot.runtime.environment import Environment
+from moot.state.entries import ENTRY_DETAILS
 from moot.state.verdict import VERDICT_FIELDS, VerdictField
 from moot.summarizers import Summarizer
 from moot.tools import Tool
@@ -315,3 +318,42 @@ def test_a_registered_verdict_field_is_recorded_merged_and_shown(
         assert "Risks" in text, name
         for danger in kept:
             assert danger in text, name
+
+
+RULE = "Cite a figure only with its year."
+HOUSE_RULES = SuffixSection(
+    "house rules", lambda ctx, request: SectionText(f"# House rules\n{RULE}"), order=5, share=1 / 10
+)
+SHORT = {"judge": {"enabled": False}, "dialogue": {"aspects": ["cost"]}, "vote": {"answers": 2}}
+
+
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name != "pairwise"])
+def test_a_row_adds_a_section_to_the_prompts_of_every_debater(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.protocols.suffix.SECTIONS", (*SECTIONS, HOUSE_RULES))
+    model = FakeModel()
+    config = make_config({"protocol": protocol, "model": "m", "turns": 4, **SHORT})
+    graph: Any = build_graph(environment=model.environment())
+    graph.invoke({"topic": "Is chance fair?"}, context=config)
+    prompts = [call.messages[-1]["content"] for call in model.calls if call.purpose == "turn"]
+    assert prompts
+    assert all(prompt.count(RULE) == 1 for prompt in prompts)
+
+
+def test_a_row_adds_a_detail_of_an_entry_to_transcript_reports_and_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENTRY_DETAILS, "mood", lambda entry: f"mood of {entry['speaker']}")
+    config = make_config({"turns": 2, "model": "m", "judge": {"enabled": False}})
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
+        document = debates.start("Is chance fair?", config).run()
+    screen = Console(width=200, record=True, file=io.StringIO())
+    screen.print(*transcript(document))
+    renderings = {
+        "transcript": screen.export_text(),
+        "HTML report": render_html(document),
+        "live page": "".join(html for _, html in render_messages(document["transcript"], document)),
+        "Markdown report": render_markdown(document),
+    }
+    assert [name for name, text in renderings.items() if "mood of advocate" not in text] == []

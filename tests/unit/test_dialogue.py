@@ -22,7 +22,8 @@ from moot.protocols.base import ConsultModels, make_turn
 from moot.protocols.dialogue.crux_rooms import new_rooms, room_step
 from moot.protocols.dialogue.dialogue import LENSES, Dialogue, aspects_by_rule, pair_opponents, pair_replies
 from moot.protocols.long_form import INSTRUCTIONS
-from moot.protocols.prompt_context import PromptContext, PromptSource, turn_suffix_block
+from moot.protocols.prompt_context import PromptContext, PromptSource
+from moot.protocols.suffix import turn_suffix_block
 from moot.state.claim_events import OVERALL, CruxCard
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import make_entry
@@ -502,7 +503,10 @@ def test_the_turn_suffix_cites_new_interjections_of_a_person() -> None:
     ]
     entries.append(make_entry(3, "bob", "speech", "No."))
     state = _state(
-        config, full_transcript=[make_entry(0, "user", "topic", TOPIC), *entries], user_provided=[2]
+        config,
+        full_transcript=[make_entry(0, "user", "topic", TOPIC), *entries],
+        messages=[],
+        user_provided=[2],
     )
     suffixes = {}
     for who in ("ada", "bob"):

@@ -22,7 +22,8 @@ from moot.memory.window import LOW_WATER, window_start
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import prompt_budget
 from moot.prompts.truncation import LABEL_TOKENS
-from moot.protocols.prompt_context import PromptContext, assemble_prompt, reserved_tokens, window_limits
+from moot.protocols.long_form_prompt import reserved_tokens, window_limits
+from moot.protocols.prompt_context import PromptContext, assemble_prompt
 from moot.protocols.registry import protocol_named
 from moot.runtime import run_turns
 from moot.state.entries import traits_of

@@ -16,7 +16,9 @@ from moot.prompts.truncation import (
     truncate_blocks,
     truncate_messages,
 )
-from moot.protocols.prompt_context import PromptContext, PromptSource, summary_blocks, window_blocks
+from moot.protocols.long_form_prompt import summary_blocks, window_blocks
+from moot.protocols.prompt_context import PromptContext, PromptSource
+from moot.protocols.registry import PROTOCOLS
 from moot.state.entries import Entry, make_entry
 from moot.text.tokens import counter, message_tokens, prompt_tokens
 
@@ -174,3 +176,21 @@ def test_truncate_messages_keeps_the_first_and_the_last_message() -> None:
     contents = [message["content"] for message in prompt.messages]
     assert (contents[0], contents[-1]) == ("system", "last")
     assert prompt.total_tokens <= 100
+
+
+@pytest.mark.parametrize("name", ["single", "vote", "council", "round-robin"])
+def test_the_turn_suffix_of_every_protocol_keeps_its_budget(name: str) -> None:
+    persona = "You doubt what you read. " * 400
+    debaters: list[Any] = [{"name": "Ada", "persona": persona}, {"name": "Bo"}]
+    config = DebateConfig(protocol=name, model="m", debaters=debaters)
+    state: Any = {
+        **_context(None).state,
+        "messages": [],
+        "step": {"phase": "propose", "round": 1},
+        "rolling_summary": {},
+    }
+    turn: Any = {"speaker": "ada", "targets": [], "instruction": "Speak.", "room": ""}
+    *_, suffix = PROTOCOLS[name].prompt_blocks(PromptContext(PromptSource(state, config, count), turn))
+    assert message_tokens(suffix.message, count) <= config.memory.budget.turn_suffix
+    assert suffix.whole is not None
+    assert persona.strip() in suffix.whole["content"]

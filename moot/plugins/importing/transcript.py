@@ -14,7 +14,7 @@ from moot.config.debate_config import stored_settings
 from moot.config.participants import slug, unique_slug, unreserved_name
 from moot.memory.window import window_message
 from moot.plugins.importing import formats
-from moot.protocols.prompt_context import evict_through
+from moot.protocols.long_form_prompt import evict_through
 from moot.runtime.environment import Environment
 from moot.state import entries as entry_types
 from moot.state.channel_values import check_types

@@ -27,6 +27,7 @@ from moot.prompts.structured_calls import structured_data
 from moot.prompts.templates import fenced, load_prompt_template, role_of, system_message, unfenced
 from moot.protocols import prompt_context
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn, with_agreement
+from moot.protocols.suffix import SELF_CONTAINED, turn_suffix_block
 from moot.state.conversation import ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, EntryKind, JsonObject, critique_labels
 from moot.text.plain_text import all_done_reason, break_template_tokens, plain_line
@@ -117,8 +118,13 @@ def council_prompt_blocks(ctx: prompt_context.PromptContext) -> list[truncation.
     ]
     subject_texts = [unfenced(block.message["content"]) for block in subject if block.priority == SUBJECT]
     query = "\n".join([ctx.state["topic"], *subject_texts])
-    contract = "" if ctx.persona_first else _contract(ctx)
-    turn_suffix = prompt_context.plain_turn_suffix(ctx, contract, council_instruction(ctx), query)
+    turn_suffix = turn_suffix_block(
+        ctx,
+        contract="" if ctx.persona_first else _contract(ctx),
+        instruction=council_instruction(ctx),
+        query=query,
+        hidden=SELF_CONTAINED,
+    )
     return prompt_context.fill_with_earlier(
         ctx,
         shared_prefix,
@@ -328,8 +334,7 @@ def _rules_block(ctx: prompt_context.PromptContext) -> truncation.Block:
 def _contract(ctx: prompt_context.PromptContext) -> str:
     speaker = ctx.speaker
     prompt = speaker.system_prompt or role_of(speaker).says("system")
-    text = prompt_context.contract_text(speaker.model_copy(update={"system_prompt": prompt}))
-    return truncate_middle(text, ctx.config.memory.budget.system // 2, ctx.count)
+    return prompt_context.contract_text(speaker.model_copy(update={"system_prompt": prompt}))
 
 
 CONVERGENCE = "convergence"

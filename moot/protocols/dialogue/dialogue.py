@@ -34,6 +34,7 @@ from moot.prompts.truncation import Block, prompt_name, truncate_by_priority
 from moot.protocols import prompt_context
 from moot.protocols.base import ConsultModels, End, Protocol, TurnCount, make_step, make_turn, with_agreement
 from moot.protocols.dialogue.crux_rooms import STAGES, DialogueConfig, new_rooms, open_rooms, room_step
+from moot.protocols.suffix import blackboard_text, turn_suffix_block
 from moot.state.claim_events import MAIN_QUESTION, OVERALL
 from moot.state.conversation import ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, JsonObject, entries_of, traits_of
@@ -81,11 +82,6 @@ def dialogue_prompt_blocks(ctx: prompt_context.PromptContext) -> list[Block]:
         entry["content"] for entry in entries_of(ctx.turn["targets"], ctx.state["full_transcript"])
     ]
     topic_or_aspect = ctx.state["topic"] if aspect == OVERALL else aspect
-    parts = {
-        "reference_documents": prompt_context.references_text(
-            ctx, "\n".join([topic_or_aspect, ctx.turn["instruction"], *target_texts])
-        )
-    }
     memory = ctx.state.get("protocol_state") or {}
     aspects, descriptions = memory.get("aspects") or [], memory.get("aspect_descriptions") or {}
     lines = [f"- {each}: {descriptions[each]}" if descriptions.get(each) else f"- {each}" for each in aspects]
@@ -94,7 +90,8 @@ def dialogue_prompt_blocks(ctx: prompt_context.PromptContext) -> list[Block]:
         prompt_context.rules_block(ctx, extra=aspects_text),
         prompt_context.topic_block(ctx.state["topic"], ctx.config, ctx.count),
     ]
-    turn_suffix = prompt_context.turn_suffix_block(ctx, parts)
+    query = "\n".join([topic_or_aspect, ctx.turn["instruction"], *target_texts])
+    turn_suffix = turn_suffix_block(ctx, query=query)
     if phase == "opening":
         return truncate_by_priority(shared_prefix, chunks, turn_suffix, ctx.token_budget, ctx.count)
     priority_messages = [
@@ -135,7 +132,7 @@ def _board(ctx: prompt_context.PromptContext, remaining: int) -> Iterator[Block]
             ctx.state, "", max_tokens=max_tokens, count=ctx.count, names=ctx.names, has_insights=False
         )
     else:
-        text = prompt_context.blackboard_text(
+        text = blackboard_text(
             ctx, max_tokens, has_insights=not ctx.turn["room"], aspect=ctx.step.get("aspect") or OVERALL
         )
     heading, _, board = text.partition("\n")
