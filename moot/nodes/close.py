@@ -2,7 +2,7 @@
 
 from langchain_core.messages import AIMessage
 
-from moot.calls.effects import Emit, NodeBody, PutInStore, Update
+from moot.calls.effects import Emit, NodeBody, Update
 from moot.config.debate_config import frozen_config
 from moot.judging.ui_messages import result_ui_messages
 from moot.memory.cross_debate_memory import store_positions
@@ -20,11 +20,6 @@ def close(state: ConversationState, context: NodeContext) -> NodeBody:
     end_reason = state["step"]["end_reason"]
     status = "limit" if end_reason["cause"] == "limit" else "done"
     yield from store_positions(state, context.debate, context.env.clock())
-    config = frozen_config(state)
-    protocol = protocol_named(config.protocol)
-    namespace, record = protocol.store_namespace(config), protocol.store_record(state, config)
-    if namespace and record and context.debate:
-        yield PutInStore(namespace, context.debate, record)
     yield Emit({"event": "end", "status": status, "reason": end_reason["reason"]})
     stored_solution = state.get("solution", "")
     solution = with_final_answer(state, stored_solution)
