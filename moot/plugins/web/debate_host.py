@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,7 +28,7 @@ from moot.debates.continuation import can_go_on, model_after_recording, question
 from moot.debates.lifecycle import fork_debate, fork_values, unused_name
 from moot.debates.session import TokenEvent, is_over, shorten_debate
 from moot.debates.stored_debate import give_feedback, has_decision
-from moot.documents import DebateDocument, document_title, load_leniently
+from moot.documents import DebateDocument, document_title, empty_document
 from moot.memory.question_prompt import DebateAnswer
 from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.evals.report import chart, evaluation_report, further_html, item_rows
@@ -316,7 +316,7 @@ class DebateReader:
     def overview(self, debate: Debate) -> JsonObject:
         """Return an overview of a debate for the live page."""
         version, snapshot, document = self.read(debate)
-        parsed = load_leniently(DebateDocument, {"config": document["config"]})
+        parsed = cast(DebateDocument, {**empty_document(), "config": document["config"]})
         values, errors = snapshot.values, document["errors"]
         last_error = str(errors[-1]["error"]) if document["status"] == "failed" and errors else ""
         return {
