@@ -20,7 +20,8 @@ class Section(BaseModel):
     @classmethod
     def _ignore_unknown_if_stored(cls, data: object, info: ValidationInfo) -> object:
         """Drop unknown keys of a stored configuration. They may be those of a plug-in of another version."""
-        if info.context and info.context.get("stored") and isinstance(data, Mapping):
+        forbids = cls.model_config["extra"] == "forbid"  # `DebateConfig` keeps the sections of protocols
+        if forbids and info.context and info.context.get("stored") and isinstance(data, Mapping):
             return {key: value for key, value in data.items() if key in cls.model_fields}
         return data
 
