@@ -8,13 +8,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 
 class Section(BaseModel):
     """Base class of all configuration sections. Unknown keys are errors, and instances are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ignore_unknown_if_stored(cls, data: object, info: ValidationInfo) -> object:
+        """Drop unknown keys of a stored configuration. They may be those of a plug-in of another version."""
+        forbids = cls.model_config["extra"] == "forbid"  # `DebateConfig` keeps the sections of protocols
+        if forbids and info.context and info.context.get("stored") and isinstance(data, Mapping):
+            return {key: value for key, value in data.items() if key in cls.model_fields}
+        return data
 
 
 def duplicates(names: Sequence[str]) -> list[str]:

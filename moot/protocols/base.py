@@ -238,18 +238,6 @@ class Protocol(ProtocolSpec):
         count = self.vote(state, config)
         return count.verdict(state["topic"]) if count else None
 
-    def store_namespace(self, config: DebateConfig) -> tuple[str, ...]:
-        """Return the storage namespace for debate records, or `()` if no records are stored."""
-        return ()
-
-    def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
-        """Return the initial `protocol_state` of a new debate, based on records of earlier debates."""
-        return {}
-
-    def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return a finished debate's record for later debates, or `{}` to store nothing."""
-        return {}
-
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
         """Return the stages of a debate, each with its answer and its number of calls.
 

@@ -10,7 +10,6 @@ from uuid import uuid4
 from moot import documents
 from moot.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.config.config_files import make_config
-from moot.config.debate_config import stored_settings
 from moot.config.participants import slug, unique_slug, unreserved_name
 from moot.memory.window import window_message
 from moot.plugins.importing import formats
@@ -172,10 +171,10 @@ def _from_document(raw_document: dict[str, object]) -> ImportedTranscript:
             f"line 1: the format {raw_document['format']!r} is unknown; this version of Moot reads "
             f"{documents.FORMAT}"
         )
-    document = documents.load_leniently(documents.DebateDocument, raw_document)
+    document = documents.read_document(raw_document, documents.IMPORT_HINT)
     entries = [entry for entry in document["transcript"] if entry_types.traits_of(entry).is_message]
-    debaters = documents.document_config(document)["debaters"]
-    names = {debater["id"]: debater["name"] or debater["id"] for debater in debaters}
+    debaters = documents.document_config(document).debaters
+    names = {debater.id: debater.name or debater.id for debater in debaters}
     speaker_ids = dict.fromkeys(entry["speaker"] for entry in entries)
     return ImportedTranscript(
         topic=document["topic"],
@@ -290,7 +289,7 @@ def transcript_values(
             entry["dated"] = True
         entries.append(entry)
     document: documents.DebateDocument = {
-        **documents.load_leniently(documents.DebateDocument, {}),
+        **documents.empty_document(),
         "topic": topic,
         "status": "running",
         "config": config.to_json(),
@@ -309,7 +308,7 @@ def document_values(raw_document: Mapping[str, object], environment: Environment
         ConfigError: The configuration of the document is invalid.
     """
     document = documents.whole_document(raw_document)
-    values = _values(document, make_config(stored_settings(document["config"])), environment)
+    values = _values(document, make_config(document["config"]), environment)
     # `whole_document` has checked that the values can be stored. An empty channel is valid.
     check_types({key: value for key, value in values.items() if value})
     return values
