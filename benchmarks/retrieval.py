@@ -30,11 +30,11 @@ import numpy as np
 from benchmarks.qmsum import meeting_files, meetings_parser
 from moot.calls.effects import run_body_with
 from moot.config import DebateConfig
+from moot.debates.imported_debate import transcript_config, transcript_values
+from moot.importers import parse_transcript
 from moot.memory.question_prompt import ask_index, entry_lines, place_of, question_prompt
 from moot.nodes.extract import extract
 from moot.nodes.summarize import summarize
-from moot.plugins.importing import parse_transcript
-from moot.plugins.importing.transcript import transcript_config, transcript_values
 from moot.retrieval import EvidenceIndex, probabilities, read_question
 from moot.runtime.environment import Environment, NodeContext
 from moot.state.conversation import ConversationState

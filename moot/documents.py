@@ -28,6 +28,7 @@ from moot.claims.crux_cards import claim_statuses
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import cards_of, side_conceded, stance_text
 from moot.claims.model_extraction import uses_model
+from moot.config.channel_values import check_storable
 from moot.config.model_settings import OFFLINE
 from moot.config.section import errors_in
 from moot.nodes.close import final_answer
@@ -35,7 +36,6 @@ from moot.people import PersonQuestion
 from moot.protocols.registry import protocol_of
 from moot.state import claim_events as ledger_events
 from moot.state import conversation
-from moot.state.channel_values import check_storable
 from moot.state.entries import Entry, EntryKind, JsonObject, entry_id, round_of
 from moot.state.errors import InputError
 from moot.state.settings import redact_urls

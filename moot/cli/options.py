@@ -23,10 +23,10 @@ from moot.state.settings import check_database, database_exists, is_postgres, re
 
 if TYPE_CHECKING:
     from moot.api import Debate, Debates
-    from moot.plugins.importing import ImportedTranscript
-    from moot.plugins.postgres.work_queue import WorkQueue
+    from moot.importers import ImportedTranscript
     from moot.runtime.environment import Environment
     from moot.storage.records import Records
+    from moot.storage.servers import DebateQueue
 
 
 def configured_model() -> str | None:
@@ -96,12 +96,11 @@ def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
     return present_records(db) if database_exists(check_database(db)) else nullcontext()
 
 
-def open_queue(db: str | None) -> WorkQueue:
-    """Return the queue of debates in a Postgres database.
+def queue_url(db: str | None) -> str:
+    """Return the URL of the Postgres database that contains the queue.
 
     Raises:
         InputError: the database is not a Postgres database.
-        ConfigError: the `queue` extra is not installed.
     """
     url = check_database(db)
     if not is_postgres(url):
@@ -109,9 +108,20 @@ def open_queue(db: str | None) -> WorkQueue:
             "the queue needs a Postgres database: add --db postgresql://…, or run `moot batch` or `moot eval "
             "run` without --queue"
         )
-    from moot.plugins.postgres.work_queue import WorkQueue
+    return url
 
-    return WorkQueue(url)
+
+def open_queue(db: str | None) -> DebateQueue:
+    """Return the queue of debates in a Postgres database.
+
+    Raises:
+        InputError: the database is not a Postgres database.
+        ConfigError: the `queue` extra is not installed.
+    """
+    from moot.storage.servers import server_of
+
+    url = queue_url(db)
+    return server_of(url).open_queue(url)
 
 
 def command_line(*words: str, db: str | None = None) -> str:
@@ -174,10 +184,10 @@ def split_context(paths: Sequence[Path] | None) -> tuple[str | None, list[Path]]
 
 def file_of(subject: str) -> Path | None:
     """Return the file's path if an argument names a file, or `None` if it names a debate."""
-    from moot.plugins.importing import ENDINGS
+    from moot.importers import transcript_suffixes
 
     path = Path(subject)
-    return path if subject == "-" or "/" in subject or path.suffix.lower() in ENDINGS else None
+    return path if subject == "-" or "/" in subject or path.suffix.lower() in transcript_suffixes() else None
 
 
 def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
@@ -187,7 +197,7 @@ def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
         InputError: the file cannot be read or parsed.
     """
     from moot.configuration import STDIN, read_text
-    from moot.plugins.importing import parse_transcript
+    from moot.importers import parse_transcript
 
     text = read_text(path, "the transcript")
     try:

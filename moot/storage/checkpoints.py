@@ -5,7 +5,6 @@ import json
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, cast
 
 import aiosqlite
 import anyio.to_thread
@@ -25,9 +24,10 @@ from langgraph.store.base import BaseStore, Op, Result
 from moot.calls.effects import run_inline, shielded
 from moot.state.errors import StorageError
 from moot.state.langgraph_internals import close_store
-from moot.state.settings import database_url, is_postgres, require_extra, sqlite_path
+from moot.state.settings import database_url, is_postgres, sqlite_path
 from moot.storage.checked_saver import CheckedSaver
 from moot.storage.records import Records, open_records
+from moot.storage.servers import server_of
 from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql, Statement
 
 
@@ -58,25 +58,17 @@ class LazyStore(BaseStore):
         return await self._inner.abatch(ops)
 
     async def _open(self) -> BaseStore:
-        store: Any
         if is_postgres(self._url):
-            with require_extra("postgres", "Postgres"):
-                from langgraph.store.postgres.aio import AsyncPostgresStore
+            return await self._stack.enter_async_context(server_of(self._url).open_store(self._url))
+        from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-                from moot.plugins.postgres.postgres_saver import is_migrated
-            store = await self._stack.enter_async_context(AsyncPostgresStore.from_conn_string(self._url))
-            ready = await is_migrated(store.conn, "store_migrations", store.MIGRATIONS)
-        else:
-            from langgraph.store.sqlite.aio import AsyncSqliteStore
-
-            opening = aiosqlite.connect(sqlite_path(self._url), timeout=30, isolation_level=None)
-            connection = await self._stack.enter_async_context(opening)
-            await connection.execute("PRAGMA journal_mode=WAL")
-            store, ready = AsyncSqliteStore(connection), False
+        opening = aiosqlite.connect(sqlite_path(self._url), timeout=30, isolation_level=None)
+        connection = await self._stack.enter_async_context(opening)
+        await connection.execute("PRAGMA journal_mode=WAL")
+        store = AsyncSqliteStore(connection)
         self._stack.push_async_callback(close_store, store)
-        if not ready:
-            await store.setup()
-        return cast(BaseStore, store)
+        await store.setup()
+        return store
 
 
 COMPRESS_FROM = 512
@@ -298,16 +290,7 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
                 await saver.setup()
                 yield saver
         else:
-            with require_extra("postgres", "Postgres"):
-                from moot.plugins.postgres.postgres_saver import MootPostgresSaver, is_migrated, open_pool
-            async with open_pool(url) as pool:
-                server_saver = MootPostgresSaver(pool, serde=CompressingSerializer(), records=records)
-                async with pool.connection() as server_connection:
-                    ready = await is_migrated(
-                        server_connection, "checkpoint_migrations", server_saver.MIGRATIONS
-                    )
-                if not ready:
-                    await server_saver.setup()
+            async with server_of(url).open_saver(url, records, CompressingSerializer()) as server_saver:
                 yield server_saver
     finally:
         await anyio.to_thread.run_sync(records.close)

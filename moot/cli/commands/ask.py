@@ -273,7 +273,7 @@ def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: 
     from moot.cli.options import read_transcript, run_config
     from moot.config.boundary import Capability, capabilities_of
     from moot.debates.continuation import judge_values
-    from moot.plugins.importing.transcript import document_values, transcript_config, transcript_values
+    from moot.debates.imported_debate import document_values, transcript_config, transcript_values
     from moot.runtime.environment import Environment
 
     imported, environment = read_transcript(path), Environment()

@@ -161,7 +161,7 @@ def run(
     from moot.cli.running import run_to_end
     from moot.configuration import read_rubric
     from moot.debates.lifecycle import unused_name
-    from moot.plugins.importing.read_context import read_documents
+    from moot.importers import read_documents
 
     if run_options.replay:
         with open_database(delivery.db) as debates:
@@ -524,7 +524,7 @@ def plan(
     """
     from moot.configuration import read_config
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
-    from moot.plugins.importing.read_context import read_documents
+    from moot.importers import read_documents
     from moot.protocols.registry import protocol_named
 
     folder, files = split_context(context)

@@ -24,10 +24,10 @@ from moot.config.debate_config import fence_for
 from moot.config.model_settings import ModelSettings
 from moot.config.participants import unique_slug
 from moot.configuration import PROVIDERS
+from moot.importers import parse_transcript
 from moot.judging.judge_response import CriterionScore, JudgeRequest, ResponseCheck
 from moot.judging.panel import mean_scores_of
 from moot.judging.rubrics import Criterion, Rubric, shipped_rubrics
-from moot.plugins.importing import parse_transcript
 from moot.prompts.request import ModelParams, make_call
 from moot.prompts.templates import fenced, load_prompt_template, system_message
 from moot.prompts.truncation import Block, cut_message, truncate_blocks, truncate_by_priority

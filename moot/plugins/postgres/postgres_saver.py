@@ -22,7 +22,7 @@ from moot.state.errors import StorageError
 from moot.state.langgraph_internals import PostgresCursorHook
 from moot.storage.checked_saver import CheckedSaver
 from moot.storage.records import Records
-from moot.storage.sqlite import Permit
+from moot.storage.servers import Permit
 
 T = TypeVar("T")
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
