@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiosqlite
-import anyio.to_thread
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -21,7 +20,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore, Op, Result
 
-from moot.calls.effects import run_inline, shielded
+from moot.calls.effects import run_in_thread, run_inline, shielded
 from moot.state.errors import StorageError
 from moot.state.langgraph_internals import close_store
 from moot.state.settings import database_url, is_postgres, sqlite_path
@@ -187,7 +186,7 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints and all of its rows in Moot's tables."""
         await super().adelete_thread(thread_id)
-        await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
+        await run_in_thread(self.records.forget, str(thread_id))
 
     @shielded
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
@@ -220,7 +219,7 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
                     (target, source),
                 )
             await self.conn.commit()
-        await anyio.to_thread.run_sync(self.records.copy, source, target)
+        await run_in_thread(self.records.copy, source, target)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete whole threads, or only the branches that do not lead to their latest checkpoint.
@@ -280,7 +279,7 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
         ConfigError: The URL is for Postgres and the `postgres` extra is not installed.
     """
     url = url or database_url()
-    records = await anyio.to_thread.run_sync(open_records, url)
+    records = await run_in_thread(open_records, url)
     try:
         if isinstance(records.sql, SqliteSql):
             address = records.sql.address
@@ -293,7 +292,7 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
             async with server_of(url).open_saver(url, records, CompressingSerializer()) as server_saver:
                 yield server_saver
     finally:
-        await anyio.to_thread.run_sync(records.close)
+        await run_in_thread(records.close)
 
 
 make = open_saver
