@@ -15,6 +15,7 @@ from moot.claims.crux_cards import claim_statuses
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import cards_of, side_conceded, stance_text
 from moot.claims.model_extraction import uses_model
+from moot.config.channel_values import check_storable
 from moot.config.model_settings import OFFLINE
 from moot.config.section import errors_in
 from moot.people import PersonQuestion
@@ -22,7 +23,6 @@ from moot.protocols.registry import protocol_of
 from moot.protocols.result import final_answer
 from moot.state import claim_events as ledger_events
 from moot.state import conversation
-from moot.state.channel_values import check_storable
 from moot.state.entries import Entry, JsonObject, entry_id, round_of
 from moot.state.errors import InputError
 from moot.state.settings import redact_urls
@@ -230,7 +230,7 @@ class DebateDocument(TypedDict):
     errors: list[conversation.ErrorRecord]
     questions: NotRequired[list[PersonQuestion]]
     """Questions that a person must answer before the debate can continue."""
-    prompt_sources: dict[str, conversation.PromptSource | str]
+    prompt_sources: dict[str, conversation.PromptFile | str]
     """SHA-256 digests of the debate's prompt templates, keyed by template name."""
     agreement: PanelReport
     """Statistics on how far the judges of the panel agree, or `{}` if there is no panel."""

@@ -29,6 +29,7 @@ from moot.config.memory_config import BlackboardConfig, MemoryConfig
 from moot.config.section import (
     ProtocolSpecTable,
     Section,
+    default_protocols,
     duplicates,
     explain,
     protocol_sections,
@@ -37,7 +38,6 @@ from moot.config.section import (
 )
 from moot.state.entries import memoize_by_identity
 from moot.state.errors import ConfigError, InputError
-from moot.state.settings import default_protocols
 from moot.state.verdict import UNDECIDED
 
 if TYPE_CHECKING:

@@ -6,9 +6,11 @@ The configuration does not import any protocol: the table of protocols is passed
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Protocol, Self, get_args
+from typing import ClassVar, Protocol, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+
+from moot.state.settings import passed_protocols
 
 
 class Section(BaseModel):
@@ -81,6 +83,11 @@ class ProtocolSpecTable(Protocol):
     def load_plugins(self) -> None:
         """Import all installed plug-ins and register the protocols that they provide."""
         ...
+
+
+def default_protocols() -> ProtocolSpecTable:
+    """Return the table of protocols to use if a caller passes none."""
+    return cast(ProtocolSpecTable, passed_protocols())
 
 
 def protocol_spec(name: object, protocols: ProtocolSpecTable) -> ProtocolSpec:

@@ -133,7 +133,7 @@ class ConvergenceCheck(TypedDict):
     """Points on which the proposals still disagree."""
 
 
-class PromptSource(TypedDict):
+class PromptFile(TypedDict):
     """File that a prompt was loaded from."""
 
     path: str
@@ -483,7 +483,7 @@ class ConversationState(TypedDict, total=False):
     """Records of all model calls that were not made for debaters' turns."""
     config: Annotated[JsonObject, DeltaChannel(latest, dict, **_DELTA)]
     """Configuration of the debate as JSON data. The `open` node writes it."""
-    prompt_sources: Annotated[dict[str, PromptSource | str], DeltaChannel(merge, dict, **_DELTA)]
+    prompt_sources: Annotated[dict[str, PromptFile | str], DeltaChannel(merge, dict, **_DELTA)]
     """Prompt files used in the debate, keyed by the prompt's name. Older debates have the hash alone."""
     protocol_state: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
     """Data that the protocol stores between the steps of the debate."""

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from moot.cli.group import BUILT_IN_NAMES, built_in_commands, built_in_names, load_command
+from moot.cli.group import BUILT_IN_NAMES, built_in_names, load_command, shipped_commands
 from moot.cli.reference import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("langgraph", "langchain_core", "openai", "numpy", "rich.console", "yaml")
 COMMANDS_WITHOUT_DEBATES = ("config", "jobs", "mcp", "serve", "studio", "plan", "models", "setup")
-COMMANDS = built_in_commands()
+COMMANDS = shipped_commands()
 MAX_S = 3.0
 """Six times the documented time, because the test machine may be busy."""
 

@@ -146,7 +146,7 @@ def run(
     from moot.cli.running import run_to_end
     from moot.config.file_references import read_rubric
     from moot.debates.lifecycle import unused_name
-    from moot.plugins.importing.read_context import read_documents
+    from moot.importers import read_documents
 
     if run_options.replay:
         with open_database(delivery.db) as debates:
