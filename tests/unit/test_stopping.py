@@ -109,6 +109,28 @@ def test_a_received_reply_is_stored_although_its_run_is_cancelled(
     records.close()
 
 
+def test_shielded_work_finishes_and_the_cancellation_is_raised_afterwards() -> None:
+    async def scenario() -> list[str]:
+        begun, release, finished = asyncio.Event(), asyncio.Event(), list[str]()
+
+        async def work() -> None:
+            begun.set()
+            await release.wait()
+            finished.append("work")
+
+        running = asyncio.create_task(effects.shield(work()))
+        await begun.wait()
+        for _ in range(2):  # LangGraph cancels a node twice
+            running.cancel()
+            await asyncio.sleep(0)
+        release.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return finished
+
+    assert asyncio.run(scenario()) == ["work"]
+
+
 def test_a_call_is_cancelled_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effects, "GRACE_S", 0.05)
     with pytest.raises(asyncio.CancelledError):
