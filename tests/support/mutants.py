@@ -24,6 +24,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -150,20 +151,26 @@ def draw(paths: Iterable[str], number: int, seed: int) -> list[Mutant]:
     return drawn[:number]
 
 
-def test_files_of(paths: Iterable[str]) -> list[str]:
-    """Return the test files that import one of the modules or name one of its public functions."""
-    words: set[str] = set()
-    for path in paths:
+def test_files_of(paths: Iterable[str], folders: Sequence[str]) -> list[str]:
+    """Return the test files that import one of the modules or name one of its public functions.
+
+    The file with the most such words of each module comes first, then the second file of each module.
+    """
+    texts = {
+        str(file.relative_to(ROOT)): file.read_text(encoding="utf-8")
+        for folder in folders
+        for file in sorted((ROOT / "tests" / folder).glob("test_*.py"))
+    }
+    ranked: list[list[str]] = []
+    for path in sorted(paths):
         module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         package, _, name = module.rpartition(".")
-        words |= {f"from {module} import", f"import {module}", f"from {package} import {name}"}
-        words |= {f"{module}.", *(f"{each}(" for each in _public_names(path))}
-    return sorted(
-        str(file.relative_to(ROOT))
-        for folder in ("unit", "integration")
-        for file in (ROOT / "tests" / folder).glob("test_*.py")
-        if file.name in GENERAL or any(word in file.read_text(encoding="utf-8") for word in words)
-    )
+        words = [f"from {module} import", f"import {module}", f"from {package} import {name}", f"{module}."]
+        words += [f"{each}(" for each in _public_names(path)]
+        counts = {file: sum(map(text.count, words)) for file, text in texts.items()}
+        ranked.append(sorted((file for file in counts if counts[file]), key=lambda file: -counts[file]))
+    general = [file for file in texts if Path(file).name in GENERAL]
+    return [*dict.fromkeys(chain(general, filter(None, chain.from_iterable(zip_longest(*ranked)))))]
 
 
 def _public_names(path: str) -> list[str]:
@@ -175,7 +182,8 @@ def _public_names(path: str) -> list[str]:
 class CalledFunctions:
     """Pytest plug-in that records which functions of the package each test calls, and how long it takes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limit_s: float) -> None:
+        self._end = time.monotonic() + limit_s
         self._prefix, self._codes = f"{folder}{os.sep}", dict[int, CodeType]()
         self.tests: dict[str, tuple[float, list[str]]] = {}
 
@@ -202,6 +210,12 @@ class CalledFunctions:
                 if code.co_filename.startswith(f"{self._prefix}moot{os.sep}")
             }
             self.tests[item.nodeid] = (time.monotonic() - began, sorted(called))
+
+    @pytest.hookimpl
+    def pytest_runtest_logfinish(self) -> None:
+        """Leave out the remaining tests, of which each names fewer words of a module, after the limit."""
+        if time.monotonic() > self._end:
+            pytest.exit("the time for the map of tests is over", 0)
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -280,7 +294,7 @@ class Runner:
 
     def called_functions(self, files: Sequence[str], limit_s: float) -> dict[str, tuple[float, list[str]]]:
         """Return the duration and the called functions of each test in the files that passes."""
-        self.run(files, limit_s, CalledFunctions(self.folder))
+        self.run(files, limit_s + 120, CalledFunctions(self.folder, limit_s))
         path = self.folder / "called.json"
         if not path.exists():
             log = (self.folder / "pytest.log").read_text(errors="replace")
@@ -324,8 +338,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", help="Python files or folders; default: the files of the change")
     parser.add_argument("--number", type=int, default=40)
+    parser.add_argument("--tests", nargs="*", default=["unit", "integration"], help="folders of tests")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=30, help="time after which no mutant is started")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=30,
+        help="a third finds the tests of each function; no mutant starts later",
+    )
     chosen = parser.parse_args()
     end = time.monotonic() + 60 * chosen.minutes
     given = [path for name in chosen.files for path in (sorted(Path(name).rglob("*.py")) or [Path(name)])]
@@ -335,7 +355,9 @@ def main() -> None:
         raise SystemExit("nothing to mutate: give files, or change a file of the package")
     with tempfile.TemporaryDirectory(prefix="moot-mutants-") as name:
         runner = Runner(Path(name))
-        tests = runner.called_functions(test_files_of({each.path for each in mutants}), 60 * chosen.minutes)
+        tests = runner.called_functions(
+            test_files_of({each.path for each in mutants}, chosen.tests), 20 * chosen.minutes
+        )
         outcomes = []
         for mutant in mutants:
             if time.monotonic() > end:
