@@ -199,7 +199,7 @@ class DebaterConfig(Section):
 
     @field_validator("reference_documents")
     @classmethod
-    def _check_anchors(cls, value: tuple[ReferenceDocument, ...]) -> tuple[ReferenceDocument, ...]:
+    def _check_length(cls, value: tuple[ReferenceDocument, ...]) -> tuple[ReferenceDocument, ...]:
         size = sum(len(document.text) for document in value)
         if size > MAX_REFERENCE_CHARS:
             raise ValueError(
