@@ -506,7 +506,8 @@ def _validate_leniently(validate: Callable[[Any], _T], data: object, leave_out: 
 def _without(data: Any, loc: Sequence[int | str]) -> Any:
     """Return a copy of nested data without the value at the given path.
 
-    If the value is required, its whole section is removed.
+    A section or list item that becomes empty is removed, too. Without a path, all settings are removed except
+    `protocol`, `debaters` and `openings`.
     """
     if not loc:
         kept = ("protocol", "debaters", "openings")

@@ -328,8 +328,8 @@ class JudgeConfig(Section):
     temperature: float | None = Field(default=0.0, ge=0, le=2)
     """Sampling temperature of the judge's model. `None`: the provider's default."""
     rubric: RubricSource | None = None
-    """Rubric that the judge uses. Give the name of a shipped rubric (`debate`, `design`, `answers`), a file
-    on the command line, or the rubric's content. `None`: the protocol's."""
+    """Rubric that the judge uses. Give the name of a shipped rubric (`debate`, `decision`, `design`,
+    `answers`), a file on the command line, or the rubric's content. `None`: the protocol's."""
     instruction: str = ""
     """Additional instructions that are included in the judge's prompt."""
     summary: PerspectiveOverride | None = None

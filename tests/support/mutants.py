@@ -46,7 +46,7 @@ PRELOADED = (
 """Packages that every test process needs. They are imported once, because import takes seconds."""
 GENERAL = ("test_nodes.py", "test_prompt_snapshots.py", "test_python_api.py", "test_session.py")
 """Test files that run whole debates. They are candidates for every module."""
-TESTS_S = 90.0
+TESTS_S = 45.0
 """Maximum sum of the durations of the tests that run for one mutant. The fastest tests run first."""
 SLOWER = 5
 """A test may run this many times as long as without a mutant, and `START_S` more."""
