@@ -203,7 +203,7 @@ class CalledFunctions:
             return (yield)
         finally:
             sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]  # as documented
+            threading.settrace(None)
             called = {
                 f"{code.co_filename.removeprefix(self._prefix)}:{code.co_firstlineno}"
                 for code in [*self._codes.values()]

@@ -198,3 +198,5 @@ def test_prompt_of_a_question_with_a_long_topic_and_background_fits_the_budget()
         config, "Build or buy? " * 2000, ("question", "options", "criteria"), background, count, extracts=True
     )
     assert 1000 < sum(message_tokens(message, count) for message in call.messages) <= 1500
+    assert call.prompt
+    assert not call.prompt.omitted, "the room for the rules is left, so no share is cut again"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from moot.reports.html import render_html, template_environment
 from moot.reports.markdown import render_brief, render_brief_html, render_markdown
 from tests.support.report_documents import debate_document
 
-RENDERERS = {
+RENDERERS: dict[str, Callable[[Any], str]] = {
     "html": render_html,
     "markdown": render_markdown,
     "brief": render_brief,
