@@ -80,7 +80,8 @@ class PositionChange(TypedDict):
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its main position or a claim that supports it."""
+    """True if the stance is on the main question, or on a claim that was a reason for the debater's
+    answer."""
     message_id: str
     quote: str
     before: str

@@ -100,7 +100,7 @@ class Protocol(ProtocolSpec):
     win_text: str = "{} wins"
     """Template of the text that announces the debate's winner. `{}` is replaced by the winner's name."""
     decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
-    """Default token limit for the prompts of each phase, keyed by phase name."""
+    """Default of the setting `decide`: the judge, a vote, or a vote weighted by the debaters' confidence."""
     compares_answers: bool = True
     """True if the `stop` setting can end a debate early, for example when the debaters' answers agree."""
     result: str = "Verdict"

@@ -9,7 +9,14 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, ClassVar, Literal, cast
 
-from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import (
+    BytecodeCache,
+    ChainableUndefined,
+    Environment,
+    FileSystemLoader,
+    StrictUndefined,
+    select_autoescape,
+)
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
@@ -272,6 +279,23 @@ class _CompiledTemplates(BytecodeCache):
             self._codes[bucket.key, bucket.checksum] = bucket.code
 
 
+class _Templates(Environment):
+    """Environment in which an optional key that a document lacks is empty.
+
+    Any other unknown name or attribute is an error, because it is a mistake in a template.
+    """
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        return self._empty_key(obj, attribute, super().getattr(obj, attribute))
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        return self._empty_key(obj, argument, super().getitem(obj, argument))
+
+    def _empty_key(self, obj: Any, key: Any, value: Any) -> Any:
+        is_missing = isinstance(value, StrictUndefined) and isinstance(obj, Mapping)
+        return ChainableUndefined(obj=obj, name=key) if is_missing else value
+
+
 def template_environment(**filters: Callable[..., object]) -> Environment:
     """Return the Jinja environment for report templates.
 
@@ -279,7 +303,7 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
 
     Autoescaping is on for HTML templates. Markdown templates escape each text with a filter.
     """
-    environment = Environment(
+    environment = _Templates(
         loader=FileSystemLoader(TEMPLATES),
         bytecode_cache=_CompiledTemplates(),
         autoescape=select_autoescape(["html.j2"]),

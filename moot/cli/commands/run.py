@@ -200,7 +200,8 @@ def _gate(run_options: RunOptions, config: DebateConfig) -> Gate | None:
     """Return the decision that `--gate` requires, or `None` if the option is not set.
 
     Raises:
-        InputError: the gate is none of the options, or nothing reaches a decision.
+        InputError: the gate is none of the options, nothing reaches a decision, or `--min-confidence` is set
+            without a gate.
     """
     from moot.cli.running import Gate
 
