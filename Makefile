@@ -38,7 +38,7 @@ SMOKE := -p no:cacheprovider -o addopts= -o filterwarnings=default -o timeout= -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow heavy check pythons lowest dist lint types bench soak constraints hashes sbom audit docs notebooks pictures site clean browser vendor
+.PHONY: help demo test slow heavy check pythons lowest dist lint types bench soak mutants constraints hashes sbom audit docs notebooks pictures site clean browser vendor
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -87,6 +87,9 @@ types: $(VENV)/.dev ## Check types with mypy in strict mode
 
 bench: $(VENV)/.dev ## Run the benchmarks and print their figures
 	$(BIN)/python -m benchmarks
+
+mutants: $(VENV)/.dev ## Change FILES (those of the branch) in NUMBER (40) ways and print which changes no test notices
+	nice $(BIN)/python -m tests.support.mutants $(FILES) --number $(or $(NUMBER),40) --seed $(or $(SEED),1)
 
 soak: $(VENV)/.dev ## Inject faults into running debates for SECONDS (600) and check that nothing is lost or repeated
 	$(BIN)/python -m tests.support.soak --seconds $(SECONDS)

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 from moot.claims.ledger_from_events import ledger_of
 from moot.config import DebateConfig
 from moot.config.boundary import Permissions
+from moot.debates.imported_debate import transcript_config, transcript_values
+from moot.importers import ImportedTranscript, ParsedMessage, Speaker
 from moot.nodes.extract import extract
-from moot.plugins.importing import ImportedTranscript, ParsedMessage, Speaker
-from moot.plugins.importing.transcript import transcript_config, transcript_values
 from moot.runtime.context import node_context
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator

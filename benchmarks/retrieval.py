@@ -31,12 +31,12 @@ from benchmarks.qmsum import meeting_files, meetings_parser
 from moot.asking.select import ask_index, entry_lines, question_prompt
 from moot.calls.effects import run_body_with
 from moot.config import DebateConfig
+from moot.debates.imported_debate import transcript_config, transcript_values
+from moot.importers import parse_transcript
 from moot.memory.cross_debate_memory import MemoryIndexes
 from moot.memory.passages import place_of
 from moot.nodes.extract import extract
 from moot.nodes.summarize import summarize
-from moot.plugins.importing import parse_transcript
-from moot.plugins.importing.transcript import transcript_config, transcript_values
 from moot.prompts.debate_context import DebateContext
 from moot.retrieval import EvidenceIndex, probabilities, read_question
 from moot.runtime.context import node_context

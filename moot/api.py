@@ -75,7 +75,7 @@ from moot.storage.checkpoints import LazyStore, open_saver
 from moot.storage.records import records_of
 
 if TYPE_CHECKING:
-    from moot.plugins.importing import ImportedTranscript
+    from moot.debates.imported_debate import ImportedTranscript
 
 
 def open_debates(
@@ -225,7 +225,7 @@ class Debates(AbstractContextManager["Debates"]):
             InputError: The document is incomplete.
             DebateExists: The id or the name is taken.
         """
-        from moot.plugins.importing.transcript import document_values
+        from moot.debates.imported_debate import document_values
 
         values = document_values(document, self.environment)
         return Debate(store_import(self._session, values, name, document))
@@ -252,8 +252,8 @@ class Debates(AbstractContextManager["Debates"]):
             InputError: The transcript is invalid, or has no topic.
             DebateExists: The name is taken.
         """
-        from moot.plugins.importing import parse_transcript
-        from moot.plugins.importing.transcript import transcript_config, transcript_values
+        from moot.debates.imported_debate import transcript_config, transcript_values
+        from moot.importers import parse_transcript
 
         imported_transcript = parse_transcript(transcript) if isinstance(transcript, str) else transcript
         settings = transcript_config(imported_transcript, config, debaters)

@@ -1,33 +1,21 @@
 """The `moot.debate/1` document: one debate as JSON, for programs, reports, exports and imports.
 
-Reading is strict for imports and lenient for reports. Both read only part of the configuration, because
-another version of Moot may have written it.
+Reports and imports refuse an invalid document. They read only part of its configuration, because it may have
+settings of plug-ins that are not installed here.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,
-    TypeAlias,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, cast
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict, is_typeddict
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 from moot.claims.claim_status import Ledger, Status, with_all_conditions
 from moot.claims.crux_cards import claim_statuses
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import cards_of, side_conceded, stance_text
 from moot.claims.model_extraction import uses_model
+from moot.config.channel_values import check_storable
 from moot.config.model_settings import OFFLINE
 from moot.config.section import errors_in
 from moot.people import PersonQuestion
@@ -35,8 +23,7 @@ from moot.protocols.registry import protocol_of
 from moot.protocols.result import final_answer
 from moot.state import claim_events as ledger_events
 from moot.state import conversation
-from moot.state.channel_values import check_storable
-from moot.state.entries import Entry, EntryKind, JsonObject, entry_id, round_of
+from moot.state.entries import Entry, JsonObject, entry_id, round_of
 from moot.state.errors import InputError
 from moot.state.settings import redact_urls
 from moot.state.verdict import FinalAnswer, PanelReport, PanelVerdict, Verdict
@@ -45,15 +32,12 @@ from moot.text.terms import title_of
 
 FORMAT: Literal["moot.debate/1"] = "moot.debate/1"
 
-# What type checkers read differs, so that a program can use the result of `Debate.run` without checks.
-# `MaybeNone` is `Any`, as in typeshed: a judged debate has a verdict. `SinceLater` is `Required`: every
-# document that Moot writes has the key, and only a document of an earlier version may lack it.
+# `MaybeNone` is `Any` for type checkers, as in typeshed, so that a program can use the verdict of a judged
+# debate without a check.
 if TYPE_CHECKING:
-    from typing import Required as SinceLater
-
     MaybeNone: TypeAlias = Any
 else:
-    MaybeNone, SinceLater = None, NotRequired
+    MaybeNone = None
 
 
 class Stance(ledger_events.StanceFields):
@@ -96,7 +80,8 @@ class PositionChange(TypedDict):
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its main position or a claim that supports it."""
+    """True if the stance is on the main question, or on a claim that was a reason for the debater's
+    answer."""
     message_id: str
     quote: str
     before: str
@@ -199,7 +184,7 @@ class CarriedState(TypedDict, total=False):
     round: int
 
 
-# Unknown keys are kept, so that later versions can add keys. JSON has no infinity, so it is rejected.
+# Unknown keys are kept: programs may add their own. JSON has no infinity, so it is rejected.
 @with_config(ConfigDict(extra="allow", allow_inf_nan=False))
 class DebateDocument(TypedDict):
     """A complete debate as a JSON document in the format `moot.debate/1`."""
@@ -211,7 +196,7 @@ class DebateDocument(TypedDict):
     """Name of the debate. It was given with `--id`, or else is the debate's UUID."""
     topic: str
     status: Literal["new", "running", "paused", "waiting", "done", "limit", "failed"]
-    ended_because: SinceLater[str]
+    ended_because: str
     """Reason why the debate ended, or `""` if it has not ended."""
     protocol: str
     """Name of the debate's protocol, such as `council`."""
@@ -223,7 +208,7 @@ class DebateDocument(TypedDict):
     """Every version of every summary, oldest first."""
     receipts: list[conversation.Receipt]
     """Records of the prompts of all debaters' turns. Such a record is called a receipt."""
-    calls: SinceLater[list[conversation.CallReceipt]]
+    calls: list[conversation.CallReceipt]
     """Records of all model calls except debaters' turns, such as calls for summaries or verdicts."""
     blackboard: Blackboard
     verdicts: list[Verdict]
@@ -232,9 +217,9 @@ class DebateDocument(TypedDict):
     """Decision of the judge or panel, or `null` if the debate has not been judged."""
     solution: str
     """Solution of the debate in Markdown, or `""` if there is none."""
-    final_answer: SinceLater[str]
+    final_answer: str
     """Decision and solution of the debate, in Markdown."""
-    convergence: SinceLater[list[conversation.ConvergenceCheck]]
+    convergence: list[conversation.ConvergenceCheck]
     """Agreement between the proposals after each round. Only council debates that end when the proposals
     agree have it."""
     usage: Usage
@@ -246,11 +231,11 @@ class DebateDocument(TypedDict):
     errors: list[conversation.ErrorRecord]
     questions: NotRequired[list[PersonQuestion]]
     """Questions that a person must answer before the debate can continue."""
-    prompt_sources: dict[str, conversation.PromptSource | str]
+    prompt_sources: dict[str, conversation.PromptFile | str]
     """SHA-256 digests of the debate's prompt templates, keyed by template name."""
-    agreement: SinceLater[PanelReport]
+    agreement: PanelReport
     """Statistics on how far the judges of the panel agree, or `{}` if there is no panel."""
-    state: SinceLater[CarriedState]
+    state: CarriedState
     """Values that are needed to continue the debate after an import into another database."""
     parent: str
     """Id of the original debate if this debate is a fork, otherwise `""`."""
@@ -260,6 +245,27 @@ class DebateDocument(TypedDict):
     """Time of the import in ISO 8601 format. Only debates whose verdict comes from an imported file have this
     key."""
     schema_version: int
+
+
+_ADAPTER: TypeAdapter[DebateDocument] = TypeAdapter(DebateDocument)
+
+
+def empty_document() -> DebateDocument:
+    """Return the document of a debate that has not begun."""
+    row = DebateRow(
+        id="",
+        name="",
+        topic="",
+        protocol="",
+        status="new",
+        turns=0,
+        tokens=0,
+        cost_usd=0.0,
+        parent="",
+        created_at="",
+        updated_at="",
+    )
+    return make_document(row, {})
 
 
 def make_document(row: DebateRow, values: conversation.StateValues) -> DebateDocument:
@@ -450,15 +456,6 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
     return [records[number] for number in sorted(records)]
 
 
-_T = TypeVar("_T")
-_ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
-"""Default value for a missing key, by the type that its value must have. A missing value of any other
-`Literal` type defaults to the first allowed value."""
-_GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Keys of a debate document that got new fields in later versions of Moot. Fields that an older document
-lacks are filled in with defaults."""
-
-
 def document_title(document: Mapping[str, Any]) -> str:
     """Return the title of a debate. The judge's wording stands for a topic that is longer than one line."""
     verdict = document.get("verdict") or {}
@@ -466,27 +463,36 @@ def document_title(document: Mapping[str, Any]) -> str:
     return title_of(document["topic"], (verdict.get("question") or "") if is_usable else "")
 
 
-def whole_document(raw_document: Mapping[str, object]) -> DebateDocument:
-    """Validate a `moot.debate/1` document, and add default values for fields that older documents lack.
+IMPORT_HINT = ". To import only its messages, remove the `format` key"
+
+
+def read_document(raw_document: object, hint: str = "") -> DebateDocument:
+    """Validate a `moot.debate/1` document.
 
     Raises:
-        InputError: The document is invalid or incomplete. The message names the key.
+        InputError: The document is invalid or incomplete. The message names the key and ends with `hint`.
     """
-    for key, value in raw_document.items():
-        check_storable(str(key), value)
-    kinds, _ = _fields(DebateDocument)
-    filled_values = {key: fill_in(kinds[key], raw_document[key]) for key in _GROWN if key in raw_document}
-    # The original value is returned, not the validated copy, to keep key order and number formats.
-    document = cast(DebateDocument, {**raw_document, **filled_values})
     try:
-        _adapter(DebateDocument).validate_python(document, strict=True)
+        _ADAPTER.validate_python(raw_document, strict=True)
     except ValidationError as error:
         mistake, *others = errors_in(error)
         suffix = f" ({len(others)} more)" if others else ""
         raise InputError(
-            f"the file is not a valid moot.debate/1 document: {mistake}{suffix}. To import only its "
-            "messages, remove the `format` key"
+            f"the debate is not a valid moot.debate/1 document: {mistake}{suffix}{hint}"
         ) from error
+    # The original value is returned, not the validated copy, to keep key order and number formats.
+    return cast(DebateDocument, raw_document)
+
+
+def whole_document(raw_document: Mapping[str, object]) -> DebateDocument:
+    """Validate a `moot.debate/1` document that is stored as a debate.
+
+    Raises:
+        InputError: The document is invalid, incomplete or cannot be stored. The message names the key.
+    """
+    for key, value in raw_document.items():
+        check_storable(str(key), value)
+    document = read_document(raw_document, IMPORT_HINT)
     conversation.check_schema_version(document)
     for seq, entry in enumerate(document["transcript"]):
         if entry["seq"] != seq or entry["id"] != entry_id(seq):
@@ -505,144 +511,66 @@ def whole_document(raw_document: Mapping[str, object]) -> DebateDocument:
     return document
 
 
-def load_leniently(kind: type[_T], raw_value: object) -> _T:
-    """Convert a value to a typed dict, replacing invalid and missing values with defaults."""
-    value = fill_in(kind, raw_value if isinstance(raw_value, dict) else {})
-    adapter = _adapter(cast(Any, kind))
-    while True:
-        try:
-            adapter.validate_python(value, strict=True)
-        except ValidationError as error:
-            places = [_real_place(value, each["loc"]) for each in error.errors(include_url=False)]
-            # In reverse order, because removing a list item changes the indexes of later items.
-            for place in reversed(dict.fromkeys(places)):
-                holder = value
-                for step in place[:-1]:
-                    holder = holder[step]
-                if place:
-                    del holder[place[-1]]
-            value = fill_in(kind, value)
-        else:
-            return cast(_T, value)
-
-
-def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the part of a validation error's path that exists in `value`."""
-    for depth, step in enumerate(place):
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            return place[:depth]
-    return place
-
-
-def fill_in(kind: Any, value: Any) -> Any:
-    """Return a copy of `value` with default values for missing required keys."""
-    if is_typeddict(kind) and isinstance(value, dict):
-        fields, required_keys = _fields(kind)
-        present_items = {
-            key: item
-            for key, item in value.items()
-            if item != {} or key not in fields or key in required_keys or get_origin(fields[key]) is dict
-        }
-        filled = {
-            key: fill_in(fields[key], item) if key in fields else item for key, item in present_items.items()
-        }
-        return {**filled, **{key: _zero(fields[key]) for key in required_keys if key not in filled}}
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is list and isinstance(value, list):
-        return [fill_in(inner[0], item) for item in value]
-    if origin is dict and isinstance(value, dict):
-        return {key: fill_in(inner[1], item) for key, item in value.items()}
-    if type(None) in inner:
-        return None if value in (None, {}) else fill_in(inner[0], value)
-    return value
-
-
-def _zero(kind: Any) -> object:
-    if kind in _ZEROS:
-        return _ZEROS[kind]
-    if is_typeddict(kind):
-        return fill_in(kind, {})
-    if get_origin(kind) is Literal:
-        return get_args(kind)[0]
-    return None if type(None) in get_args(kind) else get_origin(kind)()
-
-
-@cache
-def _fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the value types and the required keys of a typed dict.
-
-    The types are keyed by the dict's keys.
-    """
-    hints = get_type_hints(kind, include_extras=True)
-    # Postponed annotations hide `NotRequired` from `__required_keys__`.
-    optional = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}
-    types = {key: get_args(hint)[0] if key in optional else hint for key, hint in hints.items()}
-    value_types = {
-        key: get_args(hint)[0] if get_origin(hint) is Annotated else hint for key, hint in types.items()
-    }
-    return value_types, kind.__required_keys__ - optional
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
-class DocumentDebater(TypedDict):
+class DocumentDebater(BaseModel):
     """Settings of one debater, as stored in a debate's JSON document."""
 
-    id: str
-    name: str
-    role: str
-    stance: str
+    id: str = ""
+    name: str = ""
+    role: str = ""
+    stance: str = ""
 
 
-class DocumentJudge(TypedDict, total=False):
+class DocumentJudge(BaseModel):
     """Settings of one judge, as stored in a debate's JSON document."""
 
-    rubric: object
+    rubric: object = None
     """The judge's rubric, or the name of a built-in rubric."""
 
 
-class DocumentPanel(DocumentJudge, total=False):
+class DocumentPanel(DocumentJudge):
     """Settings of a debate's judge or panel of judges, as stored in the debate's JSON document."""
 
-    panel: list[DocumentJudge]
+    panel: list[DocumentJudge] = []
 
 
-class Termination(TypedDict, total=False):
+class Termination(BaseModel):
     """Settings that determine when a council debate ends."""
 
-    threshold: float
+    threshold: float | None = None
 
 
-class ShownBoard(TypedDict):
+class ShownBoard(BaseModel):
     """Claim extraction settings, as stored under `blackboard` in a debate's JSON document."""
 
-    extraction: Literal["auto", "llm", "none"]
-    model: str | None
+    extraction: Literal["auto", "llm", "none"] = "auto"
+    model: str | None = None
 
 
-class DocumentConfig(TypedDict):
+class DocumentConfig(BaseModel):
     """Part of a debate's configuration that reports and imports read."""
 
-    model: str
-    blackboard: ShownBoard
-    debaters: list[DocumentDebater]
-    judge: DocumentPanel
-    termination: Termination
+    model: str = OFFLINE
+    blackboard: ShownBoard = ShownBoard()
+    debaters: list[DocumentDebater] = []
+    judge: DocumentPanel = DocumentPanel()
+    termination: Termination = Termination()
 
 
-def document_config(document: DebateDocument) -> DocumentConfig:
-    """Return the configuration in a debate document, with defaults for invalid values."""
-    return load_leniently(DocumentConfig, document["config"])
+def document_config(document: Mapping[str, Any]) -> DocumentConfig:
+    """Return the part of a document's configuration that reports and imports read.
+
+    Raises:
+        InputError: The configuration is invalid. The message names the key.
+    """
+    try:
+        return DocumentConfig.model_validate(document["config"])
+    except ValidationError as error:
+        raise InputError(f"the debate's configuration is invalid: config.{errors_in(error)[0]}") from error
 
 
 def extracts_claims(document: Mapping[str, Any]) -> bool:
     """Return True if the document's debate uses a model to extract claims."""
-    config = document_config(cast(DebateDocument, document))
-    board = config["blackboard"]
+    config = document_config(document)
+    board = config.blackboard
     auto = protocol_of(document).extracts_by_default
-    return uses_model(board["extraction"], board["model"] or config["model"] or OFFLINE, auto=auto)
+    return uses_model(board.extraction, board.model or config.model, auto=auto)

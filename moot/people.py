@@ -211,7 +211,7 @@ def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> en
     """Validate a client's state update, and turn edited messages into amendments.
 
     An amendment is a new message that replaces the text of an entry in the next step. An unchanged text is
-    dropped. An id that no entry has is removed.
+    dropped. A new message whose id looks like an entry's gets a random id. Other ids stay.
 
     Raises:
         InputError: the update removes or adds entries, or pins a message that does not exist.
@@ -290,7 +290,7 @@ def pinnable_id(message_id: object, transcript: list[entry_types.Entry]) -> str:
     """Return a message's transcript id if the message can be pinned.
 
     Raises:
-        InputError: no message has this id.
+        InputError: no message has this id, or the message is not part of prompts, such as the topic.
     """
     for entry in entry_types.entries_of([str(message_id)], transcript):
         if entry_types.traits_of(entry).in_prompts:

@@ -1,4 +1,4 @@
-"""Settings for all tests: an isolated environment, and Hypothesis without deadlines."""
+"""Settings for all tests: an isolated environment, time limits, and Hypothesis with a fixed seed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,21 @@ from hypothesis import HealthCheck, settings
 from moot.calls.concurrency import stop
 
 settings.register_profile(
-    "moot", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+    "moot", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.load_profile("moot")
+
+
+QUICK_TIMEOUT_S = 180
+"""Limit of a test that takes a few seconds, sixty times that. A lock or event that nobody sets fails soon."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give tests that are neither slow nor heavy a shorter time limit than pyproject.toml does."""
+    for item in items:
+        markers = {marker.name for marker in item.iter_markers()}
+        if not markers & {"slow", "heavy", "timeout"} and config.getoption("timeout") is None:
+            item.add_marker(pytest.mark.timeout(QUICK_TIMEOUT_S))
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from moot.state.settings import check_database, database_exists, is_postgres
 
 if TYPE_CHECKING:
     from moot.api import Debate, Debates
-    from moot.plugins.postgres.work_queue import WorkQueue
     from moot.runtime.environment import Environment
     from moot.storage.records import Records
+    from moot.storage.servers import DebateQueue
 
 
 def _existing(db: str | None) -> str:
@@ -77,12 +77,11 @@ def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
     return present_records(db) if database_exists(check_database(db)) else nullcontext()
 
 
-def open_queue(db: str | None) -> WorkQueue:
-    """Return the queue of debates in a Postgres database.
+def queue_url(db: str | None) -> str:
+    """Return the URL of the Postgres database that contains the queue.
 
     Raises:
         InputError: the database is not a Postgres database.
-        ConfigError: the `queue` extra is not installed.
     """
     url = check_database(db)
     if not is_postgres(url):
@@ -90,6 +89,17 @@ def open_queue(db: str | None) -> WorkQueue:
             "the queue needs a Postgres database: add --db postgresql://…, or run `moot batch` or `moot eval "
             "run` without --queue"
         )
-    from moot.plugins.postgres.work_queue import WorkQueue
+    return url
 
-    return WorkQueue(url)
+
+def open_queue(db: str | None) -> DebateQueue:
+    """Return the queue of debates in a Postgres database.
+
+    Raises:
+        InputError: the database is not a Postgres database.
+        ConfigError: the `queue` extra is not installed.
+    """
+    from moot.storage.servers import server_of
+
+    url = queue_url(db)
+    return server_of(url).open_queue(url)

@@ -28,7 +28,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from moot.cli.terminal import print_error
 from moot.state.errors import ConfigError, InputError, MootError
-from moot.state.settings import is_on, plugin_entry_points, read_settings_files, redact_urls
+from moot.state.settings import is_on, is_shipped, plugin_entry_points, read_settings_files, redact_urls
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -40,10 +40,10 @@ Panel = Literal[
 ]
 """Heading of a group of commands in `moot --help`. The headings are listed in display order."""
 ENTRY_POINT_GROUP = "moot.commands"
-"""Entry-point group in which other packages provide additional `moot` commands. The entry point's name is
-the command's name."""
+"""Entry-point group in which plug-ins, such as other packages, provide `moot` commands. The entry point's
+name is the command's name."""
 COMMANDS = Path(__file__).parent / "commands"
-"""Folder that contains the source files of Moot's built-in commands."""
+"""Folder that contains the source files of the core's commands."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -100,8 +100,8 @@ class IndexedCommand:
     panel: Panel
     examples: tuple[str, ...]
     source: str | EntryPoint = field(compare=False)
-    """Location of the command's function, such as `module:function`. A command of another package has an
-    entry point instead."""
+    """Location of the command's function, such as `module:function`. A plug-in's command has an entry
+    point instead."""
 
     def load(self) -> tuple[Any, Declaration]:
         """Import the command's function, and return it with its declaration.
@@ -149,7 +149,7 @@ def declarations_in(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 @cache
 def built_in_commands() -> dict[str, IndexedCommand]:
-    """Return Moot's own commands, keyed by name."""
+    """Return the commands of Moot's core, keyed by name."""
     commands = {}
     for path in sorted(COMMANDS.glob("*.py")):
         for function, text, options in declarations_in(path.read_text(encoding="utf-8")):
@@ -161,9 +161,9 @@ def built_in_commands() -> dict[str, IndexedCommand]:
 
 @cache
 def plugin_commands() -> dict[str, IndexedCommand]:
-    """Return the commands that other packages provide, keyed by name.
+    """Return the commands of plug-ins, of Moot's own and of other packages, keyed by name.
 
-    If a built-in command has the same name, the built-in command is used.
+    If a command of the core has the same name, the command of the core is used.
     """
     return {
         name: _plugin_command(name, point)
@@ -173,7 +173,7 @@ def plugin_commands() -> dict[str, IndexedCommand]:
 
 
 def _plugin_command(name: str, point: EntryPoint) -> IndexedCommand:
-    """Return a command of another package without importing the command's module.
+    """Return a plug-in's command without importing the command's module.
 
     The help text is read from the module's source code.
     """
@@ -189,6 +189,13 @@ def _plugin_command(name: str, point: EntryPoint) -> IndexedCommand:
     summary, options = declarations.get(point.attr, (f"Command of the package {package}.", {}))
     panel: Panel = options.get("panel", "Other packages")
     return IndexedCommand(name, summary, panel, options.get("examples", ()), point)
+
+
+def shipped_commands() -> dict[str, IndexedCommand]:
+    """Return the commands of Moot's core and of Moot's own plug-ins, keyed by name."""
+    points = plugin_entry_points(ENTRY_POINT_GROUP)
+    own = {name: each for name, each in plugin_commands().items() if is_shipped(points[name])}
+    return {**built_in_commands(), **own}
 
 
 def find_command(name: str) -> IndexedCommand | None:

@@ -14,7 +14,7 @@ from moot.state.errors import InputError
 from moot.state.settings import variable
 
 if TYPE_CHECKING:
-    from moot.plugins.importing import ImportedTranscript
+    from moot.importers import ImportedTranscript
 
 
 def configured_model() -> str | None:
@@ -67,10 +67,10 @@ def split_context(paths: Sequence[Path] | None) -> tuple[str | None, list[Path]]
 
 def file_of(subject: str) -> Path | None:
     """Return the file's path if an argument names a file, or `None` if it names a debate."""
-    from moot.plugins.importing import ENDINGS
+    from moot.importers import transcript_suffixes
 
     path = Path(subject)
-    return path if subject == "-" or "/" in subject or path.suffix.lower() in ENDINGS else None
+    return path if subject == "-" or "/" in subject or path.suffix.lower() in transcript_suffixes() else None
 
 
 def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
@@ -80,7 +80,7 @@ def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
         InputError: the file cannot be read or parsed.
     """
     from moot.config.file_references import STDIN, read_text
-    from moot.plugins.importing import parse_transcript
+    from moot.importers import parse_transcript
 
     text = read_text(path, "the transcript")
     try:

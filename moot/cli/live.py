@@ -346,7 +346,8 @@ class Answerer:
     def answer(self, payloads: object) -> dict[str, str] | None:
         """Return the answers to the questions of an interrupt, or `None` if nobody answers.
 
-        The answers come from the answers file or from the user.
+        If the answers file answers any of the questions, only its answers are returned. Otherwise the user is
+        asked at the terminal.
         """
         questions = people.questions_in(payloads)
         self._asked |= {each["id"]: each for each in questions}

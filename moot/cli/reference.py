@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from moot.cli.commands.config import template
-from moot.cli.group import BUILT_IN_NAMES, HELP, Click, built_in_commands, built_in_names, load_command
+from moot.cli.group import BUILT_IN_NAMES, HELP, Click, built_in_names, load_command, shipped_commands
 from moot.graph.served import SERVED
 from moot.state.settings import VARIABLES
 
@@ -41,7 +41,7 @@ ENVIRONMENT = "\n".join(
 
 def pages() -> Mapping[str, str]:
     """Return the generated reference pages in Markdown, keyed by file name."""
-    sections = [part for name in built_in_commands() for part in _command(f"moot {name}", load_command(name))]
+    sections = [part for name in shipped_commands() for part in _command(f"moot {name}", load_command(name))]
     codes = next(part for part in HELP.split("\n\n") if part.startswith("Exit codes"))
     command = "\n".join([INTRODUCTION, *sections, ENVIRONMENT, f"## Exit codes\n\n{codes.strip()}\n"])
     configuration = f"""# Configuration

@@ -216,8 +216,8 @@ def make_progress(names: Mapping[str, str], delivery: Delivery) -> live.Progress
 def handle_sigterm_as_interrupt(*, grace: bool = True) -> Iterator[None]:
     """Treat SIGTERM like Ctrl-C during a `with` block, so that the debate is saved.
 
-    After the first signal the running model calls are finished, and the second signal cancels them. Without
-    `grace` the first signal cancels the calls.
+    After the first signal the running model calls get 30 seconds to finish, and the second signal cancels
+    them. Without `grace` the first signal cancels the calls.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -29,6 +29,7 @@ from moot.config.memory_config import BlackboardConfig, MemoryConfig
 from moot.config.section import (
     ProtocolSpecTable,
     Section,
+    default_protocols,
     duplicates,
     explain,
     protocol_sections,
@@ -37,7 +38,6 @@ from moot.config.section import (
 )
 from moot.state.entries import memoize_by_identity
 from moot.state.errors import ConfigError, InputError
-from moot.state.settings import default_protocols
 from moot.state.verdict import UNDECIDED
 
 if TYPE_CHECKING:
@@ -293,11 +293,10 @@ class DebateConfig(Section):
     ) -> Self:
         """Validate the configuration and its protocol sections, and report all errors together."""
         mistakes: list[str] = []
-        leave_out = _left_out(info)
         if isinstance(data, dict):
-            data, mistakes = _with_sections(data, cls, _protocols_of(info), leave_out)
+            data, mistakes = _with_sections(data, cls, info)
         try:
-            config = _validate_leniently(validate, data, leave_out)
+            config = validate(data)
         except ValidationError as error:
             raise ConfigError("\n".join([explain(error, cls), *mistakes])) from error
         if mistakes:
@@ -436,31 +435,20 @@ def fence_for(topic: str) -> str:
         number += 1
 
 
-LeaveOut = Literal["nothing", "unknown", "invalid"]
-"""Kinds of faulty settings that are ignored in a stored configuration. Other faulty settings raise an
-error."""
-
-_T = TypeVar("_T")
-
-
 def _protocols_of(info: ValidationInfo) -> ProtocolSpecTable:
     """Return the protocols passed in by the caller, or Moot's default protocols."""
     passed: ProtocolSpecTable | None = (info.context or {}).get("protocols")
     return passed or default_protocols()
 
 
-def _left_out(info: ValidationInfo) -> LeaveOut:
-    leave_out: LeaveOut = (info.context or {}).get("leave_out", "nothing")
-    return leave_out
-
-
 def _with_sections(
-    data: dict[str, Any], config: type[BaseModel], protocols: ProtocolSpecTable, leave_out: LeaveOut
+    data: dict[str, Any], config: type[BaseModel], info: ValidationInfo
 ) -> tuple[dict[str, Any], list[str]]:
     """Validate the protocol sections of a configuration.
 
     Return the configuration data with the validated sections, and a list of error messages.
     """
+    protocols = _protocols_of(info)
     rules = protocol_spec(data.get("protocol", "round-robin"), protocols)
     known = protocol_sections(protocols.PROTOCOLS)
     if data.keys() - config.model_fields.keys() - known.keys():
@@ -471,103 +459,51 @@ def _with_sections(
     mistakes: list[str] = []
     for key, settings in known.items():
         try:
-            section = _validate_leniently(settings.model_validate, data.get(key, {}), leave_out)
+            section = settings.model_validate(data.get(key, {}), context=info.context)
         except ValidationError as error:
             mistakes.append(explain(error, settings, under=key))
             continue
         if settings is rules.settings or section != settings():
             kept[key] = section
     keys = [*config.model_fields, *known]
-    unknown = [] if leave_out != "nothing" else [unknown_key(key, keys) for key in data if key not in keys]
+    unknown = (
+        []
+        if (info.context or {}).get("stored")
+        else [unknown_key(key, keys) for key in data if key not in keys]
+    )
     return kept, [*mistakes, *unknown]
-
-
-def _validate_leniently(validate: Callable[[Any], _T], data: object, leave_out: LeaveOut) -> _T:
-    """Validate data, ignoring unknown or invalid values if `leave_out` permits it.
-
-    Raises:
-        ValidationError: The rest is still invalid.
-    """
-    while True:
-        try:
-            return validate(data)
-        except ValidationError as error:
-            wrong = [
-                detail["loc"]
-                for detail in error.errors(include_url=False)
-                if leave_out == "invalid" or detail["type"] == "extra_forbidden"
-            ]
-            if leave_out == "nothing" or not wrong or not data:
-                raise
-            for loc in sorted(wrong, key=str, reverse=True):  # last item first, so that indices stay valid
-                data = _without(data, loc)
-
-
-def _without(data: Any, loc: Sequence[int | str]) -> Any:
-    """Return a copy of nested data without the value at the given path.
-
-    If the value is required, its whole section is removed.
-    """
-    if not loc:
-        kept = ("protocol", "debaters", "openings")
-        rest = {key: data[key] for key in kept if isinstance(data, dict) and key in data}
-        return rest if rest != data else {}
-    key, *inner = loc
-    if isinstance(data, Mapping):
-        if key not in data:
-            return {} if not inner else data
-        part = _without(data[key], inner) if inner else None
-        rest = {name: value for name, value in data.items() if name != key}
-        return {**rest, key: part} if part else rest
-    if isinstance(data, list | tuple) and isinstance(key, int):
-        if key >= len(data):
-            return data
-        part = _without(data[key], inner) if inner else None
-        return [*data[:key], *([part] if part else []), *data[key + 1 :]]
-    return None
 
 
 CACHED_CONFIGS = 32
 """Maximum number of parsed configurations in the cache."""
 
 
-@lru_cache(maxsize=2 * CACHED_CONFIGS)
-def _parse(canonical: str, leave_out: LeaveOut) -> DebateConfig:
-    return DebateConfig.model_validate_json(canonical, context={"leave_out": leave_out})
+@lru_cache(maxsize=CACHED_CONFIGS)
+def _parse(canonical: str) -> DebateConfig:
+    return DebateConfig.model_validate_json(canonical, context={"stored": True})
 
 
-def stored_settings(stored: Mapping[str, object]) -> dict[str, object]:
-    """Convert a stored configuration to the current format.
-
-    A key that older versions of Moot did not have gets the value that describes their behaviour.
-    """
-    settings: dict[str, object] = {"openings": "sequential", **stored}
-    if isinstance(vote := settings.get("vote"), Mapping) and "by" in vote:
-        settings["vote"] = {key: value for key, value in vote.items() if key != "by"}
-        if vote["by"] == "judge":
-            settings.setdefault("decide", "judge")
-    return settings
-
-
-@memoize_by_identity(2 * CACHED_CONFIGS)
-def _parse_cached(leave_out: LeaveOut, *stored: object) -> DebateConfig:
+@memoize_by_identity(CACHED_CONFIGS)
+def _parse_cached(*stored: object) -> DebateConfig:
     keys = len(stored) // 2
-    settings = stored_settings(dict(zip(map(str, stored[:keys]), stored[keys:], strict=True)))
-    canonical = json.dumps(settings, sort_keys=True)
-    return _parse(canonical, leave_out)
+    settings = dict(zip(map(str, stored[:keys]), stored[keys:], strict=True))
+    return _parse(json.dumps(settings, sort_keys=True))
 
 
 def read_stored(stored: Mapping[str, object]) -> DebateConfig:
     """Parse a stored configuration into a `DebateConfig`.
 
-    It may be one that a run cannot use. Unknown protocols, unknown keys and invalid values are left out, so
-    that a debate stays readable if a plug-in is missing. Results are cached by identity: nodes ask some
-    thirty times a turn, and comparing configurations by value takes 0.3 ms.
+    It may be one that a run cannot use. Unknown protocols and unknown keys are left out, so that a debate
+    stays readable if a plug-in is missing. Results are cached by identity: nodes ask some thirty times a
+    turn, and comparing configurations by value takes 0.3 ms.
+
+    Raises:
+        ConfigError: A value is invalid. The message names the key.
     """
     if default_protocols().find_protocol(str(stored.get("protocol") or "round-robin")) is None:
         # Not cached: the protocol may be registered later.
-        return DebateConfig.model_validate(stored_settings(stored), context={"leave_out": "invalid"})
-    return _parse_cached("invalid", *stored.keys(), *stored.values())
+        return DebateConfig.model_validate(dict(stored), context={"stored": True})
+    return _parse_cached(*stored.keys(), *stored.values())
 
 
 def frozen_config(state: StateValues) -> DebateConfig:
@@ -577,6 +513,7 @@ def frozen_config(state: StateValues) -> DebateConfig:
 
     Raises:
         InputError: The state has no configuration, because the process died before the debate began.
+        ConfigError: A value is invalid.
     """
     stored = state.get("config")
     if not stored:
@@ -605,8 +542,6 @@ def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = No
             "install the protocol's package, or register it with "
             "`moot.protocols.registry.register`. You can still show, report and delete the debate"
         )
-    stored = state["config"]
-    _parse_cached("unknown", *stored.keys(), *stored.values())  # raises an error if a value is invalid
     return config
 
 

@@ -78,7 +78,7 @@ def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
     readers: dict[str, Callable[[str, object], object]] = {
         **dict.fromkeys(PROMPTS, partial(_prompt, folder, warn)),
         "debaters.*.persona": partial(_persona, folder),
-        "debaters.*.anchors.*": partial(_anchor, folder),
+        "debaters.*.reference_documents.*": partial(_reference_document, folder),
     }
     filled: object = with_rubrics(data, folder)
     for place, read in readers.items():
@@ -128,17 +128,17 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
         return LEFT_OUT
 
 
-def _anchor(folder: Path, _: str, value: object) -> object:
+def _reference_document(folder: Path, _: str, value: object) -> object:
     """Replace the `@FILE` reference of a reference document with the file's text.
 
     The document's default name is that of the file. Any other value is returned unchanged.
     """
-    anchor = {"text": value} if isinstance(value, str) else value
-    raw_text = anchor.get("text") if isinstance(anchor, Mapping) else None
-    text = _text(folder, "anchors", raw_text)
-    if not isinstance(anchor, Mapping) or text is raw_text:
+    document = {"text": value} if isinstance(value, str) else value
+    raw_text = document.get("text") if isinstance(document, Mapping) else None
+    text = _text(folder, "reference_documents", raw_text)
+    if not isinstance(document, Mapping) or text is raw_text:
         return value
-    return {"name": Path(str(raw_text)[1:]).stem, **anchor, "text": text}
+    return {"name": Path(str(raw_text)[1:]).stem, **document, "text": text}
 
 
 def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:

@@ -30,7 +30,7 @@ class Budget(Section):
     and each call costs more."""
     system: int = 2000
     """Maximum number of tokens for the rules, the persona and the instruction in a prompt. The topic and
-    messages use the rest. Raise it for long personas or topics."""
+    messages use the rest, so a higher value leaves less for them. Raise it for long personas."""
     summary: int = 1000
     """Maximum number of tokens in a summary. The summary is the rolling one or that of a debater's
     perspective. Raise it if summaries lose details."""

@@ -199,7 +199,7 @@ class DebaterConfig(Section):
 
     @field_validator("reference_documents")
     @classmethod
-    def _check_anchors(cls, value: tuple[ReferenceDocument, ...]) -> tuple[ReferenceDocument, ...]:
+    def _check_length(cls, value: tuple[ReferenceDocument, ...]) -> tuple[ReferenceDocument, ...]:
         size = sum(len(document.text) for document in value)
         if size > MAX_REFERENCE_CHARS:
             raise ValueError(
@@ -328,8 +328,8 @@ class JudgeConfig(Section):
     temperature: float | None = Field(default=0.0, ge=0, le=2)
     """Sampling temperature of the judge's model. `None`: the provider's default."""
     rubric: RubricSource | None = None
-    """Rubric that the judge uses. Give the name of a shipped rubric (`debate`, `design`, `answers`), a file
-    on the command line, or the rubric's content. `None`: the protocol's."""
+    """Rubric that the judge uses. Give the name of a shipped rubric (`debate`, `decision`, `design`,
+    `answers`), a file on the command line, or the rubric's content. `None`: the protocol's."""
     instruction: str = ""
     """Additional instructions that are included in the judge's prompt."""
     summary: PerspectiveOverride | None = None

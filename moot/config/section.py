@@ -6,15 +6,26 @@ The configuration does not import any protocol: the table of protocols is passed
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Protocol, Self, get_args
+from typing import ClassVar, Protocol, Self, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+
+from moot.state.settings import passed_protocols
 
 
 class Section(BaseModel):
     """Base class of all configuration sections. Unknown keys are errors, and instances are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ignore_unknown_if_stored(cls, data: object, info: ValidationInfo) -> object:
+        """Drop unknown keys of a stored configuration. They may be those of a plug-in of another version."""
+        forbids = cls.model_config["extra"] == "forbid"  # `DebateConfig` keeps the sections of protocols
+        if forbids and info.context and info.context.get("stored") and isinstance(data, Mapping):
+            return {key: value for key, value in data.items() if key in cls.model_fields}
+        return data
 
 
 def duplicates(names: Sequence[str]) -> list[str]:
@@ -72,6 +83,11 @@ class ProtocolSpecTable(Protocol):
     def load_plugins(self) -> None:
         """Import all installed plug-ins and register the protocols that they provide."""
         ...
+
+
+def default_protocols() -> ProtocolSpecTable:
+    """Return the table of protocols to use if a caller passes none."""
+    return cast(ProtocolSpecTable, passed_protocols())
 
 
 def protocol_spec(name: object, protocols: ProtocolSpecTable) -> ProtocolSpec:

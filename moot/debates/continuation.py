@@ -289,7 +289,8 @@ class JudgingOptions:
     """
 
     model: str | None = None
-    """Model for every judge without a configured model."""
+    """Model for every judge, except those for which `panel` names a model. It replaces the models in the
+    debate's configuration."""
     rubric: str | JsonObject | None = None
     """Name of a built-in rubric, or a complete rubric as a JSON object."""
     panel: int | Sequence[str] | None = None
@@ -316,7 +317,8 @@ class JudgingOptions:
         """Return a copy of the debate configuration with these judging options applied.
 
         Raises:
-            ConfigError: The options are invalid.
+            ConfigError: An option is invalid.
+            InputError: The number of judges is below 1.
         """
         settings = config.to_json()
         for key in ("judge", "models"):
@@ -391,8 +393,8 @@ def judge_values(
     come from the operator and are trusted.
 
     Raises:
-        ConfigError: The options are invalid.
-        InputError: The debate has no messages of debaters.
+        ConfigError: An option is invalid, or the debate needs a permission.
+        InputError: The debate has no messages of debaters, or the number of judges is below 1.
     """
     option_capabilities = capabilities_of(options.applied_to(DebateConfig()))
     changed_config = options.applied_to(read_stored(values["config"]))
@@ -428,8 +430,9 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
     the debate has a verdict. A debate that is paused or waits for a person ends with this verdict.
 
     Raises:
-        InputError: The debate has no messages of debaters.
-        ConfigError: The options are invalid.
+        InputError: The debate never started or has no messages of debaters, or the number of judges is
+            below 1.
+        ConfigError: An option is invalid, or the debate needs a permission.
         DebateBusy: Another process writes the debate.
     """
     environment, granted = session.environment, session.records.grants.of(session.thread)

@@ -5,89 +5,44 @@ disputed and a council converges at once: it makes the fewest calls. In the *dis
 disputed, nothing converges and every crux room opens: it makes the most calls. The real nodes, protocols and
 summarizers, plug-ins included, make the calls and the prompts.
 
-A long debate runs shortened, and its middle rounds are extrapolated. The number of turns is then exact. Calls
-and tokens are within 5 %, and calls for summaries within 20 %: `tests/unit/test_dry_run.py` compares
-extrapolations with whole runs of 300 turns and of 16 rounds.
+Of a long debate, only the first turns run. The estimate's number of turns is exact, and its calls and tokens
+are within `SCALING_ERROR`.
 """
 
-import asyncio
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import combinations, cycle, islice
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
 from statistics import fmean
-from typing import Any, Literal, cast
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from langsmith import tracing_context
-from pydantic import ValidationError
 from typing_extensions import TypedDict
 
-from moot.calls.model_calls import ModelCall, Purpose, Reply
-from moot.claims.reflections import DISAGREEMENT
+from moot.calls.model_calls import Purpose
 from moot.config import DebateConfig
 from moot.config.config_files import make_config, with_settings
 from moot.config.model_settings import server_of
+from moot.debates.stub_replies import (
+    Check,
+    EndlessDebate,
+    PlannedCall,
+    Scenario,
+    StubReplies,
+    no_check,
+)
 from moot.graph.debate import build_graph
-from moot.models.offline import smallest_instance
 from moot.models.registry import Models
 from moot.people import questions_in
 from moot.protocols.registry import protocol_named
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.runtime.telemetry import muted_spans
-from moot.state.claim_events import MAIN_QUESTION
 from moot.state.entries import Entry, EntryUsage, JsonObject, traits_of
 from moot.state.errors import MootError
-from moot.text.tokens import TokenCounter
-
-Scenario = Literal["agreeing", "disputing"]
-"""Behaviour of the stub debaters in a dry run. `agreeing` needs the fewest model calls, and
-`disputing` needs the most."""
-
-
-@dataclass(frozen=True)
-class PlannedCall:
-    """Model call recorded in a dry run."""
-
-    call: ModelCall
-    batch: int
-    """Number of the batch that contains this call. Calls in the same batch run at the same time."""
-    round: int
-    reply_tokens: int
-    times: float = 1.0
-    """Expected number of real calls that this simulated call stands for. It exceeds 1 only if the simulation
-    was shortened."""
-
-    @property
-    def phase(self) -> str:
-        """Name of the debate phase in which this model call occurs.
-
-        If the phase has the same name as the call's purpose, the memory kind takes its place.
-        """
-        phase = self.call.hints.get("phase", "")
-        return phase if phase != self.call.purpose else self.call.memory_kind or phase
-
-    @property
-    def kind(self) -> tuple[Purpose, str]:
-        """Purpose and debate phase of the model call."""
-        return self.call.purpose, self.phase
-
-    @property
-    def prompt_limit(self) -> int:
-        """Maximum number of tokens in the prompt of this call."""
-        return max(self.call.prompt_tokens, self.call.prompt.budget if self.call.prompt else 0)
-
-    @property
-    def reply_limit(self) -> int:
-        """Maximum number of tokens in the reply to this call."""
-        return max(self.call.max_tokens, self.reply_tokens)
 
 
 @dataclass(frozen=True)
@@ -101,6 +56,8 @@ class DryRun:
     turns: int
     """Total number of turns in the debate, including people's turns."""
     concurrency: int
+    is_scaled: bool = False
+    """True if only the first rounds were simulated, so that calls and tokens are within `SCALING_ERROR`."""
 
     @property
     def calls(self) -> int:
@@ -141,254 +98,18 @@ class DryRun:
         return sum(each.reply_tokens * each.times for each in self.planned)
 
 
-TOKENS_PER_WORD: Mapping[Scenario, float] = {"agreeing": 1.05, "disputing": 1.3}
-"""Assumed number of reply tokens for each word that a prompt requests, keyed by scenario. Recorded debates
-have 1.06 to 1.33."""
-DEFAULT_WORDS = 150
-"""Number of words in a stub reply if the prompt requests no particular length."""
-REPLY_TOKENS: Mapping[str, int] = {
-    "judge": 1_800,
-    "extract": 1_200,
-    "reflect": 220,
-    "evaluate": 270,
-    "clarify": 80,
-    "moderate": 60,
-    "decide": 150,
-}
-"""Assumed number of tokens in a structured reply, keyed by the purpose of the call. The first three values
-are means of recorded debates."""
-DEFAULT_REPLY_TOKENS = 100
-"""Assumed number of tokens in a structured reply of any other purpose than in `REPLY_TOKENS`."""
-MAX_BATCHES = 20_000
-"""Maximum number of batches of calls in a dry run. A debate with more batches counts as endless."""
-MAX_CLAIMS = 12
-"""Maximum number of claims in one simulated extraction."""
-CLAIM_QUOTE = "this measure stands or falls with the figures"
-"""Phrase in simulated messages that simulated claims quote. Each simulated message of more than 25 tokens
-contains it."""
-_CLAIM_SENTENCE = f"In case {{number}} {CLAIM_QUOTE}."
-_WORDS = re.compile(r"(?<!\d)(\d+) words\b")
-_VOCABULARY = """
-anchor answer autumn balance barrel basket bottle branch bridge bucket budget button cabin camera
-candle canvas carpet castle cattle cement chapel circle coffee colour copper corner cotton county
-cradle credit custom dealer debate desert detail dinner doctor donkey effort engine evening fabric
-factor farmer fellow figure finger forest friend garden gather ginger glass guitar habit hammer
-harbour harvest helmet insect island jacket journal jungle kettle kitchen ladder lawyer leader
-leather lemon letter linen lumber machine market master matter meadow member message metal minute
-mirror moment motion mountain museum needle notice number object office orange orchard oxygen palace
-paper parcel parent parish pencil pepper petrol picture pillow planet pocket potato powder prison
-profit quarter rabbit record region result ribbon river rocket saddle sailor salary sample season
-second secret shadow shelter signal silver sister socket spider spring square stable station statue
-stream street student summer supper surface symbol system tailor target teacher temple tenant
-theatre thread ticket timber tongue travel tunnel turkey valley vessel village violin wagon weather
-weekend whistle window winter wonder yellow
-""".split()  # noqa: SIM905  # 160 words
-
-
-Check = Callable[[], object]
-"""Function called before each simulated model call. It can raise an error to end the dry run."""
-
-
-def no_check() -> None:
-    """Do nothing as the default check, so that the dry run continues."""
-
-
-class EndlessDebate(MootError):
-    """Error raised if a simulated debate does not end.
-
-    The limit is `MAX_BATCHES` batches of model calls.
-    """
-
-
-@dataclass
-class StubReplies:
-    """Stub model that records all calls and returns texts of the requested length.
-
-    The stub is the `complete` function of an `Environment`. A text reply has the number of words that the
-    prompt asks for. A structured reply is the smallest object that the schema allows, except for the fields
-    that decide how the debate continues.
-    """
-
-    scenario: Scenario
-    config: DebateConfig
-    check: Check = no_check
-    planned: list[PlannedCall] = field(default_factory=list)
-    _batch: int = 0
-    _in_flight: int = 0
-    _round: int = 0
-    _texts: int = 0
-    """Number of texts that this stub model has generated. It seeds the next text, so that all texts
-    differ."""
-    _heard: dict[str, int] = field(default_factory=dict)
-    """Messages from which claims were extracted. The dictionary maps each message id to a number, which
-    starts at 0."""
-    _counter: TokenCounter | None = None
-
-    async def __call__(
-        self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
-    ) -> Reply:
-        """Return a stub reply to a model call, and record the call."""
-        self.check()
-        if not self._in_flight:
-            self._batch += 1
-            if self._batch > MAX_BATCHES:
-                raise EndlessDebate(f"the debate did not end within {MAX_BATCHES} batches of model calls")
-        self._in_flight += 1
-        try:
-            self._round = call.hints.get("round", self._round) if call.purpose == "turn" else self._round
-            reply, tokens = self._reply(call)
-            self.planned.append(PlannedCall(call, self._batch, self._round, tokens))
-            await asyncio.sleep(0)  # lets the other calls of the batch start
-        finally:
-            self._in_flight -= 1
-        return reply
-
-    def _reply(self, call: ModelCall) -> tuple[Reply, int]:
-        usage: EntryUsage = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 0}
-        if call.schema is None:
-            # A debater's prompt states the length in its last message, a summarizer's in its first message.
-            place = -1 if call.purpose == "turn" else 0
-            prompt = call.messages[place]["content"]
-            text = self.text(prompt, call.max_tokens)
-            if '"Answer: "' in prompt:
-                text += f"\nAnswer: {self._answer()}"
-            tokens = self._count(text)
-            usage["completion_tokens"] = tokens
-            return Reply(text=text, model=call.model, usage=usage), tokens
-        tokens = min(REPLY_TOKENS.get(call.purpose, DEFAULT_REPLY_TOKENS), call.max_tokens)
-        usage["completion_tokens"] = tokens
-        return Reply(data=self._data(call), model=call.model, usage=usage), tokens
-
-    def _answer(self) -> str:
-        """Return a simulated debater's answer to the question under debate."""
-        options = self.config.options
-        if options:
-            return options[self._texts % len(options) if self.scenario == "disputing" else 0]
-        return f"answer {self._texts}" if self.scenario == "disputing" else "the same answer"
-
-    def _count(self, text: str) -> int:
-        self._counter = self._counter or Environment().token_counter_for(self.config)
-        return self._counter(text)
-
-    def text(self, prompt: str, limit: int | None) -> str:
-        """Return random text of about the length that the prompt requests, with at most `limit` tokens."""
-        self._texts += 1
-        word_counts = _WORDS.findall(prompt)
-        tokens = (int(word_counts[-1]) if word_counts else DEFAULT_WORDS) * TOKENS_PER_WORD[self.scenario]
-        target_tokens = min(int(tokens), limit or 1_000_000)
-        dice = Random(self._texts)  # noqa: S311  # no secret
-        vocabulary = dice.sample(_VOCABULARY, 40)
-        sentences = [_CLAIM_SENTENCE.format(number=self._texts)] if target_tokens > 25 else []
-        remaining = target_tokens - sum(map(_sentence_tokens, sentences))
-        while remaining > 0:
-            sentence = f"{' '.join(dice.choices(vocabulary, k=min(12, max(1, remaining - 1)))).capitalize()}."
-            sentences.append(sentence)
-            remaining -= _sentence_tokens(sentence)
-        return " ".join(sentences)
-
-    def _data(self, call: ModelCall) -> JsonObject:
-        """Return a minimal structured reply to a simulated call.
-
-        The reply fits the schema of the call and the scenario.
-        """
-        schema = cast(Any, call.schema)
-        form = schema.model_json_schema()
-        smallest = cast(JsonObject, smallest_instance(form))
-        decisions = {key: value for key, value in self._decisions(call).items() if key in form["properties"]}
-        try:
-            return cast(JsonObject, schema.model_validate(smallest | decisions).model_dump(mode="json"))
-        except ValidationError:
-            return smallest  # a plug-in's schema uses one of these names with another type
-
-    def _decisions(self, call: ModelCall) -> JsonObject:
-        """Return values for the fields that steer the debate, such as `agreement`."""
-        fields, disputes = cast(Any, call.schema).model_fields, self.scenario == "disputing"
-        if {"claims", "events"} <= fields.keys():
-            return self._dispute(call) if disputes else {}
-        speakers = self.config.turn_order()
-        aspects = fields["aspects"].json_schema_extra if "aspects" in fields else None
-        max_aspects = cast(JsonObject, aspects or {}).get("maxItems", 1)
-        return {
-            "agreement": 0.0 if disputes else 1.0,
-            "resolved": not disputes,
-            "aspects": [
-                f"aspect number {number}" for number in range(1, 1 + (max_aspects if disputes else 1))
-            ],
-            "questions": [f"What about {self.text('8 words', None)}?"] if disputes else [],
-            "answer": self._answer(),
-            "next_speaker": speakers[len(self.planned) % len(speakers)],
-        }
-
-    def _dispute(self, call: ModelCall) -> JsonObject:
-        """Return simulated claims that the debaters all dispute.
-
-        One message asserts each claim, and another message denies it. After the first round, the debaters
-        also change their position on the topic itself, which a further call may check.
-        """
-        claims, events = [], []
-        for message in call.hints.get("message_ids", ()):
-            is_first = self._heard.setdefault(message, len(self._heard)) < len(self.config.turn_order())
-            kind = "asserts" if is_first else "denies"
-            events.append(_event(message, MAIN_QUESTION, kind))
-        pairs = list(islice(combinations(call.hints.get("message_ids", ()), 2), MAX_CLAIMS))
-        min_claims = 1 + self.config.blackboard.reflection_threshold // DISAGREEMENT
-        claim_count = min(MAX_CLAIMS, max(len(pairs), min_claims))
-        for number, (asserting_id, denying_id) in enumerate(islice(cycle(pairs), claim_count), 1):
-            self._texts += 1
-            claims.append({"ref": f"n{number}", "text": f"Measure {self._texts} saves the city money"})
-            for message, kind in ((asserting_id, "asserts"), (denying_id, "denies")):
-                events.append(_event(message, f"n{number}", kind))
-        return {"claims": claims, "events": events}
-
-
-def _event(message: str, claim: str, kind: str) -> JsonObject:
-    """Return one event for a simulated claim."""
-    return {
-        "message_id": message,
-        "claim": claim,
-        "kind": kind,
-        "quote": CLAIM_QUOTE,
-        "condition": "",
-        "ground": True,
-        "confidence": 1.0,
-    }
-
-
-@lru_cache(maxsize=4096)
-def _sentence_tokens(sentence: str) -> int:
-    """Estimate the number of tokens in one sentence of a simulated model reply.
-
-    The estimate is 1.1 tokens per word plus one.
-    """
-    return int(1.1 * len(sentence.split())) + 1
-
-
 Documents = Sequence[Mapping[str, str]]
 """Documents that a debate shows to its participants, each with the keys `name` and `content`."""
 DEFAULT_TOPIC = "Any topic of many different words, to one of which whatever people claim may be related"
 """Topic of a dry run if the configuration has no topic."""
-FIRST_LENGTH = 60
-"""Number of turns in the first simulation of a long debate. The number doubles with each further simulation
-until the debate can be extrapolated."""
-ENOUGH_CALLS = 130
-"""Number of simulated model calls after which a long debate is extrapolated in any case. Its rounds need not
-repeat by then."""
-MAX_GROWTH = 0.05
-"""Maximum relative growth at which two parts of a simulation count as equal. The limit applies to the number
-of calls and to the prompt tokens per call."""
-MIN_ROUNDS = 6
-"""Minimum number of rounds that a shortened simulation keeps."""
-MIN_MISSING_ROUNDS = 3
-"""Minimum number of rounds that a shortened simulation leaves out. If fewer can be left out, the whole debate
-is simulated."""
-MIN_PERIODS = 3
-"""Number of rounds with the same kind of call from which its frequency can be estimated."""
-GROWTH = 0.25
-"""Minimum growth at which a growing number of calls is extrapolated. The growth is the relative increase in
-calls of one kind between two parts of a simulation."""
-MIN_CALLS_TO_GROW = 12
-"""Minimum number of calls of one kind for their growth to be extrapolated. The calls are those in the earlier
-part of a simulation. With fewer calls, growth is ignored because it can be chance."""
+SIMULATED_TURNS = 60
+"""Number of turns that are simulated. The other rounds of a longer debate are scaled from the last third."""
+MIN_ROUNDS = 12
+"""Minimum number of rounds that are simulated. Calls for perspective summaries grow with the rounds: scaled
+from 6 rounds, a council of 16 has 25 % too few calls, and from 12 rounds 4 %."""
+SCALING_ERROR = 0.10
+"""Relative error of the calls and tokens of a scaled dry run. `tests/unit/test_dry_run.py` compares it with
+whole runs of 300 turns and of 16 rounds."""
 MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
@@ -398,20 +119,16 @@ def dry_run(
 ) -> DryRun:
     """Simulate a debate in one scenario.
 
-    For a long debate, a shortened version is simulated, and its length is doubled until the rounds repeat or
-    it makes `ENOUGH_CALLS` calls. The missing rounds are extrapolated. `check` is called before each
-    simulated call, and can raise an error to end the dry run. `documents` are shown to the debaters besides
-    the context file of the configuration.
+    Of a debate of more than `SIMULATED_TURNS` turns, only these are simulated. The rounds of their last third
+    then also stand for the missing rounds. `check` is called before each simulated call, and can raise an
+    error to end the dry run. `documents` are shown to the debaters besides the context file of the
+    configuration.
     """
     config = _without_side_effects(config)
-    length = FIRST_LENGTH
-    while shorter := _shortened(config, length):
-        shortened_config, missing_rounds = shorter
-        run = _run(shortened_config, scenario, check, documents)
-        if run.calls >= ENOUGH_CALLS or _is_settled(run.planned):
-            return _extended(run, missing_rounds, _turns_a_round(config))
-        length *= 2
-    return _run(config, scenario, check, documents)
+    turns_per_round = _turns_a_round(config)
+    shortened_config, missing_rounds = _shortened(config, turns_per_round)
+    run = _run(shortened_config, scenario, check, documents)
+    return _scaled(run, missing_rounds, turns_per_round) if missing_rounds else run
 
 
 def _without_side_effects(config: DebateConfig) -> DebateConfig:
@@ -443,27 +160,24 @@ def _without_side_effects(config: DebateConfig) -> DebateConfig:
     return config.model_copy(update=changes)
 
 
-def _shortened(config: DebateConfig, turns: int) -> tuple[DebateConfig, int] | None:
-    """Return a copy of the configuration with fewer rounds.
+def _shortened(config: DebateConfig, turns_per_round: int) -> tuple[DebateConfig, int]:
+    """Return a configuration of at most `SIMULATED_TURNS` turns, and the number of rounds that it leaves out.
 
-    Also return the number of removed rounds. Return `None` if the debate cannot be shortened. The shortened
-    debate has about `turns` turns. To shorten it, `turns` or `rounds` is lowered if the protocol's length
-    depends on that setting. At least `MIN_ROUNDS` rounds remain.
+    `turns` or `rounds` is lowered if the protocol's length depends on that setting. At least `MIN_ROUNDS`
+    rounds remain.
     """
-    length_settings = protocol_named(config.protocol).length_settings or ()
-    data: JsonObject = {**config.to_json(), "topic": config.topic}
-    turns_per_round = _turns_a_round(config)
-    if config.turns and {"turns", "rounds"} & {*length_settings}:
-        missing_rounds = (config.turns - max(turns, MIN_ROUNDS * turns_per_round)) // turns_per_round
+    settings = protocol_named(config.protocol).length_settings or ()
+    kept_rounds = max(MIN_ROUNDS, SIMULATED_TURNS // turns_per_round)
+    if config.turns and {"turns", "rounds"} & {*settings}:
+        missing_rounds = max(0, config.turns // turns_per_round - kept_rounds)
         changes = {"turns": config.turns - missing_rounds * turns_per_round}
-    elif config.rounds and "rounds" in length_settings:
-        missing_rounds = config.rounds - max(MIN_ROUNDS, turns // turns_per_round)
+    elif config.rounds and "rounds" in settings:
+        missing_rounds = max(0, config.rounds - kept_rounds)
         changes = {"rounds": config.rounds - missing_rounds}
     else:
-        return None
-    if missing_rounds < MIN_MISSING_ROUNDS:
-        return None
-    return make_config(with_settings(data, changes)), missing_rounds
+        return config, 0
+    data: JsonObject = {**config.to_json(), "topic": config.topic}
+    return (make_config(with_settings(data, changes)) if missing_rounds else config), missing_rounds
 
 
 def _turns_a_round(config: DebateConfig) -> int:
@@ -472,91 +186,21 @@ def _turns_a_round(config: DebateConfig) -> int:
     three_rounds, two_rounds = (
         protocol.turns(config.model_copy(update={"turns": None, "rounds": rounds})) for rounds in (3, 2)
     )
-    return (
-        three_rounds.planned - two_rounds.planned if three_rounds and two_rounds else len(config.turn_order())
-    )
+    if three_rounds and two_rounds:
+        return max(1, three_rounds.planned - two_rounds.planned)
+    return len(config.turn_order())
 
 
-def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
-    """Return two ranges of rounds of equal length to compare.
+def _scaled(run: DryRun, missing_rounds: int, turns_per_round: int) -> DryRun:
+    """Scale a shortened simulation to the full length of the debate.
 
-    The ranges are adjacent and lie in the last two thirds of the simulated debate.
+    The last round is not scaled, because closings and judgements follow it.
     """
-    last = max((each.round for each in calls), default=0)
-    start, end = last // 3, last - 1
-    half = (end - start) // 2
-    return range(end - 2 * half, end - half), range(end - half, end)
-
-
-def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """Return the rounds in which each kind of call occurs.
-
-    The result has one list of rounds for each kind. Only rounds from the start of `early` to the end of
-    `late` count.
-    """
-    rounds_by_kind: dict[tuple[Purpose, str], set[int]] = {}
-    for each in calls:
-        if early.start <= each.round < late.stop:
-            rounds_by_kind.setdefault(each.kind, set()).add(each.round)
-    return [sorted(rounds) for rounds in rounds_by_kind.values()]
-
-
-def _is_settled(calls: Sequence[PlannedCall]) -> bool:
-    """Return True if later rounds of a simulation resemble earlier ones.
-
-    They resemble each other if they make about as many calls, with prompts about as long.
-    """
-    parts = _parts(calls)
-    if any(0 < len(rounds) < MIN_PERIODS for rounds in _middle_rounds(calls, *parts)):
-        return False
-    early, late = ([each for each in calls if each.round in part] for part in parts)
-    if not early or not late:
-        return False
-    early_tokens, late_tokens = (fmean(each.call.prompt_tokens for each in part) for part in (early, late))
-    return (
-        abs(len(late) - len(early)) <= max(2, MAX_GROWTH * len(early))
-        and late_tokens - early_tokens <= MAX_GROWTH * early_tokens
-    )
-
-
-def _extended(run: DryRun, missing_rounds: int, turns_per_round: int) -> DryRun:
-    """Extrapolate a shortened simulation to the full length of the debate.
-
-    The calls of the middle rounds also stand for those of the missing rounds. The middle spans whole periods
-    of the rarest kind of call. A kind of call that grows from round to round keeps growing.
-    """
-    early, late = _parts(run.planned)
-    kinds: dict[tuple[Purpose, str], Counter[int]] = {}
-    for each in run.planned:
-        kinds.setdefault(each.kind, Counter())[each.round] += 1
-    round_lists = _middle_rounds(run.planned, early, late)
-    rarest_rounds = min(
-        (rounds for rounds in round_lists if len(rounds) > 1), key=len, default=[early.start, late.stop]
-    )
-    times: dict[tuple[Purpose, str], tuple[range, float]] = {}
-    for kind, rounds in kinds.items():
-        early_calls, late_calls = (sum(rounds[n] for n in part) for part in (early, late))
-        growth = (late_calls - early_calls) / len(late) ** 2  # growth of the calls from round to round
-        if early_calls >= MIN_CALLS_TO_GROW and late_calls > (1 + GROWTH) * early_calls:
-            added_calls = missing_rounds * (
-                late_calls / len(late) + growth * (missing_rounds + len(late)) / 2
-            )
-            times[kind] = late, 1 + added_calls / late_calls
-        else:
-            times[kind] = (
-                range(rarest_rounds[0], rarest_rounds[-1]),
-                1 + missing_rounds / (rarest_rounds[-1] - rarest_rounds[0]),
-            )
-
-    def extended(each: PlannedCall) -> PlannedCall:
-        middle, stands_for = times[each.kind]
-        return replace(each, times=stands_for) if each.round in middle else each
-
-    return replace(
-        run,
-        planned=[extended(each) for each in run.planned],
-        turns=run.turns + missing_rounds * turns_per_round,
-    )
+    last = max((each.round for each in run.planned), default=0)
+    third = range(last - max(1, last // 3), last)
+    times = 1 + missing_rounds / len(third)
+    planned = [replace(each, times=times) if each.round in third else each for each in run.planned]
+    return replace(run, planned=planned, turns=run.turns + missing_rounds * turns_per_round, is_scaled=True)
 
 
 def _run(
@@ -627,12 +271,14 @@ class Estimate:
         """Expected and maximum number of calls that run one after another."""
         self.turns_at_most = max(run.turns for run in runs)
         """Maximum number of turns in the debate, people's turns included."""
+        self.error = SCALING_ERROR if any(run.is_scaled for run in runs) else 0.0
+        """Relative error of calls and tokens, because only the first rounds were simulated. 0: all were."""
         self.batches = self._batches()
 
     def _batches(self) -> list[Batch]:
         least_batches, most_batches = self.shortest_run.batches(), self.longest_run.batches()
         rows = []
-        for key in _merged(list(least_batches), list(most_batches)):
+        for key in most_batches | least_batches:
             calls = [*least_batches.get(key, ()), *most_batches.get(key, ())]
             purpose, phase, size = key
             counts = (sum(a.times for a in run.get(key, ())) for run in (least_batches, most_batches))
@@ -682,6 +328,7 @@ class Estimate:
             "calls": self.calls,
             "calls_at_least": self.calls_at_least,
             "calls_at_most": self.calls_at_most,
+            "relative_error": self.error,
             "prompt_tokens": prompt,
             "prompt_tokens_at_most": round(sum(a.prompt_limit * a.times for a in self.longest_run.planned)),
             "completion_tokens": reply,
@@ -712,26 +359,10 @@ def _middle(low: float, high: float) -> int:
     return int((low + high) / 2 + 0.5)
 
 
-def _merged(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-    """Merge two lists without duplicates, and keep the order of their items.
-
-    The lists hold the keys of two simulations' call groups.
-    """
-    merged = list(first)
-    place = 0
-    for key in second:
-        if key in merged:
-            place = merged.index(key) + 1
-        else:
-            merged.insert(place, key)
-            place += 1
-    return merged
-
-
 def estimate(config: DebateConfig, check: Check = no_check, *, documents: Documents = ()) -> Estimate | None:
     """Estimate how many model calls and tokens a debate will use, without calling a model.
 
-    Return `None` if the debate does not end within `MAX_BATCHES` batches of calls.
+    Return `None` if the debate does not end within `stub_replies.MAX_BATCHES` batches of calls.
 
     The estimate ignores limits on tokens, cost and time: it assumes that the debate reaches none of them.
 
@@ -751,12 +382,21 @@ def estimate(config: DebateConfig, check: Check = no_check, *, documents: Docume
 
 
 def omission_warnings(planned: Estimate, config: DebateConfig) -> list[str]:
-    """Return a warning for each debate phase whose prompts may leave out messages.
+    """Return a warning for each part of a debate that its simulation or its prompts leave out.
 
-    The warning says which setting to raise.
+    A warning about messages in the prompts of a phase says which setting to raise.
     """
     total = config.memory.budget.total
     warnings = []
+    if planned.error:
+        warnings.append(
+            f"calls and tokens are ± {100 * planned.error:g} %, because only the first rounds were simulated"
+            + (
+                ": they are too low for many rounds, because perspective summaries need more calls each round"
+                if protocol_named(config.protocol).perspectives and config.memory.perspectives.enabled
+                else ""
+            )
+        )
     for phase, tokens in planned.left_out().items():
         phase_budget = config.memory.budget.phases.get(phase)
         setting = f"memory.budget.phases.{phase}" if phase_budget else "memory.budget.total"

@@ -27,7 +27,7 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.telemetry import start_langsmith_root
 from moot.state import entries
 from moot.state.conversation import ENDED_STATUSES
-from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError, StorageError
+from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError, StorageError
 from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, check_name, new_debate_id, row_usage
 from moot.storage.records import Records
@@ -473,12 +473,13 @@ def delete_debate(session: DebateSession) -> None:
 
 async def _delete(session: DebateSession) -> None:
     graph = session.graph
-    values: Values = {}
-    with suppress(StorageError), reading("the state"):  # a damaged debate can be deleted, too
+    names: list[str] = []
+    with suppress(StorageError, ConfigError), reading("the state"):  # a damaged debate can be deleted, too
         values = (await graph.aget_state(session.run_config)).values
-    if values.get("config") and graph.store is not None:
-        for identity in identities(frozen_config(values)).values():
-            await graph.store.adelete(namespace_of(identity), session.thread)
+        names = [*identities(frozen_config(values)).values()] if values.get("config") else []
+    if graph.store is not None:
+        for name in names:
+            await graph.store.adelete(namespace_of(name), session.thread)
     await graph.checkpointer.adelete_thread(session.thread)  # type: ignore[union-attr]  # compiled with a checkpointer
 
 

@@ -149,7 +149,7 @@ class Debate:
             The number of the interjection.
 
         Raises:
-            InputError: The text is empty, or the speaker is not a valid id.
+            InputError: The text is empty or too long, or the speaker is reserved or not a valid id.
         """
         message = clean_text(text).strip()
         if not message:
@@ -189,8 +189,10 @@ class Debate:
                 `configured`; see `JudgingOptions`.
 
         Raises:
-            InputError: The debate has no messages of debaters.
-            ConfigError: The options are invalid.
+            InputError: The debate never started or has no messages of debaters, or the number of judges is
+                below 1.
+            ConfigError: An option is invalid, or the debate needs a permission.
+            TypeError: There is no such option.
             DebateBusy: Another process writes the debate.
         """
         return continuation.judge_debate(

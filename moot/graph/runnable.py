@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from moot import people
 from moot.calls.concurrency import require_asyncio
 from moot.config import DebateConfig
+from moot.config.channel_values import check_channels, check_input, check_update
 from moot.config.debate_config import frozen_config
 from moot.config.model_settings import without_definitions
 from moot.protocols.registry import check_names
@@ -29,7 +30,6 @@ from moot.runtime.environment import Environment
 from moot.runtime.run_node import Node
 from moot.runtime.telemetry import debate_span
 from moot.state import langgraph_internals
-from moot.state.channel_values import check_channels, check_input, check_update
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import ConfigError, InputError

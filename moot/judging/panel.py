@@ -329,9 +329,9 @@ def as_decision(
 def mean_scores_of(verdicts: Sequence[verdict_types.Verdict]) -> orders.ScoreTable:
     """Return the mean of the judges' scores for each debater and criterion.
 
-    Each reason starts with the judge's name. If a judge's presentation orders tie, its scores count as their
-    mean for each debater. Judges may have different rubrics: scores are converted to the scale of the first
-    judge.
+    Each reason starts with the judge's name. If a judge's two orders named different winners and its verdict
+    is a tie, each debater gets the mean of the debaters' scores. Judges may have different rubrics: scores
+    are converted to the scale of the first judge whose rubric has the criterion.
     """
     shared_scales = _criteria(verdicts)
     tables = []

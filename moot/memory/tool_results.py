@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from moot.state.entries import Entry, ToolUse
-from moot.text.plain_text import clip, sanitize_line
+from moot.text.plain_text import clip, count_noun, sanitize_line
 from moot.text.terms import split_sentences, term_set
 
 MAX_PASSAGES = 12
@@ -30,64 +30,37 @@ _EXIT = re.compile(
     r"|<(?:returncode|exit_code)>(-?\d{1,5})</\w{4,10}>",
     re.IGNORECASE,
 )
-# Whole lines with which programs report an error if there is no exit code.
-_FAILED = re.compile(
-    r"^(?:--- FAIL: |FAIL\t|npm (?:ERR!|error) |Traceback \(most recent call last\):"
-    r"|.{0,40}\bSegmentation fault\b"
-    r"|fatal: |error(?:\[\w{1,12}\])?: |panic: |make: \*\*\* "
-    r"|(?:[\w./-]{1,80}: )?[\w./-]{1,80}: command not found"
-    r"|[^\s:]{1,300}:\d{1,7}:(?:\d{1,5}:)? (?:fatal )?error: |[^\s(]{1,300}\(\d{1,7},\d{1,5}\): error TS\d"
-    r"|=+ .{0,80}\b\d{1,6} (?:failed|error)|FAILED \S"
-    r"|[\w./-]{1,80}: line \d{1,7}: \S{1,80}: command not found)",
+_ERROR_LINE = re.compile(
+    r"^[ \t]{0,8}(?:"
+    r"(?:\S{1,300} ){0,2}(?:fatal )?(?:[Ee]rror|fatal|panic)(?:\[\w{1,12}\]| \w{1,12})?: "  # compilers, git
+    r"|Error (?:executing|invoking|calling) tool\b"  # MCP servers
+    r"|[\w.]{1,80}(?:Error|Exception)(?::|$)"  # Python, JavaScript, Java
+    r"|(?:--- )?FAIL(?:ED)?(?:[:\s]|$)"  # pytest, go test, jest
+    r"|npm (?:ERR!|error) "
+    r"|make(?:\[\d{1,3}\])?: \*\*\* "
+    # shells
+    r"|.{1,200}(?:(?:command not found|No such file or directory|Permission denied)$|Segmentation fault\b)"
+    r").{0,2000}",
     re.MULTILINE,
 )
+"""Line with which programs report an error, one row for each kind of program. It is the status of a command
+without an exit code, and the first line of a failed result."""
 _SAYS_ERROR = re.compile(r"error: |Error: |Error (?:executing|invoking|calling) tool\b")
-# Patterns of evidence. Each repetition is bounded or unambiguous, so that each search takes linear time.
-_EVIDENCE = (
-    # links
-    re.compile(
-        r"(?:https?://|www\.)[^\s<>\"'()\[\]「」（）]{3,400}|\bdoi:\s?10\.\d{4,9}/\S{1,100}"
-        r"|\barxiv:\s?\d{4}\.\d{4,5}",
-        re.IGNORECASE,
-    ),
-    # citations
-    re.compile(
-        r"\[\d{1,3}(?:[,–-] ?\d{1,3}){0,8}\]|\([^()\d\n]{2,80}(?:19|20)\d\d[a-z]?\)"
-        r"|\b[^\W\d_]{2,30}(?: et al\.?)? \((?:19|20)\d\d[a-z]?\)|《[^《》]{1,60}》"
-        r"|\b(?:[Aa]ccording to|[Ll]aut|[Ss]elon|[Ss]egún|[Сс]огласно) [^,.;:!?\n]{3,80}"
-    ),
-    # quotations
-    re.compile(
-        r"“[^“”]{12,400}”|\"[^\"\n]{12,400}\"|«[^«»]{8,400}»|„[^„“]{8,400}“|「[^「」]{4,200}」|『[^『』]{2,200}』"
-        r"|<quote>[^<]{4,400}</quote>"
-    ),
-    # percentages
-    re.compile(
-        r"\d[\d.,]{0,20} ?(?:[%％٪‰]|per ?cent\b|percentage point|Prozent|pour ?cent|por ciento|процент)"
-        r"|百分之[\d零〇一二三四五六七八九十百点.]{1,12}|\d{1,3} ?パーセント"
-    ),
-    # numbers, except single digits
-    re.compile(
-        r"[$€£¥₹₽] ?\d[\d.,]{0,30}(?: ?(?:thousand|million|billion|trillion|bn|[mk]\b))?"
-        r"|\d[\d.,]{0,30}\d(?: ?(?:thousand|million|billion|trillion|Millionen|Milliarden|millones|миллион))?"
-        r"|\d ?(?:thousand|million|billion|trillion|times|万|萬|亿|億|倍|만|억)"
-        r"|[零〇一二三四五六七八九十百千万萬亿億兆]{3,20}"
-    ),
+_EVIDENCE = re.compile(
+    r"https?://\S{3}|\bwww\.\S{3}|\bdoi:|\barxiv:"  # links
+    r"|\d[\d.,]{0,30}[\d%％٪‰]|[$€£¥₹₽] ?\d|\d [%％٪‰]|[零〇一二三四五六七八九十百千万萬亿億兆]{2}"  # numbers
+    r"|\[\d{1,3}\]|《[^《》]{1,60}》"  # citations
+    r"|“[^“”]{12,400}”|\"[^\"\n]{12,400}\"|«[^«»]{8,400}»|„[^„“]{8,400}“|「[^「」]{4,200}」|『[^『』]{2,200}』",
+    re.IGNORECASE,
 )
+"""Links, numbers except single digits, citations and quotations. Each repetition is bounded, so that a search
+takes linear time."""
 MIN_OUTLINED_LINES = 20
-"""Number of lines from which a summary shows a tool result as an outline. A shorter result is outlined only
-if it has exports."""
-_IMPORT = re.compile(
-    r"^(?:from|import)[ \t]{1,4}([A-Za-z_][\w.]{0,80})(?=[ \t]{0,4}(?:$|import\b|as\b|,))"
-    r"|^import\b[^'\"\n]{0,200}['\"]([^'\"\n]{1,100})['\"]",
-    re.MULTILINE,
+"""Number of lines from which a summary states how many lines a tool result has."""
+_PATH = re.compile(
+    r"((?:\.{0,2}/)?[\w@.-]{1,80}(?:/[\w@.-]{1,80}){0,30}\.\w{1,10})(?=$|:)"  # a listing, or `grep`
+    r"|([\w@./-]{1,300})(?=:\d{1,7}[:-])"  # `grep -n`, for files without an extension too
 )
-_EXPORT = re.compile(
-    r"^export[ \t]{1,4}(?:default[ \t]{1,4})?(?:async[ \t]{1,4})?"
-    r"(?:const|let|var|function|class|interface|type|enum)\b\*?[ \t]{1,4}(\w{1,80})",
-    re.MULTILINE,
-)
-_PATH = re.compile(r"(?:\./)?[\w@.-]{1,80}(?:/[\w@.-]{1,80}){0,30}\.\w{1,10}")
 _NUMBERED = re.compile(r"^ {0,8}\d{1,7}(?:: |\t|→|\| ?)")
 
 
@@ -147,14 +120,17 @@ def input_tool_use(entry: Entry, raw_entry: Mapping[str, object]) -> ToolUse:
 
 
 def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
-    """Return the relevant passages of a tool result, or the whole text if the tool failed.
+    """Return the relevant passages of a tool result.
 
-    `terms` counts the terms of the debate, which decide what is relevant.
+    If the tool failed, return the whole text as one passage that starts with the error. `terms` counts the
+    terms of the debate, which decide what is relevant.
     """
     label = " ".join(filter(None, (use["name"], use["about"]))) or "tool"
     data, output = _unwrap(result)
     if use["failed"]:
-        return [sanitize_line(f"{label} failed: {output}")]
+        error = _ERROR_LINE.search(output)
+        text = f"{error[0]}\n{output[: error.start()]}{output[error.end() :]}" if error else output
+        return [sanitize_line(f"{label} failed: {text}")]
     candidates = [clip(sanitize_line(text), PASSAGE_CHARS) for text in _parts(data, output) if text.strip()]
     outline = _outline(output)
     scores = [
@@ -169,27 +145,18 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
 
 
 def _outline(text: str) -> list[str]:
-    """Return an outline of a long tool result, or `[]` if the result is short.
-
-    The outline gives the number of lines or files and the names of imports and exports.
-    """
-    lines = [line for line in text.splitlines() if line.strip()]
-    code = "\n".join(_NUMBERED.sub("", line, count=1) for line in lines[:READ_LINES])
-    imports = [first or second for first, second in _IMPORT.findall(code)]
-    exports = _EXPORT.findall(code)
-    if len(lines) < MIN_OUTLINED_LINES and not exports:
-        return []
-    paths = sum(bool(_PATH.fullmatch(line.strip()[:300])) for line in lines[:READ_LINES])
-    outline = [f"{len(lines)} {'files' if 2 * paths > len(lines) else 'lines'}"]
-    for title, names in (("imports", imports), ("exports", exports)):
-        if names:
-            outline.append(f"{title} {', '.join(dict.fromkeys(names))}")
-    return [clip("; ".join(outline), PASSAGE_CHARS)]
+    """Return the number of files of a search or listing, or of lines of a long tool result."""
+    lines = [line.strip()[:400] for line in text.splitlines()[:READ_LINES] if line.strip()]
+    matches = [match for line in lines if (match := _PATH.match(line))]
+    files = {match[1] or match[2] for match in matches}
+    if len(matches) > 1 and 2 * len(matches) > len(lines):
+        return [count_noun(len(files), "file")]
+    return [f"{len(lines)} lines"] if len(lines) >= MIN_OUTLINED_LINES else []
 
 
 def shows_evidence(passage: str) -> bool:
     """Return True if a passage contains a number, a source, a link or a quotation."""
-    return any(pattern.search(passage) for pattern in _EVIDENCE)
+    return bool(_EVIDENCE.search(passage))
 
 
 def _says_failure(result: str, *, by_command: bool) -> bool:
@@ -205,7 +172,7 @@ def _says_failure(result: str, *, by_command: bool) -> bool:
     for line in (*lines[:1], *lines[:-4:-1]) if by_command or len(lines) < 3 else ():
         if code := _EXIT.fullmatch(line[:200]):
             return int(code[1] or code[2]) != 0
-    return bool(_SAYS_ERROR.match(result.lstrip()) or (by_command and _FAILED.search(result)))
+    return bool(_SAYS_ERROR.match(result.lstrip()) or (by_command and _ERROR_LINE.search(result)))
 
 
 def _json(text: str) -> object:

@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from random import Random
 from typing import Any, cast
 
 import yaml
@@ -32,6 +31,7 @@ from moot.calls.model_calls import Hints
 from moot.config import OFFLINE
 from moot.config.model_settings import RECORDED
 from moot.models.failures import MESSAGE_CHARS, Failure
+from moot.models.pattern_text import text_matching
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, ModelError
 from moot.state.settings import redact
@@ -364,9 +364,7 @@ class _Generator:
 
     def _string(self, node: JsonObject, number: int) -> str:
         if "pattern" in node:
-            from rstr import Rstr
-
-            return Rstr(Random(number)).xeger(node["pattern"])  # noqa: S311  # no secret
+            return text_matching(node["pattern"], number)
         if node.get("format") in FORMATS:
             return FORMATS[node["format"]]
         text = self.text if not number else f"{number + 1}: {self.text}"

@@ -2,7 +2,7 @@
 
 from langchain_core.messages import AIMessage
 
-from moot.calls.effects import Emit, NodeBody, PutInStore, Update
+from moot.calls.effects import Emit, NodeBody, Update
 from moot.judging.ui_messages import result_ui_messages
 from moot.memory.cross_debate_memory import store_positions
 from moot.protocols.result import final_answer, judged_headline, result_text, with_final_answer
@@ -14,13 +14,10 @@ from moot.state.reducers import RESULT_ID_PREFIX
 
 def close(context: NodeContext) -> NodeBody:
     """End the debate by setting its final status and adding the result message."""
-    state, config, protocol = context.state, context.config, context.protocol
+    state = context.state
     end_reason = state["step"]["end_reason"]
     status = "limit" if end_reason["cause"] == "limit" else "done"
     yield from store_positions(context, context.debate, context.env.clock())
-    namespace, record = protocol.store_namespace(config), protocol.store_record(state, config)
-    if namespace and record and context.debate:
-        yield PutInStore(namespace, context.debate, record)
     yield Emit({"event": "end", "status": status, "reason": end_reason["reason"]})
     stored_solution = state.get("solution", "")
     solution = with_final_answer(state, stored_solution)

@@ -26,8 +26,6 @@ from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_pr
 from moot.state.errors import InputError
 from moot.tools.registry import check_tools
 
-MAX_RECORDS = 1_000
-"""Maximum number of earlier debates whose records are read, newest first."""
 _CARRIED = ("phase", "round", "room", "importance", "model")
 """Optional fields that entries of an imported transcript keep."""
 
@@ -39,7 +37,6 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
         return (yield from _reopen(context))
     config = context.permissions.authorize()
     check_names(config)
-    protocol = context.protocol
     config, documents = yield from _context(config, context)
     input_messages = new_input_messages(state)
     topic, is_input_message = _topic(context, input_messages)
@@ -56,15 +53,12 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
     # transcript enters the window whole: `summarize` covers what does not fit before `trim` removes it.
     window: list[Any] = [assign_ids_operation(entries[:1])] if is_input_message else []
     window += (window_message(entry, *context.origin) for entry in entries[is_input_message:])
-    namespace = protocol.store_namespace(config)
-    earlier = (yield effects.SearchStore(namespace, MAX_RECORDS)) if namespace else []
     cross_debate_memory = yield from retrieve_earlier_positions(config, topic, context.debate)
     return {
         "topic": topic,
         "options": list(config.options),
         "question": question,
         "cross_debate_memory": cross_debate_memory,
-        **({"protocol_state": protocol.state_from_records(earlier)} if earlier else {}),
         "config": freeze(config),
         "full_transcript": Overwrite(entries),
         "user_provided": user_provided_in(entries),

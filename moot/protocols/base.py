@@ -100,7 +100,7 @@ class Protocol(ProtocolSpec):
     win_text: str = "{} wins"
     """Template of the text that announces the debate's winner. `{}` is replaced by the winner's name."""
     decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
-    """Default token limit for the prompts of each phase, keyed by phase name."""
+    """Default of the setting `decide`: the judge, a vote, or a vote weighted by the debaters' confidence."""
     compares_answers: bool = True
     """True if the `stop` setting can end a debate early, for example when the debaters' answers agree."""
     result: str = "Verdict"
@@ -237,18 +237,6 @@ class Protocol(ProtocolSpec):
         """Return the verdict if a vote or the protocol decides the debate, or `None` if a judge decides."""
         count = self.vote(state, config)
         return count.verdict(state["topic"]) if count else None
-
-    def store_namespace(self, config: DebateConfig) -> tuple[str, ...]:
-        """Return the storage namespace for debate records, or `()` if no records are stored."""
-        return ()
-
-    def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
-        """Return the initial `protocol_state` of a new debate, based on records of earlier debates."""
-        return {}
-
-    def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return a finished debate's record for later debates, or `{}` to store nothing."""
-        return {}
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
         """Return the stages of a debate, each with its answer and its number of calls.

@@ -1,18 +1,14 @@
 """Protocol `escalate`, which adds answers and then a debate only while the answers disagree.
 
 Voting gives most of what a debate gains (Choi et al. 2025, *Debate or Vote*, arXiv 2508.17536). The protocol
-therefore spends calls where answers differ. `is_informative` checks whether agreement means anything.
+therefore spends calls where answers differ.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
-from math import log
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from moot.config import DebateConfig, ProtocolSettings
 from moot.judging.judge_response import JudgeSpec
@@ -25,7 +21,7 @@ from moot.protocols.suffix import SELF_CONTAINED, turn_suffix_block
 from moot.protocols.vote import IndependentAnswers
 from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_entries
 from moot.state.conversation import ConversationState, Step
-from moot.state.entries import Entry, JsonObject, traits_of
+from moot.state.entries import Entry, traits_of
 from moot.state.verdict import Stage
 
 DEBATE = load_prompt_template("escalate", "own", "words", "ending", home=__package__)
@@ -35,25 +31,6 @@ PAIR = 2
 """Number of answers that the protocol requests at first."""
 ALL = 5
 """Total number of answers if the protocol requests more than the first two."""
-OVERTURNED_IF_INFORMATIVE = 0.01
-"""Assumed share of reliable agreements between two answers that a vote of five overturns."""
-OVERTURNED_IF_NOT = 0.10
-"""Assumed share of unreliable agreements between two answers that a vote of five overturns."""
-EVIDENCE = log(0.95 / 0.05)
-"""Amount of evidence that makes the agreement of the first two answers unreliable. Audits provide the
-evidence. The value is the log-likelihood ratio of a sequential test that allows errors of 5 % (Wald 1945,
-*Sequential Tests of Statistical Hypotheses*)."""
-
-EARLIER = "earlier"
-"""Key under which `protocol_state` stores the statistics of the debaters' earlier debates."""
-UNAUDITED = 5
-"""Number of agreements before the first audit. In an audit, all five answers are requested although the first
-two agree."""
-FIRST_AUDITS = 15
-"""Number of early audits, which are more frequent than later ones. 15 audits show with 92 % that a vote of
-five overturns a quarter of the agreements."""
-FIRST_SHARE = 0.5
-"""Minimum share of agreements that are audited until there are `FIRST_AUDITS` audits."""
 
 
 class EscalateConfig(ProtocolSettings):
@@ -64,11 +41,6 @@ class EscalateConfig(ProtocolSettings):
     rounds: int = Field(1, ge=0, le=10)
     """Number of debate rounds if no answer has a majority. The authors of different answers debate. 0: no
     debate."""
-    audit: float = Field(0.05, ge=0, le=1)
-    """Share of agreements that are checked with all five answers. If the first two answers agree, all five
-    are still requested in this share of the debates. The results of such an audit show later debates of the
-    same debaters whether such agreement can be trusted. The first five agreements of these debaters in a
-    database are not audited. Half of the following ones are, until there are 15 audits. 0: no audit."""
 
 
 class Escalate(IndependentAnswers):
@@ -96,8 +68,7 @@ class Escalate(IndependentAnswers):
         if answer_count == 0:
             return make_step(PHASE, round_no, [make_turn(debater) for debater in order[:PAIR]])
         if answer_count < ALL:
-            agreed = _agreed(state, config)
-            if agreed and not _wants_all(state, config):
+            if agreed := _agreed(state, config):
                 return End(f"the first two answers agree: “{agreed}”")
             return make_step(PHASE, round_no, [make_turn(debater) for debater in order[answer_count:]])
         count = _independent_count(state, config)
@@ -105,8 +76,6 @@ class Escalate(IndependentAnswers):
             return End(
                 f"“{count.first.answer}” has a majority: {count.most_votes:g} of {count.total:g} answers"
             )
-        if not is_informative(_earlier(state)):
-            return End("all five answers are counted, because the agreement of two says little here")
         authors, debate_entries = _authors(state, config), _debate_entries(state)
         rounds = len({entry["round"] for entry in debate_entries})
         if len(authors) < 2 or (rounds and len(set(authors.values())) == 1):
@@ -183,101 +152,6 @@ class Escalate(IndependentAnswers):
             count = VoteCount(self.ballots(state, config), config)
             stages.append(_stage("debate", len(debate_entries), count))
         return stages
-
-    def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Explain why the agreement of two answers did not end the debate.
-
-        Return one sentence, or none if there is nothing to explain.
-        """
-        agreed, earlier = _agreed(state, config), _earlier(state)
-        if len(_answers(state)) <= PAIR:
-            return []
-        if not is_informative(earlier):
-            return [
-                "The agreement of two answers says little here, so all five were counted: of "
-                f"{earlier['audited']} audited agreements a vote of five overturned {earlier['overturned']}."
-            ]
-        if not agreed:
-            return []
-        return [f"The first two answers agree on “{agreed}”. All five were taken to audit such agreement."]
-
-    def store_namespace(self, config: DebateConfig) -> tuple[str, ...]:
-        """Return the storage namespace for debates with the same debaters.
-
-        Their models, temperatures, roles and stances must be the same, too.
-        """
-        debaters = [
-            [config.model_of(each), each.temperature, each.role, each.stance] for each in config.debaters
-        ]
-        facts = json.dumps([debaters, config.temperature], sort_keys=True)
-        return ("moot", "escalate", hashlib.sha256(facts.encode()).hexdigest()[:16])
-
-    def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
-        """Return protocol state with statistics of earlier debates, computed from their records."""
-        keys = ("agreed", "audited", "overturned")
-        return {EARLIER: {key: sum(bool(each.get(key)) for each in records) for key in keys}}
-
-    def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return a record of this debate's first two answers.
-
-        Later debates use it. The record says whether the answers agreed, were audited, and were overturned by
-        the vote.
-        """
-        agreed, answers = _agreed(state, config), _answers(state)
-        if len(ballots_of_entries(answers[:PAIR], config)) < PAIR:
-            return {}
-        count = _count(answers, config)
-        first = _count(answers[:PAIR], config).first
-        overturned = bool(first and count.first and count.first.form != first.form)
-        audited = bool(agreed) and len(answers) >= ALL
-        return {"agreed": bool(agreed), "audited": audited, "overturned": audited and overturned}
-
-
-class Earlier(TypedDict):
-    """Statistics of earlier debates between the same debaters."""
-
-    agreed: int
-    """Number of debates in which the first two answers agreed."""
-    audited: int
-    """Number of audited debates. In an audit, all five answers are requested although the first two agree."""
-    overturned: int
-    """Number of debates in which the first two answers agreed, but a vote of five chose a different answer.
-    Only audited debates count."""
-
-
-def is_informative(earlier: Earlier) -> bool:
-    """Return False if earlier debates show that agreement of the first two answers is unreliable.
-
-    Otherwise return True. A sequential probability ratio test decides this from the number of times that a
-    vote of five overturned the first two answers.
-    """
-    ratio_if_kept = log((1 - OVERTURNED_IF_NOT) / (1 - OVERTURNED_IF_INFORMATIVE))
-    ratio_if_overturned = log(OVERTURNED_IF_NOT / OVERTURNED_IF_INFORMATIVE)
-    ratio = (earlier["audited"] - earlier["overturned"]) * ratio_if_kept + earlier[
-        "overturned"
-    ] * ratio_if_overturned
-    return ratio < EVIDENCE
-
-
-def _earlier(state: ConversationState) -> Earlier:
-    """Return the statistics of earlier debates from the debate's state."""
-    earlier: Earlier = (state.get("protocol_state") or {}).get(EARLIER) or _NOTHING
-    return earlier
-
-
-def _wants_all(state: ConversationState, config: DebateConfig) -> bool:
-    """Return True if all five answers are needed even if the first two agree."""
-    earlier, share = _earlier(state), EscalateConfig.of(config).audit
-    if not is_informative(earlier):
-        return True
-    if not share or earlier["agreed"] < UNAUDITED:
-        return False
-    if earlier["audited"] < FIRST_AUDITS:
-        share = max(share, FIRST_SHARE)
-    return int.from_bytes(hashlib.sha256(state["topic"].encode()).digest()[:8], "big") / 2**64 < share
-
-
-_NOTHING: Earlier = {"agreed": 0, "audited": 0, "overturned": 0}
 
 
 def _order(config: DebateConfig) -> list[str]:

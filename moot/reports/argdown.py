@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from moot.claims.claim_status import Ledger, leaning
 from moot.claims.ledger_from_events import fold_events
-from moot.documents import ClaimStatusRecord, DebateDocument, load_leniently
+from moot.documents import ClaimStatusRecord, DebateDocument, read_document
 from moot.reports.markdown_html import clean_strings
 from moot.reports.verdict_view import Participants
 from moot.state.claim_events import MAIN_QUESTION
@@ -58,8 +58,11 @@ def render_argdown(raw_document: object) -> str:
 
     Without extracted claims, the map shows the reasons for and against each debater's answer that the verdict
     gives.
+
+    Raises:
+        InputError: The document is invalid or incomplete. The message names the key.
     """
-    document = load_leniently(DebateDocument, clean_strings(raw_document))
+    document = read_document(clean_strings(raw_document))
     names = {person.id: person.name for person in Participants(document).values()}
     claims = document["blackboard"]["standing"]["claims"]
     extracted = any(claim["stances"] for claim in claims)

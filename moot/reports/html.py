@@ -7,9 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import CodeType
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
-from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import (
+    BytecodeCache,
+    ChainableUndefined,
+    Environment,
+    FileSystemLoader,
+    StrictUndefined,
+    select_autoescape,
+)
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
@@ -18,7 +25,14 @@ from moot.claims.crux_cards import GLANCE
 from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
 from moot.config.model_settings import RECORDED
-from moot.documents import DebateDocument, document_config, document_title, extracts_claims, load_leniently
+from moot.documents import (
+    DebateDocument,
+    document_config,
+    document_title,
+    empty_document,
+    extracts_claims,
+    read_document,
+)
 from moot.judging.panel import RULES
 from moot.protocols.registry import protocol_of
 from moot.reports import markdown_html, positions
@@ -43,8 +57,12 @@ class Report:
     """Contents of a report on a debate, independent of the output format."""
 
     def __init__(self, raw_document: object) -> None:
-        """Collect the contents of the report from a debate document, in which keys may be missing."""
-        self.document = document = load_leniently(DebateDocument, markdown_html.clean_strings(raw_document))
+        """Collect the contents of the report from a debate document.
+
+        Raises:
+            InputError: The document is invalid or incomplete. The message names the key.
+        """
+        self.document = document = read_document(markdown_html.clean_strings(raw_document))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
         question = clip(document_title(document), TITLE)
@@ -104,7 +122,7 @@ class Report:
         self.has_rounds = bool(
             board["standing"]["rounds"] or board["reflections"] or document.get("convergence")
         )
-        self.threshold: float | None = document_config(document)["termination"].get("threshold")
+        self.threshold: float | None = document_config(document).termination.threshold
         """Agreement at which a council ends, 0 to 1. `None`: unknown."""
 
         self.prompts = positions.Prompts(document["receipts"])
@@ -207,7 +225,7 @@ def render_messages(entries: Sequence[Entry], debate_document: DebateDocument) -
     ids = {entry["id"] for entry in entries}
     receipts = [each for each in debate_document["receipts"] if each["entry_id"] in ids]
     excerpt = {"config": debate_document["config"], "transcript": list(entries), "receipts": receipts}
-    document = load_leniently(DebateDocument, markdown_html.clean_strings(excerpt))
+    document = cast(DebateDocument, {**empty_document(), **cast(Any, markdown_html.clean_strings(excerpt))})
     folds = Transcript(document, Participants(document), anchors).blocks
     template = _environment(markdown_html.Prose(anchors)).get_template("message.html.j2").module
     return [(each, show_reordering(str(template.message(each)))) for fold in folds for each in fold.messages]  # type: ignore[attr-defined]  # a macro
@@ -261,6 +279,23 @@ class _CompiledTemplates(BytecodeCache):
             self._codes[bucket.key, bucket.checksum] = bucket.code
 
 
+class _Templates(Environment):
+    """Environment in which an optional key that a document lacks is empty.
+
+    Any other unknown name or attribute is an error, because it is a mistake in a template.
+    """
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        return self._empty_key(obj, attribute, super().getattr(obj, attribute))
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        return self._empty_key(obj, argument, super().getitem(obj, argument))
+
+    def _empty_key(self, obj: Any, key: Any, value: Any) -> Any:
+        is_missing = isinstance(value, StrictUndefined) and isinstance(obj, Mapping)
+        return ChainableUndefined(obj=obj, name=key) if is_missing else value
+
+
 def template_environment(**filters: Callable[..., object]) -> Environment:
     """Return the Jinja environment for report templates.
 
@@ -268,7 +303,7 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
 
     Autoescaping is on for HTML templates. Markdown templates escape each text with a filter.
     """
-    environment = Environment(
+    environment = _Templates(
         loader=FileSystemLoader(TEMPLATES),
         bytecode_cache=_CompiledTemplates(),
         autoescape=select_autoescape(["html.j2"]),

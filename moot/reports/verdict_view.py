@@ -163,10 +163,10 @@ class Panel:
 def _named_scales(document: DebateDocument) -> dict[str, list[verdict_types.CriterionScale]]:
     """Return the scoring scales of all rubrics, keyed by rubric name."""
     rubrics = shipped_rubrics()
-    judge = document_config(document)["judge"]
-    for spec in (judge, *judge.get("panel", [])):
+    judge = document_config(document).judge
+    for spec in (judge, *judge.panel):
         with suppress(ConfigError):  # a built-in rubric, or an unknown name
-            rubric = parse_rubric(spec.get("rubric"))
+            rubric = parse_rubric(spec.rubric)
             rubrics = {**rubrics, rubric.name: rubric}
     return {name: rubric.scales() for name, rubric in rubrics.items()}
 
@@ -250,22 +250,22 @@ class Participants(dict[str, Participant]):
         for entry in document["transcript"]:
             turns[entry["speaker"]] += 1
             words[entry["speaker"]] += len(entry["content"].split())
-        config_debaters = {each["id"] or each["name"]: each for each in document_config(document)["debaters"]}
+        config_debaters = {each.id or each.name: each for each in document_config(document).debaters}
         config_debaters.pop("", None)
         speaker_ids = [key for key in turns if key and key not in _SYSTEM_SPEAKERS]
-        unknown_debater = DocumentDebater(id="", name="", role="", stance="")
+        unknown_debater = DocumentDebater()
         monograms, numbers = set[str](), Counter[str]()
         for index, (key, debater) in enumerate(
             (config_debaters or dict.fromkeys(speaker_ids, unknown_debater)).items()
         ):
-            name = debater["name"].strip() or key
+            name = debater.name.strip() or key
             self[key] = Participant(
                 key,
                 name,
                 f"d{index % COLOURS}",
                 _monogram(name, monograms, numbers),
-                debater["role"],
-                debater["stance"],
+                debater.role,
+                debater.stance,
                 turns[key],
                 words[key],
             )

@@ -221,7 +221,8 @@ def _entries(
 ) -> Iterator[_Candidate]:
     """Yield the transcript entries that are important or relevant enough to be retrieved.
 
-    An entry's relevance is that of its own words and meaning. Only positions below `limit` count.
+    An entry is relevant by its own words or meaning. Its score also counts the words of the messages around
+    it. Only positions below `limit` count.
 
     With `text_to_embed=""`, the search is by words only.
     """

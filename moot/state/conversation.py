@@ -97,8 +97,8 @@ class Step(TypedDict, total=False):
     """Number of entries in the transcript when this step was planned. The number stays the same while the
     step waits to run."""
     resumed: bool
-    """True if an earlier run already started this step. Messages that people sent since then are replies to
-    the step's question."""
+    """True if this step waited for a person, and a person's message continues it. Messages that people sent
+    since then are replies to the step's question."""
     is_final: bool
     """True if no debater speaks after this step. The protocol determines this."""
     end_reason: EndReason
@@ -133,7 +133,7 @@ class ConvergenceCheck(TypedDict):
     """Points on which the proposals still disagree."""
 
 
-class PromptSource(TypedDict):
+class PromptFile(TypedDict):
     """File that a prompt was loaded from."""
 
     path: str
@@ -155,9 +155,10 @@ class DebateQuestion(TypedDict, total=False):
     question: str
     """Question to be decided, written on one line."""
     options: list[str]
-    """Possible answers to the question, or `[]` for a yes-or-no question."""
+    """Possible answers to the question, at least two. The key is missing for a yes-or-no question."""
     criteria: list[QuestionCriterion]
-    """Criteria for judging answers to this question, or `[]` if a rubric is configured."""
+    """Three to five criteria for judging answers to this question. The key is missing if a rubric is
+    configured, or if the model found fewer."""
 
 
 def options_of(state: StateValues) -> list[str]:
@@ -483,7 +484,7 @@ class ConversationState(TypedDict, total=False):
     """Records of all model calls that were not made for debaters' turns."""
     config: Annotated[JsonObject, DeltaChannel(latest, dict, **_DELTA)]
     """Configuration of the debate as JSON data. The `open` node writes it."""
-    prompt_sources: Annotated[dict[str, PromptSource | str], DeltaChannel(merge, dict, **_DELTA)]
+    prompt_sources: Annotated[dict[str, PromptFile | str], DeltaChannel(merge, dict, **_DELTA)]
     """Prompt files used in the debate, keyed by the prompt's name. Older debates have the hash alone."""
     protocol_state: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
     """Data that the protocol stores between the steps of the debate."""

@@ -18,8 +18,6 @@ from moot.state.errors import ConfigError, InputError, file_error_reason
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from moot.config.section import ProtocolSpecTable
-
 
 MIN_SECRET_CHARS = 8
 """Length of the shortest secret that is redacted in output, in characters. Redacting shorter values would
@@ -343,25 +341,23 @@ def database_exists(url: str) -> bool:
     return is_postgres(url) or sqlite_path(url).exists()
 
 
-_passed_in: dict[str, Callable[[], ProtocolSpecTable]] = {}
+_passed_in: dict[str, Callable[[], object]] = {}
 
 
-def use_protocols(load: Callable[[], ProtocolSpecTable]) -> None:
+def use_protocols(load: Callable[[], object]) -> None:
     """Set the default table of protocols.
 
     `DebateConfig` uses it if its caller passes none. The `moot` package calls this once.
 
     Args:
-        load: Function that imports and returns the table when the first configuration is created.
+        load: Function that imports and returns the table when the first configuration is created. The table
+            is a `moot.config.section.ProtocolSpecTable`.
     """
     _passed_in["protocols"] = load
 
 
-def default_protocols() -> ProtocolSpecTable:
-    """Return the default table of protocols.
-
-    `use_protocols` sets it.
-    """
+def passed_protocols() -> object:
+    """Return the table of protocols that `use_protocols` set."""
     return _passed_in["protocols"]()
 
 
@@ -388,10 +384,19 @@ def missing_extra(what: str, name: str) -> ConfigError:
 
 
 def plugin_entry_points(group: str) -> dict[str, EntryPoint]:
-    """Return the installed entry points in a group, keyed by name."""
+    """Return the installed entry points in a group, keyed by name.
+
+    If several packages use a name, one of Moot's own plug-ins is preferred.
+    """
     from importlib.metadata import entry_points  # slow (13 ms), and most commands need no plug-ins
 
-    return {point.name: point for point in entry_points(group=group)}
+    points = sorted(entry_points(group=group), key=is_shipped)
+    return {point.name: point for point in points}
+
+
+def is_shipped(point: EntryPoint) -> bool:
+    """Return True if an entry point belongs to one of Moot's own plug-ins."""
+    return point.value.startswith("moot.")
 
 
 def load_plugin(point: EntryPoint, setting: str, *, create: bool = True) -> Any:

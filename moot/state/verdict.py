@@ -115,7 +115,8 @@ class Flip(TypedDict):
     winners: list[str]
     """Winner of each judging pass that did not fail."""
     flipped: bool | None
-    """True if the two judging passes chose different winners, or None if either pass failed."""
+    """True if the two judging passes chose different winners. A tie or a synthesis counts as no winner.
+    `None` if either pass failed, or if there was only one."""
 
 
 class Move(TypedDict):

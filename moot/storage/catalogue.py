@@ -232,7 +232,7 @@ class ListedResult:
     decision: str = ""
     """Decision of the judges in one sentence, or `""` if there is no decision."""
     question: str = ""
-    """Question of the debate in one sentence. The judges' wording takes precedence over that of the topic."""
+    """Question of the debate in one sentence. It is the topic, or the judges' wording of a long topic."""
     confidence: float | None = None
     """The judges' confidence in the decision, from 0 to 100."""
 

@@ -5,10 +5,8 @@ import json
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, cast
 
 import aiosqlite
-import anyio.to_thread
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -22,12 +20,13 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore, Op, Result
 
-from moot.calls.concurrency import run_inline, shielded
+from moot.calls.concurrency import run_in_thread, run_inline, shielded
 from moot.state.errors import StorageError
 from moot.state.langgraph_internals import close_store
-from moot.state.settings import database_url, is_postgres, require_extra, sqlite_path
+from moot.state.settings import database_url, is_postgres, sqlite_path
 from moot.storage.checked_saver import CheckedSaver
 from moot.storage.records import Records, open_records
+from moot.storage.servers import server_of
 from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql, Statement
 
 
@@ -58,25 +57,17 @@ class LazyStore(BaseStore):
         return await self._inner.abatch(ops)
 
     async def _open(self) -> BaseStore:
-        store: Any
         if is_postgres(self._url):
-            with require_extra("postgres", "Postgres"):
-                from langgraph.store.postgres.aio import AsyncPostgresStore
+            return await self._stack.enter_async_context(server_of(self._url).open_store(self._url))
+        from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-                from moot.plugins.postgres.postgres_saver import is_migrated
-            store = await self._stack.enter_async_context(AsyncPostgresStore.from_conn_string(self._url))
-            ready = await is_migrated(store.conn, "store_migrations", store.MIGRATIONS)
-        else:
-            from langgraph.store.sqlite.aio import AsyncSqliteStore
-
-            opening = aiosqlite.connect(sqlite_path(self._url), timeout=30, isolation_level=None)
-            connection = await self._stack.enter_async_context(opening)
-            await connection.execute("PRAGMA journal_mode=WAL")
-            store, ready = AsyncSqliteStore(connection), False
+        opening = aiosqlite.connect(sqlite_path(self._url), timeout=30, isolation_level=None)
+        connection = await self._stack.enter_async_context(opening)
+        await connection.execute("PRAGMA journal_mode=WAL")
+        store = AsyncSqliteStore(connection)
         self._stack.push_async_callback(close_store, store)
-        if not ready:
-            await store.setup()
-        return cast(BaseStore, store)
+        await store.setup()
+        return store
 
 
 COMPRESS_FROM = 512
@@ -195,7 +186,7 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints and all of its rows in Moot's tables."""
         await super().adelete_thread(thread_id)
-        await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
+        await run_in_thread(self.records.forget, str(thread_id))
 
     @shielded
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
@@ -228,7 +219,7 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
                     (target, source),
                 )
             await self.conn.commit()
-        await anyio.to_thread.run_sync(self.records.copy, source, target)
+        await run_in_thread(self.records.copy, source, target)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete whole threads, or only the branches that do not lead to their latest checkpoint.
@@ -288,7 +279,7 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
         ConfigError: The URL is for Postgres and the `postgres` extra is not installed.
     """
     url = url or database_url()
-    records = await anyio.to_thread.run_sync(open_records, url)
+    records = await run_in_thread(open_records, url)
     try:
         if isinstance(records.sql, SqliteSql):
             address = records.sql.address
@@ -298,19 +289,10 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
                 await saver.setup()
                 yield saver
         else:
-            with require_extra("postgres", "Postgres"):
-                from moot.plugins.postgres.postgres_saver import MootPostgresSaver, is_migrated, open_pool
-            async with open_pool(url) as pool:
-                server_saver = MootPostgresSaver(pool, serde=CompressingSerializer(), records=records)
-                async with pool.connection() as server_connection:
-                    ready = await is_migrated(
-                        server_connection, "checkpoint_migrations", server_saver.MIGRATIONS
-                    )
-                if not ready:
-                    await server_saver.setup()
+            async with server_of(url).open_saver(url, records, CompressingSerializer()) as server_saver:
                 yield server_saver
     finally:
-        await anyio.to_thread.run_sync(records.close)
+        await run_in_thread(records.close)
 
 
 make = open_saver

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import inspect
 import json
 import logging
 import sqlite3
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import aiosqlite
 from typing_extensions import TypedDict
@@ -23,12 +22,13 @@ from moot.config.boundary import Capability, without_raised_limits
 from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists, InputError, StorageError
-from moot.state.settings import is_postgres, require_extra, sqlite_path
+from moot.state.settings import is_postgres, sqlite_path
 from moot.storage import failed_runs, inbox
 from moot.storage import journal as journals
 from moot.storage.catalogue import Catalogue, DebateRow, ResultTable, check_name, thread_id_of
 from moot.storage.leases import Lease, Leases
 from moot.storage.rate_limiter import Budgets, RateLimiter
+from moot.storage.servers import database_servers, server_of
 from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Sql, SqliteSql, reading
 
 if TYPE_CHECKING:
@@ -342,11 +342,7 @@ def open_records(url: str) -> Records:
     Raises:
         InputError: The database cannot be opened, or was written by a newer version of Moot.
     """
-    if not is_postgres(url):
-        return _records(SqliteSql(sqlite_path(url)))
-    with require_extra("postgres", "Postgres"):
-        from moot.plugins.postgres.postgres import PostgresSql
-    return _records(PostgresSql(url))
+    return _records(server_of(url).open_sql(url) if is_postgres(url) else SqliteSql(sqlite_path(url)))
 
 
 def _records(sql: Sql, has_other_child: journals.HasOtherChild | None = None) -> Records:
@@ -421,34 +417,12 @@ def _sqlite_file(connection: sqlite3.Connection | aiosqlite.Connection) -> str:
         return thread.submit(asyncio.run, file()).result()
 
 
-def _postgres_address(connection: Any) -> str:
-    """Return the database address of a psycopg connection or pool.
-
-    Return `""` for any other object.
-    """
-    if not type(connection).__module__.startswith("psycopg"):
-        return ""
-    from psycopg import conninfo, pq
-
-    if (info := getattr(connection, "info", None)) is not None:
-        return conninfo.make_conninfo(**info.get_parameters(), password=info.password or None)
-    known = {default.keyword.decode() for default in pq.Conninfo.get_defaults()}
-    options = _resolved(connection.kwargs) or {}
-    return conninfo.make_conninfo(
-        _resolved(connection.conninfo) or "", **{key: options[key] for key in options.keys() & known}
-    )
-
-
-def _resolved(setting: Any) -> Any:
-    """Return a setting of a connection pool.
-
-    The setting may also be a function or a coroutine function that returns the value.
-    """
-    value = setting() if callable(setting) else setting
-    if not inspect.iscoroutine(value):
-        return value
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, value).result()
+def _server_sql(connection: object) -> Sql | None:
+    """Open another connection to the server that a checkpointer uses, or return `None` without a server."""
+    for server in database_servers() if connection is not None else ():
+        if address := server.address_of(connection):
+            return server.open_sql(address)
+    return None
 
 
 def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
@@ -456,10 +430,8 @@ def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
     if isinstance(connection, sqlite3.Connection | aiosqlite.Connection):
         if path := _sqlite_file(connection):
             return open_records(path)
-    elif address := _postgres_address(connection):
-        with require_extra("postgres", "Postgres"):
-            from moot.plugins.postgres.postgres import PostgresSql
-        return _records(PostgresSql(address))
+    elif sql := _server_sql(connection):
+        return _records(sql)
     elif "InMemorySaver" not in {base.__name__ for base in type(checkpointer).__mro__}:
         kind = type(checkpointer).__name__
         logging.getLogger(__name__).warning(

@@ -1,9 +1,8 @@
 """Built-in tools: exact arithmetic, files of the context folder, and search in the transcript.
 
-The calculator uses `simpleeval`, which evaluates the syntax tree with a fixed set of operators and functions,
-and executes no code. Here literals become fractions, so 0.1 + 0.2 is 0.3, and the size of intermediate
-results is limited. Roots, logarithms and similar functions use floating point. Their results are marked with
-`≈`.
+The calculator evaluates the syntax tree of an expression with a fixed set of operators and functions, and
+executes no code. Literals become fractions, so 0.1 + 0.2 is 0.3, and the size of intermediate results is
+limited. Roots, logarithms and similar functions use floating point. Their results are marked with `≈`.
 """
 
 import ast
@@ -19,7 +18,6 @@ from fractions import Fraction
 from typing import Annotated
 
 from pydantic import Field
-from simpleeval import InvalidExpression, SimpleEval
 
 from moot.state.entries import traits_of
 from moot.text.plain_text import count_noun, excerpt, positions_ignoring_case
@@ -70,21 +68,17 @@ def evaluate(expression: str) -> Number:
     # Python's parser warns about text such as "1if", so such text is refused before parsing.
     if not _ARITHMETIC.fullmatch(text) or _GLUED.search(text):
         raise ToolFailed("the input is not an arithmetic expression")
-    walker = SimpleEval(_OPERATORS, _FUNCTIONS, {"pi": math.pi, "e": math.e})
-    kinds = (ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)
-    walker.nodes = {kind: _with_checked_result(walker.nodes[kind]) for kind in kinds}
-    walker.nodes[ast.Constant] = lambda node: _literal(ast.get_source_segment(text, node) or "")
     try:
         tree = ast.parse(text, mode="eval").body
         if _depth(tree) > MAX_DEPTH:
             raise ToolFailed(f"the expression has more than {MAX_DEPTH} nested levels")
-        return _check_number(walker.eval(text, previously_parsed=tree))
+        return _value(tree, text)
     except ZeroDivisionError:
         raise ToolFailed("division by zero") from None
     except (OverflowError, ValueError) as error:
         raise ToolFailed(f"no value: {error}") from None
-    except InvalidExpression as error:
-        raise ToolFailed(f"unknown name or operation: {error}") from None
+    except KeyError as error:
+        raise ToolFailed(f"unknown name or operation: {error.args[0]}") from None
     except (SyntaxError, TypeError, RecursionError, MemoryError):
         raise ToolFailed("the input is not an arithmetic expression") from None
 
@@ -124,8 +118,30 @@ def _check_number(value: object) -> Number:
     return value
 
 
-def _with_checked_result(handler: Callable[[ast.AST], object]) -> Callable[[ast.AST], Number]:
-    return lambda node: _check_number(handler(node))
+def _value(node: ast.expr, text: str) -> Number:
+    """Evaluate a part of the expression `text`.
+
+    Raises:
+        KeyError: the part uses an unknown name, function or operator. The key says which.
+    """
+    match node:
+        case ast.Constant():
+            return _check_number(_literal(ast.get_source_segment(text, node) or ""))
+        case ast.Name(name):
+            return _CONSTANTS[name]
+        case ast.UnaryOp(sign, operand):
+            return _check_number(_operator(sign)(_value(operand, text)))
+        case ast.BinOp(left, sign, right):
+            return _check_number(_operator(sign)(_value(left, text), _value(right, text)))
+        case ast.Call(ast.Name(name), arguments, []):
+            return _check_number(_FUNCTIONS[name](*(_value(each, text) for each in arguments)))
+    raise KeyError(type(node).__name__)
+
+
+def _operator(sign: ast.AST) -> Callable[..., Number]:
+    if (function := _OPERATORS.get(type(sign))) is None:
+        raise KeyError(type(sign).__name__)
+    return function
 
 
 def _bits(value: Fraction) -> int:
@@ -185,6 +201,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
     ast.Mod: operator.mod,
     ast.Pow: _power,
 }
+_CONSTANTS = {"pi": math.pi, "e": math.e}
 _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "abs": abs,
     "ceil": _exact(math.ceil),

@@ -17,7 +17,6 @@ from threading import Lock
 from types import MappingProxyType, new_class
 from typing import IO, TYPE_CHECKING, ClassVar, TextIO, TypeVar, cast
 
-import anyio
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, ValidationError
@@ -304,7 +303,7 @@ def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awa
         raise ConfigError(f"mcp_servers.{name}: {missing[0]} is not set: set this environment variable")
 
     async def run(log: IO[str]) -> T:
-        with anyio.fail_after(server.timeout_s):
+        async with asyncio.timeout(server.timeout_s):
             async with _session(server, log) as session:
                 return await work(session)
 

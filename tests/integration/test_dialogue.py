@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import BaseMessage
 
 from moot.api import open_debates
 from moot.claims.ledger_rendering import NO_EXTRACTION
@@ -197,18 +198,10 @@ def test_dialogue_state_contains_only_json_types(tmp_path: Path, monkeypatch: py
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, scripted_debaters(2, **ONE_ASPECT))
         debate.run()
-        values = debate.state().values
-    board = {
-        key: values[key]
-        for key in (
-            "claim_events",
-            "crux_cards",
-            "protocol_state",
-            "crux_rooms",
-            "step",
-        )
-    }
-    assert json.loads(json.dumps(board)) == board
+        values = dict(debate.state().values)
+    assert all(isinstance(message, BaseMessage) for message in values.pop("messages"))
+    assert json.loads(json.dumps(values)) == values
+    assert [key for key in ("claim_events", "crux_cards", "protocol_state", "step") if not values[key]] == []
 
 
 _KILLED_SCRIPT = """

@@ -33,6 +33,7 @@ from moot.calls.model_calls import ModelCall, Reply
 from moot.text.tokens import counter
 from tests.support.fakes import JUDGE_REPLY, FakeModel, fake_reply
 from tests.support.transcripts import message_texts
+from tests.support.waiting import LONG_TIMEOUT_S
 
 TOPIC = "Should cities ban private cars from their centres?"
 SHORT = DebateConfig(turns=2)
@@ -199,7 +200,7 @@ def test_an_abandoned_run_is_paused_and_a_resume_repeats_no_call(way: str, tmp_p
         async with aopen_debates(str(tmp_path / "left.sqlite"), environment=model.environment()) as debates:
             debate, reached = debates.start(TOPIC, SHORT), asyncio.Event()
             running = asyncio.create_task(abandon(debate, reached))
-            await reached.wait()
+            await asyncio.wait_for(reached.wait(), LONG_TIMEOUT_S)
             if way == "cancel":
                 running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -60,13 +60,20 @@ def test_policy_debate_is_judged_by_a_panel(moot: Moot) -> None:
 def test_persona_dialogue_starts_with_openings_and_ends_with_closings(moot: Moot) -> None:
     document = _run(moot, "persona_dialogue.yaml")
     phases = [entry["phase"] for entry in document["transcript"] if entry["speaker"] != "user"]
-    assert phases[0].startswith("opening")
-    assert phases[-1].startswith("closing")
+    openings = [phase.startswith("opening") for phase in phases]
+    closings = [phase.startswith("closing") for phase in phases]
+    assert openings == sorted(openings, reverse=True)
+    assert closings == sorted(closings)
+    assert sum(openings) == sum(closings) == len(document["config"]["debaters"])
 
 
 def test_long_form_debate_is_summarized_within_its_budget(moot: Moot) -> None:
     document = _run(moot, "long_form.yaml")
-    assert len(document["summaries"]) >= 3
+    covered = [summary["covers_through_seq"] for summary in document["summaries"]]
+    assert len(covered) >= 3
+    assert covered == sorted({*covered})
+    assert len(document["receipts"]) == 60
+    assert all(1000 < receipt["total_tokens"] <= 2000 for receipt in document["receipts"][-20:])
     assert all(receipt["total_tokens"] <= 2000 for receipt in document["receipts"])
 
 
@@ -135,6 +142,12 @@ def installed_duels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setattr("moot.protocols.registry.PROTOCOLS", dict(PROTOCOLS))
     monkeypatch.delitem(sys.modules, "duelling", raising=False)
+
+
+@pytest.mark.usefixtures("installed_duels")
+def test_settings_of_an_installed_protocol_are_known_to_every_other_protocol() -> None:
+    config = make_config({"protocol": "council", "duels": {"messages": 1, "words": 30}})
+    assert config.to_json()["duels"] == {"messages": 1, "words": 30}
 
 
 @pytest.mark.usefixtures("installed_duels")

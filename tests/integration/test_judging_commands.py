@@ -121,7 +121,7 @@ def test_judging_again_adds_a_verdict_and_a_dry_run_does_not(moot: Moot) -> None
 
 def test_panel_output_shows_the_judges_and_their_agreement(moot: Moot) -> None:
     shown = ok(moot("judge", "talk.csv", "--panel", "2", "-t", "A carbon tax?", *OFFLINE))
-    assert "judge-1" in shown.out
+    assert {"judge-1", "judge-2"} <= {*re.findall(r"judge-\d", shown.out)}
     assert re.search(r"Panel: α of scores .* flip rate [01]\.00 \(.*n = 2\)", shown.out)
     assert "not stored" in shown.err
     assert not moot.db.exists()

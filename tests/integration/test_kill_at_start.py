@@ -84,12 +84,17 @@ def test_a_killed_import_leaves_a_complete_transcript_or_none(
     for copy in copies:
         with open_debates(str(copy), environment=environment) as debates:
             try:
-                fates.append(debates.get("early").document()["summaries"] == whole["summaries"])
+                document = debates.get("early").document()
             except DebateNotFound:
                 fates.append(False)
-            assert [row.status for row in debates.rows()] == ["done"] * fates[-1]
+                assert not debates.rows()
+                continue
+            fates.append(True)
+            assert document["transcript"] == whole["transcript"]
+            assert document["summaries"] == whole["summaries"]
+            assert [row.status for row in debates.rows()] == ["done"]
     assert fates == sorted(fates), "a transcript that was stored is gone later"
-    assert len(copies) > 5
+    assert {False, True} == set(fates)
 
 
 def test_a_debate_without_a_configuration_cannot_run(tmp_path: Path) -> None:

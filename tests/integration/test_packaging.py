@@ -87,9 +87,10 @@ def test_wheel_built_from_sdist_contains_the_package_and_the_command(tmp_path: P
     with ZipFile(_build("wheel", source, tmp_path / "wheel")) as wheel:
         contents = set(wheel.namelist())
         info = f"moot-{moot.__version__}.dist-info"
-        commands = wheel.read(f"{info}/entry_points.txt").decode()
+        entry_points = wheel.read(f"{info}/entry_points.txt").decode()
     assert _package_files(ROOT) | {"moot/langgraph.json"} <= contents
-    assert "[console_scripts]\nmoot = moot.cli:main" in commands
+    assert "[console_scripts]\nmoot = moot.cli:main" in entry_points
+    assert "[moot.commands]\ncompare = moot.plugins" in entry_points
 
 
 def test_installed_package_does_not_shadow_modules_of_an_app(installed: Path, tmp_path: Path) -> None:

@@ -174,6 +174,20 @@ def test_copied_thread_is_an_independent_debate(url: str) -> None:
         assert len(source.document()["transcript"]) == 5
 
 
+def test_deleting_a_thread_deletes_its_rows_in_all_tables(url: str) -> None:
+    with open_debates(url) as debates:
+        debate = debates.start(TOPIC, DebateConfig(turns=2), name="cars")
+        debate.run()
+
+    async def delete() -> None:
+        async with open_saver(url) as saver:
+            await saver.adelete_thread(debate.id)
+
+    asyncio.run(delete())
+    for table in ("checkpoints", "moot_journal", "moot_debates"):
+        assert rows(url, f"SELECT count(*) FROM {table}") == [(0,)], table  # noqa: S608  # the list above
+
+
 def test_rollback_of_a_run_restores_the_state_before_it(url: str) -> None:
     async def roll_back() -> tuple[Any, Any]:
         thread: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}

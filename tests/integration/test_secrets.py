@@ -162,6 +162,15 @@ def test_a_secret_split_over_stream_chunks_is_redacted(size: int) -> None:
     assert "".join([*seen, redactor.close()]) == redact(text)
 
 
+def test_each_of_several_secrets_split_over_stream_chunks_is_redacted() -> None:
+    for secret in (KEY, PASSWORD, HEADER):
+        register_secret(secret)
+    text = f"{PASSWORD}, {KEY}, {HEADER}."
+    redactor = StreamRedactor()
+    seen = [redactor.feed(letter) for letter in text]
+    assert "".join([*seen, redactor.close()]) == "***, ***, ***."
+
+
 def test_token_events_contain_no_part_of_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     config = DebateConfig.model_validate({"model": "m", "turns": 1, "judge": {"enabled": False}})

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from moot.cli.commands.servers import serve
+from moot.plugins.web.server_commands import serve
 from moot.state.errors import ConfigError
 from tests.support.moot_command import Moot
 from tests.support.waiting import LONG_TIMEOUT_S, wait_until
@@ -60,6 +60,8 @@ def answers(page: httpx.Client) -> bool:
 
 
 def test_missing_packages_are_reported_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.cli.commands.servers.find_spec", lambda name: util.find_spec(f"no_{name}"))
+    monkeypatch.setattr(
+        "moot.plugins.web.server_commands.find_spec", lambda name: util.find_spec(f"no_{name}")
+    )
     with pytest.raises(ConfigError, match=re.escape(f"{sys.executable} -m pip install 'moot[serve]'")):
         serve()

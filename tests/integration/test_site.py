@@ -16,7 +16,7 @@ from mkdocs.config import load_config
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from moot.cli.group import app_of, built_in_commands
+from moot.cli.group import app_of, shipped_commands
 from moot.cli.reference import pages
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_commands_in_the_docs_exist_with_their_options(page: Path) -> None:
         name, *rest = [word for word in shlex.split(words, comments=True)[1:] if word != "&&"]
         if " " in name or name.startswith("-"):
             continue  # a question, or an option of `moot` itself
-        command: Any = get_command(app_of(name)) if name in built_in_commands() else None
+        command: Any = get_command(app_of(name)) if name in shipped_commands() else None
         while command and getattr(command, "commands", None) and rest:
             command = command.commands.get(rest.pop(0))
         options = {part for each in command.params for part in each.opts} if command else set()

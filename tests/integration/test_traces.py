@@ -24,6 +24,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from moot import DebateConfig, JudgeConfig, build_graph, open_debates
 from moot.calls.model_calls import ModelCall, Reply
+from moot.debates.dry_run import estimate
 from moot.graph.debate import NODES
 from moot.models.offline import ScriptedModel
 from moot.runtime.background_loop import call_from_sync
@@ -166,6 +167,15 @@ def test_spans_describe_debate_steps_and_calls_without_text(monkeypatch: pytest.
     exported = "".join(span.to_json() for span in spans)
     assert CANARY not in exported
     assert state["messages"][1].text[:30] not in exported
+
+
+def test_an_estimate_makes_no_spans_and_a_later_debate_makes_them() -> None:
+    config = DebateConfig(turns=2)
+    with _span_exporter() as exporter:
+        estimate(config)
+        assert not exporter.get_finished_spans()
+        _run_debate(THREAD, config)
+        assert exporter.get_finished_spans()
 
 
 def test_spans_of_a_python_model_do_not_name_openai() -> None:

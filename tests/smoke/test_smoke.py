@@ -98,6 +98,17 @@ def test_cli_runs_a_debate_and_writes_reports(tmp_path: Path) -> None:
         assert "monorepo" in (tmp_path / name).read_text(encoding="utf-8")
 
 
+def test_plain_transcripts_are_imported_and_compared_without_extras(tmp_path: Path) -> None:
+    db, files = (
+        tmp_path / "moot.sqlite",
+        {"a.csv": "speaker,text\nAda,Yes.\nBo,No.\n", "b.txt": "Ada: Yes.\nBo: No.\n"},
+    )
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        _moot("import", name, "--topic", QUESTION, "--id", name[0], "--db", db, cwd=tmp_path)
+    assert "monorepo" in _moot("compare", "a", "b", "--db", db, cwd=tmp_path)
+
+
 def test_mcp_client_gets_a_verdict_over_stdio(tmp_path: Path) -> None:
     mcp = pytest.importorskip("mcp")
     stdio = pytest.importorskip("mcp.client.stdio")

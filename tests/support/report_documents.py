@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.documents import board_document
+from moot.documents import DebateDocument, board_document
 from moot.judging.judge_response import failed_verdict
 from moot.state.claim_events import CruxCard, Reflection
 from moot.state.conversation import Receipt
 from moot.state.entries import entry_id, make_entry
 from moot.state.verdict import Verdict
+from tests.support.typed_dicts import completed
 
 Document = dict[str, Any]
 
@@ -222,7 +223,8 @@ def debate_document(
         "created_at": "2026-01-02T03:04:05Z",
         "updated_at": "2026-01-02T04:04:05Z",
     }
-    return {**document, **keys}
+    complete: Document = completed(DebateDocument, {**document, **keys})
+    return complete
 
 
 def _summary(through: int) -> Document:
@@ -302,11 +304,17 @@ def hostile_document() -> Document:
         )
         for seq, speaker in ((seq, (name, "grace")[seq % 2]) for seq in range(len(ATTACKS)))
     ]
-    entries.append({**entries[0], "id": name, "phase": name, "room": name, "kind": name, "targets": [name]})
+    entries.append({**entries[0], "id": name, "phase": name, "room": name, "targets": [name]})
     scores = {name: {name: {"score": 3, "reason": bad, "citations": [name, "m000001"]}}}
     verdict = {**VERDICT, "judge": name, "model": name, "reasoning": bad, "winner": name, "scores": scores}
     verdict |= {"totals": {name: 3}, "unresolved": [bad], "tradeoffs": [bad], "first_step": bad}
-    stance = {"kind": name, "quote": bad, "message_id": name, "condition": bad, "history": [name, "e001"]}
+    stance = {
+        "kind": "asserts",
+        "quote": bad,
+        "message_id": name,
+        "condition": bad,
+        "history": [name, "e001"],
+    }
     admission = {"event": "e001", "debater": name, "claim": name, "quote": bad, "message_id": name}
     claim_statuses = {
         "claims": [
@@ -324,28 +332,22 @@ def hostile_document() -> Document:
         "changes": [{**admission, "before": bad}],
         "rounds": [{"round": 1, "positions": {name: bad}, "new_disputes": [name], "moved": ["e001"]}],
     }
-    kinds = ("event", "evidence", "challenge")
+    said = {**ATTRIBUTION, "id": "e001", "debater": name, "quote": bad, "message_id": name, "claim": name}
     events = [
-        {
-            "type": kind,
-            "id": "e001",
-            "debater": name,
-            "to": name,
-            "quote": bad,
-            "message_id": name,
-            "claim": name,
-        }
-        for kind in kinds
+        {**EVENT, **said, "kind": "asserts"},
+        {**said, "type": "evidence", "kind": "figure"},
+        {**said, "type": "challenge", "to": name},
     ]
     board: Document = {"claim_events": events, "standing": claim_statuses}
-    board["cards"] = [{"question": bad, "sides": {name: {"answer": name, "reasoning": bad}}, "type": name}]
+    board["cards"] = [
+        {"question": bad, "sides": {name: {"answer": "yes", "reasoning": bad}}, "type": "values"}
+    ]
     return debate_document(
         id=name,
         name=name,
         topic=bad,
-        status=name,
         ended_because=bad,
-        convergence=[{"round": 1, "agreement": name, "in_dispute": [bad]}],
+        convergence=[{"round": 1, "agreement": 0.1, "in_dispute": [bad]}],
         protocol=name,
         config={
             "debaters": [{"id": name, "name": name, "role": name, "stance": bad}, DEBATERS[1]],

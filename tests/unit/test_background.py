@@ -13,8 +13,11 @@ from moot.config import DebateConfig
 from moot.debates.config_checks import warnings_about
 from moot.graph.debate import build_graph
 from moot.judging.judge_prompt import TranscriptSelector
+from moot.memory.background import select_background
+from moot.prompts.debate_context import DebateContext
 from moot.state.entries import make_entry
 from moot.state.errors import ConfigError
+from moot.text.tokens import counter
 from tests.support.fakes import FakeModel, fake_reply
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
@@ -116,6 +119,17 @@ def test_resume_with_a_different_mapping_logs_the_changed_keys(caplog: pytest.Lo
         assert not caplog.records
         graph.invoke(None, THREAD, context={"turns": 9})
     assert "differs in turns" in caplog.text
+
+
+def test_whole_background_is_in_the_order_of_the_transcript() -> None:
+    topic = make_entry(0, "user", "topic", "Should we?")
+    speech = make_entry(1, "advocate", "speech", "No.")
+    remarks = [make_entry(seq, "user", "interjection", f"Remark {seq}.") for seq in (2, 4)]
+    document = make_entry(3, "user", "context", "Facts.")
+    entries = [topic, speech, remarks[0], document, remarks[1]]
+    state: Any = {"topic": "Should we?", "full_transcript": entries, "user_provided": [2, 3, 4]}
+    blocks = select_background(DebateContext(state, DebateConfig(), counter()), start=5).blocks
+    assert [block.ids for block in blocks] == [("m000002",), ("m000003",), ("m000004",)]
 
 
 def test_judge_sees_earlier_arguments_despite_a_huge_interjection() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from moot.calls.concurrency import run_in_thread
 from moot.runtime.background_loop import call_from_sync, iterate_from_async, iterate_from_sync
+from tests.support.waiting import LONG_TIMEOUT_S
 
 mark: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")
 
@@ -124,7 +125,7 @@ def test_a_running_write_is_cancelled_once_and_completes() -> None:
 
     iterator = iterate_from_sync(writing)
     next(iterator)
-    started.wait()
+    assert started.wait(LONG_TIMEOUT_S)
     iterator.close()
     assert written.is_set()
     assert cancellations == 1

@@ -137,6 +137,18 @@ def test_judge_can_decide_a_vote_instead_of_a_count(tmp_path: Path) -> None:
     assert not re.search(r"\bdebate\b|rebuttal|was answered|challenge", words)
 
 
+def test_pairwise_judge_is_told_to_compare_answers(tmp_path: Path) -> None:
+    model = FakeModel()
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        config = make_config({"protocol": "pairwise", "model": "m"})
+        answers = "Candidate 1: It is four.\n\nCandidate 2: It is five."
+        debates.import_transcript(answers, topic="What is 2 + 2?", config=config).judge()
+    (first, second) = [call for call in model.calls if call.purpose == "judge"]
+    assert "The winner is the answer that follows the input better" in first.messages[-1]["content"]
+    for call in (first, second):
+        assert "Every part of the question is answered." in call.messages[0]["content"]  # rubric `answers`
+
+
 @pytest.mark.parametrize(
     ("text", "normalised"),
     [

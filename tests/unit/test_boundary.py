@@ -350,6 +350,21 @@ def test_request_is_merged_by_section_within_the_operators_limits() -> None:
     )
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_lower_limit_of_two_operators_applies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: bool
+) -> None:
+    file, given = {"cost_usd": 2.0, "total_tokens": 900}, {"cost_usd": 0.5, "wall_clock_s": 60}
+    if swapped:
+        file, given = given, file
+    path = tmp_path / "moot.json"
+    path.write_text(json.dumps({"limits": file}))
+    monkeypatch.setenv("MOOT_CONFIG", str(path))
+    request = make_config({"limits": {"cost_usd": 9, "total_tokens": 9000, "wall_clock_s": 600}})
+    limits = authorize(request, make_config({"limits": given})).config.limits
+    assert (limits.cost_usd, limits.total_tokens, limits.wall_clock_s) == (0.5, 900, 60)
+
+
 @pytest.mark.parametrize("context", [None, {"turns": 1}])
 def test_graph_uses_the_operators_file_for_missing_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, context: Any

@@ -398,6 +398,62 @@ def test_findings_omit_flip_conditions_of_debaters_who_moved() -> None:
     assert "a wet winter" not in text
 
 
+def test_findings_give_the_flip_conditions_of_a_crux_room_and_omit_empty_ones() -> None:
+    board = Board()
+    sides = {
+        "ada": {"answer": "yes", "reasoning": "", "falsifier": "a dry winter"},
+        "bob": {"answer": "no", "reasoning": "", "falsifier": ""},
+    }
+    card = {"id": "x1", "question": "Does it flood?", "claim": "p000", "sides": sides, "type": "claim"}
+    rest = {"diagnosis": "", "resolved": False, "resolution": "", "message_ids": [], "round": 1}
+    board.state["crux_cards"] = {"x1": {**card, **rest}}
+    text = findings_text(board.state, {"ada": "Ada", "bob": "Bob"}, {})
+    assert "Ada, on “Does it flood?”: a dry winter" in text
+    assert "Bob, on" not in text
+
+
+@pytest.mark.parametrize(
+    ("claim", "events", "strength"),
+    [
+        (
+            "p000",
+            [stance_event(1, "ada", "asserts", "p000"), stance_event(2, "bob", "denies", "p000")],
+            "strong",
+        ),
+        (
+            "p000",
+            [
+                stance_event(1, "ada", "conditional", "p000", condition=IF_TIDE),
+                stance_event(2, "bob", "denies", "p000"),
+            ],
+            "mild",
+        ),
+        ("p001", [stance_event(1, "ada", "asserts"), stance_event(2, "bob", "denies")], "mild"),
+        (
+            "p001",
+            [stance_event(1, "ada", "asserts", ground=True), stance_event(2, "bob", "denies")],
+            "strong",
+        ),
+        (
+            "p001",
+            [
+                stance_event(1, "ada", "asserts"),
+                stance_event(2, "bob", "denies"),
+                stance_event(3, "cyd", "denies", ground=True),
+            ],
+            "mild",
+        ),
+    ],
+    ids=["main question", "one condition", "side claim", "a reason", "another's reason"],
+)
+def test_a_disagreement_is_strong_on_core_claims_without_conditions(
+    claim: str, events: Any, strength: str
+) -> None:
+    ledger = fold_events([*new_claim_events("p001"), *events])
+    assert ledger.disagreement_strength(claim, "ada", "bob") == strength
+    assert ledger.disagreement_strength(claim, "bob", "ada") == strength
+
+
 @pytest.mark.parametrize(
     ("later", "label"),
     [

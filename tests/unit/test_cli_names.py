@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.api import DebateConfig, open_debates
-from moot.cli.group import _root, all_commands, built_in_commands, find_command, is_question
+from moot.cli.group import _root, all_commands, find_command, is_question, shipped_commands
 from moot.state.errors import InputError
 
 SHORT: dict[str, Any] = {"turns": 1, "judge": {"enabled": False}}
@@ -20,7 +20,7 @@ def moot(*words: str) -> Any:
     return CliRunner().invoke(_root, list(words), prog_name="moot")
 
 
-@pytest.mark.parametrize("name", built_in_commands())
+@pytest.mark.parametrize("name", shipped_commands())
 def test_command_index_matches_the_loaded_commands(name: str) -> None:
     indexed = find_command(name)
     assert indexed is not None

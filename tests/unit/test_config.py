@@ -18,7 +18,7 @@ from moot.config import DebateConfig, differing_keys, slug
 from moot.config.config_files import load_config, make_config
 from moot.config.memory_config import Budget
 from moot.graph.debate import build_graph
-from moot.plugins.importing import slugs
+from moot.plugins.importing.transcript import slugs
 from moot.state.errors import ConfigError
 
 

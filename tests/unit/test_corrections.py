@@ -102,11 +102,16 @@ def test_correction_leaves_the_next_node_of_a_running_debate_unchanged(tmp_path:
         assert _stance(running, "advocate")["kind"] == "denies"
 
 
-def test_correction_merges_two_claims(debate: Debate) -> None:
+@pytest.mark.parametrize(("opposite", "sign"), [(False, 1), (True, -1)])
+def test_merged_claim_counts_as_the_other_or_as_its_negation(
+    debate: Debate, opposite: bool, sign: int
+) -> None:
+    debate.correct(_stance(debate, "bo")["id"])  # only his stance on the merged claim is left
+    debate.correct("e003", "asserts")
+    debate.correct("p001", same_as="p000", opposite=opposite)
     ledger = _ledger(debate)
-    [key] = set(ledger.claims) - {"p000"}
-    debate.correct(key, same_as="p000", opposite=True)
-    assert set(_ledger(debate).claims) == {"p000"}
+    assert set(ledger.claims) == {"p000"}
+    assert (ledger.sign("ada"), ledger.sign("bo")) == (-1, sign)
 
 
 @pytest.mark.parametrize(

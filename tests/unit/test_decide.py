@@ -18,7 +18,6 @@ from moot.documents import DebateDocument
 from moot.judging.judge_response import CriterionScore, ResponseCheck, response_type
 from moot.judging.orders import reconcile
 from moot.judging.panel import decision_of
-from moot.protocols.escalate import is_informative
 from moot.state.verdict import Verdict
 from tests.support.fakes import FakeModel
 
@@ -341,35 +340,3 @@ def test_escalate_does_not_count_placeholders_as_agreement(tmp_path: Path) -> No
     document, _ = run(tmp_path, answers, protocol="escalate")
     assert document["verdict"]["placeholder"]
     assert len([entry for entry in document["transcript"] if entry["phase"] == "answer"]) == 5
-
-
-def test_escalate_stops_trusting_agreement_that_audits_overturn(tmp_path: Path) -> None:
-    model = FakeModel(solver_replies({"1": "x", "2": "x", "3": "y", "4": "y", "5": "y"}))
-    ended = []
-    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
-        config = make_config({"protocol": "escalate", "escalate": {"audit": 1.0}})
-        for number in range(9):
-            ended.append(debates.start(f"Question {number}?", config).run())
-    calls = [sum(each["calls"] for each in document["verdict"]["stages"]) for document in ended]
-    assert calls == [2] * 5 + [5] * 4
-    assert (
-        "The first two answers agree on “x”. All five were taken to audit such agreement."
-        in (ended[5]["verdict"]["notes"])
-    )
-    assert ended[-1]["verdict"]["decision"] == "y"
-    assert ended[-1]["verdict"]["notes"] == [
-        "Answer after each stage: two answers (2 calls): “x”; five answers (3 calls): “y”.",
-        "The agreement of two answers says little here, so all five were counted: of 3 audited agreements a "
-        "vote of five overturned 3.",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("audited", "overturned", "trusted"),
-    [(0, 0, True), (1, 1, True), (10, 2, False), (40, 1, True), (15, 2, False), (60, 1, True)],
-)
-def test_agreement_is_informative_until_audits_disprove_it(
-    audited: int, overturned: int, trusted: bool
-) -> None:
-    earlier = {"agreed": 100, "audited": audited, "overturned": overturned}
-    assert is_informative(earlier) is trusted  # type: ignore[arg-type]  # a dict of these keys

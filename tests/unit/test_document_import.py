@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from moot.api import Debates, open_debates
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
+from moot.debates.imported_debate import transcript_config
+from moot.importers import parse_transcript
 from moot.judging.judge_response import failed_verdict
 from moot.memory.window import entries_to_cover
-from moot.plugins.importing import parse_transcript
-from moot.plugins.importing.transcript import transcript_config
 from moot.reports import render_brief, render_html, render_markdown
 from moot.state.entries import EntryKind, make_entry
 from moot.state.errors import ConfigError, DebateExists, InputError
@@ -122,7 +122,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "transcript": [{**entry, "tokens": COUNT(entry["content"])} for entry in entries],
         "summaries": [{**summary, "points": []}] if covered >= 0 else [],
         "blackboard": {
-            **draw(st.sampled_from([{}, {"claim_events": [opened]}])), "reflections": [], "cards": [],
+            "claim_events": draw(st.sampled_from([[], [opened]])), "reflections": [], "cards": [],
         },
         "verdicts": [verdict], "verdict": verdict, "solution": draw(TEXT),
         "state": {"rolling_summary": summary} if covered >= 0 else {},
@@ -137,14 +137,15 @@ def test_any_document_survives_the_round_trip(debates: Debates, drawn: dict[str,
     for row in debates.rows():
         debates.get(row.id).delete()
     template: Mapping[str, Any] = debates.import_transcript(CSV, topic="x", name="template").document()
-    document = {**template, **drawn, "receipts": [], "agreement": {}}
+    board = {**template["blackboard"], **drawn["blackboard"]}
+    document = {**template, **drawn, "blackboard": board, "receipts": [], "agreement": {}}
     before = copy.deepcopy(document)
     imported: Mapping[str, Any] = debates.import_document(document, name="again").document()
     assert document == before
     # The import adds computed keys to the blackboard.
-    kept = {key: imported["blackboard"][key] for key in document["blackboard"]}
+    kept = {key: imported["blackboard"][key] for key in drawn["blackboard"]}
     same = {**{key: imported[key] for key in COMPARED_KEYS}, "blackboard": kept}
-    assert same == {key: document[key] for key in COMPARED_KEYS}
+    assert same == {key: {**template, **drawn}[key] for key in COMPARED_KEYS}
 
 
 def test_imported_debate_can_be_continued(debates: Debates, tmp_path: Path) -> None:

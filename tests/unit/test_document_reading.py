@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
-from moot.documents import DebateDocument, fill_in, load_leniently, whole_document
+from moot.documents import read_document, whole_document
 from moot.judging.judge_response import failed_verdict
+from moot.reports import render_brief, render_html, render_markdown
+from moot.reports.argdown import render_argdown
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.errors import InputError
 from tests.support.json_values import json_paths, json_values, replace_values
@@ -27,57 +30,46 @@ def _nested(levels: int) -> dict[str, Any]:
 
 def complete_document(**keys: Any) -> dict[str, Any]:
     """Return a complete document, with `keys` replaced."""
-    document = copy.deepcopy(fill_in(DebateDocument, debate_document()))
+    document = copy.deepcopy(debate_document())
     return {**document, "schema_version": SCHEMA_VERSION, **keys}
 
 
 PLACES = json_paths(complete_document())[1:]
-DOCUMENT = TypeAdapter(DebateDocument)
 
 
 @settings(max_examples=80, deadline=None)
-@given(bad_value=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=4))
-def test_lenient_load_keeps_the_undamaged_keys_of_a_document(
-    bad_value: list[tuple[tuple[Any, ...], Any]],
-) -> None:
-    document = replace_values(complete_document(), bad_value)
+@given(place=st.sampled_from(PLACES), value=json_values)
+def test_damaged_document_is_refused_or_read_unchanged(place: tuple[Any, ...], value: Any) -> None:
+    document = replace_values(complete_document(), [(place, value)])
     original = copy.deepcopy(document)
-    read = load_leniently(DebateDocument, document)
-    DOCUMENT.validate_python(read)
-    assert load_leniently(DebateDocument, read) == read
+    with suppress(InputError):
+        assert read_document(document) == document
     assert repr(document) == repr(original)
-    touched = {place[0] for place, _ in bad_value}
-    assert {key: read.get(key) for key in document if key not in touched} == {
-        key: value for key, value in complete_document().items() if key not in touched
-    }
 
 
-@given(value=json_values)
-def test_lenient_load_reads_any_other_value_as_an_empty_document(value: Any) -> None:
-    assert load_leniently(DebateDocument, value)["transcript"] == []
+@pytest.mark.parametrize("value", [None, [], {}, "text", 4])
+def test_value_that_is_no_document_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match=r"not a valid moot\.debate/1 document"):
+        read_document(value)
 
 
 def test_complete_document_is_read_unchanged_with_unknown_keys() -> None:
     document = complete_document(mood="calm")
     document["transcript"][0]["mood"] = "calm"
     assert whole_document(document) == document
-    assert load_leniently(DebateDocument, document) == document
 
 
-def test_lenient_load_skips_list_items_of_the_wrong_type() -> None:
-    entries = complete_document()["transcript"]
-    read = load_leniently(
-        DebateDocument, complete_document(transcript=[entries[0], "words", entries[1], None])
-    )
-    assert [entry["seq"] for entry in read["transcript"]] == [0, 1]
+@pytest.mark.parametrize("render", [render_html, render_markdown, render_brief, render_argdown])
+def test_report_of_an_incomplete_document_names_the_missing_key(render: Callable[[Any], str]) -> None:
+    document = {key: value for key, value in complete_document().items() if key != "receipts"}
+    with pytest.raises(InputError, match="receipts: Field required"):
+        render(document)
 
 
-def test_verdict_fields_missing_in_an_older_document_are_empty() -> None:
-    verdict = {**failed_verdict("judge", "no JSON"), "outcome": {}}
-    older = {key: value for key, value in verdict.items() if key not in ("lengths", "notes")}
-    document = whole_document(complete_document(verdict=older, verdicts=[older]))
-    assert document["verdict"] == failed_verdict("judge", "no JSON")
-    assert document["verdicts"] == [verdict]
+def test_report_of_a_document_with_an_invalid_configuration_names_the_key() -> None:
+    config = {"debaters": [{"id": "ada", "name": 7}]}
+    with pytest.raises(InputError, match=r"config\.debaters\.0\.name"):
+        render_html(complete_document(config=config))
 
 
 @pytest.mark.parametrize(

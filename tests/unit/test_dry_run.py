@@ -16,7 +16,8 @@ from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.debates import dry_run
-from moot.debates.dry_run import Estimate, Scenario, StubReplies, with_plan
+from moot.debates.dry_run import SCALING_ERROR, Estimate, with_plan
+from moot.debates.stub_replies import Scenario, StubReplies
 from moot.documents import whole_document
 from moot.memory.summarizers.registry import SUMMARIZERS
 from moot.memory.summarizers.summarizer import Draft, SummaryGenerator, SummaryRequest
@@ -319,27 +320,37 @@ def test_expected_usage_never_exceeds_the_upper_bound(
     ],
 )
 @pytest.mark.slow
-def test_extrapolated_dry_run_is_close_to_a_complete_one(config: dict[str, Any]) -> None:
-    whole = make_config(config)
-    extrapolated = dry_run.dry_run(whole, "agreeing")
-    complete = dry_run._run(dry_run._without_side_effects(whole), "agreeing")
-    assert len(extrapolated.planned) < len(complete.planned)
-    assert extrapolated.turns == complete.turns
-    estimated, expected = extrapolated.by_purpose(), complete.by_purpose()
-    assert estimated["turn"] == expected["turn"]
-    assert estimated["judge"] == expected["judge"]
-    assert extrapolated.calls == pytest.approx(complete.calls, rel=0.05)
-    assert estimated["summary"] == pytest.approx(expected["summary"], rel=0.2, abs=1)
-    assert extrapolated.prompt_tokens() == pytest.approx(complete.prompt_tokens(), rel=0.05)
-    assert extrapolated.critical_path == pytest.approx(complete.critical_path, rel=0.05)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_scaled_dry_run_is_within_its_stated_error_of_a_whole_one(
+    config: dict[str, Any], scenario: Scenario
+) -> None:
+    settings = make_config(config)
+    scaled = dry_run.dry_run(settings, scenario)
+    whole = dry_run._run(dry_run._without_side_effects(settings), scenario)
+    assert len(scaled.planned) < len(whole.planned)
+    assert scaled.turns == whole.turns
+    for purpose in ("turn", "judge"):
+        assert scaled.by_purpose()[purpose] == whole.by_purpose()[purpose]
+    assert scaled.calls == pytest.approx(whole.calls, rel=SCALING_ERROR)
+    assert scaled.prompt_tokens() == pytest.approx(whole.prompt_tokens(), rel=SCALING_ERROR)
+    assert scaled.reply_tokens() == pytest.approx(whole.reply_tokens(), rel=SCALING_ERROR)
+    assert scaled.critical_path == pytest.approx(whole.critical_path, rel=SCALING_ERROR)
+
+
+def test_estimate_states_its_error_only_if_the_debate_is_scaled() -> None:
+    short, long = (estimate_of(make_config({"turns": turns})) for turns in (60, 62))
+    assert (short.error, long.error) == (0, SCALING_ERROR)
+    assert long.to_json()["relative_error"] == SCALING_ERROR
+    warnings = ["\n".join(dry_run.omission_warnings(each, DebateConfig())) for each in (short, long)]
+    assert ["± 10 %" in each for each in warnings] == [False, True]
 
 
 @pytest.mark.slow
-def test_estimate_of_10000_turns_simulates_fewer_than_500_calls() -> None:
+def test_estimate_of_10000_turns_simulates_fewer_than_100_calls() -> None:
     few, many = (estimate_of(make_config({"turns": turns})) for turns in (10, 10_000))
     assert len(many.batches) == len(few.batches)
     assert many.calls == 10_002
-    assert len(many.longest_run.planned) < 500
+    assert len(many.longest_run.planned) < 100
 
 
 def test_verification_of_changed_positions_adds_one_call_to_the_maximum() -> None:

@@ -12,10 +12,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
+from moot.debates.imported_debate import document_values
 from moot.debates.lifecycle import imported_row
 from moot.documents import DebateDocument, make_document
 from moot.graph.debate import build_graph
-from moot.plugins.importing.transcript import document_values
 from moot.protocols.registry import PROTOCOLS
 from moot.runtime.environment import Environment
 from moot.state.entries import (

@@ -22,6 +22,14 @@ PUBLIC = {
         *("SummaryRequest", "messages_text", "register", "summary_call"),
     },
     "moot.tools": {"Entry", "Tool", "ToolContext", "ToolFailed", "register"},
+    "moot.importers": {
+        *("ImportedTranscript", "ParsedMessage", "ParsedTranscript", "Speaker", "converted_suffixes"),
+        *("parse_transcript", "read_documents", "read_upload", "speakers_by_word", "transcript_suffixes"),
+    },
+    "moot.storage.servers": {
+        *("DISK_FULL", "DatabaseServer", "DebateQueue", "Permit", "Row", "Sql", "Statement", "Value"),
+        *("database_servers", "server_of"),
+    },
     "moot.rubrics": {"Criterion", "Rubric", "load_rubric", "parse_rubric", "register"},
 }
 """Names that plug-ins import. Removing a name breaks plug-ins. A new name must stay."""

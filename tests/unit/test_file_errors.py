@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from moot.cli.commands.eval import add_rows
 from moot.cli.terminal import write_file
 from moot.config.config_files import load_config
 from moot.config.file_references import read_text
 from moot.config.rubrics import load_rubric
+from moot.plugins.evals.eval_command import add_rows
 from moot.plugins.evals.items import read_items
 from moot.plugins.evals.scorecards import read_subject
 from moot.plugins.importing.read_context import read_documents

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.plugins.importing import FORMATS, ImportedTranscript, parse_transcript
+from moot.importers import ImportedTranscript, parse_transcript
+from moot.plugins.importing.transcript import FORMATS
 from moot.state.errors import InputError
 from tests.support.report_documents import debate_document
 

@@ -27,6 +27,7 @@ from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator
 from moot.state.entries import make_entry
 from moot.state.verdict import Verdict
 from moot.storage.records import records_of
+from tests.support.waiting import LONG_TIMEOUT_S
 
 MESSAGES = [("ann", "A tax works, as Ben Ray admits."), ("ben", "It hits the poor, whatever Ann Lee says.")]
 DEBATERS = [{"id": "ann", "name": "Ann Lee"}, {"id": "ben", "name": "Ben Ray"}]
@@ -202,7 +203,9 @@ def test_judge_calls_are_journalled_and_respect_the_concurrency_limit() -> None:
         peak = max(peak, running)
         if running == 3:
             full.set()
-        await full.wait()  # wait until the limit is reached, even if the journal is slow
+        await asyncio.wait_for(
+            full.wait(), LONG_TIMEOUT_S
+        )  # wait until the limit is reached, even if the journal is slow
         running -= 1
         return Reply(data=response("Debater A", {}), model=call.model)
 

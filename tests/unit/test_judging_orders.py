@@ -18,8 +18,8 @@ from moot.judging.judge_response import (
     failed_verdict,
     response_type,
 )
-from moot.judging.orders import flip_rate, flip_rates, presentation_orders, reconcile
-from moot.state.verdict import Rate, Verdict
+from moot.judging.orders import flip_rate, flip_rates, merge_decisions, presentation_orders, reconcile
+from moot.state.verdict import UNDECIDED, Rate, Verdict
 
 RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))
 DEBATERS = ["ada", "bo"]
@@ -240,3 +240,42 @@ def test_decision_is_taken_from_the_order_that_has_options() -> None:
     both = reconcile(first, second)
     assert (both["decision"], both["confidence"]) == ("merge", 80.0)
     assert not any("different options" in note for note in both["notes"])
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_placeholder_in_one_of_two_orders_makes_the_verdict_a_placeholder(number: int) -> None:
+    passes = [verdict(DEBATERS, "ada"), verdict(DEBATERS[::-1], "ada")]
+    passes[number]["placeholder"] = True
+    assert reconcile(*passes).get("placeholder")
+
+
+def test_a_single_decision_without_a_confidence_keeps_none() -> None:
+    first, second = verdict(DEBATERS, "ada"), verdict(DEBATERS[::-1], "ada")
+    first |= {"options": ["merge", "hold"], "decision": "merge", "confidence": None}
+    both = reconcile(first, second)
+    assert (both["decision"], both["confidence"]) == ("merge", None)
+
+
+def test_the_confidence_of_a_decision_counts_other_options_as_zero() -> None:
+    chosen = (("merge", 90.0), ("hold", 60.0), ("merge", 75.0))
+    verdicts = [
+        {
+            **verdict(DEBATERS, "ada"),
+            "options": ["merge", "hold"],
+            "decision": option,
+            "confidence": confidence,
+        }
+        for option, confidence in chosen
+    ]
+    merged = verdict(DEBATERS, "ada")
+    merge_decisions(merged, verdicts)  # type: ignore[arg-type]  # verdicts with options
+    assert (merged["decision"], merged["confidence"]) == ("merge", 55.0)
+    assert merged["notes"][-1].endswith("different options: merge (2 of 3), hold (1 of 3).")
+
+
+def test_two_decisions_with_equally_many_verdicts_are_undecided() -> None:
+    first, second = verdict(DEBATERS, "ada"), verdict(DEBATERS[::-1], "ada")
+    first |= {"options": ["merge", "hold"], "decision": "merge", "confidence": 90.0}
+    second |= {"options": ["merge", "hold"], "decision": "hold", "confidence": 60.0}
+    both = reconcile(first, second)
+    assert (both["decision"], both["confidence"]) == (UNDECIDED, None)

@@ -29,7 +29,7 @@ ORDER = (
     ),
     *("tools", "people", "protocols", "runtime", "asking", "nodes"),
     *("documents", "graph"),
-    *("reports", "debates", "api", "embedding", "testing", "cli", "plugins"),
+    *("reports", "debates", "importers", "api", "embedding", "testing", "cli", "plugins"),
 )
 """Packages and modules of `moot`: each imports only itself and those before it."""
 FILES = [path for path in source_files() if path.parent != ROOT or path.stem in ORDER]
@@ -111,7 +111,12 @@ def test_no_two_packages_import_each_other() -> None:
 
 
 def test_only_the_command_line_imports_the_command_line() -> None:
-    others = {module for module in MOOT_IMPORTS if not module.startswith("moot.cli")}
+    """A plug-in's module of commands belongs to the command line."""
+    others = {
+        module
+        for module in MOOT_IMPORTS
+        if not module.startswith("moot.cli") and not module.endswith(("_command", "_commands"))
+    }
     assert not {
         module for module in others if any(each.startswith("moot.cli") for each in MOOT_IMPORTS[module])
     }
@@ -161,3 +166,87 @@ def test_imports_take_less_than_6_percent_of_the_lines() -> None:
         if isinstance(node, ast.Import | ast.ImportFrom)
     )
     assert imports < 0.06 * sum(len(path.read_text().splitlines()) for path in paths)
+
+
+PUBLIC = {
+    *("moot", "moot.config", "moot.importers", "moot.protocols", "moot.reports", "moot.rubrics"),
+    *("moot.state.errors", "moot.storage.servers", "moot.summarizers", "moot.tools"),
+    *("moot.cli", "moot.cli.databases", "moot.cli.group", "moot.cli.inputs", "moot.cli.live"),
+    *("moot.cli.options", "moot.cli.running", "moot.cli.terminal"),
+}
+"""Modules that plug-ins import, Moot's own and those of other packages. CONTRIBUTING.md lists them."""
+PRIVATE: dict[str, set[str]] = {
+    "evals": {
+        *("moot.api", "moot.calls.concurrency", "moot.calls.model_calls", "moot.config.boundary"),
+        *("moot.config.config_files", "moot.config.debate_config", "moot.config.file_references"),
+        *("moot.config.model_settings", "moot.config.participants", "moot.config.rubrics"),
+        *("moot.config.section", "moot.config.stages", "moot.debates.config_checks"),
+        *("moot.debates.session", "moot.debates.stored_debate", "moot.judging.judge_response"),
+        *("moot.judging.orders", "moot.judging.panel", "moot.plugins.importing.dialectic"),
+        *("moot.prompts.request", "moot.prompts.structured_calls", "moot.prompts.templates"),
+        *("moot.prompts.truncation", "moot.protocols.registry", "moot.protocols.voting"),
+        *("moot.reports.html", "moot.reports.markdown", "moot.reports.markdown_html"),
+        *("moot.runtime.background_loop", "moot.runtime.environment", "moot.runtime.run_node"),
+        *("moot.state.entries", "moot.state.reducers", "moot.state.settings", "moot.state.verdict"),
+        *("moot.storage.catalogue", "moot.storage.rate_limiter", "moot.storage.sqlite"),
+        *("moot.text.plain_text", "moot.text.tokens"),
+    },
+    "importing": {
+        *("moot.config.file_references", "moot.config.memory_config", "moot.config.participants"),
+        *("moot.debates.lifecycle", "moot.documents", "moot.memory.tool_results"),
+        *("moot.prompts.templates", "moot.state.entries", "moot.text.plain_text", "moot.text.terms"),
+    },
+    "postgres": {
+        *("moot.api", "moot.calls.concurrency", "moot.runtime.background_loop"),
+        *("moot.state.langgraph_internals", "moot.state.settings", "moot.storage.checked_saver"),
+        *("moot.storage.records",),
+    },
+    "web": {
+        *("moot.api", "moot.asking.answer", "moot.calls.concurrency", "moot.claims.ledger_rendering"),
+        *("moot.config.boundary", "moot.config.debate_config", "moot.config.model_settings"),
+        *("moot.config.participants", "moot.config.section", "moot.config.stages"),
+        *("moot.debates.config_checks", "moot.debates.continuation", "moot.debates.dry_run"),
+        *("moot.debates.events", "moot.debates.lifecycle", "moot.debates.prompt_reconstruction"),
+        *("moot.debates.proposed_debaters", "moot.debates.session", "moot.debates.stored_debate"),
+        *("moot.documents", "moot.embedding", "moot.graph.json_schemas", "moot.graph.served"),
+        *("moot.models.endpoints", "moot.models.offline", "moot.models.registry", "moot.people"),
+        *("moot.plugins.evals.report", "moot.plugins.evals.results", "moot.plugins.evals.statistics"),
+        *("moot.prompts.templates", "moot.protocols.registry", "moot.protocols.result"),
+        *("moot.reports.html", "moot.reports.markdown", "moot.reports.markdown_html"),
+        *("moot.reports.positions", "moot.reports.verdict_view", "moot.runtime.environment"),
+        *("moot.runtime.spending", "moot.state.entries", "moot.state.langgraph_internals"),
+        *("moot.state.reducers", "moot.state.settings", "moot.state.verdict"),
+        *("moot.storage.catalogue", "moot.storage.records", "moot.text.plain_text"),
+        *("moot.text.terms", "moot.text.tokens"),
+    },
+}
+"""Other modules that Moot's own plug-ins still import. Remove one when a public module offers what it is
+needed for, and never add one."""
+
+
+def _plugin_imports(plugin: str) -> set[str]:
+    """Return the modules outside a plug-in's folder that its files import."""
+    own = f"moot.plugins.{plugin}"
+    imports = {
+        module: found for module, found in MOOT_IMPORTS.items() if (module + ".").startswith(own + ".")
+    }
+    return {each for found in imports.values() for each in found if not (each + ".").startswith(own + ".")}
+
+
+@pytest.mark.parametrize(
+    "plugin", sorted(path.name for path in (ROOT / "plugins").iterdir() if path.is_dir())
+)
+def test_plugin_imports_only_public_modules_and_the_listed_private_ones(plugin: str) -> None:
+    if plugin != "__pycache__":
+        assert _plugin_imports(plugin) - PUBLIC == PRIVATE[plugin]
+
+
+def test_core_names_no_plugin() -> None:
+    """The core finds plug-ins by their entry points."""
+    core = {path for path in source_files() if "plugins" not in path.relative_to(ROOT).parts}
+    assert not {path for path in core if "moot.plugins" in path.read_text(encoding="utf-8")}
+
+
+def test_public_modules_are_documented() -> None:
+    page = (ROOT.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert not {module for module in PUBLIC if f"`{module}`" not in page}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from moot.claims.crux_cards import findings_text, is_answered
 from moot.claims.ledger_from_events import empty_ledger, extend_ledger, fold_events
+from moot.claims.ledger_rendering import reflections_text
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, CruxCard, ReflectionPass
 from moot.state.reducers import append
 from tests.support.ledger_state import (
@@ -377,3 +379,13 @@ def test_shortened_ledger_always_says_that_lines_are_missing() -> None:
         board.add_stance("bob", "denies", f"Wind {number} would sink a barge of class {number}")
     cut = board.prompt_section("the judge", 140)
     assert cut.endswith("\nLeft out for lack of space, wholly or in part:\n- some lines")
+
+
+def test_reflections_are_listed_by_importance_then_by_age() -> None:
+    ranks = [("r001", 2), ("r002", 5), ("r003", 9), ("r004", 5)]
+    reflections = [
+        {"id": key, "content": f"Finding {key}", "importance": importance, "round": 0}
+        for key, importance in ranks
+    ]
+    text = reflections_text({"claim_events": [], "reflections": reflections})
+    assert re.findall(r"r\d+", text) == ["r003", "r002", "r004", "r001"]

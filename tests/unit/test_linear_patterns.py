@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import product
 from re import _constants as sre  # type: ignore[attr-defined]  # the parser of `re`, undocumented
-from re import _parser
+from re import _parser  # type: ignore[attr-defined]  # likewise
 from types import ModuleType
 from typing import Any
 

@@ -65,6 +65,25 @@ def test_debate_takes_its_turns_in_order_and_ends_with_a_verdict() -> None:
     assert (state["status"], state["turn_count"]) == ("done", 5)
 
 
+LEDGER: Any = {"extraction": "llm", "model": "m"}
+TURN = ["plan", "turn"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "nodes"),
+    [
+        ({"turns": 3}, [*TURN * 2]),
+        ({"turns": 8, "memory": SMALL_MEMORY}, [*TURN * 6, "summarize", "trim", *TURN]),
+        ({"turns": 4, "blackboard": LEDGER}, [*TURN * 3, "extract"]),
+    ],
+    ids=["short", "longer than the window", "ledger"],
+)
+def test_only_nodes_with_work_run(settings: Any, nodes: list[str]) -> None:
+    graph: Any = build_graph(environment=FakeModel().environment())
+    parts = graph.stream({"topic": "Should we?"}, context=_config(**settings), stream_mode="updates")
+    assert [node for part in parts for node in part] == ["open", *nodes, "plan", "judge", "plan", "close"]
+
+
 def test_graph_output_has_only_the_public_keys() -> None:
     graph = build_graph(InMemorySaver(), environment=FakeModel().environment())
     out = graph.invoke({"topic": "Should we?"}, THREAD, context=_config(turns=1))

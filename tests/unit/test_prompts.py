@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from importlib.resources import files
 
 import pytest
@@ -27,4 +28,4 @@ def test_prompt_file_is_loaded_by_name_and_hashed() -> None:
     prompt = load_prompt_template("speech", "turn", "turns", "opening", "words", home=folder)
     assert prompt.template == (files(folder) / "speech.md").read_text(encoding="utf-8")
     assert prompt.name == "protocols/speech"
-    assert len(prompt.sha256) == 64
+    assert prompt.sha256 == hashlib.sha256(prompt.template.encode()).hexdigest()

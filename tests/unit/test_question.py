@@ -15,10 +15,18 @@ from moot.claims.ledger_from_events import ledger_of
 from moot.config import DebateConfig, PanelJudge
 from moot.config.rubrics import parse_rubric
 from moot.graph.debate import build_graph
-from moot.judging.question import OTHER_ANSWERS, asked_of_topic, question_found, question_text
+from moot.judging.question import (
+    OTHER_ANSWERS,
+    asked_of_topic,
+    question_call,
+    question_found,
+    question_text,
+)
 from moot.judging.rubrics import rubric_for
 from moot.protocols.registry import protocol_named
 from moot.state.conversation import DebateQuestion
+from moot.state.entries import make_entry
+from moot.text.tokens import counter, message_tokens
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.schema_answers import fill_schema
 
@@ -179,3 +187,17 @@ def test_question_text_omits_a_question_equal_to_the_topic() -> None:
     listed = f"Options:\n- build\n- buy\n\n{OTHER_ANSWERS}"
     assert question_text(extracted, "Build, or  buy?") == listed
     assert question_text(extracted, "What now?") == f"Question to decide: Build, or buy?\n\n{listed}"
+
+
+def test_prompt_of_a_question_with_a_long_topic_and_background_fits_the_budget() -> None:
+    count = counter()
+    config = DebateConfig.model_validate(
+        {"model": "m", "debaters": TEAM, "memory": {"budget": {"total": 1500}}}
+    )
+    background = [make_entry(1, "user", "context", "The controller costs 40 crowns. " * 2000)]
+    call = question_call(
+        config, "Build or buy? " * 2000, ("question", "options", "criteria"), background, count, extracts=True
+    )
+    assert 1000 < sum(message_tokens(message, count) for message in call.messages) <= 1500
+    assert call.prompt
+    assert not call.prompt.omitted, "the room for the rules is left, so no share is cut again"

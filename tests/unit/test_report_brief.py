@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from markdown_it import MarkdownIt
 
-from moot.documents import board_document
+from moot.documents import board_document, empty_document
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.markdown import BACKGROUND_CHARS, plain
 from moot.state.entries import make_entry
@@ -114,7 +114,7 @@ def test_brief_html_has_no_script_or_javascript_link() -> None:
 
 
 def test_brief_and_record_work_without_a_verdict() -> None:
-    empty: Document = {}
+    empty = empty_document()
     assert "**No verdict**" in render_brief(empty)
     assert "Nothing is chosen" in render_brief(empty, "adr")
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from moot.config.config_files import make_config
-from moot.config.debate_config import read_stored
 from moot.protocols.long_form import RoundRobin
 from moot.state.entries import make_entry
 
@@ -78,12 +77,3 @@ def test_continued_transcript_has_no_new_openings() -> None:
     step = RoundRobin().next_step({"turn_count": 0, "full_transcript": [entry]}, config)
     assert isinstance(step, dict)
     assert [turn["speaker"] for turn in step["turns"]] == ["a"]
-
-
-def test_older_stored_configuration_keeps_its_behaviour() -> None:
-    stored = make_config({"debaters": DEBATERS}).to_json()
-    del stored["openings"], stored["decide"]
-    assert read_stored(stored).openings == "sequential"
-    assert (
-        read_stored({**stored, "vote": {"answers": 3, "by": "judge"}, "protocol": "vote"}).decide == "judge"
-    )

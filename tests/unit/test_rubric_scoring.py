@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.calls.model_calls import ModelCall, Reply
-from moot.cli.commands.eval import table_of
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.config.rubrics import shipped_rubrics
 from moot.models.registry import Models
+from moot.plugins.evals.eval_command import table_of
 from moot.plugins.evals.scorecards import (
     Evaluation,
     Evaluator,

@@ -21,6 +21,7 @@ from moot.runtime.context import NodeContext
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import Node
 from tests.support.fakes import FakeModel
+from tests.support.waiting import LONG_TIMEOUT_S
 
 CONFIG: Any = {"configurable": {"thread_id": "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"}}
 
@@ -77,7 +78,7 @@ def test_calls_of_a_batch_run_concurrently_up_to_the_limit() -> None:
         peak = max(peak, running)
         if running == 8:
             full.set()
-        await full.wait()  # no call returns before the limit is reached
+        await asyncio.wait_for(full.wait(), LONG_TIMEOUT_S)  # no call returns before the limit is reached
         running -= 1
         return Reply(text="x")
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from moot.config import can_interject
 from moot.config.config_files import make_config
-from moot.plugins.importing import parse_transcript, slugs
-from moot.plugins.importing.transcript import transcript_config
+from moot.debates.imported_debate import transcript_config
+from moot.importers import parse_transcript
+from moot.plugins.importing.transcript import slugs
 from moot.state.errors import ConfigError
 
 

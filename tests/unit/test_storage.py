@@ -38,9 +38,19 @@ def test_opening_a_new_database_waits_for_another_writer(tmp_path: Path) -> None
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("CREATE TABLE first (x)")
         other.execute("BEGIN IMMEDIATE")
-        done = threading.Timer(0.1, other.execute, ["COMMIT"])
+        other.execute("INSERT INTO first VALUES (1)")
+        committing = threading.Event()
+
+        def commit() -> None:
+            committing.set()
+            other.execute("COMMIT")
+
+        done = threading.Timer(0.1, commit)  # a slow machine commits before the opening waits, and passes
         done.start()
-        open_records(str(path)).close()
+        records = open_records(str(path))
+        assert committing.is_set()
+        assert records.sql.execute("SELECT x FROM first") == [(1,)]
+        records.close()
         done.join()
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.text.plain_text import positions_ignoring_case
-from moot.text.terms import MAX_WORD, jaccard_similarity, question_terms, terms
+from moot.text.terms import MAX_WORD, jaccard_similarity, question_terms, split_sentences, terms
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,18 @@ def test_case_insensitive_position_refers_to_the_original_text(text: str, word: 
     if position >= 0:
         assert word.casefold() in text[position:].casefold()
         assert word.casefold() not in text[:position].casefold()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Trams are\nquiet.", ["Trams are\nquiet."]),
+        ("Trams are\n\nquiet.", ["Trams are", "quiet."]),
+        ("- Trams are\nquiet.\n- Buses\n\nare not.", ["- Trams are\nquiet.", "- Buses", "are not."]),
+    ],
+    ids=["wrapped line", "empty line", "list items"],
+)
+def test_a_line_continues_the_block_above_unless_an_empty_line_is_between(
+    text: str, sentences: list[str]
+) -> None:
+    assert [sentence.text.strip() for sentence in split_sentences(text)] == sentences

@@ -29,12 +29,18 @@ def test_multiplying_aliases_are_rejected_before_they_are_expanded(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("suffix", "text"), [("yaml", "[" * 9000), ("json", '{"a":' * 99_000), ("toml", "a = " + "[" * 9000)]
+    ("suffix", "text"),
+    [
+        ("yaml", f"a: {'[' * 9000}{']' * 9000}"),
+        ("json", '{"a":' * 99_000 + "1" + "}" * 99_000),
+        ("toml", f"a = {'[' * 9000}{']' * 9000}"),
+    ],
+    ids=["yaml", "json", "toml"],
 )
 def test_deeply_nested_files_are_rejected(tmp_path: Path, suffix: str, text: str) -> None:
     path = tmp_path / f"c.{suffix}"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=r"nested too deeply|malformed"):
+    with pytest.raises(ConfigError, match="nested too deeply"):
         load_config(path)
 
 

@@ -150,7 +150,7 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
 def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: Path | None) -> Judgement:
     from moot.config.boundary import Capability, capabilities_of
     from moot.debates.continuation import judge_values
-    from moot.plugins.importing.transcript import document_values, transcript_config, transcript_values
+    from moot.debates.imported_debate import document_values, transcript_config, transcript_values
     from moot.runtime.environment import Environment
 
     imported, environment = inputs.read_transcript(path), Environment()

@@ -60,7 +60,7 @@ def plan(
     """
     from moot.config.stages import read_config
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
-    from moot.plugins.importing.read_context import read_documents
+    from moot.importers import read_documents
     from moot.protocols.registry import protocol_named
 
     folder, files = split_context(context)

@@ -146,7 +146,7 @@ def run(
     from moot.cli.running import run_to_end
     from moot.config.file_references import read_rubric
     from moot.debates.lifecycle import unused_name
-    from moot.plugins.importing.read_context import read_documents
+    from moot.importers import read_documents
 
     if run_options.replay:
         with open_database(delivery.db) as debates:
@@ -200,7 +200,8 @@ def _gate(run_options: RunOptions, config: DebateConfig) -> Gate | None:
     """Return the decision that `--gate` requires, or `None` if the option is not set.
 
     Raises:
-        InputError: the gate is none of the options, or nothing reaches a decision.
+        InputError: the gate is none of the options, nothing reaches a decision, or `--min-confidence` is set
+            without a gate.
     """
     from moot.cli.running import Gate
 

@@ -80,7 +80,8 @@ def check_draft(draft: Any) -> Draft:
 
     Raises:
         SummaryFailed: the value is no `Draft`, or its text is empty.
-        ValueError: a field has a wrong type or is not JSON.
+        ValueError: a field has a wrong type, or contains NaN, infinity or a lone surrogate.
+        TypeError: a field contains a value that is not JSON.
     """
     if not isinstance(draft, Draft):
         raise SummaryFailed(

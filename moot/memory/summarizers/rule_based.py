@@ -22,7 +22,7 @@ from moot.text.terms import split_sentences, term_set, terms
 from moot.text.tokens import truncate_middle
 
 MAX_POINT = 240
-"""Maximum number of characters in the text of a summary point."""
+"""Maximum number of characters in the text of a summary point. A tool's error may be longer."""
 READ_CHARS = 16_000
 """Maximum number of characters of a message that are read for summary points."""
 MIN_TERMS = 3
@@ -44,7 +44,7 @@ class Point(TypedDict):
     """
 
     text: str
-    """Text of the point on one line, limited to `MAX_POINT` characters."""
+    """Text of the point, limited to `MAX_POINT` characters on one line. A tool's error may be longer."""
     speaker: str
     message_ids: list[str]
     """Ids of the messages that this summary point comes from. A point from a document's summary lists all

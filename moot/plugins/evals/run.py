@@ -41,7 +41,7 @@ from moot.storage.rate_limiter import SharedBudget
 
 if TYPE_CHECKING:
     from moot.api import Debate, Debates
-    from moot.plugins.postgres.work_queue import WorkQueue
+    from moot.storage.servers import DebateQueue
 
 GRADING = "grade"
 """Name under which the journal stores calls that grade answers."""
@@ -146,7 +146,7 @@ class EvaluationRun:
         self.result.budget = self.debates.records.budgets.get(self._budget)
         return self.result
 
-    def enqueue(self, budget: SharedBudget, queue: WorkQueue, workers: int) -> RunResult:
+    def enqueue(self, budget: SharedBudget, queue: DebateQueue, workers: int) -> RunResult:
         """Queue all unfinished debates, and store the outcomes of finished debates.
 
         Votes with an equal budget and comparisons follow in a later call, when their input is known. Creating

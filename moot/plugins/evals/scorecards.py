@@ -24,9 +24,9 @@ from moot.config.debate_config import fence_for
 from moot.config.model_settings import ModelSettings
 from moot.config.participants import unique_slug
 from moot.config.rubrics import Criterion, Rubric, shipped_rubrics
+from moot.importers import parse_transcript
 from moot.judging.judge_response import CriterionScore, JudgeRequest, ResponseCheck
 from moot.judging.panel import mean_scores_of
-from moot.plugins.importing import parse_transcript
 from moot.plugins.importing.dialectic import PROVIDERS
 from moot.prompts.request import ModelParams, make_call
 from moot.prompts.templates import fenced, load_prompt_template, system_message

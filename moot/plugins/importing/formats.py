@@ -13,8 +13,8 @@ from typing import Literal
 
 from markdown_it import MarkdownIt
 
+from moot.importers import ParsedMessage, ParsedTranscript
 from moot.memory.tool_results import make_tool_use
-from moot.state.entries import ToolUse
 from moot.state.errors import InputError
 from moot.text.terms import question_in, split_sentences
 
@@ -25,37 +25,8 @@ CLOCK = r"\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?"
 """Pattern for a time of day or a position in a recording, such as `01:20`, `:57` or `01:10:43`."""
 
 
-@dataclass(frozen=True)
-class ParsedMessage:
-    """A message read from a transcript."""
-
-    speaker: str
-    """Speaker's id, or the speaker's name if no id is assigned yet."""
-    content: str
-    time: str = ""
-    """Time of the message as written in the transcript, or `""` if no time is given."""
-    kind: Literal["speech", "tool_call", "tool_result", "proposal", "critique", "refinement"] = "speech"
-    call_id: str = ""
-    """Id of the tool call that the message makes or answers, or `""` for other messages."""
-    tool: ToolUse | None = None
-    """Tool result in the message, or `None` for messages without a tool result."""
-    round: int = 0
-    """Number of the round, starting at 1, or 0 if the transcript has no rounds."""
-    target: str = ""
-    """Speaker whose proposal the message criticises or refines, or `""` if there is none."""
-
-
 TOOL_SPEAKER = "tools"
 """Speaker id of imported tool results."""
-
-
-@dataclass(frozen=True)
-class ParsedTranscript:
-    """Parsed transcript whose speakers have no ids yet."""
-
-    messages: list[ParsedMessage]
-    topic: str = ""
-    solution: str = ""
 
 
 _NUMBER = r"\d+(?:[.,]\d+)?"

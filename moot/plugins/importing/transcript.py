@@ -2,29 +2,22 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import PurePath
-from uuid import uuid4
 
 from moot import documents
-from moot.config import RESERVED_IDS, DebateConfig, DebaterConfig
-from moot.config.config_files import make_config
-from moot.config.debate_config import stored_settings
-from moot.config.participants import slug, unique_slug, unreserved_name
-from moot.memory.window import window_message
+from moot.config import RESERVED_IDS
+from moot.config.participants import slug, unique_slug
+from moot.importers import ImportedTranscript, ParsedMessage, ParsedTranscript, Speaker
 from moot.plugins.importing import formats
-from moot.protocols.long_form_prompt import evict_through
-from moot.runtime.environment import Environment
 from moot.state import entries as entry_types
-from moot.state.channel_values import check_types
-from moot.state.conversation import SCHEMA_VERSION, Step
 from moot.state.errors import InputError
 from moot.text.plain_text import plain_line
 
 FORMATS = ("json", "jsonl", "csv", "txt", "md")
 ENDINGS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}
-_READERS: dict[str, Callable[[str], formats.ParsedTranscript]] = {
+_READERS: dict[str, Callable[[str], ParsedTranscript]] = {
     "jsonl": formats.read_jsonl,
     "csv": formats.read_csv,
     "txt": formats.read_txt,
@@ -33,32 +26,6 @@ _READERS: dict[str, Callable[[str], formats.ParsedTranscript]] = {
 _RESERVED = RESERVED_IDS - {"judge", "moderator"}
 """Reserved ids that are never assigned to imported speakers. A judge and a moderator keep their ids and do
 not debate."""
-
-
-@dataclass(frozen=True)
-class Speaker:
-    """A speaker in an imported transcript."""
-
-    id: str
-    """Unique speaker id consisting of 1 to 40 lower-case letters, digits or hyphens."""
-    name: str
-    """The speaker's name as first written in the transcript. Surrounding spaces and a final colon are
-    removed."""
-
-
-@dataclass(frozen=True)
-class ImportedTranscript:
-    """Transcript whose speakers all have ids."""
-
-    topic: str
-    """Topic of the transcript, or `""` if neither the text nor the file name states one."""
-    speakers: tuple[Speaker, ...]
-    """Speakers of the transcript, in the order of their first messages."""
-    messages: tuple[formats.ParsedMessage, ...]
-    document: dict[str, object] | None = None
-    """The original document if the transcript was a `moot.debate/1` document."""
-    solution: str = ""
-    """Conclusion that the file states besides the messages, or `""` if there is none."""
 
 
 def parse_transcript(text: str, *, format: str | None = None, filename: str = "") -> ImportedTranscript:
@@ -96,11 +63,11 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
         raise InputError("the content of a message is nested too deeply: write it as text") from error
 
 
-def _with_speakers(transcript: formats.ParsedTranscript, filename: str) -> ImportedTranscript:
+def _with_speakers(transcript: ParsedTranscript, filename: str) -> ImportedTranscript:
     """Assign ids to the speakers of a transcript, and remove empty messages."""
     names: dict[str, str] = {}
     """Name of each speaker as first written, by its normalized form."""
-    messages: list[formats.ParsedMessage] = []
+    messages: list[ParsedMessage] = []
     for message in transcript.messages:
         content = entry_types.clean_text(message.content).strip()
         if message.kind == "tool_result":
@@ -172,193 +139,18 @@ def _from_document(raw_document: dict[str, object]) -> ImportedTranscript:
             f"line 1: the format {raw_document['format']!r} is unknown; this version of Moot reads "
             f"{documents.FORMAT}"
         )
-    document = documents.load_leniently(documents.DebateDocument, raw_document)
+    document = documents.read_document(raw_document, documents.IMPORT_HINT)
     entries = [entry for entry in document["transcript"] if entry_types.traits_of(entry).is_message]
-    debaters = documents.document_config(document)["debaters"]
-    names = {debater["id"]: debater["name"] or debater["id"] for debater in debaters}
+    debaters = documents.document_config(document).debaters
+    names = {debater.id: debater.name or debater.id for debater in debaters}
     speaker_ids = dict.fromkeys(entry["speaker"] for entry in entries)
     return ImportedTranscript(
         topic=document["topic"],
         speakers=tuple(Speaker(key, names.get(key, key)) for key in speaker_ids),
         messages=tuple(
-            formats.ParsedMessage(
-                entry["speaker"], entry["content"], entry["at"] if entry.get("dated") else ""
-            )
+            ParsedMessage(entry["speaker"], entry["content"], entry["at"] if entry.get("dated") else "")
             for entry in entries
         ),
         document=raw_document,
         solution=document["solution"],
     )
-
-
-_IMPORTED: Step = {
-    "kind": "close",
-    "phase": "",
-    "round": 0,
-    "aspect": "",
-    "turns": [],
-    "end_reason": {"cause": "import", "setting": "", "reason": "imported"},
-}
-
-
-def speakers_by_word(speakers: Sequence[Speaker]) -> dict[str, Speaker]:
-    """Return the speakers, keyed by their ids and by their names.
-
-    Names are case-folded. A word that is the name of one speaker and the id of another stands for the speaker
-    with the name.
-    """
-    by_id = {speaker.id: speaker for speaker in speakers}
-    return by_id | {speaker.name.casefold(): speaker for speaker in reversed(speakers)}
-
-
-def transcript_config(
-    imported: ImportedTranscript, base: DebateConfig | None = None, debaters: Sequence[str] = ()
-) -> DebateConfig:
-    """Return a configuration whose debaters are the speakers of a transcript.
-
-    Args:
-        imported: The transcript.
-        base: Configuration with all other settings; its debaters are ignored.
-        debaters: Names or ids of the speakers who debate. Default: all but a moderator.
-
-    Raises:
-        InputError: No speaker has this name.
-    """
-    candidates = [speaker for speaker in imported.speakers if speaker.id not in RESERVED_IDS]
-    if not candidates:
-        raise InputError(
-            "the transcript has no debaters, because only a moderator or judge speaks: add a message by "
-            "another speaker"
-        )
-    known_speakers = speakers_by_word(candidates)
-    selection = [known_speakers.get(name.strip().casefold()) for name in debaters]
-    if None in selection:
-        known = ", ".join(repr(speaker.name) for speaker in candidates[:20])
-        unknown = debaters[selection.index(None)]
-        raise InputError(f"--debater {unknown!r} is not the name of a speaker; the speakers are {known}")
-    selected_speakers = dict.fromkeys(filter(None, selection)) or candidates
-    debater_configs = tuple(
-        DebaterConfig(id=speaker.id, name=unreserved_name(speaker.name)) for speaker in selected_speakers
-    )
-    return (base or DebateConfig()).model_copy(
-        update={"debaters": debater_configs, "order": (), "turns": None, "rounds": None}
-    )
-
-
-def transcript_values(
-    imported: ImportedTranscript,
-    topic: str,
-    config: DebateConfig,
-    environment: Environment,
-) -> entry_types.JsonObject:
-    """Build the state of a finished debate from a transcript.
-
-    Args:
-        imported: The transcript.
-        topic: Topic of the debate.
-        config: Configuration with the debaters.
-        environment: Clock and token counter.
-
-    Raises:
-        InputError: The topic is empty.
-    """
-    topic = entry_types.clean_text(topic).strip()
-    if not topic:
-        raise InputError("the transcript has no topic: add one with --topic")
-    now = environment.clock()
-    entries = [entry_types.make_entry(0, "user", "topic", topic, at=now)]
-    calls: dict[str, str] = {}
-    for seq, message in enumerate(imported.messages, start=1):
-        targets = (
-            [calls[message.call_id]] if message.kind == "tool_result" and message.call_id in calls else []
-        )
-        targets += [message.target] if message.target else []
-        entry = entry_types.make_entry(
-            seq,
-            message.speaker,
-            message.kind,
-            message.content,
-            round=message.round,
-            targets=targets,
-            at=message.time or now,
-        )
-        if message.kind == "tool_call":
-            calls[message.call_id] = entry["id"]
-        if message.tool:
-            entry["tool"] = message.tool
-        if message.time:
-            entry["dated"] = True
-        entries.append(entry)
-    document: documents.DebateDocument = {
-        **documents.load_leniently(documents.DebateDocument, {}),
-        "topic": topic,
-        "status": "running",
-        "config": config.to_json(),
-        "transcript": entries,
-        "solution": imported.solution,
-        "schema_version": SCHEMA_VERSION,
-    }
-    return _values(document, config, environment)
-
-
-def document_values(raw_document: Mapping[str, object], environment: Environment) -> entry_types.JsonObject:
-    """Return the debate state stored in a `moot.debate/1` document.
-
-    Raises:
-        InputError: The document is invalid. The message names the key.
-        ConfigError: The configuration of the document is invalid.
-    """
-    document = documents.whole_document(raw_document)
-    values = _values(document, make_config(stored_settings(document["config"])), environment)
-    # `whole_document` has checked that the values can be stored. An empty channel is valid.
-    check_types({key: value for key, value in values.items() if value})
-    return values
-
-
-def _values(
-    document: documents.DebateDocument, config: DebateConfig, environment: Environment
-) -> entry_types.JsonObject:
-    count = environment.token_counter_for(config)
-    entry_texts = [(entry, entry_types.clean_text(entry["content"])) for entry in document["transcript"]]
-    # Tokens are counted again, because budgets need exact counts.
-    entries: list[entry_types.Entry] = [
-        {**entry, "content": text, "tokens": count(text)} for entry, text in entry_texts
-    ]
-    board, carried_state = document["blackboard"], document.get("state", {})
-    # Without its state, a summary cannot be continued, so its messages are summarized again.
-    rolling_summary = carried_state.get("rolling_summary")
-    recent_entries = entries[rolling_summary["covers_through_seq"] + 1 if rolling_summary else 0 :]
-    evicted_seq = evict_through(recent_entries, document["topic"], config, count)
-    origin = str(uuid4())
-    step = max((receipt["step"] for receipt in document["receipts"]), default=0)
-    return {
-        "topic": document["topic"],
-        "full_transcript": entries,
-        "user_provided": entry_types.user_provided_in(entries),
-        "messages": [window_message(entry, origin) for entry in recent_entries if entry["seq"] > evicted_seq],
-        "config": document["config"],
-        "summary_versions": document["summaries"],
-        "claim_events": board["claim_events"],
-        "reflections": board["reflections"],
-        "crux_cards": {card["id"]: card for card in board["cards"]},
-        "convergence": document.get("convergence", []),
-        "receipts": document["receipts"],
-        "calls": document.get("calls", []),
-        "prompt_sources": document["prompt_sources"],
-        "usage": document["usage"],
-        "errors": document["errors"],
-        "verdicts": document["verdicts"],
-        "verdict": document["verdict"] or {},
-        "solution": document["solution"],
-        "step": {**_IMPORTED, "number": step} if step else {},
-        "turn_count": entry_types.turns_taken(entries, config.names()),
-        "round": max((entry["round"] for entry in entries), default=0),
-        "current_speaker": "",
-        "status": document["status"],
-        "schema_version": document["schema_version"],
-        **{
-            key: value
-            for key, value in carried_state.items()
-            if key in documents.CarriedState.__annotations__
-        },
-    }

@@ -12,7 +12,7 @@ from typing_extensions import override
 from moot.calls.concurrency import WouldBlock, non_blocking
 from moot.state.errors import InputError, StorageError
 from moot.state.settings import redact_urls, register_database_password
-from moot.storage.sqlite import DISK_FULL, Permit, Row, Sql, Statement, Value
+from moot.storage.servers import DISK_FULL, Permit, Row, Sql, Statement, Value
 
 T = TypeVar("T")
 

@@ -7,7 +7,6 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TypeVar
 
-import anyio.to_thread
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
@@ -17,12 +16,13 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 from typing_extensions import override
 
+from moot.calls.concurrency import run_in_thread
 from moot.plugins.postgres.postgres import IDLE_TIMEOUT, is_connection_lost, reconnect_pauses, server_error
 from moot.state.errors import StorageError
 from moot.state.langgraph_internals import PostgresCursorHook
 from moot.storage.checked_saver import CheckedSaver
 from moot.storage.records import Records
-from moot.storage.sqlite import Permit
+from moot.storage.servers import Permit
 
 T = TypeVar("T")
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
@@ -139,12 +139,12 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
                     return
         except Error as error:
             raise server_error(error) from error
-        raise await anyio.to_thread.run_sync(permit.refusal, refused)
+        raise await run_in_thread(permit.refusal, refused)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints and all of its rows in Moot's tables."""
         await super().adelete_thread(thread_id)
-        await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
+        await run_in_thread(self.records.forget, str(thread_id))
 
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
         """Delete the checkpoints and pending writes of LangGraph server runs."""
@@ -174,4 +174,4 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
                     f"SELECT %s, {names} FROM {table} WHERE thread_id = %s ON CONFLICT DO NOTHING",
                     (target, source),
                 )
-        await anyio.to_thread.run_sync(self.records.copy, source, target)
+        await run_in_thread(self.records.copy, source, target)

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field
@@ -31,7 +31,7 @@ from moot.debates.events import TokenEvent
 from moot.debates.lifecycle import fork_debate, fork_values, unused_name
 from moot.debates.session import is_over
 from moot.debates.stored_debate import give_feedback, has_decision
-from moot.documents import DebateDocument, document_title, load_leniently
+from moot.documents import DebateDocument, document_title, empty_document
 from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.evals.report import chart, evaluation_report, further_html, item_rows
 from moot.plugins.evals.results import Evaluations
@@ -318,7 +318,7 @@ class DebateReader:
     def overview(self, debate: Debate) -> JsonObject:
         """Return an overview of a debate for the live page."""
         version, snapshot, document = self.read(debate)
-        parsed = load_leniently(DebateDocument, {"config": document["config"]})
+        parsed = cast(DebateDocument, {**empty_document(), "config": document["config"]})
         values, errors = snapshot.values, document["errors"]
         last_error = str(errors[-1]["error"]) if document["status"] == "failed" and errors else ""
         return {

@@ -32,11 +32,11 @@ from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.debates.proposed_debaters import propose_debaters
 from moot.documents import DebateDocument, extracts_claims
 from moot.embedding import MAX_REQUESTED_NAME, DebateRequest, DebaterRequest
+from moot.importers import converted_suffixes, read_upload
 from moot.models.endpoints import offered_models
 from moot.models.offline import recording_config, recordings
 from moot.models.registry import access_to
 from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
-from moot.plugins.importing.read_context import CONVERTED, read_upload
 from moot.plugins.web import auth_middleware, debate_host
 from moot.prompts.templates import ROLES
 from moot.protocols.registry import PROTOCOLS, load_plugins, turns_planned
@@ -313,7 +313,7 @@ class LivePage:
             "edges": [[edge.source, edge.target] for edge in graph.edges],
             "files": list(FILES),
             "roles": ROLES,
-            "converted": [*CONVERTED],
+            "converted": [*converted_suffixes()],
             "max_upload_bytes": MAX_UPLOAD_BYTES,
             "max_document_bytes": MAX_DOCUMENT_BYTES,
             "samples": [_sample(name) for name in recordings()],

@@ -9,7 +9,6 @@ from langchain_core.messages import convert_to_messages
 from pydantic import Field, TypeAdapter, ValidationError
 
 from moot.config.config_files import make_config, merge_settings
-from moot.config.debate_config import stored_settings
 from moot.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES
 from moot.state.conversation import ConversationInput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
@@ -210,7 +209,7 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
     if "config" not in update:
         return dict(update)
     try:
-        config = make_config(merge_settings(stored_settings(state.get("config") or {}), update["config"]))
+        config = make_config(merge_settings(state.get("config") or {}, update["config"]))
     except ConfigError as error:
         raise ConfigError("\n".join(f"config: {line}" for line in str(error).splitlines())) from error
     before = len((state.get("config") or {}).get("debaters", ()))
