@@ -8,7 +8,7 @@ from moot.asking.answer import answer_question, permissions_for_answer
 from moot.calls.effects import NodeBody, Update
 from moot.config import DebateConfig
 from moot.people import new_input_messages, new_input_text
-from moot.protocols.base import End
+from moot.protocols.schedule import End
 from moot.runtime.context import NodeContext
 from moot.runtime.spending import spending_refusal
 from moot.state.entries import message_id

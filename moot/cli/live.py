@@ -248,8 +248,8 @@ class LiveScreen(Progress):
                 self._speeches.pop(event["entry"]["id"], None)
                 self._live.refresh()  # removes the message from the live area before it is printed
                 entry = event["entry"]
-                shown = entry_details(entry, hidden=("model",))
-                details = one_line(" · ".join([entry_label(entry, self._names), entry["id"], *shown]), 300)
+                extra = entry_details(entry, hidden=("model",))
+                details = one_line(" · ".join([entry_label(entry, self._names), entry["id"], *extra]), 300)
                 heading = Text.assemble(self._name(entry["speaker"]), (f"  {details}", "dim"))
                 self._console.print(heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2)))
             case "step" if event["kind"] == "turn":

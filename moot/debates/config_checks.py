@@ -14,9 +14,9 @@ from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
 from moot.memory.window import WindowLimits
 from moot.models.model_call import complete
 from moot.prompts.truncation import problem_token_limit
-from moot.protocols.base import TOKENS_PER_WORD, TURN_WORDS
 from moot.protocols.prompt_context import shared_prefix_tokens
 from moot.protocols.registry import check_names, protocol_named, turns_planned
+from moot.protocols.schedule import TOKENS_PER_WORD, TURN_WORDS
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import Environment
 from moot.state.errors import ConfigError

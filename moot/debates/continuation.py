@@ -22,9 +22,9 @@ from moot.debates.events import Event
 from moot.debates.session import DebateSession, Values, is_over
 from moot.nodes.close import result_update
 from moot.people import PersonQuestion, questions_in, reply_error
-from moot.protocols.base import make_step
 from moot.protocols.registry import find_protocol, limit_reached, protocol_named
 from moot.protocols.result import with_final_answer
+from moot.protocols.schedule import make_step
 from moot.runtime import background_loop
 from moot.runtime.context import node_context
 from moot.runtime.environment import Environment

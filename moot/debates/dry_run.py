@@ -393,7 +393,8 @@ def omission_warnings(planned: Estimate, config: DebateConfig) -> list[str]:
             f"calls and tokens are ± {100 * planned.error:g} %, because only the first rounds were simulated"
             + (
                 ": they are too low for many rounds, because perspective summaries need more calls each round"
-                if protocol_named(config.protocol).perspectives and config.memory.perspectives.enabled
+                if config.memory.perspectives.enabled
+                and any(row.past_tokens for row in protocol_named(config.protocol).phases.values())
                 else ""
             )
         )

@@ -11,7 +11,7 @@ from langgraph.store.base import BaseStore
 from moot.config import DebateConfig
 from moot.config.boundary import UntrustedConfig
 from moot.config.stages import operators_config, requested_config
-from moot.graph.routing import Route
+from moot.graph.routing import Route, course_edges
 from moot.graph.runnable import NODE_TRACING, DebateGraph
 from moot.models.registry import ChatSource
 from moot.nodes.clarify import clarify
@@ -25,6 +25,7 @@ from moot.nodes.summarize import summarize
 from moot.nodes.trim import trim
 from moot.nodes.turn import turn
 from moot.protocols.registry import PROTOCOLS
+from moot.protocols.schedule import turn_phases
 from moot.runtime.context import NodeFunction
 from moot.runtime.environment import Environment, make_environment
 from moot.runtime.run_node import Node
@@ -36,7 +37,7 @@ from moot.state.langgraph_internals import compiled_parts
 
 PHASED = ("council", "dialogue")
 """Protocols that have their own graph, with one node for each phase of the debate."""
-PHASE_NODES = tuple(dict.fromkeys(phase for name in PHASED for phase in PROTOCOLS[name].phases))
+PHASE_NODES = tuple(dict.fromkeys(phase for name in PHASED for phase in turn_phases(PROTOCOLS[name].phases)))
 """Graph nodes that each run the turns of one debate phase. Every graph has all of them, so that each
 graph can continue a debate of another one. A drawing shows only the nodes of its own graph."""
 
@@ -123,9 +124,8 @@ def build_graph(
     builder.add_edge("reflect", "plan")
     builder.add_edge("close", END)
     compiled = builder.compile(checkpointer=checkpointer, store=store, name=phases_of or "debate")
-    drawn = protocol.phases if protocol is not None else ("turn",)
-    hidden = frozenset({"turn", *PHASE_NODES} - {*drawn})
-    return DebateGraph(environment=env, hidden=hidden, **compiled_parts(compiled))
+    drawn = course_edges(protocol.phases) if protocol is not None else ()
+    return DebateGraph(environment=env, drawn_edges=drawn, **compiled_parts(compiled))
 
 
 def served_graph(phases_of: str = "") -> DebateGraph:

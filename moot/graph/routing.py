@@ -1,16 +1,20 @@
 """Routing: the conditional edges of the debate graph."""
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.graph import END
+from langchain_core.runnables.graph import Edge
+from langgraph.graph import END, START
 
 from moot.nodes.extract import extraction_due
 from moot.nodes.reflect import reflect_due
 from moot.nodes.summarize import entries_to_fold, perspectives_due
 from moot.nodes.trim import trim_through
 from moot.protocols.base import Protocol
+from moot.protocols.schedule import OVER, Phase, turn_phases
 from moot.runtime.context import NodeContext, node_context
 from moot.runtime.environment import Environment
 from moot.state.conversation import ENDED_STATUSES, ConversationState
@@ -53,6 +57,28 @@ def _require_channel(state: ConversationState, channel: Literal["step", "status"
         )
 
 
+def course_edges(phases: Mapping[str, Phase]) -> list[Edge]:
+    """Return the edges with which the graph of one protocol is drawn.
+
+    An edge between two phases stands for a path through `plan`. The nodes that extract claims, summarize and
+    trim run on such a path where they have work. They are drawn once, after the phases with new claims.
+    """
+    nodes = {name: "judge" if phase.assess else name for name, phase in phases.items()} | {OVER: "judge"}
+    reading = [name for name, phase in phases.items() if phase.extracts]
+    care = ["extract", "summarize", "trim", *["reflect"] * any(each.reflects for each in phases.values())]
+    course = [(nodes[name], nodes[each]) for name, phase in phases.items() for each in phase.following]
+    pairs = [
+        *((START, "open"), ("open", "plan"), ("open", "extract"), ("plan", "clarify"), ("clarify", "plan")),
+        ("plan", next(iter(phases))),
+        *((source, target) for source, target in course if (source, target) != ("judge", "judge")),
+        *((name, "extract") for name in reading),
+        *pairwise([*care, "plan"]),
+        *(("judge", "close"), ("close", END)),
+    ]
+    exits = Counter(source for source, _ in set(pairs))
+    return [Edge(*pair, conditional=exits[pair[0]] > 1) for pair in dict.fromkeys(pairs)]
+
+
 def turn_node(context: NodeContext, protocol: Protocol | None) -> str:
     """Return the node that runs the turns of the current step.
 
@@ -61,7 +87,8 @@ def turn_node(context: NodeContext, protocol: Protocol | None) -> str:
     """
     is_own_protocol = protocol is not None and context.config.protocol == protocol.name
     phase = context.state["step"]["phase"]
-    return phase if protocol is not None and is_own_protocol and phase in protocol.phases else "turn"
+    phases = turn_phases(protocol.phases) if protocol is not None and is_own_protocol else ()
+    return phase if phase in phases else "turn"
 
 
 def after_open(context: NodeContext) -> str:
@@ -111,7 +138,7 @@ class Route(Runnable[ConversationState, str]):
         With `protocol`, each of its phases is a target beside `turn`.
         """
         self.name = f"after_{node}"
-        phases = protocol.phases if protocol is not None and "turn" in targets else ()
+        phases = turn_phases(protocol.phases) if protocol is not None and "turn" in targets else ()
         self.labelled: dict[Hashable, str] = {
             **{LABELS[target]: target for target in targets},
             **{f"phase {phase}": phase for phase in phases},

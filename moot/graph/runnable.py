@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -10,7 +10,7 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.runnables.config import merge_configs
-from langchain_core.runnables.graph import Graph
+from langchain_core.runnables.graph import Edge, Graph
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
@@ -84,17 +84,17 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         environment: Environment | None = None,
         schemas: dict[str, JsonObject] | None = None,
         brief_history: bool = False,
-        hidden: Collection[str] = (),
+        drawn_edges: Sequence[Edge] = (),
         **parts: Any,
     ) -> None:
         """Create a debate graph from the constructor arguments of LangGraph's `CompiledStateGraph`.
 
         With `brief_history`, earlier snapshots of a history hold only the channels that a chat shows.
-        Drawings leave out the `hidden` nodes.
+        Drawings show the `drawn_edges` and their nodes, or else all edges between nodes that are no phase.
         """
         super().__init__(**parts)
         self.environment = environment or Environment()
-        self.brief_history, self.hidden = brief_history, frozenset(hidden)
+        self.brief_history, self.drawn_edges = brief_history, drawn_edges
         self.schemas = {} if schemas is None else schemas
         """JSON Schemas `context`, `input` and `output` with field descriptions. Empty: LangGraph's own."""
 
@@ -122,8 +122,13 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return self._described(await super().aget_graph(config, xray=xray))
 
     def _described(self, drawing: Graph) -> Graph:
-        drawing.edges[:] = [edge for edge in drawing.edges if not {edge.source, edge.target} & self.hidden]
-        for name in self.hidden & drawing.nodes.keys():
+        phases = {
+            name for name, spec in self.builder.nodes.items() if name != getattr(spec.runnable, "name", "")
+        }
+        drawing.edges[:] = self.drawn_edges or [
+            edge for edge in drawing.edges if not {edge.source, edge.target} & phases
+        ]
+        for name in drawing.nodes.keys() - {end for edge in drawing.edges for end in edge[:2]}:
             del drawing.nodes[name]
         for name, spec in self.builder.nodes.items():
             if name in drawing.nodes and isinstance(spec.runnable, Node):
@@ -260,7 +265,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
         `open` comes last, because the input of the run decides where it leads.
         """
-        edges = [edge for edge in self.get_graph().edges if edge.target == node]
+        edges = [edge for edge in super().get_graph().edges if edge.target == node]
         order = [each for each in self.builder.nodes if each != "open"] + ["open", START]
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 

@@ -12,9 +12,9 @@ from moot.people import QUESTIONS_TOKENS, PersonQuestion, ask_people
 from moot.prompts.request import make_call, many, model_params, narrow_schema, prompt_budget
 from moot.prompts.templates import load_prompt_template, shipped_role
 from moot.prompts.truncation import KEEP, Block, render_entry, truncate_blocks
-from moot.protocols.base import make_step, make_turn
 from moot.protocols.prompt_context import PromptContext, contract_text, rules_block, topic_block
 from moot.protocols.registry import limit_reached
+from moot.protocols.schedule import make_step, make_turn
 from moot.runtime.context import NodeContext
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import JsonObject, clean_text, traits_of

@@ -74,8 +74,10 @@ def due_through(context: NodeContext, leaving: int) -> int:
     step, last_seq = state.get("step") or {}, len(state["full_transcript"]) - 1
     if not protocol.extracts_by_model(config):
         return -1
-    if protocol.extract_after:
-        return last_seq if not step or protocol.extracts_after(step["phase"], config) else -1
+    rows = {name: phase.extracts for name, phase in protocol.phases.items() if phase.extracts}
+    if rows:
+        extracts = rows.get(step["phase"]) if step else None
+        return last_seq if not step or (extracts and extracts(config)) else -1
     is_over = not step or state.get("turn_count", 0) >= config.total_turns()
     return last_seq if is_over else leaving
 

@@ -5,8 +5,8 @@ from moot.calls.model_calls import CallGenerator
 from moot.judging.panel import Assessment, next_judging
 from moot.memory.perspectives import PerspectiveResult, judge_summary
 from moot.memory.summarizers.drafting import summary_event, version_of
-from moot.protocols.base import DECIDE
 from moot.protocols.registry import limit_reached
+from moot.protocols.schedule import DECIDE
 from moot.protocols.voting import final_answers, stages_text
 from moot.runtime.context import NodeContext
 from moot.state.conversation import ConversationState
@@ -17,14 +17,16 @@ from moot.state.verdict import PanelVerdict
 def _step_before_end(context: NodeContext) -> CallGenerator[JsonObject]:
     """Run a step of the `judge` node before the debate's end.
 
-    The debaters give their final answers, or the protocol assesses the debate so far.
+    The debaters give their final answers, or the step's phase assesses the debate so far.
     """
     state, config, protocol = context.state, context.config, context.protocol
     if state["step"]["phase"] == DECIDE:
         return (yield from final_answers(context, protocol.deciders(state, config)))
+    row = protocol.phases.get(state["step"]["phase"])
+    assess = row.assess if row else None
     if limit_reached(state, config):
         return {}  # `plan` ends the debate: a client can write the state, and run this node again
-    return (yield from protocol.judge_step(context))
+    return (yield from assess(context)) if assess else {}
 
 
 def judge(context: NodeContext) -> NodeBody:
@@ -36,12 +38,13 @@ def judge(context: NodeContext) -> NodeBody:
     if "end_reason" not in state["step"]:
         return (yield from _step_before_end(context))
     protocol_verdict = protocol.protocol_verdict(state, config)
+    proceedings = protocol.proceedings(state, config)
     result: PerspectiveResult | None = None
     if protocol_verdict is None:
         judge_state: ConversationState = {**state}
         judge_state.pop("judge_summary", None)  # belongs to an earlier verdict
         judging = context.with_state(judge_state).judging
-        final_entries = protocol.final_round(state)
+        final_entries = proceedings.final_round
         if final_entries and not judging.shows_whole:
             result = yield from judge_summary(context, final_entries, context.env.clock())
         if result and (result.summary or result.failure):
@@ -54,12 +57,11 @@ def judge(context: NodeContext) -> NodeBody:
     decision = assessment.decision
     votes = protocol.vote(state, config)
     ties = [votes.tie_text()] if votes and protocol_verdict is None else []
-    stages = protocol.stages(state, config)
-    if stages:
+    if stages := list(proceedings.stages):
         decision["stages"] = stages
         ties.append(stages_text(stages))
-    if remarks := [*ties, *protocol.notes(state, config)]:
-        decision["notes"] = [*decision["notes"], *remarks]
+    if ties:
+        decision["notes"] = [*decision["notes"], *ties]
     yield Emit({"event": "verdict", "status": decision["status"], "winner": decision["winner"]})
     update: JsonObject = {"verdicts": assessment.verdicts}
     earlier_verdict: PanelVerdict | None = state.get("verdict") or None

@@ -12,8 +12,8 @@ from moot.people import (
     interjections_update,
     planned_interjections,
 )
-from moot.protocols.base import DECIDE, ConsultModels, End, make_step
 from moot.protocols.registry import limit_reached, next_step
+from moot.protocols.schedule import DECIDE, ConsultModels, End, make_step
 from moot.runtime.context import NodeContext
 from moot.state.conversation import ConversationState, Step, step_number
 from moot.state.entries import JsonObject

@@ -6,8 +6,8 @@ from moot.claims import crux_cards, reflections
 from moot.memory.background import select_background
 from moot.nodes.summarize import judge_sees_everything
 from moot.prompts.structured_calls import structured_data
-from moot.protocols.base import End
 from moot.protocols.registry import next_step
+from moot.protocols.schedule import End
 from moot.runtime.context import NodeContext
 from moot.state.claim_events import ClaimEvent, Room
 
@@ -27,8 +27,8 @@ def _insights_due(context: NodeContext) -> bool:
     """
     state, config, protocol = context.state, context.config, context.protocol
     step = state.get("step") or {}
-    is_phase_due = protocol.reflect_after is None or step.get("phase") in protocol.reflect_after
-    if not is_phase_due or step.get("is_final") or not reflections.reflection_due(state):
+    row = protocol.phases.get(step.get("phase", ""))
+    if (row and not row.reflects) or step.get("is_final") or not reflections.reflection_due(state):
         return False
     if not isinstance(next_step(state, config), End):
         return True

@@ -15,8 +15,8 @@ from moot.memory.summarizers import drafting
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
 from moot.memory.summarizers.summarizer import SummaryRequest
 from moot.memory.window import entries_to_cover, window_start
-from moot.protocols.base import ConsultModels, End
 from moot.protocols.registry import next_step
+from moot.protocols.schedule import ConsultModels, End
 from moot.runtime.context import NodeContext
 from moot.state.entries import Entry, traits_of
 
@@ -45,12 +45,13 @@ def summarize(context: NodeContext) -> NodeBody:
 def perspectives_due(context: NodeContext) -> list[str]:
     """Return the ids of the debaters who need a new perspective summary now."""
     state, protocol = context.state, context.protocol
-    if not protocol.perspectives or not state.get("step"):
+    past_tokens = next((row.past_tokens for row in protocol.phases.values() if row.past_tokens), None)
+    if past_tokens is None or not state.get("step"):
         return []
     step = next_step(state, context.config)
     if isinstance(step, End | ConsultModels) or step["round"] <= state["step"]["round"]:
         return []
-    return due_debaters(context, partial(protocol.perspective_room, context))
+    return due_debaters(context, partial(past_tokens, context))
 
 
 def entries_to_fold(context: NodeContext, leaving: int = -1) -> Sequence[Entry]:

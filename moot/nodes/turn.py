@@ -130,7 +130,8 @@ def _write_speech(writer: TranscriptWriter, context: NodeContext, turn: Turn, re
             reply.require()
         targets = [turn["speaker"], *turn["targets"]]
         return writer.write("moot", "notice", notice or "", room=room, targets=targets)
-    kind = protocol.entry_kinds.get(context.state["step"]["phase"], "speech")
+    row = protocol.phases.get(context.state["step"]["phase"])
+    kind = row.kind if row else "speech"
     text = without_frame(reply.text, config.fence)
     content = PASSES if is_refused else text + TRUNCATION_MARKS.get(reply.finish_reason, "")
     fields: JsonObject = {

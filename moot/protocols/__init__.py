@@ -10,18 +10,11 @@ from moot.judging.judge_response import JudgeSpec
 from moot.prompts.structured_calls import structured_call, structured_data
 from moot.prompts.templates import PromptTemplate, load_prompt_template
 from moot.prompts.truncation import Block
-from moot.protocols.base import (
-    ConsultModels,
-    End,
-    Protocol,
-    TurnCount,
-    make_step,
-    make_turn,
-    with_agreement,
-)
+from moot.protocols.base import Protocol
 from moot.protocols.long_form_prompt import long_form_blocks, summary_blocks, window_blocks
 from moot.protocols.prompt_context import PromptContext, entry_block, rules_block, topic_block
 from moot.protocols.registry import register
+from moot.protocols.schedule import ConsultModels, End, TurnCount, make_step, make_turn, with_agreement
 from moot.protocols.suffix import turn_suffix_block
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.entries import Entry, EntryKind

@@ -11,11 +11,11 @@ from itertools import cycle, islice
 from pydantic import Field
 
 from moot.config import DebateConfig, ProtocolSettings
-from moot.judging.judge_response import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
-from moot.protocols.base import End, TurnCount, make_step, make_turn
+from moot.protocols.outcome import Proceedings
 from moot.protocols.prompt_context import PromptContext, entry_block
+from moot.protocols.schedule import OVER, End, Phase, TurnCount, make_step, make_turn, phase_table
 from moot.protocols.single import ANSWER_WORDS, PHASE, answers_since
 from moot.protocols.suffix import SELF_CONTAINED, turn_suffix_block
 from moot.protocols.vote import IndependentAnswers
@@ -55,6 +55,9 @@ class Escalate(IndependentAnswers):
     settings = EscalateConfig
     debaters = tuple({"id": f"solver-{number}", "name": f"Solver {number}"} for number in range(1, ALL + 1))
     length_settings = ("escalate.rounds",)
+    phases = phase_table(
+        Phase(PHASE, (PHASE, DEBATE_PHASE, OVER)), Phase(DEBATE_PHASE, (PHASE, DEBATE_PHASE, OVER))
+    )
 
     def turns(self, config: DebateConfig) -> TurnCount:
         """Return the minimum and maximum number of turns."""
@@ -116,10 +119,6 @@ class Escalate(IndependentAnswers):
             ending=self.answer_ending(ctx.config),
         )
 
-    def judged_as(self, state: ConversationState) -> JudgeSpec:
-        """Return the judge's settings. After a debate, the answers are not independent any more."""
-        return replace(self.judge_spec, interactive=bool(_debate_entries(state)))
-
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
         """Return the answers that count in the vote.
 
@@ -139,19 +138,20 @@ class Escalate(IndependentAnswers):
         clear = _agreed(state, config) if len(_answers(state)) < ALL else count.majority
         return count if clear or not count.counted else super().vote(state, config)
 
-    def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return the completed stages, each with its answer and its number of calls.
+    def proceedings(self, state: ConversationState, config: DebateConfig) -> Proceedings:
+        """Return the stages of the debate: two answers, five answers and the debate.
 
-        The stages are two answers, five answers and the debate.
+        After a debate, the answers are not independent any more.
         """
-        answers = _answers(state)
+        answers, debate_entries = _answers(state), _debate_entries(state)
         stages = [_stage("two answers", len(answers[:PAIR]), _count(answers[:PAIR], config))]
         if len(answers) > PAIR:
             stages.append(_stage("five answers", len(answers) - PAIR, _count(answers, config)))
-        if debate_entries := _debate_entries(state):
+        if debate_entries:
             count = VoteCount(self.ballots(state, config), config)
             stages.append(_stage("debate", len(debate_entries), count))
-        return stages
+        spec = replace(self.judge_spec, interactive=bool(debate_entries))
+        return Proceedings(spec, stages=stages)
 
 
 def _order(config: DebateConfig) -> list[str]:

@@ -14,10 +14,10 @@ from moot.config import DebateConfig, ProtocolSettings
 from moot.prompts import structured_calls
 from moot.prompts.request import counter_of, model_params, narrow_schema, one_of
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template
-from moot.prompts.truncation import Block, prompt_name
-from moot.protocols import base
-from moot.protocols.long_form_prompt import long_form_blocks
-from moot.protocols.prompt_context import PromptContext
+from moot.prompts.truncation import prompt_name
+from moot.protocols import schedule
+from moot.protocols.base import Protocol
+from moot.protocols.schedule import OVER, Phase, phase_table
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, ends_turn, traits_of
 from moot.text.plain_text import all_done_reason
@@ -54,34 +54,30 @@ class ModeratorConfig(ProtocolSettings):
         return (self.model,) if self.model else ()
 
 
-class LongForm(base.Protocol):
+class LongForm(Protocol):
     """Base class of protocols in which debaters speak one at a time for a fixed number of turns."""
 
     length_settings = ("turns", "rounds")
-    phases = tuple(INSTRUCTIONS)
+    phases = phase_table(*(Phase(phase, (*INSTRUCTIONS, OVER)) for phase in INSTRUCTIONS))
 
     def next_step(
         self, state: ConversationState, config: DebateConfig
-    ) -> Step | base.End | base.ConsultModels:
+    ) -> Step | schedule.End | schedule.ConsultModels:
         """Return the debate's next step, or `End` if the debate is over."""
         turns = config.total_turns()
         if state.get("turn_count", 0) >= turns:
-            return base.End(all_done_reason(turns, "turn", "taken"))
+            return schedule.End(all_done_reason(turns, "turn", "taken"))
         if config.openings == "independent" and not _has_begun(state, config):
             return opening_step(config)
         return self.next_turn(state, config)
 
-    def next_turn(self, state: ConversationState, config: DebateConfig) -> Step | base.ConsultModels:
+    def next_turn(self, state: ConversationState, config: DebateConfig) -> Step | schedule.ConsultModels:
         """Return a step with the next turn, or `ConsultModels` if models must choose the next speaker."""
         raise NotImplementedError
 
-    def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
-        """Return the prompt blocks of a turn."""
-        return long_form_blocks(ctx)
-
-    def turns(self, config: DebateConfig) -> base.TurnCount:
+    def turns(self, config: DebateConfig) -> schedule.TurnCount:
         """Return the configured number of turns."""
-        return base.TurnCount(config.total_turns(), config.total_turns())
+        return schedule.TurnCount(config.total_turns(), config.total_turns())
 
 
 class RoundRobin(LongForm):
@@ -147,11 +143,11 @@ def opening_step(config: DebateConfig) -> Step:
     turns, openers = config.total_turns(), tuple(dict.fromkeys(config.turn_order()))
     speakers = openers[:turns]
     unread = UNREAD if len(speakers) > 1 else ""
-    return base.make_step(
+    return schedule.make_step(
         "opening",
         1,
         [
-            base.make_turn(speaker, _instruction(config, "opening", turn, unread))
+            schedule.make_turn(speaker, _instruction(config, "opening", turn, unread))
             for turn, speaker in enumerate(speakers, 1)
         ],
     )
@@ -174,9 +170,9 @@ def _instruction(config: DebateConfig, phase: str, turn: int, request: str = "")
         turn=str(turn),
         turns=str(config.total_turns()),
         opening="" if request and phase == "argument" else f"{INSTRUCTIONS[phase]} ",
-        words=str(base.TURN_WORDS),
+        words=str(schedule.TURN_WORDS),
     )
-    return "\n\n".join(filter(None, (base.with_agreement(text, config), request)))
+    return "\n\n".join(filter(None, (schedule.with_agreement(text, config), request)))
 
 
 def turn_step(
@@ -208,7 +204,7 @@ def turn_step(
     if last and not first and turns >= 3 * size:  # a shorter debate has no closings
         phase = "closing"
     instruction = _instruction(config, phase, turn + 1, request)
-    return base.make_step(phase, turn // size + 1, [base.make_turn(speaker, instruction)])
+    return schedule.make_step(phase, turn // size + 1, [schedule.make_turn(speaker, instruction)])
 
 
 def recent_speakers(state: ConversationState, config: DebateConfig) -> list[str]:
@@ -275,9 +271,9 @@ class Moderated(LongForm):
     settings = ModeratorConfig
     min_debaters = 2
 
-    def next_turn(self, state: ConversationState, config: DebateConfig) -> base.ConsultModels:
+    def next_turn(self, state: ConversationState, config: DebateConfig) -> schedule.ConsultModels:
         """Return a request to ask the moderator's model who speaks next."""
-        return base.ConsultModels(lambda: [_call(state, config)], partial(_decide, state, config))
+        return schedule.ConsultModels(lambda: [_call(state, config)], partial(_decide, state, config))
 
 
 def _call(state: ConversationState, config: DebateConfig) -> ModelCall:

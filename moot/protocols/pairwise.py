@@ -2,9 +2,8 @@
 
 from moot.config import DebateConfig
 from moot.judging.judge_response import JudgeSpec
-from moot.prompts.truncation import Block
-from moot.protocols.base import End, Protocol, TurnCount
-from moot.protocols.prompt_context import PromptContext
+from moot.protocols.base import Protocol
+from moot.protocols.schedule import End, TurnCount
 from moot.state.conversation import ConversationState
 
 PAIRWISE_INSTRUCTION = (
@@ -41,7 +40,3 @@ class Pairwise(Protocol):
         A judge only compares existing answers.
         """
         return End("the answers to compare are given")
-
-    def prompt_blocks(self, ctx: PromptContext) -> list[Block]:
-        """Return no prompt blocks, because no debater takes a turn."""
-        return []

@@ -7,12 +7,13 @@ from moot.config import DebateConfig
 from moot.config.section import protocol_sections
 from moot.judging.rubrics import rubric_for
 from moot.memory.perspectives import check_summarizers
-from moot.protocols.base import ConsultModels, End, Protocol
+from moot.protocols.base import Protocol
 from moot.protocols.council.council import Council
 from moot.protocols.dialogue.dialogue import Dialogue
 from moot.protocols.escalate import Escalate
 from moot.protocols.long_form import Moderated, RandomOrder, RoundRobin
 from moot.protocols.pairwise import Pairwise
+from moot.protocols.schedule import ConsultModels, End
 from moot.protocols.single import Single
 from moot.protocols.vote import Vote
 from moot.protocols.voting import stop_reason

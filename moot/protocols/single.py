@@ -7,7 +7,8 @@ from moot.judging.judge_response import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
 from moot.protocols import prompt_context
-from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn
+from moot.protocols.base import Protocol
+from moot.protocols.schedule import OVER, End, Phase, TurnCount, make_step, make_turn, phase_table
 from moot.protocols.suffix import SELF_CONTAINED, turn_suffix_block
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, traits_of
@@ -28,7 +29,7 @@ class SoloProtocol(Protocol):
     ending = ""
     """Instruction that says how an answer must end, or `""` if any ending is allowed."""
     can_continue = False
-    phases = (PHASE,)
+    phases = phase_table(Phase(PHASE, (PHASE, OVER)))
     compares_answers = False
     shows_summary = False
     judge_reads_summary = False

@@ -168,26 +168,26 @@ def turn_suffix_block(
     )
     rendered |= rest
     quoted |= {row: templates.fenced_section(each.text, ctx.config.fence) for row, each in rest.items()}
-    shown: dict[SuffixSection, str] = {}
+    cut: dict[SuffixSection, str] = {}
     for row, text in quoted.items():
-        tokens = left(shown)
-        shown[row] = (
+        tokens = left(cut)
+        cut[row] = (
             templates.truncate_fenced(text, tokens - QUOTE_MARGIN, count)
             if text and tokens > MIN_SECTION_TOKENS
             else ""
         )
-    is_cut = short_contract != contract or shown != quoted
+    is_cut = short_contract != contract or cut != quoted
     memory: dict[MemoryKind, int] = {}
-    for row, text in shown.items():
+    for row, text in cut.items():
         if text and row.kind:
             is_ledger = row.kind == "ledger"
             memory |= memory_tokens(text, ctx.state, count) if is_ledger else {row.kind: count(text)}
     return Block(
         "turn_suffix",
-        message(short_contract, shown),
+        message(short_contract, cut),
         label="contract and instruction",
-        whole=message(contract, {**shown, **{row: quoted[row] for row in fixed}}) if is_cut else None,
-        retrieved=tuple(key for row in rows if shown[row] == quoted[row] for key in rendered[row].ids),
+        whole=message(contract, {**cut, **{row: quoted[row] for row in fixed}}) if is_cut else None,
+        retrieved=tuple(key for row in rows if cut[row] == quoted[row] for key in rendered[row].ids),
         memory=memory,
     )
 

@@ -11,8 +11,8 @@ from moot.config import DebateConfig, ProtocolSettings
 from moot.config.debate_config import frozen_config
 from moot.judging.judge_response import JudgeSpec
 from moot.protocols import voting
-from moot.protocols.base import End, TurnCount, make_step, make_turn
 from moot.protocols.prompt_context import PromptContext
+from moot.protocols.schedule import End, TurnCount, make_step, make_turn
 from moot.protocols.single import ANSWER, ANSWER_WORDS, PHASE, SoloProtocol, answers_since
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.verdict import COUNT, PanelVerdict

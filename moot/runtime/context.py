@@ -73,8 +73,8 @@ class NodeContext(PromptSource):
     @cached_property
     def judging(self) -> Judging:
         """Requests to the judges of the debate, following the rules of its protocol."""
-        protocol, state = self.protocol, self.state
-        return Judging(self, protocol.judged_as(state), protocol.judged_entries(state))
+        proceedings = self.protocol.proceedings(self.state, self.config)
+        return Judging(self, proceedings.spec, proceedings.entries)
 
     @cached_property
     def leaving_through(self) -> int:

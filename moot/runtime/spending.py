@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from moot.calls.model_calls import ModelCall
 from moot.config import DebateConfig
 from moot.config.stages import operators_limits
-from moot.protocols.base import End
 from moot.protocols.registry import limit_reached
+from moot.protocols.schedule import End
 from moot.runtime.context import NodeContext
 from moot.state.conversation import StateValues
 

@@ -23,7 +23,7 @@ from moot.models.offline import recording_config, recordings
 from moot.plugins.evals.arms import Arm
 from moot.plugins.evals.items import ItemSet, QuestionItem
 from moot.plugins.evals.report import evaluation_report, report_html
-from moot.plugins.evals.results import EvaluationRecord, Outcome
+from moot.plugins.evals.results import EvaluationRecord, ItemOutcome
 from moot.reports import render_brief_html, render_html
 from tests.support.browser import chromium, click, set_viewport, take_log
 from tests.support.report_documents import debate_document, hostile_document
@@ -215,7 +215,9 @@ def _evaluation() -> str:
         outcome.key: outcome
         for at, arm in enumerate(arms)
         for n, item in enumerate(items)
-        for outcome in [Outcome(item.id, arm.name, 1, texts=(f"Answer: {'AB'[n % 2 * at]}",), tokens=50 + at)]
+        for outcome in [
+            ItemOutcome(item.id, arm.name, 1, texts=(f"Answer: {'AB'[n % 2 * at]}",), tokens=50 + at)
+        ]
     }
     questions = ItemSet("set.jsonl", "question", tuple(items))
     record = EvaluationRecord("e", questions, arms, 1, "2026-11-01T00:00:00+00:00")

@@ -18,11 +18,11 @@ from moot.config import DebateConfig
 from moot.config.participants import ReferenceDocument
 from moot.debates.dry_run import estimate
 from moot.memory.cross_debate_memory import matching_passages, reference_text, retrieval_query
-from moot.protocols.base import ConsultModels, make_turn
 from moot.protocols.dialogue.crux_rooms import new_rooms, room_step
 from moot.protocols.dialogue.dialogue import LENSES, Dialogue, aspects_by_rule, pair_opponents, pair_replies
 from moot.protocols.long_form import INSTRUCTIONS
 from moot.protocols.prompt_context import PromptContext, PromptSource
+from moot.protocols.schedule import ConsultModels, make_turn
 from moot.protocols.suffix import turn_suffix_block
 from moot.state.claim_events import OVERALL, CruxCard
 from moot.state.conversation import ConversationState, Step

@@ -11,7 +11,7 @@ from moot.config.config_files import make_config
 from moot.plugins.evals.arms import Arm
 from moot.plugins.evals.items import ItemSet, PairItem, QuestionItem, TopicItem
 from moot.plugins.evals.report import evaluation_report, further_html, report_html, report_markdown
-from moot.plugins.evals.results import EvaluationRecord, Outcome
+from moot.plugins.evals.results import EvaluationRecord, ItemOutcome
 
 DEBATE = Arm("council.yaml", "debate", make_config({"protocol": "council"}))
 VOTE = Arm("vote@tokens", "vote", make_config({"protocol": "vote"}), match="tokens")
@@ -26,15 +26,15 @@ def questions(number: int) -> ItemSet:
     return ItemSet("set.jsonl", "question", tuple(items))
 
 
-def report_of(items: ItemSet, arms: tuple[Arm, ...], outcomes: list[Outcome], seeds: int = 1) -> Any:
+def report_of(items: ItemSet, arms: tuple[Arm, ...], outcomes: list[ItemOutcome], seeds: int = 1) -> Any:
     record = EvaluationRecord("e", items, arms, seeds, "2026-11-01T00:00:00+00:00")
     return evaluation_report(record, {each.key: each for each in outcomes})
 
 
-def debate_outcome(item: int, *rounds: str, seed: int = 1) -> Outcome:
+def debate_outcome(item: int, *rounds: str, seed: int = 1) -> ItemOutcome:
     """Return the outcome of a debate. Each string holds the debaters' answers in one round."""
     answers = tuple({str(who): f"Answer: {letter}" for who, letter in enumerate(each)} for each in rounds)
-    return Outcome(
+    return ItemOutcome(
         str(item), DEBATE.name, seed, texts=(f"Answer: {rounds[-1][0]}",), rounds=answers, tokens=300
     )
 
@@ -46,7 +46,7 @@ def test_report_starts_with_what_the_discussion_changed() -> None:
         debate_outcome(2, "ABC", "BBB", "BBB"),  # a tie, whose first answer was right, becomes a wrong vote
         debate_outcome(3, "AAA", "AAA", "AAA"),
         *(
-            Outcome(str(n), VOTE.name, 1, texts=(f"Answer: {'A' if n else 'B'}",), tokens=100)
+            ItemOutcome(str(n), VOTE.name, 1, texts=(f"Answer: {'A' if n else 'B'}",), tokens=100)
             for n in range(4)
         ),
     ]
@@ -76,7 +76,7 @@ def test_headline_compares_debates_and_findings_compare_votes() -> None:
     single = Arm("single", "debate", make_config({"protocol": "single"}))
     texts = {DEBATE.name: "A", VOTE.name: "B", single.name: "B"}
     outcomes = [
-        Outcome(str(n), arm, 1, texts=(f"Answer: {letter if n < 3 else 'A'}",))
+        ItemOutcome(str(n), arm, 1, texts=(f"Answer: {letter if n < 3 else 'A'}",))
         for n in range(30)
         for arm, letter in texts.items()
     ]
@@ -87,7 +87,7 @@ def test_headline_compares_debates_and_findings_compare_votes() -> None:
 
 def test_headline_doubts_a_difference_if_test_and_interval_disagree() -> None:
     outcomes = [
-        Outcome(str(n), arm.name, 1, texts=(f"Answer: {'A' if right else 'B'}",))
+        ItemOutcome(str(n), arm.name, 1, texts=(f"Answer: {'A' if right else 'B'}",))
         for n in range(30)
         for arm, right in ((DEBATE, n < 9 or n > 10), (VOTE, n > 8))
     ]
@@ -101,7 +101,7 @@ def test_headline_doubts_a_difference_if_test_and_interval_disagree() -> None:
 def test_report_page_names_the_preferred_lineup() -> None:
     lineups = tuple(Arm(name, "lineup", make_config({})) for name in ("a.yaml", "b.yaml"))
     topics = tuple(TopicItem(id=str(n), topic=f"Topic {n}") for n in range(12))
-    won = [Outcome(each.id, "a.yaml vs b.yaml", 1, winners=("a.yaml",)) for each in topics]
+    won = [ItemOutcome(each.id, "a.yaml vs b.yaml", 1, winners=("a.yaml",)) for each in topics]
     report = report_of(ItemSet("topics.jsonl", "topic", topics), lineups, won)
     (sentence,) = report["headline"]
     assert sentence.startswith("a.yaml was preferred to b.yaml in 100.0 %")
@@ -111,7 +111,7 @@ def test_report_page_names_the_preferred_lineup() -> None:
 def test_only_ties_give_no_interval() -> None:
     lineups = tuple(Arm(name, "lineup", make_config({})) for name in ("a.yaml", "b.yaml"))
     topics = tuple(TopicItem(id=str(n), topic=f"Topic {n}") for n in range(12))
-    tied = [Outcome(each.id, "a.yaml vs b.yaml", 1, winners=("tie",)) for each in topics]
+    tied = [ItemOutcome(each.id, "a.yaml vs b.yaml", 1, winners=("tie",)) for each in topics]
     report = report_of(ItemSet("topics.jsonl", "topic", topics), lineups, tied)
     assert report["headline"] == ["a.yaml and b.yaml were preferred equally often: no preference is shown."]
     assert "50.0 to 50.0" not in report_markdown(report)
@@ -119,7 +119,7 @@ def test_only_ties_give_no_interval() -> None:
 
 def test_report_page_keeps_its_tables_with_many_unreadable_answers() -> None:
     unreadable = "I cannot tell <which> one of the two is right. " * 4
-    outcomes = [Outcome(str(n), VOTE.name, 1, texts=(unreadable,)) for n in range(200)]
+    outcomes = [ItemOutcome(str(n), VOTE.name, 1, texts=(unreadable,)) for n in range(200)]
     report = report_of(questions(200), (VOTE,), outcomes)
     page, cells = report_html(report), str(further_html(report))
     assert (page.count("<table"), cells.count("<table")) == (2, 1)
@@ -138,7 +138,7 @@ def test_panel_agreement_matches_the_krippendorff_package() -> None:
     outcomes = []
     for n in range(6):
         judges = {judge: tuple(letters[2 * n : 2 * n + 2]) for judge, letters in chosen.items()}
-        outcomes.append(Outcome(str(n), PANEL.name, 1, winners=("a", "b"), judges=judges))
+        outcomes.append(ItemOutcome(str(n), PANEL.name, 1, winners=("a", "b"), judges=judges))
     (row,) = report_of(items, (PANEL,), outcomes)["arms"]
     data = [[" ab".index(letter) for letter in letters] for letters in chosen.values()]
     assert row["alpha_judges"] == pytest.approx(krippendorff.alpha(data, level_of_measurement="nominal"))
@@ -151,7 +151,7 @@ def test_panel_agreement_matches_the_krippendorff_package() -> None:
 def test_seed_agreement_matches_the_krippendorff_package() -> None:
     letters = ("ABAC", "ABBC", "ABAA")
     outcomes = [
-        Outcome(str(n), VOTE.name, seed, texts=(f"Answer: {each[n]}",))
+        ItemOutcome(str(n), VOTE.name, seed, texts=(f"Answer: {each[n]}",))
         for seed, each in enumerate(letters, 1)
         for n in range(4)
     ]

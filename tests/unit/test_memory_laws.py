@@ -369,7 +369,8 @@ def check_prompts(
         assert call.prompt
         budget = prompt_budget(total, call.schema, counter()) if call.schema else total
         assert call.prompt.total_tokens <= budget, (call.purpose, call.hints)
-        limit = protocol.phase_budgets.get(call.hints["phase"], total) if call.stream_as else total
+        row = protocol.phases.get(call.hints["phase"])
+        limit = (row and row.budget) or total if call.stream_as else total
         ground = sum(call.prompt.sections.get(section, 0) for section in ("background", "topic", "tools"))
         assert call.prompt.total_tokens <= limit + ground + 3, call.hints
         if not call.stream_as and call.purpose not in ("judge", "extract"):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from moot.calls.model_calls import Reply
 from moot.config import DebateConfig
-from moot.protocols.base import ConsultModels, End, with_agreement
 from moot.protocols.long_form import PATIENCE, Moderated, RandomOrder, would_stall
 from moot.protocols.registry import PROTOCOLS
+from moot.protocols.schedule import ConsultModels, End, with_agreement
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, make_entry
 from tests.support.personas import TOPIC, ScriptedDebaters, run_scripted_debate

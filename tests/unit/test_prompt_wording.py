@@ -16,9 +16,9 @@ from moot.claims.model_extraction import extract_claims
 from moot.config import DebateConfig
 from moot.judging.blinding import make_blinding
 from moot.prompts.structured_calls import debater_lines, shown_entries
-from moot.protocols.base import ConsultModels
 from moot.protocols.long_form import Moderated
 from moot.protocols.prompt_context import members_text
+from moot.protocols.schedule import ConsultModels
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
 from tests.support.ledger_state import (

@@ -25,7 +25,7 @@ from moot.memory.cross_debate_memory import (
     retrieve_memories,
 )
 from moot.memory.window import window_message
-from moot.protocols.base import make_turn
+from moot.protocols.schedule import make_turn
 from moot.retrieval.indexes import Indexes, load_embeddings
 from moot.state.claim_events import MAIN_QUESTION
 from moot.state.conversation import ConversationState

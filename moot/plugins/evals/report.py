@@ -14,7 +14,7 @@ from moot.plugins.evals.items import Item, PairItem, QuestionItem, gold_answer, 
 from moot.plugins.evals.results import (
     AnswerScore,
     EvaluationRecord,
-    Outcome,
+    ItemOutcome,
     ScoredEvaluation,
     meeting_scores,
 )
@@ -39,7 +39,7 @@ BASELINES = ("vote@tokens", "vote@cost")
 
 
 def evaluation_report(
-    evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], Outcome], baseline: str = ""
+    evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], ItemOutcome], baseline: str = ""
 ) -> JsonObject:
     """Return an evaluation's report as JSON data.
 
@@ -105,7 +105,7 @@ def evaluation_report(
 
 
 def item_rows(
-    evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], Outcome]
+    evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], ItemOutcome]
 ) -> list[JsonObject]:
     """Return all evaluation items with their answers and scores."""
     scored = ScoredEvaluation(evaluation, outcomes)

@@ -97,7 +97,7 @@ class StatedConfidence(TypedDict):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ItemOutcome:
     """Result of running one evaluation item with one configuration."""
 
     item: str
@@ -187,13 +187,13 @@ class Evaluations:
         """Store an evaluation's record, and replace its earlier record if there is one."""
         self._records.put(evaluation.name, evaluation.created_at, json.dumps(_to_json(evaluation)))
 
-    def outcomes(self, name: str) -> dict[tuple[str, str, int], Outcome]:
+    def outcomes(self, name: str) -> dict[tuple[str, str, int], ItemOutcome]:
         """Return all outcomes of an evaluation, keyed by item, configuration and seed."""
         with reading("an answer of the evaluation", "restore a backup"):
             outcomes = [_outcome_from_json(json.loads(text)) for text in self._outcomes.texts(name)]
         return {each.key: each for each in outcomes}
 
-    def put(self, name: str, outcomes: Iterable[Outcome]) -> None:
+    def put(self, name: str, outcomes: Iterable[ItemOutcome]) -> None:
         """Store outcomes of an evaluation, and replace those with the same keys."""
         for outcome in outcomes:
             self._outcomes.put(name, outcome)
@@ -225,7 +225,7 @@ class _OutcomeTable(DebateTable):
         rows = self._execute("SELECT outcome FROM moot_evaluation_outcomes WHERE evaluation = ?", (name,))
         return [row[0] for row in rows]
 
-    def put(self, name: str, outcome: Outcome) -> None:
+    def put(self, name: str, outcome: ItemOutcome) -> None:
         row = {"evaluation": name, "item": outcome.item, "arm": outcome.arm, "seed": outcome.seed}
         self._insert(
             {**row, "outcome": json.dumps(asdict(outcome))},
@@ -252,10 +252,10 @@ def _from_json(data: JsonObject) -> EvaluationRecord:
     return EvaluationRecord(data["name"], items, arms, data["seeds"], data["created_at"], data["judge"])
 
 
-def _outcome_from_json(data: JsonObject) -> Outcome:
+def _outcome_from_json(data: JsonObject) -> ItemOutcome:
     lists = {key: tuple(data.get(key, ())) for key in ("texts", "rounds", "winners", "stated")}
     judges = {judge: tuple(winners) for judge, winners in data.get("judges", {}).items()}
-    return Outcome(**{**data, **lists, "judges": judges})
+    return ItemOutcome(**{**data, **lists, "judges": judges})
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ class AnswerScore:
     `outcome` is the stored result that contains the answer.
     """
 
-    outcome: Outcome
+    outcome: ItemOutcome
     value: float
     """Score of the answer, from 0 (wrong) to 1 (right)."""
     answer: str | None = None
@@ -304,11 +304,11 @@ class ScoredEvaluation:
     """An evaluation with its outcomes, and the scores that are computed from them."""
 
     def __init__(
-        self, evaluation: EvaluationRecord, outcomes: Mapping[tuple[str, str, int], Outcome]
+        self, evaluation: EvaluationRecord, outcomes: Mapping[tuple[str, str, int], ItemOutcome]
     ) -> None:
         self.evaluation = evaluation
         self.items = {item.id: item for item in evaluation.items.items}
-        self.outcomes: dict[str, list[Outcome]] = {arm.name: [] for arm in evaluation.arms}
+        self.outcomes: dict[str, list[ItemOutcome]] = {arm.name: [] for arm in evaluation.arms}
         """Outcomes by arm, in the order of the items and seeds."""
         pairs = {f"{first}{VERSUS}{second}" for first, second in permutations(self.outcomes, 2)}
         self.meetings = [
@@ -327,7 +327,7 @@ class ScoredEvaluation:
         }
         """Scores by arm. Outcomes that cannot be scored, because a grade is missing, are left out."""
 
-    def _score(self, outcome: Outcome) -> AnswerScore | None:
+    def _score(self, outcome: ItemOutcome) -> AnswerScore | None:
         item = self.items[outcome.item]
         if isinstance(item, PairItem):
             scores_by_order = tuple(float(winner == item.better) for winner in outcome.winners)
@@ -471,14 +471,14 @@ def _level(first: Majority) -> str:
 
 
 def _outcome(
-    arm: Arm, item: str, seed: int, outcomes: Mapping[tuple[str, str, int], Outcome]
-) -> Outcome | None:
+    arm: Arm, item: str, seed: int, outcomes: Mapping[tuple[str, str, int], ItemOutcome]
+) -> ItemOutcome | None:
     """Return a configuration's outcome for one item and one seed."""
     if arm.kind == "recorded":
         result = arm.recorded.get(item)
         if result is None:
             return None
-        return Outcome(
+        return ItemOutcome(
             item,
             arm.name,
             seed,
@@ -495,7 +495,7 @@ def _outcome(
         if source is None or not source.rounds:
             return None
         texts, usage = tuple(source.rounds[0].values()), source.first_usage
-        return Outcome(
+        return ItemOutcome(
             item,
             arm.name,
             seed,
@@ -510,7 +510,7 @@ def _outcome(
     return outcomes.get((item, arm.name, seed))
 
 
-def meeting_scores(meetings: Sequence[Outcome]) -> dict[str, list[tuple[str, str, float]]]:
+def meeting_scores(meetings: Sequence[ItemOutcome]) -> dict[str, list[tuple[str, str, float]]]:
     """Return the scores of head-to-head comparisons, keyed by evaluation item.
 
     Each entry holds the names of two configurations and the mean score of the first.

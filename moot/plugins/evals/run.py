@@ -28,7 +28,7 @@ from moot.debates.config_checks import check_config, check_judges
 from moot.judging.panel import winning_side
 from moot.plugins.evals import items as eval_items
 from moot.plugins.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
-from moot.plugins.evals.results import EvaluationRecord, Evaluations, Outcome, StatedConfidence
+from moot.plugins.evals.results import EvaluationRecord, Evaluations, ItemOutcome, StatedConfidence
 from moot.protocols.voting import parse_confidence
 from moot.runtime.background_loop import BATCH_LOOP, iterate_from_sync
 from moot.runtime.run_node import JournalPosition, run_to_end
@@ -405,7 +405,7 @@ class EvaluationRun:
         permissions, environment = Permissions.of_operator(config), self.debates.environment
         count = environment.token_counter_for(config)
 
-        async def grade(outcome: Outcome) -> tuple[Outcome, str]:
+        async def grade(outcome: ItemOutcome) -> tuple[ItemOutcome, str]:
             position = JournalPosition(
                 self.debates.records, outcome.debate, step=0, node=GRADING, resumed=True
             )
@@ -478,12 +478,12 @@ async def _as_completed(
         await cancel_all(tasks)
 
 
-def outcome_of(debate: Debate, task: Task) -> Outcome:
+def outcome_of(debate: Debate, task: Task) -> ItemOutcome:
     """Read the outcome of a task from its finished debate."""
     document = debate.document()
     usage, verdict = document["usage"], document["verdict"] or {}
     messages = [entry for entry in document["transcript"] if traits_of(entry).argues and entry["model"]]
-    outcome = Outcome(
+    outcome = ItemOutcome(
         item=task.item.id,
         arm=task.arm,
         seed=task.seed,

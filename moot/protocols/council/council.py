@@ -8,6 +8,7 @@ the proposals agree.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -25,11 +26,13 @@ from moot.prompts import truncation
 from moot.prompts.request import make_call, model_params, prompt_budget
 from moot.prompts.structured_calls import structured_data
 from moot.prompts.templates import fenced, load_prompt_template, role_of, system_message, unfenced
-from moot.protocols import prompt_context
-from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn, with_agreement
+from moot.protocols import prompt_context, schedule
+from moot.protocols.base import Protocol
+from moot.protocols.outcome import Proceedings
+from moot.protocols.schedule import End, Phase, TurnCount, make_step, make_turn
 from moot.protocols.suffix import SELF_CONTAINED, turn_suffix_block
 from moot.state.conversation import ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
-from moot.state.entries import Entry, EntryKind, JsonObject, critique_labels
+from moot.state.entries import Entry, JsonObject, critique_labels
 from moot.text.plain_text import all_done_reason, break_template_tokens, plain_line
 from moot.text.tokens import prompt_tokens, truncate_middle
 
@@ -199,7 +202,7 @@ def council_instruction(ctx: prompt_context.PromptContext) -> str:
                 standing = _NO_PROPOSAL
             task = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), **values)
     instruction = "\n\n".join(filter(None, (task, ctx.turn["instruction"])))
-    return with_agreement(instruction, ctx.config, answer=ctx.step["phase"] != "critique")
+    return schedule.with_agreement(instruction, ctx.config, answer=ctx.step["phase"] != "critique")
 
 
 def _place_of(round_no: int, max_rounds: int) -> str:
@@ -417,8 +420,41 @@ def check_convergence(debate: prompt_context.PromptSource) -> CallGenerator[Json
 JUDGED = "a council of the debaters below, who looked for the best solution together"
 WANTED = load_prompt_template("wanted", home=__package__)
 
-KINDS: Mapping[str, EntryKind] = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
-"""Kind of transcript entry for each phase of a council debate."""
+
+def _past_tokens(debate: prompt_context.PromptSource, debater: str) -> int:
+    """Return how many tokens of past messages fit into a debater's next refinement prompt.
+
+    The past messages are those that the debater's perspective summary can replace. The prompt shows them
+    before the criticism of the others' proposals. The criticism of the next round is not known yet, so the
+    criticism of this round is counted instead.
+    """
+    state, budget = debate.state, debate.config.memory.budget
+    refining = debate.with_state({**state, "step": {**state["step"], "phase": "refine"}})
+    ctx = prompt_context.PromptContext(refining, make_turn(debater), total=UNLIMITED)
+    blocks = [
+        block
+        for block in council_prompt_blocks(ctx)
+        if block.priority < EARLIER and block.label != OWN_PERSPECTIVE
+    ]
+    used_tokens = prompt_tokens([block.message for block in blocks], ctx.count) + ctx.background.tokens
+    return budget.phases.get("refine", budget.total) - used_tokens
+
+
+PHASES = schedule.phase_table(
+    Phase("propose", ("critique",), "proposal", reflects=False),
+    Phase("critique", ("refine",), "critique", reflects=False),
+    Phase(
+        "refine",
+        ("critique", CONVERGENCE, schedule.OVER),
+        "refinement",
+        extracts=lambda config: True,
+        reflects=False,
+        past_tokens=_past_tokens,
+    ),
+    Phase(CONVERGENCE, ("critique", schedule.OVER), reflects=False, assess=check_convergence),
+)
+"""Course of a council debate. The judge may measure the convergence after a round."""
+TURN_PHASES = schedule.turn_phases(PHASES)
 
 
 class Council(Protocol):
@@ -429,8 +465,6 @@ class Council(Protocol):
 
     name = "council"
     min_debaters = 2
-    extract_after = ("refine",)
-    reflect_after = ()
     settings = TerminationConfig
     debaters = (
         {"id": "architect", "name": "Architect", "role": "architect"},
@@ -440,11 +474,9 @@ class Council(Protocol):
     judge_spec = JudgeSpec(
         instruction=WANTED.render(), judging="design", subject=JUDGED, rubric=RUBRIC, swap=False
     )
-    perspectives = True
     shows_summary = False
     retrieves_transcript = True
-    phases = tuple(KINDS)
-    entry_kinds = KINDS
+    phases = PHASES
     win_text = "{}'s proposal, as it stands"
     answer_heading = "Solution"
     length_settings = ("rounds",)
@@ -500,46 +532,23 @@ class Council(Protocol):
             targets = ", ".join(truncation.display_name(target, names) for target in turn["targets"])
             return f"The critique of {targets} by {speaker} is missing: its call failed."
         last = latest_proposals(state["full_transcript"]).get(turn["speaker"])
-        kind = KINDS[state["step"]["phase"]]
+        kind = PHASES[state["step"]["phase"]].kind
         validity_note = f"Its last one, [{last['id']}], stays valid." if last else "It has no proposal yet."
         return f"The {kind} of {speaker} is missing: its call failed. {validity_note}"
 
-    def judge_step(self, debate: prompt_context.PromptSource) -> CallGenerator[JsonObject]:
-        """Ask the judge how far the proposals agree, and return a state update with the result."""
-        return check_convergence(debate)
+    def proceedings(self, state: ConversationState, config: DebateConfig) -> Proceedings:
+        """Return the final proposals with the last round's critiques.
 
-    def perspective_room(self, debate: prompt_context.PromptSource, debater: str) -> int:
-        """Return how many tokens of past messages fit into a debater's next refinement prompt.
-
-        The past messages are those that the debater's perspective summary can replace. The prompt shows them
-        before the criticism of the others' proposals. The criticism of the next round is not known yet, so
-        the criticism of this round is counted instead.
+        Critiques that a summary covers are left out of the entries.
         """
-        state, budget = debate.state, debate.config.memory.budget
-        refining = debate.with_state({**state, "step": {**state["step"], "phase": "refine"}})
-        ctx = prompt_context.PromptContext(refining, make_turn(debater), total=UNLIMITED)
-        blocks = [
-            block
-            for block in council_prompt_blocks(ctx)
-            if block.priority < EARLIER and block.label != OWN_PERSPECTIVE
-        ]
-        used_tokens = prompt_tokens([block.message for block in blocks], ctx.count) + ctx.background.tokens
-        return budget.phases.get("refine", budget.total) - used_tokens
-
-    def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the final proposals, and the last round's critiques unless the critiques were summarised."""
         transcript = state["full_transcript"]
-        entries = list(latest_proposals(transcript).values())
-        if not state.get("judge_summary", {}).get("text"):
-            entries += _critiques_of_last_round(transcript)
-        return sorted(entries, key=lambda entry: entry["seq"])
-
-    def final_round(self, state: ConversationState) -> list[Entry]:
-        """Return the critiques and refined proposals of a council debate's last round."""
-        transcript = state["full_transcript"]
+        proposals = list(latest_proposals(transcript).values())
         critiques = _critiques_of_last_round(transcript)
-        proposals = [e for e in latest_proposals(transcript).values() if e["kind"] == "refinement"]
-        return sorted([*critiques, *proposals], key=lambda entry: entry["seq"])
+        refinements = [entry for entry in proposals if entry["kind"] == "refinement"]
+        entries = proposals if state.get("judge_summary", {}).get("text") else [*proposals, *critiques]
+        by_seq = itemgetter("seq")
+        final_round = sorted([*critiques, *refinements], key=by_seq)
+        return Proceedings(self.judge_spec, sorted(entries, key=by_seq), final_round)
 
     def turns(self, config: DebateConfig) -> TurnCount:
         """Return the total number of proposals, critiques and refinements."""
@@ -552,7 +561,7 @@ class Council(Protocol):
 def _last_phase(transcript: Sequence[Entry]) -> tuple[str, int]:
     """Return the phase and round of the last council message, or `("", 0)` if there is none."""
     for entry in reversed(transcript):
-        if entry["phase"] in KINDS:
+        if entry["phase"] in TURN_PHASES:
             return entry["phase"], entry["round"]
     return "", 0
 

@@ -12,7 +12,7 @@ from moot.claims.ledger_rendering import cards_of
 from moot.config import DebateConfig, ProtocolSettings, Section
 from moot.prompts.templates import load_prompt_template
 from moot.prompts.truncation import prompt_name
-from moot.protocols.base import make_step, make_turn, with_agreement
+from moot.protocols.schedule import make_step, make_turn, with_agreement
 from moot.state.claim_events import MAIN_QUESTION, Room, RoomStage
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import seq_of

@@ -31,9 +31,10 @@ from moot.prompts.request import counter_of, many, model_params, narrow_schema
 from moot.prompts.structured_calls import debater_lines, structured_call, structured_data
 from moot.prompts.templates import FENCE_TOKENS, fenced, load_prompt_template
 from moot.prompts.truncation import Block, prompt_name, truncate_by_priority
-from moot.protocols import prompt_context
-from moot.protocols.base import ConsultModels, End, Protocol, TurnCount, make_step, make_turn, with_agreement
-from moot.protocols.dialogue.crux_rooms import STAGES, DialogueConfig, new_rooms, open_rooms, room_step
+from moot.protocols import prompt_context, schedule
+from moot.protocols.base import Protocol
+from moot.protocols.dialogue.crux_rooms import DialogueConfig, new_rooms, open_rooms, room_step
+from moot.protocols.schedule import OVER, End, Phase, TurnCount, make_step, make_turn, phase_table
 from moot.protocols.suffix import blackboard_text, turn_suffix_block
 from moot.state.claim_events import MAIN_QUESTION, OVERALL
 from moot.state.conversation import ConversationState, MemoryKind, Step, Turn
@@ -294,9 +295,6 @@ PLACE = "dialogue"
 
 PHASE_TOKENS = 4_000
 """Default token limit for dialogue prompts, which are short on purpose."""
-WIDE_PHASES = ("opening", "closing")
-"""Phases whose prompts may use the whole token budget."""
-
 DESCRIPTIONS = "aspect_descriptions"
 """Key under which `protocol_state` stores the descriptions of the topic's aspects."""
 
@@ -320,19 +318,48 @@ class Aspects(BaseModel):
     """Sentences that say which points each aspect covers, in the same order as `aspects`."""
 
 
+_AFTER_ROOM = ("crux-positions", "respond", "take", "closing")
+"""Phases that may follow a short round or a crux room."""
+
+
+def _extracts(config: DebateConfig) -> bool:
+    return True
+
+
+def _extracts_takes(config: DebateConfig) -> bool:
+    """Return True if the next step needs claims from first takes.
+
+    First takes show all openings. After them, claims only decide who answers whom, and two debaters answer
+    each other in any case.
+    """
+    return len(config.debaters) != 2
+
+
+_phase = partial(Phase, budget=PHASE_TOKENS, reflects=False)
+PHASES = phase_table(
+    Phase("opening", ("take",), reflects=False),
+    _phase("take", ("respond",), extracts=_extracts_takes),
+    _phase("respond", ("reply",)),
+    _phase("reply", _AFTER_ROOM, extracts=_extracts, reflects=True),
+    _phase("crux-positions", ("crux-exchange",)),
+    _phase("crux-exchange", ("crux-exchange", "crux-steelman")),
+    _phase("crux-steelman", ("crux-steelman", "crux-exchange", *_AFTER_ROOM)),
+    Phase("closing", (OVER,), extracts=_extracts, reflects=False),
+)
+"""Course of a dialogue. In a crux room, the two debaters alternate after the positions. Openings and closings
+may use the whole token budget."""
+
+
 class Dialogue(Protocol):
     """Protocol in which personas discuss the aspects of a topic one after the other."""
 
     name = "dialogue"
     settings = DialogueConfig
     min_debaters = 2
-    extract_after = ("take", "reply", "closing")
     extracts_by_default = True
-    reflect_after = ("reply",)
     shows_summary = False
     retrieves_transcript = True
-    phases = (*PROMPTS, *(f"crux-{stage}" for stage in STAGES))
-    phase_budgets = dict.fromkeys([phase for phase in phases if phase not in WIDE_PHASES], PHASE_TOKENS)
+    phases = PHASES
     judge_spec = JudgeSpec(
         instruction="For `winner`, weigh who engaged with the others' strongest points, and who moved for a "
         "reason.",
@@ -344,7 +371,7 @@ class Dialogue(Protocol):
     can_continue = False
     length_settings = ("dialogue.aspects", "dialogue.max_aspects", "dialogue.minirounds")
 
-    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
+    def next_step(self, state: ConversationState, config: DebateConfig) -> schedule.NextStep:
         """Return the next step of the dialogue, or `End` if the dialogue is over.
 
         Open crux rooms come first, then new crux rooms, then the main sequence.
@@ -373,16 +400,6 @@ class Dialogue(Protocol):
     def query(self, ctx: prompt_context.PromptContext) -> RetrievalQuery:
         """Return the query that retrieves earlier messages for a turn of the dialogue."""
         return dialogue_query(ctx)
-
-    def extracts_after(self, phase: str, config: DebateConfig) -> bool:
-        """Return True if the next step needs claims from this phase.
-
-        First takes show all openings. After them, claims only decide who answers whom, and two debaters
-        answer each other in any case.
-        """
-        if phase == "take" and len(config.debaters) == 2:
-            return False
-        return super().extracts_after(phase, config)
 
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
@@ -413,7 +430,7 @@ class Dialogue(Protocol):
         return TurnCount(planned, planned + rooms * (2 + 4 * crux.cycles))
 
 
-def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
+def _split(state: ConversationState, config: DebateConfig) -> Step | schedule.ConsultModels:
     """Return the debate's first step, or a request to split the topic into aspects.
 
     A model call splits the topic. The first step contains the opening statements.
@@ -428,7 +445,7 @@ def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultMode
             [ledger_rendering.board_text(aspect, ledger_rendering.SHORT) for aspect in dialogue.aspects],
         )
     decide = partial(_open_by_reply, state, config)
-    return ConsultModels(lambda: [_aspects_call(state, config)], decide)
+    return schedule.ConsultModels(lambda: [_aspects_call(state, config)], decide)
 
 
 def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
@@ -547,7 +564,7 @@ def _main_step(
             target=target_text,
             words=str(WORDS[stage]),
         )
-        turns.append(make_turn(debater, with_agreement(instruction, config), targets=targets))
+        turns.append(make_turn(debater, schedule.with_agreement(instruction, config), targets=targets))
     step = make_step(stage, round_no, turns, aspect=aspect_name)
     return {**step, "is_final": stage == "closing", "protocol_update": {PLACE: memo}}
 

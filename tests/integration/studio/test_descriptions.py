@@ -8,6 +8,7 @@ from moot import DebateConfig
 from moot.config.section import protocol_sections
 from moot.graph.debate import NODES
 from moot.protocols.registry import PROTOCOLS
+from moot.protocols.schedule import turn_phases
 from tests.support.langgraph_server import Client, assistant_id
 
 pytestmark = pytest.mark.slow
@@ -82,7 +83,7 @@ def test_protocol_graph_has_phase_nodes_instead_of_turn(client: Client, name: st
     assistant = client.assistants.search(graph_id=name)[0]["assistant_id"]
     drawn = client.assistants.get_graph(assistant)
     nodes = {node["id"]: (node.get("metadata") or {}).get("description", "") for node in drawn["nodes"]}
-    phases = set(PROTOCOLS[name].phases)
+    phases = set(turn_phases(PROTOCOLS[name].phases))
     assert nodes.keys() - NODES.keys() == {*phases, "__start__", "__end__"}
     assert "turn" not in nodes
     assert all(nodes[phase].startswith(f"Phase {phase}. ") for phase in phases)
