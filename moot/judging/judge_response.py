@@ -52,6 +52,8 @@ class JudgeSpec:
     """True if the debaters can read each other's messages."""
     judged: bool = True
     """True if debates with this protocol are judged."""
+    reads_summary: bool = True
+    """True if the judge's prompt shows the rolling summary. If no prompt shows the summary, none is made."""
 
     @property
     def solution(self) -> bool:

@@ -68,7 +68,7 @@ def entries_to_fold(context: NodeContext, leaving: int = -1) -> Sequence[Entry]:
     is_free = not asks_model(config.memory.summarizer) or not state.get("step")
     if protocol.shows_summary and (is_free or not isinstance(next_step(state, config), End)):
         return entries
-    is_judged = config.judge.enabled and protocol.judge_spec.judged and protocol.judge_reads_summary
+    is_judged = config.judge.enabled and protocol.judge_spec.judged and protocol.judge_spec.reads_summary
     if not is_judged or judge_sees_everything(context):
         return []
     return entries

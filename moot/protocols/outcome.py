@@ -30,8 +30,6 @@ class Outcome(ProtocolSpec):
 
     judge_spec: JudgeSpec = JudgeSpec()
     """Default settings for the judge of a debate."""
-    judge_reads_summary: bool = True
-    """True if the judge's prompt shows the rolling summary. If no prompt shows the summary, none is made."""
     decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
     """Default of the setting `decide`: the judge, a vote, or a vote weighted by the debaters' confidence."""
     win_text: str = "{} wins"

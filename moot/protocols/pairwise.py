@@ -23,10 +23,11 @@ class Pairwise(Protocol):
     name = "pairwise"
     debaters = ({"id": "candidate-1", "name": "Candidate 1"}, {"id": "candidate-2", "name": "Candidate 2"})
     min_debaters = 2
-    judge_spec = JudgeSpec(instruction=PAIRWISE_INSTRUCTION, rubric="answers", interactive=False)
+    judge_spec = JudgeSpec(
+        instruction=PAIRWISE_INSTRUCTION, rubric="answers", interactive=False, reads_summary=False
+    )
     can_continue = False
     shows_summary = False
-    judge_reads_summary = False
     length_settings = ()
     win_text = "{} is better"
 

@@ -32,7 +32,6 @@ class SoloProtocol(Protocol):
     phases = phase_table(Phase(PHASE, (PHASE, OVER)))
     compares_answers = False
     shows_summary = False
-    judge_reads_summary = False
 
     def prompt_blocks(self, ctx: prompt_context.PromptContext) -> list[Block]:
         """Return the prompt blocks of a turn."""

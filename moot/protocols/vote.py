@@ -40,7 +40,12 @@ class IndependentAnswers(SoloProtocol):
 
     decides_by = "vote"
     judge_spec = JudgeSpec(
-        instruction=WANTED, judging="synthesis", rubric="answers", swap=False, interactive=False
+        instruction=WANTED,
+        judging="synthesis",
+        rubric="answers",
+        swap=False,
+        interactive=False,
+        reads_summary=False,
     )
     result = "Answer"
 

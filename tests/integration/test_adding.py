@@ -46,7 +46,7 @@ PUBLIC = {"moot", "moot.protocols", "moot.summarizers", "moot.tools", "moot.rubr
 RELAY = '''
 """Relay: every debater takes one turn per lap."""
 
-from moot.protocols import End, Protocol, ProtocolSettings, long_form_blocks, make_step, make_turn
+from moot.protocols import End, Protocol, ProtocolSettings, make_step, make_turn
 
 
 class RelaySettings(ProtocolSettings):
@@ -66,9 +66,6 @@ class Relay(Protocol):
         if lap == RelaySettings.of(config).laps:
             return End("every lap is run")
         return make_step("lap", lap + 1, [make_turn(names[place], "Say one sentence.")])
-
-    def prompt_blocks(self, ctx):
-        return long_form_blocks(ctx)
 '''
 
 HEADLINES = """
