@@ -126,6 +126,8 @@ class Hints(TypedDict, total=False):
     round: int
     speaker: str
     """Display name of the debater or judge who speaks."""
+    role: str
+    """Role of the debater who speaks, or `""`."""
     targets: Sequence[str]
     """Display names of the debaters to whom the speaker should reply."""
     debaters: Sequence[str]
@@ -236,6 +238,9 @@ class Reply:
     """True if the same call may succeed later."""
     refused: bool = False
     """True if the model refused to reply or the provider's content filter blocked the reply."""
+    misfit_template: bool = False
+    """True if tokens of a chat template were cut from the end of the text. The server's template does not fit
+    the model."""
     excess: int = 0
     """Number of tokens by which the request exceeded the model's limit. 0: the request was short enough."""
 

@@ -17,7 +17,8 @@ from moot.config.debate_config import frozen_config, read_stored, runnable_confi
 from moot.config.model_settings import is_built_in, recording_in
 from moot.config.participants import unique_slug
 from moot.configuration import authorize
-from moot.debates.session import DebateSession, Event, Values, check_config, check_judges, is_over
+from moot.debates.session import DebateSession, Event, TokenEvent, Values, check_config, check_judges, is_over
+from moot.models.attempt import RETRACTS
 from moot.nodes.close import result_update, with_final_answer
 from moot.nodes.judge import assess_debate
 from moot.people import PersonQuestion, questions_in, reply_error
@@ -122,7 +123,15 @@ async def _stream(session: DebateSession, answer: object, *, tokens: bool) -> As
             yield payload
         elif isinstance(chunk := payload[0], AIMessageChunk):
             entry = payload[1].get(ENTRY)
-            yield {"event": "token", "id": entry, "speaker": chunk.name or "", "text": chunk.text}
+            event: TokenEvent = {
+                "event": "token",
+                "id": entry,
+                "speaker": chunk.name or "",
+                "text": chunk.text,
+            }
+            if chunk.response_metadata.get(RETRACTS):
+                event["replaces"] = True
+            yield event
 
 
 def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> None:

@@ -18,12 +18,13 @@ from moot.calls.effects import INCOMPLETE, ModelCall, Reply, WireMessage
 from moot.config.model_settings import provider_of
 from moot.models import adapters
 from moot.models import failures as model_failures
-from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel, split_thinking
+from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel
 from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
+from moot.models.reply_markup import SplitText
 from moot.models.usage import counted_usage, reported_usage
-from moot.state.entries import EntryUsage, clean_text
+from moot.state.entries import EntryUsage
 from moot.state.errors import UserError
 from moot.state.langgraph_internals import model_settings_key, model_type
 from moot.state.reducers import ENTRY, add_totals
@@ -122,6 +123,7 @@ class _ModelResponse:
     text: str
     reasoning: str
     finish_reason: str
+    has_template_tokens: bool = False
 
     def read(self, schema: type[BaseModel]) -> adapters.ParsedReply:
         """Parse the model's structured reply.
@@ -131,6 +133,15 @@ class _ModelResponse:
         calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
         text = self.text or "".join(call["args"] or "" for call in broken)
         return adapters.parse_reply(schema, text, calls[0]["args"] if calls else None)
+
+
+def speaker_labels(call: ModelCall) -> tuple[str, ...]:
+    """Return the labels with which a model may begin its message, such as `Ada` and `Ada, engineer`."""
+    name, role = call.hints.get("speaker", ""), call.hints.get("role", "")
+    if call.schema is not None or not name:
+        return ()
+    pairs = (f"{name}, {role}", f"{name} – {role}", f"{name} - {role}", f"{name} — {role}", f"{role} {name}")
+    return (name, *(pairs if role else ()))
 
 
 async def _request(run: _CallState, name: str) -> "_ModelRequest":
@@ -188,6 +199,7 @@ class _ModelRequest:
             usage=self.run.usage,
             finish_reason=answer.finish_reason,
             reasoning=answer.reasoning,
+            misfit_template=answer.has_template_tokens,
             first_chunk_s=self.run.first_chunk_s,
             attempts=self.run.attempts,
         )
@@ -284,10 +296,8 @@ class _ModelRequest:
                     known = adapters.cached_reply(await cache.alookup(*key))
                 if known is not None:
                     request = replace(request, chat=ScriptedModel([known]))
-                message, thoughts = await self._invoke(
-                    request, streams=adapters.can_stream(self.chat, attempt)
-                )
-                answer = self._account(request.messages, message, thoughts, is_free=known is not None)
+                message, split = await self._invoke(request, streams=adapters.can_stream(self.chat, attempt))
+                answer = self._account(request.messages, message, split, is_free=known is not None)
                 self._check_response(answer)
                 if cache is not None and known is None:
                     await cache.aupdate(*key, [ChatGeneration(message=message)])
@@ -307,8 +317,8 @@ class _ModelRequest:
         settings = model_settings_key(request.chat, request.fields)
         return json.dumps(request.messages), f"{settings} seed={self.run.call.seed}"
 
-    async def _invoke(self, request: adapters.ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
-        """Send a request to the model and return the reply message and its reasoning.
+    async def _invoke(self, request: adapters.ChatRequest, *, streams: bool) -> tuple[AIMessage, SplitText]:
+        """Send a request to the model and return the reply message, and its text and reasoning.
 
         A debater's message is streamed if possible.
         """
@@ -318,6 +328,8 @@ class _ModelRequest:
             inner=chat,
             message_id=(stream_as.message_id or stream_as.entry_id) if stream_as else None,
             speaker=stream_as.speaker if stream_as else None,
+            names=speaker_labels(self.run.call),
+            reasons_first=self.name in self.run.models.reasoning_first,
             price=lambda message: self._cost_usd(reported_usage(message)),
             disable_streaming=not (live and streams),
             callbacks=chat.callbacks,
@@ -364,27 +376,30 @@ class _ModelRequest:
             raise too_long from error
         finally:
             self.run.streamed = self.run.streamed or (live and speaker.emitted)
-        return message, speaker.thoughts
+        if speaker.reasons_first:
+            self.run.models.reasoning_first.add(self.name)
+        if message.text != speaker.reply.text:  # a retracted part, or a secret that was split between chunks
+            message = message.model_copy(update={"content": speaker.reply.text})
+        return message, speaker.reply
 
-    def _account(self, sent: Messages, message: AIMessage, thoughts: str, *, is_free: bool) -> _ModelResponse:
-        """Separate a reply's text from its reasoning, and record the tokens used.
+    def _account(
+        self, sent: Messages, message: AIMessage, split: SplitText, *, is_free: bool
+    ) -> _ModelResponse:
+        """Record the tokens that a reply used, and return its text and reasoning.
 
         A reply from a cache is free.
         """
-        split = split_thinking(message.text)
-        thoughts = clean_text("\n".join(filter(None, (thoughts, split.reasoning))))
+        finish = model_failures.finish_of(message.response_metadata)
+        answer = _ModelResponse(message, split.text, split.reasoning, finish, split.has_template_tokens)
         if is_free:
-            return _ModelResponse(
-                message, split.text, thoughts, model_failures.finish_of(message.response_metadata)
-            )
+            return answer
         tokens = None if isinstance(self.chat, LocalModel) else reported_usage(message)
         if tokens is None:
-            tokens = counted_usage(self.run.call, sent, message, thoughts, self.settings.encoding)
+            tokens = counted_usage(self.run.call, sent, message, split.reasoning, self.settings.encoding)
         cost = self._cost_usd(tokens)
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_totals(self.run.usage, [priced])
-        finish = model_failures.finish_of(message.response_metadata)
-        return _ModelResponse(message, split.text, thoughts, finish)
+        return answer
 
     def _cost_usd(self, tokens: EntryUsage | None) -> float | None:
         if tokens is None or isinstance(self.chat, LocalModel):

@@ -242,6 +242,7 @@ def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> effect
         "phase": state["step"]["phase"],
         "round": state["step"]["round"],
         "speaker": names[turn["speaker"]],
+        "role": config.debater(turn["speaker"]).role,
         "targets": [names.get(target, target) for target in turn["targets"]],
     }
 
