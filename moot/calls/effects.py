@@ -201,6 +201,9 @@ def _message_json(message: WireMessage) -> str:
 INCOMPLETE = "incomplete"
 """Finish reason that marks a reply as cut off. Either the stream ended early, or the reply was too long."""
 
+REPEATED = "repetition"
+"""Finish reason of a reply that ended in a loop. Its text ends before the first repetition."""
+
 
 @dataclass(frozen=True)
 class Reply:

@@ -3,13 +3,23 @@
 import json
 from collections.abc import Sequence
 
-from moot.calls.effects import INCOMPLETE, LocalWork, ModelCall, NodeBody, Prompt, Reply, errors_update
+from moot.calls.effects import (
+    INCOMPLETE,
+    REPEATED,
+    LocalWork,
+    ModelCall,
+    NodeBody,
+    Prompt,
+    Reply,
+    errors_update,
+)
 from moot.config import DebateConfig
 from moot.config.debate_config import frozen_config
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter
 from moot.models.failures import REFUSALS
-from moot.prompts.templates import without_frame
+from moot.models.model_call import repetition_note
+from moot.models.reply_faults import mark_other_speakers
 from moot.protocols.registry import limit_reached, protocol_named
 from moot.runtime.environment import NodeContext
 from moot.runtime.run_turns import (
@@ -29,6 +39,7 @@ from moot.tools.tool import RESULT_TOKENS, ToolExchange
 TRUNCATION_MARKS = {
     **dict.fromkeys(("length", INCOMPLETE), " […cut off]"),
     **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]"),
+    REPEATED: " […cut off: the model repeated itself]",
 }
 """Marks at the end of truncated messages, keyed by the reply's finish reason."""
 PASSES = "[passes: would not answer]"
@@ -85,6 +96,8 @@ def turn(state: ConversationState, context: NodeContext) -> NodeBody:
         receipts.append(_receipt(state, context, entry, index, result.call))
     update = yield from writer.enter()
     failures += [each.reply.error for each in results]
+    loops = [each.reply.model for each in results if each.reply.finish_reason == REPEATED]
+    failures += map(repetition_note, dict.fromkeys(loops))
     return {
         **update,
         "receipts": receipts,
@@ -132,7 +145,9 @@ def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn
         targets = [turn["speaker"], *turn["targets"]]
         return writer.write("moot", "notice", notice or "", room=room, targets=targets)
     kind = protocol.entry_kinds.get(state["step"]["phase"], "speech")
-    text = without_frame(reply.text, config.fence)
+    text = reply.text
+    if not config.debater(turn["speaker"]).is_human:
+        text = _marked(text, state, config, turn["speaker"])
     content = PASSES if is_refused else text + TRUNCATION_MARKS.get(reply.finish_reason, "")
     fields: JsonObject = {
         "room": room,
@@ -144,6 +159,17 @@ def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn
     if reply.placeholder:
         entry["placeholder"] = True
     return entry
+
+
+def _marked(text: str, state: ConversationState, config: DebateConfig, speaker: str) -> str:
+    """Mark the lines of a message that begin with the name of another debater."""
+    names = config.names()
+    others = {name: key for key, name in names.items() if key != speaker}
+
+    def is_quotation(key: str, line: str) -> bool:
+        return any(each["speaker"] == key and line in each["content"] for each in state["full_transcript"])
+
+    return mark_other_speakers(text, names[speaker], others, is_quotation)
 
 
 def _receipt(

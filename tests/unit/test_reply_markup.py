@@ -252,8 +252,8 @@ WORDS = st.sampled_from(
 )
 MENTIONED = """
 <think> </think> `<think>` `</think>` <|im_end|> `</s>` </s> [THINK] [/THINK] ◁think▷ <|channel|>
-<answer> </answer> `<|eot_id|>` <thought> [/INST] <end_of_turn> “</think>” (</think>) "<|im_end|>" <seed:think> assistantfinal
-<|END_THINKING|> <turn|> </thought> ◁/think▷ <|end_of_thought|>
+<answer> </answer> `<|eot_id|>` <thought> [/INST] <end_of_turn> “</think>” (</think>) "<|im_end|>"
+<seed:think> assistantfinal <|END_THINKING|> <turn|> </thought> ◁/think▷ <|end_of_thought|>
 """
 MENTIONS = st.sampled_from([*MENTIONED.split(), "[BEGIN FINAL RESPONSE]"])
 
