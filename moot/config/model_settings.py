@@ -1,11 +1,12 @@
 """Names and settings of models, and settings of the MCP servers whose tools debaters may call."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from moot.config.section import Section
 from moot.state.settings import redact_urls
@@ -144,7 +145,7 @@ class ModelSettings(Section):
     structured_output: Literal["json_schema", "function_calling", "json_mode", "prompt"] = "json_schema"
     """Method used to request structured output from the model. `prompt` works with any model. Use it if the
     other methods fail."""
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    parameters: dict[str, object] = Field(default_factory=dict)
     """Further parameters to send with every request, such as `{frequency_penalty: 0.5}`. The server must know
     them. Parameters that Moot itself sets are refused. A request cannot set it."""
     merge_roles: bool = False
@@ -198,7 +199,11 @@ class ModelSettings(Section):
 
     @field_validator("parameters")
     @classmethod
-    def _check_parameters(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _check_parameters(cls, value: dict[str, object]) -> dict[str, object]:
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise ValueError("a value is not JSON: use texts, numbers, true, false, null and lists") from None
         if refused := sorted(OWN_PARAMETERS & value.keys()):
             raise ValueError(
                 f"{refused[0]!r} is not a further parameter, because Moot sets it itself or relies on its "

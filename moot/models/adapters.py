@@ -261,7 +261,7 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
         try:
             bound = _bindings(chat, attempt)
             if isinstance(bound, Runnable):
-                return ChatRequest(RunnableModel(runnable=bound), attempt.messages, {}, shows_names=False)
+                return ChatRequest(StructuredModel(runnable=bound), attempt.messages, {}, shows_names=False)
             bindings = bound
         except _BINDING_ERRORS:
             attempt = _with_schema_in_words(attempt)
@@ -302,26 +302,26 @@ def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) 
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
 
 
-class RunnableModel(BaseChatModel):
+class StructuredModel(BaseChatModel):
     """Chat model that calls the runnable which a model's `with_structured_output` returned.
 
     The runnable returns the parsed object, or a message.
     """
 
-    runnable: Runnable[Any, Any]
+    runnable: Runnable[list[BaseMessage], object]
 
     @property
     def _llm_type(self) -> str:
         return "structured-output"
 
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *_: object, **__: object) -> ChatResult:
         return _structured_result(self.runnable.invoke(messages))
 
-    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+    async def _agenerate(self, messages: list[BaseMessage], *_: object, **__: object) -> ChatResult:
         return _structured_result(await self.runnable.ainvoke(messages))
 
 
-def _structured_result(value: Any) -> ChatResult:
+def _structured_result(value: object) -> ChatResult:
     if isinstance(value, BaseModel) and not isinstance(value, BaseMessage):
         value = value.model_dump(mode="json")
     if not isinstance(value, AIMessage):

@@ -151,7 +151,7 @@ async def _check_response(response: Any) -> None:
         raise html_failure(response.status_code, response.text)
     if response.is_success and "text/event-stream" not in kind:
         await response.aread()
-        _check_object(response)
+        _check_object(response.status_code, response.text.strip())
     if "application/json" in kind and response.is_success and b'"stream":true' in response.request.content:
         chunk = response.json()
         for choice in chunk.get("choices") or []:
@@ -164,22 +164,19 @@ async def _check_response(response: Any) -> None:
 REDIRECTED = "set {endpoint} to the address to which {url} redirects, if you trust it"
 
 
-def _check_object(response: Any) -> None:
+def _check_object(status: int, text: str) -> None:
     """Raise an error if a successful response is not a JSON object.
 
     Raises:
         Failure: the response is empty, or is `null`, a list or another text.
     """
-    text = response.text.strip()
-    if not text or response.status_code == 204:
+    if not text or status == 204:
         content = "an empty response"
     elif text == "null" or text[0] in '["0123456789-tf':
         content = f"{text[:40]!r}"
     else:
         return
-    raise Failure(
-        f"HTTP {response.status_code}: the server sent {content} instead of a chat completion", retryable=True
-    )
+    raise Failure(f"HTTP {status}: the server sent {content} instead of a chat completion", retryable=True)
 
 
 class _CheckedBody(AsyncByteStream):
