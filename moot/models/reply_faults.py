@@ -152,6 +152,6 @@ def _speaker_line(names: tuple[str, ...]) -> re.Pattern[str]:
     each = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     return re.compile(
         rf"^(?P<indent>[ \t]{{0,3}}(?:[>#][ \t]{{0,3}}){{0,6}})(?P<before>[*_\[]{{0,3}})(?P<name>{each})"
-        rf"(?P<rest>[*_\]]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}[ \t]{{0,3}}[:：][*_]{{0,3}})[ \t]*(?=\S|$)",
+        rf"(?P<rest>[*_\]]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}[ \t]{{0,3}}[:：][*_]{{0,3}}[ \t]*)(?=\S|$)",
         re.IGNORECASE | re.MULTILINE,
     )
