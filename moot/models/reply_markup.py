@@ -286,7 +286,7 @@ class CodeSpans:
         return at >= 0 and position < self._spans[at][1]
 
 
-_FENCE_LINE = re.compile(r"^[ \t>]{0,8}(`{3,}|~{3,})([^\n`]*)$", re.MULTILINE)
+_FENCE_LINE = re.compile(r"^[ \t>]{0,8}(`{3,}+|~{3,}+)([^\n`]*)$", re.MULTILINE)
 
 
 def _inline_code(text: str, blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
