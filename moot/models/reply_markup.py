@@ -123,7 +123,7 @@ _OPENING = re.compile(
     ),
     re.IGNORECASE,
 )
-_LONE = re.compile("|".join({each.lone for each in REASONING if each.lone}), re.IGNORECASE)
+_LONE = re.compile("|".join(dict.fromkeys(each.lone for each in REASONING if each.lone)), re.IGNORECASE)
 _BLANK = re.compile(r"[\s\u200b\u2060\ufeff]*")
 _HEADS = (
     *("<", "[", "◁think▷", "analysis", "commentary", "assistant", "to=self", "to=user", "/think\n"),
