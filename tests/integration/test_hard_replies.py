@@ -128,7 +128,7 @@ def test_second_call_of_an_unknown_tool_becomes_text(called: ServerReply) -> Non
 
 
 def test_fence_that_a_model_copied_is_removed() -> None:
-    prompt = ({"role": "user", "content": "Ben: <<kelvon\nTrams are slow.\nkelvon>>"},)
+    prompt: Any = ({"role": "user", "content": "Ben: <<kelvon\nTrams are slow.\nkelvon>>"},)
     call = replace(CALL, messages=prompt)
     data = json.dumps({"claim": "<<kelvon\nTrams are slow.\nkelvon>>"})
     with OpenAIServer(

@@ -58,6 +58,7 @@ def test_replaced_text_of_a_stream_starts_anew() -> None:
     streamed: Any = {}
     token: Any = {"event": "token", "id": "m000001", "speaker": "ann", "text": "I plan"}
     append_token(streamed, token)
-    append_token(streamed, {**token, "text": "Keep ", "replaces": True})
-    append_token(streamed, {**token, "text": "it."})
+    for text in ("Keep ", "it."):
+        event: Any = {**token, "text": text, "replaces": text == "Keep "}
+        append_token(streamed, event)
     assert streamed == {"m000001": {"speaker": "ann", "text": "Keep it.", "replaces": True}}
