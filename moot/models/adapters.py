@@ -267,7 +267,7 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
             attempt = _with_schema_in_words(attempt)
     elif call.tools:
         try:
-            bindings = cast(Mapping[str, Any], _bindings(chat, attempt))
+            bindings = cast(JsonObject, _bindings(chat, attempt))
         except NotImplementedError:
             raise Failure(
                 "the model does not support tools: remove `tools` from the debaters that use this model"
