@@ -115,6 +115,8 @@ class Hints(TypedDict, total=False):
     round: int
     speaker: str
     """Display name of the debater or judge who speaks."""
+    role: str
+    """Role of the debater who speaks, or `""`."""
     targets: Sequence[str]
     """Display names of the debaters to whom the speaker should reply."""
     debaters: Sequence[str]
@@ -188,6 +190,9 @@ def _message_json(message: WireMessage) -> str:
 INCOMPLETE = "incomplete"
 """Finish reason that marks a reply as cut off. Either the stream ended early, or the reply was too long."""
 
+REPEATED = "repetition"
+"""Finish reason of a reply that ended in a loop. Its text ends before the first repetition."""
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -225,6 +230,9 @@ class Reply:
     """True if the same call may succeed later."""
     refused: bool = False
     """True if the model refused to reply or the provider's content filter blocked the reply."""
+    misfit_template: bool = False
+    """True if tokens of a chat template were cut from the end of the text. The server's template does not fit
+    the model."""
     excess: int = 0
     """Number of tokens by which the request exceeded the model's limit. 0: the request was short enough."""
 

@@ -18,8 +18,9 @@ from moot.config.model_settings import is_built_in, recording_in
 from moot.config.participants import unique_slug
 from moot.config.stages import authorize
 from moot.debates.config_checks import check_config, check_judges
-from moot.debates.events import Event
+from moot.debates.events import Event, TokenEvent
 from moot.debates.session import DebateSession, Values, is_over
+from moot.models.attempt import RETRACTS
 from moot.nodes.close import result_update
 from moot.people import PersonQuestion, questions_in, reply_error
 from moot.protocols.base import make_step
@@ -125,7 +126,15 @@ async def _stream(session: DebateSession, answer: object, *, tokens: bool) -> As
             yield payload
         elif isinstance(chunk := payload[0], AIMessageChunk):
             entry = payload[1].get(ENTRY)
-            yield {"event": "token", "id": entry, "speaker": chunk.name or "", "text": chunk.text}
+            event: TokenEvent = {
+                "event": "token",
+                "id": entry,
+                "speaker": chunk.name or "",
+                "text": chunk.text,
+            }
+            if chunk.response_metadata.get(RETRACTS):
+                event["replaces"] = True
+            yield event
 
 
 def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> None:

@@ -37,7 +37,24 @@ NO_API = (
     "{url} is not an API's address: check {endpoint}, which for OpenAI-compatible servers often ends in /v1"
 )
 
+BROKEN = "error"
+"""Finish reason of a reply that the server broke off."""
 _FINISHES = {
+    **dict.fromkeys(
+        ("error", "abort", "aborted", "cancelled", "canceled", "interrupted", "network_error", "timeout"),
+        BROKEN,
+    ),
+    **dict.fromkeys(
+        (
+            "insufficient_system_resource",
+            "server_error",
+            "internal_error",
+            "model_error",
+            "engine_overloaded",
+        ),
+        BROKEN,  # DeepSeek, Zhipu, Bedrock and routers
+    ),
+    **dict.fromkeys(("overloaded", "failed", "other", "malformed_function_call", "load", "unload"), BROKEN),
     "end_turn": "stop",
     "stop_sequence": "stop",
     "complete": "stop",

@@ -14,20 +14,24 @@ from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from moot.calls.model_calls import INCOMPLETE, ModelCall, Reply, WireMessage
+from moot.calls.model_calls import INCOMPLETE, REPEATED, ModelCall, Reply, WireMessage
 from moot.config.model_settings import provider_of
 from moot.models import adapters
 from moot.models import failures as model_failures
-from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel, split_thinking
+from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel
 from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
+from moot.models.reply_faults import is_empty_text, length_before_loop, without_tool_calls
+from moot.models.reply_markup import SplitText
 from moot.models.usage import counted_usage, reported_usage
-from moot.state.entries import EntryUsage, clean_text
+from moot.prompts.templates import fence_of, without_frame
+from moot.state.entries import EntryUsage
 from moot.state.errors import UserError
 from moot.state.langgraph_internals import model_settings_key, model_type
 from moot.state.reducers import ENTRY, add_totals
 from moot.state.settings import redact
+from moot.text.plain_text import sanitize_line
 
 SUMMARY_ATTEMPTS = 2
 """Maximum number of attempts to write a summary with one model. After these attempts, a rule-based summary is
@@ -122,15 +126,41 @@ class _ModelResponse:
     text: str
     reasoning: str
     finish_reason: str
+    has_template_tokens: bool = False
 
-    def read(self, schema: type[BaseModel]) -> adapters.ParsedReply:
+    @property
+    def raw_text(self) -> str:
+        """Return the text, or the broken arguments of tool calls if there is no text."""
+        return self.text or "".join(call["args"] or "" for call in self.message.invalid_tool_calls)
+
+    def read(self, schema: type[BaseModel], fence: str) -> adapters.ParsedReply:
         """Parse the model's structured reply.
 
         The reply is in the arguments of a tool call, or else in the text.
         """
-        calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
-        text = self.text or "".join(call["args"] or "" for call in broken)
-        return adapters.parse_reply(schema, text, calls[0]["args"] if calls else None)
+        calls = self.message.tool_calls
+        return adapters.parse_reply(schema, self.raw_text, calls[0]["args"] if calls else None, fence)
+
+
+def speaker_labels(call: ModelCall) -> tuple[str, ...]:
+    """Return the labels with which a model may begin its message, such as `Ada` and `Ada, engineer`."""
+    name, role = call.hints.get("speaker", ""), call.hints.get("role", "")
+    if call.schema is not None or not name:
+        return ()
+    pairs = (f"{name}, {role}", f"{name} – {role}", f"{name} - {role}", f"{name} — {role}", f"{role} {name}")
+    return (name, *(pairs if role else ()))
+
+
+def repetition_note(model: str) -> str:
+    """Return the message about a model that repeated itself, with the setting that helps."""
+    return (
+        f"the model repeated itself until the token limit: set `models.{model}.parameters`, for example to "
+        "{frequency_penalty: 0.5}"
+    )
+
+
+def _tool_note(name: str) -> str:
+    return f"[calls the tool {sanitize_line(name)[:60]}, which it was not offered]"
 
 
 async def _request(run: _CallState, name: str) -> "_ModelRequest":
@@ -152,6 +182,7 @@ class _ModelRequest:
         self.limit_doubled = False
         self.failures = 0
         self.empty = 0
+        self.fence = fence_of(run.call.messages)
         self.partial: _ModelResponse | None = None
         """Reply whose stream ended early, used if all retries fail."""
 
@@ -164,14 +195,16 @@ class _ModelRequest:
         call, parsed = self.run.call, adapters.ParsedReply()
         answer = await self._answer(call.messages)
         if call.schema is not None:
-            parsed = answer.read(call.schema)
+            parsed = answer.read(call.schema, self.fence)
             if parsed.error:
                 answer = await self._answer(
                     adapters.with_correction(call.messages, answer.text, parsed.error)
                 )
-                parsed = answer.read(call.schema)
+                parsed = answer.read(call.schema, self.fence)
             if parsed.error:
                 raise model_failures.Failure(f"the reply does not match the schema: {parsed.error}")
+        elif self._calls_unknown_tool(answer):
+            answer = await self._without_unknown_tools(answer)
         if isinstance(self.chat, adapters.OpenAICompatible):
             provider = self.run.models.endpoint_host(self.name)
         else:
@@ -181,16 +214,37 @@ class _ModelRequest:
             data=parsed.data,
             tool_calls=tuple(
                 {"id": tool["id"] or "", "name": tool["name"], "args": tool["args"]}
-                for tool in (answer.message.tool_calls if call.schema is None else ())
+                for tool in (answer.message.tool_calls if call.tools and call.schema is None else ())
             ),
             model=self.name,
             provider=provider,
             usage=self.run.usage,
             finish_reason=answer.finish_reason,
             reasoning=answer.reasoning,
+            misfit_template=answer.has_template_tokens,
             first_chunk_s=self.run.first_chunk_s,
             attempts=self.run.attempts,
         )
+
+    def _calls_unknown_tool(self, answer: _ModelResponse) -> bool:
+        """Return True if a reply calls a tool without an offer, or calls a tool in its text."""
+        if answer.message.tool_calls:
+            return not self.run.call.tools and not answer.text
+        return without_tool_calls(answer.text, lambda _: "") != answer.text
+
+    async def _without_unknown_tools(self, answer: _ModelResponse) -> _ModelResponse:
+        """Tell the model once that it cannot call the tool. A second such call becomes text."""
+        try:
+            second = await self._answer(adapters.with_tool_refusal(self.run.call.messages, answer.text))
+        except model_failures.Failure:
+            second = answer
+        if not self._calls_unknown_tool(second):
+            return second
+        tools = [tool["name"] for tool in second.message.tool_calls]
+        text = (
+            without_tool_calls(second.text, _tool_note) if second.text else "\n".join(map(_tool_note, tools))
+        )
+        return replace(second, text=text)
 
     async def _answer(self, messages: Messages) -> _ModelResponse:
         """Call the model, and try weaker structured output methods if the endpoint refuses the first.
@@ -214,9 +268,10 @@ class _ModelRequest:
     async def _whole_answer(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
         """Call the model, and repeat the call with more tokens if the reply is cut off.
 
-        The second call has twice the `max_tokens`.
+        The second call has twice the `max_tokens`. A reply that ends in a loop is not asked for again: its
+        text ends before the first repetition.
         """
-        answer = await self._with_retries(messages, method)
+        answer = self._without_loop(await self._with_retries(messages, method))
         max_tokens = 2 * self.max_tokens
         if self.settings.context_size:
             max_tokens = min(max_tokens, self.settings.context_size - self.run.call.prompt_tokens)
@@ -224,11 +279,26 @@ class _ModelRequest:
             return answer
         self.limit_doubled, self.max_tokens = True, max_tokens
         try:
-            return await self._with_retries(messages, method)
+            return self._without_loop(await self._with_retries(messages, method))
         except model_failures.Failure:
             if answer.text:
                 return answer
             raise
+
+    def _without_loop(self, answer: _ModelResponse) -> _ModelResponse:
+        """Cut the loop with which a reply ended at its token limit.
+
+        Raises:
+            Failure: the rest of the reply is of no use, because it is JSON or reasoning.
+        """
+        if answer.finish_reason not in ("length", INCOMPLETE):
+            return answer
+        kept = length_before_loop(answer.raw_text or answer.reasoning)
+        if kept is None:
+            return answer
+        if self.run.call.schema is not None or not answer.text:
+            raise model_failures.Failure(repetition_note(self.name))
+        return replace(answer, text=answer.text[:kept].rstrip(), finish_reason=REPEATED)
 
     async def _with_retries(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
         """Call the model until a reply arrives or all retries are used up."""
@@ -284,10 +354,8 @@ class _ModelRequest:
                     known = adapters.cached_reply(await cache.alookup(*key))
                 if known is not None:
                     request = replace(request, chat=ScriptedModel([known]))
-                message, thoughts = await self._invoke(
-                    request, streams=adapters.can_stream(self.chat, attempt)
-                )
-                answer = self._account(request.messages, message, thoughts, is_free=known is not None)
+                message, split = await self._invoke(request, streams=adapters.can_stream(self.chat, attempt))
+                answer = self._account(request.messages, message, split, is_free=known is not None)
                 self._check_response(answer)
                 if cache is not None and known is None:
                     await cache.aupdate(*key, [ChatGeneration(message=message)])
@@ -307,8 +375,8 @@ class _ModelRequest:
         settings = model_settings_key(request.chat, request.fields)
         return json.dumps(request.messages), f"{settings} seed={self.run.call.seed}"
 
-    async def _invoke(self, request: adapters.ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
-        """Send a request to the model and return the reply message and its reasoning.
+    async def _invoke(self, request: adapters.ChatRequest, *, streams: bool) -> tuple[AIMessage, SplitText]:
+        """Send a request to the model and return the reply message, and its text and reasoning.
 
         A debater's message is streamed if possible.
         """
@@ -318,6 +386,8 @@ class _ModelRequest:
             inner=chat,
             message_id=(stream_as.message_id or stream_as.entry_id) if stream_as else None,
             speaker=stream_as.speaker if stream_as else None,
+            names=speaker_labels(self.run.call),
+            reasons_first=self.name in self.run.models.reasoning_first,
             price=lambda message: self._cost_usd(reported_usage(message)),
             disable_streaming=not (live and streams),
             callbacks=chat.callbacks,
@@ -364,27 +434,33 @@ class _ModelRequest:
             raise too_long from error
         finally:
             self.run.streamed = self.run.streamed or (live and speaker.emitted)
-        return message, speaker.thoughts
+        if speaker.reasons_first:
+            self.run.models.reasoning_first.add(self.name)
+        if message.text != speaker.reply.text:  # a retracted part, or a secret that was split between chunks
+            message = message.model_copy(update={"content": speaker.reply.text})
+        return message, speaker.reply
 
-    def _account(self, sent: Messages, message: AIMessage, thoughts: str, *, is_free: bool) -> _ModelResponse:
-        """Separate a reply's text from its reasoning, and record the tokens used.
+    def _account(
+        self, sent: Messages, message: AIMessage, split: SplitText, *, is_free: bool
+    ) -> _ModelResponse:
+        """Record the tokens that a reply used, and return its text and reasoning.
 
         A reply from a cache is free.
         """
-        split = split_thinking(message.text)
-        thoughts = clean_text("\n".join(filter(None, (thoughts, split.reasoning))))
+        finish = model_failures.finish_of(message.response_metadata)
+        text = split.text
+        if self.run.call.schema is None:
+            text = "" if is_empty_text(text) else without_frame(text, self.fence)
+        answer = _ModelResponse(message, text, split.reasoning, finish, split.has_template_tokens)
         if is_free:
-            return _ModelResponse(
-                message, split.text, thoughts, model_failures.finish_of(message.response_metadata)
-            )
+            return answer
         tokens = None if isinstance(self.chat, LocalModel) else reported_usage(message)
         if tokens is None:
-            tokens = counted_usage(self.run.call, sent, message, thoughts, self.settings.encoding)
+            tokens = counted_usage(self.run.call, sent, message, split.reasoning, self.settings.encoding)
         cost = self._cost_usd(tokens)
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_totals(self.run.usage, [priced])
-        finish = model_failures.finish_of(message.response_metadata)
-        return _ModelResponse(message, split.text, thoughts, finish)
+        return answer
 
     def _cost_usd(self, tokens: EntryUsage | None) -> float | None:
         if tokens is None or isinstance(self.chat, LocalModel):
@@ -397,16 +473,17 @@ class _ModelRequest:
         Raises:
             Failure: the model refused, the reply is empty, or its stream ended early.
         """
-        message = answer.message
-        if answer.text or message.tool_calls:
-            metadata = message.response_metadata
-            if metadata.get(STREAM_ENDED_EARLY) and not model_failures.has_finish(metadata):
-                if answer.text and not message.tool_calls:
-                    self.partial = replace(answer, finish_reason=INCOMPLETE)
-                raise model_failures.Failure(
-                    "the stream ended without finish_reason or [DONE], so the reply is incomplete",
-                    retryable=True,
-                )
+        message, metadata = answer.message, answer.message.response_metadata
+        is_early = metadata.get(STREAM_ENDED_EARLY) and not model_failures.has_finish(metadata)
+        has_content = bool(answer.text or message.tool_calls)
+        if answer.finish_reason == model_failures.BROKEN or (is_early and has_content):
+            if answer.text and not message.tool_calls:
+                self.partial = replace(answer, finish_reason=INCOMPLETE)
+            reason = (
+                "the stream ended without finish_reason or [DONE]" if is_early else "the server broke off"
+            )
+            raise model_failures.Failure(f"{reason}, so the reply is incomplete", retryable=True)
+        if has_content:
             return
         if refusal := message.additional_kwargs.get("refusal"):
             raise model_failures.Failure(f"the model refused: {redact(str(refusal))[:300]}", refused=True)

@@ -321,6 +321,8 @@ class Models:
     _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = field(
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )
+    reasoning_first: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Names of the models that were seen to begin with reasoning without an opening tag."""
     _methods: dict[str, Method] = field(default_factory=dict, repr=False, compare=False)
 
     def settings_of(self, name: str) -> model_settings.ModelSettings:

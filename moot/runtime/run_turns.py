@@ -210,6 +210,7 @@ def _hints(context: NodeContext, turn: Turn) -> model_calls.Hints:
         "phase": state["step"]["phase"],
         "round": state["step"]["round"],
         "speaker": names[turn["speaker"]],
+        "role": context.config.debater(turn["speaker"]).role,
         "targets": [names.get(target, target) for target in turn["targets"]],
     }
 

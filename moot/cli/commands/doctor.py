@@ -342,6 +342,8 @@ async def _inspect_model(name: str, models: Models) -> Finding:
     problems = []
     if model_settings.stream and pieces < 2:
         problems.append("does not stream: replies appear all at once")
+    if reply.misfit_template:
+        problems.append("the server's chat template does not fit the model: replies end with template tokens")
     method = models.method_of(name)
     if method != model_settings.structured_output:
         problems.append(
