@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from moot.config import OFFLINE
-from moot.state.entries import EntryUsage, JsonObject, memoize_by_identity
+from moot.state.entries import EntryUsage, JsonObject, ModelFacts, memoize_by_identity
 from moot.state.errors import InputError, ModelError
 
 if TYPE_CHECKING:
@@ -238,6 +238,8 @@ class Reply:
     """True if the model refused to reply or the provider's content filter blocked the reply."""
     excess: int = 0
     """Number of tokens by which the request exceeded the model's limit. 0: the request was short enough."""
+    facts: dict[str, ModelFacts] = field(default_factory=dict)
+    """What the call has shown about the models that it asked, keyed by model name."""
 
     @property
     def is_final(self) -> bool:

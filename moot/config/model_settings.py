@@ -35,8 +35,8 @@ belongs to the name itself."""
 
 def provider_of(name: str) -> str:
     """Return the provider prefix of a model name, or `""` if the name has no provider prefix."""
-    prefix = name.partition(":")[0]
-    return prefix if prefix == OPENAI or prefix in LANGCHAIN_PROVIDERS else ""
+    prefix, colon, _ = name.partition(":")
+    return prefix if colon and (prefix == OPENAI or prefix in LANGCHAIN_PROVIDERS) else ""
 
 
 _SIMILARITY = 0.85

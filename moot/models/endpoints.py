@@ -12,7 +12,7 @@ from langgraph.config import get_stream_writer
 
 from moot.calls.effects import shield
 from moot.config.model_settings import ModelSettings, bare_name, is_built_in, similar_model_name
-from moot.models.failures import FATAL_CODES, Failure, is_context_overflow
+from moot.models.failures import Failure
 from moot.models.registry import OPENAI_URL, Access, Models, access_to
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import InputError, UserError
@@ -25,7 +25,9 @@ SLOT_S = 0.1
 
 
 @asynccontextmanager
-async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator[None]:
+async def endpoint_slot(
+    models: Models, name: str, tokens: int, *, is_extra: bool = False
+) -> AsyncIterator[None]:
     """Wait for a free slot at a model's endpoint, and hold it during the `with` block.
 
     The outcome of the block is recorded for all processes that use the database.
@@ -34,6 +36,7 @@ async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator
         models: models of the run.
         name: name of the model.
         tokens: maximum tokens of the call, prompt and reply.
+        is_extra: True if a failure of the call must not close the endpoint for debaters.
 
     Raises:
         Failure: the wait is longer than `max_requested_wait_s` of the backoff.
@@ -52,7 +55,8 @@ async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator
         if failure.status == 429:
             wait = failure.retry_after or models.backoff.wait_s(1)
             await asyncio.to_thread(rate_limiter.record_wait, key, wait)
-        elif failure.is_transient:
+        # Nothing is learned from an address where nothing answers: each run tries it anew.
+        elif failure.is_transient and not (is_extra or failure.unreachable or failure.kind == "loading"):
             await asyncio.to_thread(rate_limiter.record_failure, key)
         raise
     else:
@@ -69,8 +73,11 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
     """
     key, settings, backoff = rate_limiter_key(models, name), models.settings_of(name), models.backoff
     while (wait := await asyncio.to_thread(rate_limiter.wait_s, key, settings.max_wait_s)) > 0:
-        reason = f"another call was told to retry in {wait:.0f} s"
-        failure = Failure(reason, status=429, retryable=True, retry_after=wait)
+        if await circuit_is_open(models, name):
+            reason, status = "paused after repeated failures", None
+        else:
+            reason, status = f"another call was told to retry in {wait:.0f} s", 429
+        failure = Failure(reason, status=status, retryable=True, retry_after=wait)
         if wait > backoff.max_requested_wait_s:
             raise failure
         if wait > 1:
@@ -93,7 +100,7 @@ def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> 
     message = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()
-    except RuntimeError:  # outside of a graph
+    except (RuntimeError, KeyError):  # outside of a graph; LangGraph's error within another runnable
         logging.getLogger(__name__).warning("%s: %s", model, message)
         return
     write({"event": "retry", "model": model, "why": failure.text, "words": message, "wait_s": wait_s})
@@ -179,12 +186,12 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
         return f"check the model's name, and its provider's key and address; {OTHER_MODEL}"
     if failure.advice:
         return failure.advice.format(url=redact_urls(base_url), endpoint=endpoint)
-    if is_context_overflow(failure):
+    if failure.kind == "overflow":
         return (
             f"set models.{model}.context_size to the model's context size, and memory.budget.total to at "
             "most that size minus memory.budget.reply"
         )
-    if failure.code in FATAL_CODES:
+    if failure.kind == "quota":
         return f"the account's quota is used up: check its billing, or {OTHER_MODEL}"
     if failure.status in (401, 403):
         if settings.key_variable is None:

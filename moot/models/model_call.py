@@ -20,13 +20,20 @@ from moot.models import adapters
 from moot.models import failures as model_failures
 from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel, split_thinking
 from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
+from moot.models.learning import (
+    cut_words,
+    facts_of_change,
+    facts_of_overflow,
+    facts_of_usage,
+    reply_limit,
+)
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
 from moot.models.usage import counted_usage, reported_usage
-from moot.state.entries import EntryUsage, clean_text
+from moot.state.entries import EntryUsage, ModelFacts, clean_text
 from moot.state.errors import UserError
 from moot.state.langgraph_internals import model_settings_key, model_type
-from moot.state.reducers import ENTRY, add_totals
+from moot.state.reducers import ENTRY, add_totals, merge_facts
 from moot.state.settings import redact
 
 SUMMARY_ATTEMPTS = 2
@@ -38,6 +45,18 @@ MAX_EMPTY = 2
 MAX_BACKOFF_FAILURES = 30
 """Failure count for which the backoff policy returns its longest wait. It determines the pause after all
 models have failed."""
+
+LOADING_S = 120.0
+"""Number of seconds to wait for a server that is loading the model. Large models load from disk for minutes."""
+LOADING_STEP_S = 5.0
+"""Number of seconds between attempts while a server is loading the model, unless it asks for another wait."""
+UNREACHABLE_ATTEMPTS = 3
+"""Maximum number of attempts at an address where nothing answers. A server that restarts is back by then."""
+UNREACHABLE_S = 4.0
+"""Number of seconds after which an unreachable address gets no more attempts. A name server can take this long
+to refuse a name."""
+EXTRAS = frozenset({"summary", "perspective", "extract", "reflect", "evaluate"})
+"""Purposes of calls whose failures leave the endpoint open for debaters."""
 
 Messages = tuple[WireMessage, ...]
 
@@ -70,8 +89,9 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
                 reply = await (await _request(run, name)).reply()
             except model_failures.Failure as failure:
                 failures[name] = failure
+                run.learn(name, facts_of_overflow(failure, call, call.max_tokens, models.facts_of(name)))
                 continue
-            return replace(reply, latency_s=time.perf_counter() - started)
+            return replace(reply, latency_s=time.perf_counter() - started, facts=run.facts)
         passing = [name for name, failure in failures.items() if failure.is_transient]
         soonest = min(passing, key=lambda name: failures[name].requested_wait_s, default=None)
         left = models.retry_for - max(waited, time.perf_counter() - started)
@@ -94,10 +114,14 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         status=failures[last].status,
         retryable=any(failure.retryable for failure in each),
         refused=call.schema is None and all(failure.refused for failure in each),
-        excess=0
-        if call.shortened_by
-        else min(model_failures.excess_tokens(failure, call.prompt_tokens) for failure in each),
+        excess=min(failure.excess_tokens(call.prompt_tokens, call.max_tokens) for failure in each),
+        facts=run.facts,
     )
+
+
+def _is_loading(state: RetryCallState) -> bool:
+    failure = state.outcome.exception() if state.outcome else None
+    return isinstance(failure, model_failures.Failure) and failure.kind == "loading"
 
 
 @dataclass
@@ -114,6 +138,14 @@ class _CallState:
     appears twice."""
     first_chunk_s: float | None = None
     """Number of seconds between the latest request and the first chunk of its reply."""
+    facts: dict[str, ModelFacts] = field(default_factory=dict)
+    """What the call has shown about the models that it asked."""
+
+    def learn(self, name: str, facts: ModelFacts) -> None:
+        """Remember facts about a model for later requests, and return them with the reply."""
+        if facts:
+            self.models.learn({name: facts})
+            self.facts = merge_facts(self.facts, [{name: facts}])
 
 
 @dataclass(frozen=True)
@@ -149,6 +181,7 @@ class _ModelRequest:
         self.run, self.name, self.chat = run, name, chat
         self.settings = run.models.settings_of(name)
         self.max_tokens = run.call.max_tokens + self.settings.reasoning_tokens
+        self.started = time.monotonic()
         self.limit_doubled = False
         self.failures = 0
         self.empty = 0
@@ -216,19 +249,36 @@ class _ModelRequest:
 
         The second call has twice the `max_tokens`.
         """
-        answer = await self._with_retries(messages, method)
-        max_tokens = 2 * self.max_tokens
-        if self.settings.context_size:
-            max_tokens = min(max_tokens, self.settings.context_size - self.run.call.prompt_tokens)
+        answer = await self._adapted(messages, method)
+        max_tokens = self._reply_limit(2 * self.max_tokens)
         if answer.finish_reason != "length" or self.limit_doubled or max_tokens <= self.max_tokens:
             return answer
         self.limit_doubled, self.max_tokens = True, max_tokens
         try:
-            return await self._with_retries(messages, method)
+            return await self._adapted(messages, method)
         except model_failures.Failure:
             if answer.text:
                 return answer
             raise
+
+    def _reply_limit(self, max_tokens: int) -> int:
+        facts = self.run.models.facts_of(self.name)
+        return reply_limit(self.run.call, max_tokens, self.settings.context_size, facts)
+
+    async def _adapted(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
+        """Call the model, and change the request as often as an error names a part that the server refuses."""
+        while True:
+            try:
+                return await self._with_retries(messages, method)
+            except model_failures.Failure as failure:
+                known = self.run.models.facts_of(self.name)
+                facts = facts_of_change(failure.change, known) if failure.change else {}
+                if not facts:
+                    raise
+                self.run.learn(self.name, facts)
+                report_wait(self.name, failure, 0, f"from now on {facts['told'][0]}")
+                self.settings, self.failures = self.run.models.settings_of(self.name), self.failures - 1
+                self.chat = await self.run.models.client(self.name)
 
     async def _with_retries(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
         """Call the model until a reply arrives or all retries are used up."""
@@ -239,6 +289,11 @@ class _ModelRequest:
         def should_retry(error: BaseException) -> bool:
             if not isinstance(error, model_failures.Failure) or not error.retryable:
                 return False
+            passed_s = time.monotonic() - self.started
+            if error.kind == "loading":
+                return passed_s + (error.retry_after or LOADING_STEP_S) <= LOADING_S
+            if error.unreachable and (self.failures >= UNREACHABLE_ATTEMPTS or passed_s > UNREACHABLE_S):
+                return False
             self.empty += error.empty
             too_often = error.empty and self.empty > MAX_EMPTY
             return error.requested_wait_s <= backoff.max_requested_wait_s and not too_often
@@ -246,23 +301,27 @@ class _ModelRequest:
         def wait_s(state: RetryCallState) -> float:
             failure = state.outcome.exception() if state.outcome else None
             requested_s = failure.retry_after if isinstance(failure, model_failures.Failure) else None
+            if isinstance(failure, model_failures.Failure) and failure.kind == "loading":
+                return backoff.wait_s(1, LOADING_STEP_S if requested_s is None else requested_s)
             return backoff.wait_s(self.failures, requested_s)
 
         def report_retry(state: RetryCallState) -> None:
             failure, pause_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
             if isinstance(failure, model_failures.Failure):
-                which = f"retry {self.failures} of {max_attempts - 1} in {round(pause_s, 1):g} s"
+                of = "" if failure.kind == "loading" else f" of {max_attempts - 1}"
+                which = f"retry {self.failures}{of} in {round(pause_s, 1):g} s"
                 report_wait(self.name, failure, pause_s, which)
 
         retrying = AsyncRetrying(
             retry=retry_if_exception(should_retry),
-            stop=lambda _: self.failures >= max_attempts,
+            stop=lambda state: self.failures >= max_attempts and not _is_loading(state),
             wait=wait_s,
             before_sleep=report_retry,
             sleep=backoff.sleep,
             reraise=True,
         )
-        attempt = adapters.Attempt(self.run.call, messages, self.max_tokens, self.settings, method)
+        max_tokens = self._reply_limit(self.max_tokens)
+        attempt = adapters.Attempt(self.run.call, messages, max_tokens, self.settings, method)
         self.partial = None
         try:
             return await retrying(self._attempt, attempt)
@@ -274,7 +333,8 @@ class _ModelRequest:
     async def _attempt(self, attempt: adapters.Attempt) -> _ModelResponse:
         """Wait until the endpoint accepts another call, call the model once, and record the tokens used."""
         tokens = self.run.call.prompt_tokens + attempt.max_tokens
-        async with endpoint_slot(self.run.models, self.name, tokens):
+        is_extra = self.run.call.purpose in EXTRAS
+        async with endpoint_slot(self.run.models, self.name, tokens, is_extra=is_extra):
             self.run.attempts += 1
             try:
                 request = adapters.request_of(self.chat, attempt)
@@ -319,16 +379,21 @@ class _ModelRequest:
             message_id=(stream_as.message_id or stream_as.entry_id) if stream_as else None,
             speaker=stream_as.speaker if stream_as else None,
             price=lambda message: self._cost_usd(reported_usage(message)),
+            streams=streams,
             disable_streaming=not (live and streams),
             callbacks=chat.callbacks,
             tags=chat.tags,
             metadata=chat.metadata,
         )
+        learned = self.run.models.facts_of(self.name).get("settings", {})
+        fields = request.fields
+        if streams and learned.get("stream_usage") is False:
+            fields = {**fields, "stream_usage": False}
         prompt = adapters.to_langchain(
             request.messages,
             merge_roles=self.settings.merge_roles,
             system_role=self.settings.system_role,
-            names=request.shows_names,
+            names=request.shows_names and learned.get("names", True),
         )
         # The metadata names the speaker, because a sum of chunks has no name.
         labels = RunnableConfig(run_name=self.run.call.purpose)
@@ -357,7 +422,7 @@ class _ModelRequest:
         try:
             async with asyncio.timeout(total_s) as total, asyncio.timeout(silent_s) as silence:
                 speaker.on_chunk = on_chunk
-                message = await speaker.ainvoke(prompt, config, **request.fields)
+                message = await speaker.ainvoke(prompt, config, **fields)
         except TimeoutError as error:
             if not total.expired():
                 raise
@@ -380,6 +445,12 @@ class _ModelRequest:
         tokens = None if isinstance(self.chat, LocalModel) else reported_usage(message)
         if tokens is None:
             tokens = counted_usage(self.run.call, sent, message, thoughts, self.settings.encoding)
+        elif sent is self.run.call.messages:
+            self.run.learn(self.name, facts_of_usage(self.run.call, tokens))
+            told = self.run.models.facts_of(self.name).get("told", [])
+            if (words := cut_words(self.run.call, tokens)) and not any("cut the prompt" in each for each in told):
+                self.run.learn(self.name, {"told": [words]})
+                report_wait(self.name, model_failures.Failure(words), 0, "the reply is used")
         cost = self._cost_usd(tokens)
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_totals(self.run.usage, [priced])

@@ -23,9 +23,10 @@ from moot.models.adapters import Method
 from moot.models.failures import Backoff
 from moot.models.usage import configured_price, list_price
 from moot.state import settings as environment
-from moot.state.entries import EntryUsage, JsonObject
+from moot.state.entries import EntryUsage, JsonObject, ModelFacts
 from moot.state.errors import ConfigError
 from moot.state.langgraph_internals import provider_package
+from moot.state.reducers import merge_facts
 from moot.state.settings import redact, redact_urls, register_secret
 from moot.storage.rate_limiter import RateLimiter
 from moot.text.tokens import encoding, encoding_for
@@ -321,13 +322,33 @@ class Models:
     _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = field(
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )
+    largest_request: int = 0
+    """Largest number of tokens in a prompt and its reply. Ollama gets it as `num_ctx`. 0: unknown."""
     _methods: dict[str, Method] = field(default_factory=dict, repr=False, compare=False)
+    _facts: dict[str, ModelFacts] = field(default_factory=dict, repr=False, compare=False)
 
     def settings_of(self, name: str) -> model_settings.ModelSettings:
-        """Return a model's configured settings, including the defaults for well-known models."""
+        """Return a model's configured settings, with the defaults for well-known models and learned facts."""
         configured = self.settings.get(name)
         explicit_settings = configured.model_dump(exclude_unset=True) if configured else {}
-        return model_settings.ModelSettings(**{**known_settings(name), **explicit_settings})
+        facts = self._facts.get(name, {})
+        learned = {
+            key: value
+            for key, value in facts.get("settings", {}).items()
+            if key in model_settings.ModelSettings.model_fields
+        }
+        merged = {**known_settings(name), **explicit_settings, **learned}
+        if "limit" in facts:
+            merged["context_size"] = min(facts["limit"], merged.get("context_size") or facts["limit"])
+        return model_settings.ModelSettings(**merged)
+
+    def facts_of(self, name: str) -> ModelFacts:
+        """Return what a model's replies and errors have shown about it so far."""
+        return self._facts.get(name, {})
+
+    def learn(self, facts: Mapping[str, ModelFacts]) -> None:
+        """Remember facts about models, keyed by model name. Later requests follow them."""
+        self._facts.update(merge_facts(self._facts, [facts]))
 
     async def client(self, name: str) -> BaseChatModel:
         """Return the client for the model with this name.
@@ -339,7 +360,8 @@ class Models:
         Raises:
             ConfigError: the name or the environment is invalid.
         """
-        key = (name, self.settings_of(name))
+        # The context size changes no client. Without it here, a learned one would open new connections.
+        key = (name, self.settings_of(name).model_copy(update={"context_size": None}))
         loop = self._loops.setdefault(asyncio.get_running_loop(), _Loop())
         async with loop.lock:
             if not loop.closers:
