@@ -196,6 +196,10 @@ def _message_json(message: WireMessage) -> str:
     return _to_json(message)
 
 
+MAX_SHORTENINGS = 3
+"""Maximum number of times that a prompt is shortened after a server refused it as too long. A server that states no
+numbers gets half of the prompt each time, so an eighth in the end."""
+
 INCOMPLETE = "incomplete"
 """Finish reason that marks a reply as cut off. Either the stream ended early, or the reply was too long."""
 

@@ -179,7 +179,7 @@ class _ModelRequest:
 
     def __init__(self, run: _CallState, name: str, chat: BaseChatModel) -> None:
         self.run, self.name, self.chat = run, name, chat
-        self.settings = run.models.settings_of(name)
+        self.settings, self.facts = run.models.settings_of(name), run.models.facts_of(name)
         self.max_tokens = run.call.max_tokens + self.settings.reasoning_tokens
         self.started = time.monotonic()
         self.limit_doubled = False
@@ -262,8 +262,7 @@ class _ModelRequest:
             raise
 
     def _reply_limit(self, max_tokens: int) -> int:
-        facts = self.run.models.facts_of(self.name)
-        return reply_limit(self.run.call, max_tokens, self.settings.context_size, facts)
+        return reply_limit(self.run.call, max_tokens, self.settings.context_size, self.facts)
 
     async def _adapted(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
         """Call the model, and change the request as often as an error names a part that the server refuses."""
@@ -271,12 +270,14 @@ class _ModelRequest:
             try:
                 return await self._with_retries(messages, method)
             except model_failures.Failure as failure:
-                known = self.run.models.facts_of(self.name)
-                facts = facts_of_change(failure.change, known) if failure.change else {}
+                # A call at the same time may have learned the change since this request was built.
+                facts = facts_of_change(failure.change, self.facts) if failure.change else {}
                 if not facts:
                     raise
+                if facts["told"][0] not in self.run.models.facts_of(self.name).get("told", []):
+                    report_wait(self.name, failure, 0, f"from now on {facts['told'][0]}")
                 self.run.learn(self.name, facts)
-                report_wait(self.name, failure, 0, f"from now on {facts['told'][0]}")
+                self.facts = self.run.models.facts_of(self.name)
                 self.settings, self.failures = self.run.models.settings_of(self.name), self.failures - 1
                 self.chat = await self.run.models.client(self.name)
 
@@ -385,7 +386,7 @@ class _ModelRequest:
             tags=chat.tags,
             metadata=chat.metadata,
         )
-        learned = self.run.models.facts_of(self.name).get("settings", {})
+        learned = self.facts.get("settings", {})
         fields = request.fields
         if streams and learned.get("stream_usage") is False:
             fields = {**fields, "stream_usage": False}

@@ -30,13 +30,14 @@ from moot.configuration import authorize, authorize_operator, freeze, requested_
 from moot.people import new_input_text
 from moot.runtime import environment as environments
 from moot.runtime.background_loop import call_from_sync
+from moot.runtime.fitting import fitted_body
 from moot.runtime.qa import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state import conversation
-from moot.state.entries import JsonObject, memoize_by_identity
+from moot.state.entries import JsonObject, ModelFacts, memoize_by_identity
 from moot.state.errors import BudgetReached, ConfigError, ModelError
 from moot.state.langgraph_internals import checkpointer_in, is_nested
-from moot.state.reducers import add_totals
+from moot.state.reducers import add_totals, merge_facts
 from moot.state.settings import redact_values
 from moot.storage.journal import Journal, JournalKey
 from moot.storage.leases import lease_in
@@ -96,6 +97,8 @@ class EffectHandler:
         """Usage of failed calls so far, which the journal does not store."""
         self.receipts: list[conversation.CallReceipt] = []
         """Receipts of the calls so far, except debaters' turns. They have no numbers yet."""
+        self.facts: dict[str, ModelFacts] = {}
+        """What the calls so far have shown about their models."""
         self.batches = 0
         """Number of completed batches."""
         self.position = position
@@ -123,6 +126,7 @@ class EffectHandler:
         if self._reached:
             raise BudgetReached(self._reached)
         for call, reply in zip(calls, replies, strict=True):
+            self.facts = merge_facts(self.facts, [reply.facts])
             used = [{"calls": 1}, reply.usage]
             self.spent = add_totals(self.spent, used)
             if not reply.ok:
@@ -378,8 +382,14 @@ class _NodeRun:
             self.context.env, self.context.permissions, self._position, self.config
         )
         update: effects.Update = dict(
-            await run_generator(body(self.state, self.context), self._handle_effect) or {}
+            await run_generator(
+                fitted_body(self._position.node, body)(self.state, self.context), self._handle_effect
+            )
+            or {}
         )
+        known = self.state.get("model_facts") or {}
+        if (facts := self.effect_handler.facts) and merge_facts(known, [facts]) != known:
+            update["model_facts"] = facts
         if self._answered:
             update["messages"] = [{"op": "drop_replies"}, *update.get("messages", [])]
         if self.effect_handler.batches:

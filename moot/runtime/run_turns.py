@@ -50,11 +50,11 @@ class ModelTurnRequest:
             partial(permissions.authorize, "tool", "server"),
         )
 
-    def with_shorter_prompt(self, excess: int) -> effects.ModelCall:
+    def with_shorter_prompt(self, call: effects.ModelCall, excess: int) -> effects.ModelCall:
         """Return the first model call of the turn with a shorter prompt.
 
-        The prompt is shorter by `excess` tokens. The method is used after a server refused the prompt because
-        it exceeded the model's context.
+        The prompt is shorter than that of `call` by `excess` tokens. The method is used after a server
+        refused the prompt because it exceeded the model's context.
         """
         config = frozen_config(self.state)
         speaker_tool_tokens = registry.functions_tokens(
@@ -62,13 +62,13 @@ class ModelTurnRequest:
             self.context.env.token_counter_for(config),
             registry.debate_tools(config, self.context.env.tools),
         )
-        remaining_tokens = max(self.call.prompt_tokens - excess, MINIMUM["total"])
+        remaining_tokens = max(call.prompt_tokens - excess, MINIMUM["total"])
         shortened_by = config.memory.budget.total - speaker_tool_tokens - remaining_tokens
         prompt = turn_prompt(self.state, self.context, self.call.call_index, reserved_tokens=shortened_by)
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
 
     def with_tool_results(
-        self, exchanges: Sequence[tool.ToolExchange], *, may_call_tools: bool
+        self, exchanges: Sequence[tool.ToolExchange], *, may_call_tools: bool, shortened_by: int = 0
     ) -> effects.ModelCall:
         """Return the next model call of the turn, including the results of earlier tool calls.
 
@@ -77,6 +77,7 @@ class ModelTurnRequest:
         Args:
             exchanges: tool calls of this turn so far, with their results.
             may_call_tools: True if the model may call more tools.
+            shortened_by: tokens by which the prompt is shorter, because the model's context is small.
         """
         config = frozen_config(self.state)
         count = self.context.env.token_counter_for(config)
@@ -89,7 +90,8 @@ class ModelTurnRequest:
         else:  # as text, since many servers refuse tool messages in a request without tools
             exchange_messages = [tool.exchange_report(exchanges, remaining_tokens, config.fence, count)]
         exchange_tokens = tool.wire_tokens(exchange_messages, count)
-        prompt = turn_prompt(self.state, self.context, self.call.call_index, reserved_tokens=exchange_tokens)
+        reserved_tokens = exchange_tokens + shortened_by
+        prompt = turn_prompt(self.state, self.context, self.call.call_index, reserved_tokens=reserved_tokens)
         if exchange_messages:
             prompt = replace(
                 prompt,
@@ -102,6 +104,7 @@ class ModelTurnRequest:
         speech_id = entry_id(len(self.state["full_transcript"]) + offset)
         return replace(
             _with_prompt(self.call, prompt),
+            shortened_by=shortened_by,
             tools=self.call.tools if may_call_tools else (),
             stream_as=self.call.stream_as
             and _stream_as(self.context, speech_id, self.call.stream_as.speaker),
@@ -284,9 +287,14 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[
     replies: list[effects.Reply] = yield [request.call for request in turns]
     results = [TurnResult(reply, call=request.call) for request, reply in zip(turns, replies, strict=True)]
 
-    if too_long := [index for index, result in enumerate(results) if result.reply.excess]:
-        next_calls = [turns[index].with_shorter_prompt(results[index].reply.excess) for index in too_long]
-        for index, call, reply in zip(too_long, next_calls, (yield next_calls), strict=True):
+    for _ in range(effects.MAX_SHORTENINGS):
+        too_long = {index: result for index, result in enumerate(results) if result.reply.excess and result.call}
+        next_calls = [
+            turns[index].with_shorter_prompt(result.call or turns[index].call, result.reply.excess)
+            for index, result in too_long.items()
+        ]
+        replies = (yield next_calls) if next_calls else []
+        for index, call, reply in zip(too_long, next_calls, replies, strict=True):
             results[index] = TurnResult(reply, call=call)
 
     while pending := [index for index, request in enumerate(turns) if _wants_tools(request, results[index])]:
@@ -302,7 +310,9 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[
             results[index] = replace(results[index], exchanges=(*results[index].exchanges, exchange))
         next_calls = [
             turns[index].with_tool_results(
-                results[index].exchanges, may_call_tools=_calls_left(turns[index], results[index]) > 0
+                results[index].exchanges,
+                may_call_tools=_calls_left(turns[index], results[index]) > 0,
+                shortened_by=result.shortened_by if (result := results[index].call) else 0,
             )
             for index in pending
         ]
