@@ -20,6 +20,8 @@ RECORDED = "recorded:"
 name of the recording follows the prefix."""
 
 
+OLLAMA = "ollama"
+"""Provider prefix for Ollama's own API."""
 OPENAI = "openai"
 """Provider prefix for OpenAI, the default provider."""
 

@@ -322,7 +322,8 @@ class _ModelRequest:
             reraise=True,
         )
         max_tokens = self._reply_limit(self.max_tokens)
-        attempt = adapters.Attempt(self.run.call, messages, max_tokens, self.settings, method)
+        context = self.run.models.context_of(self.name, self.run.call.prompt_tokens + max_tokens)
+        attempt = adapters.Attempt(self.run.call, messages, max_tokens, self.settings, context, method)
         self.partial = None
         try:
             return await retrying(self._attempt, attempt)

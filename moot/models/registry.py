@@ -135,6 +135,9 @@ ChatSource = ChatModelLike | Callable[[], ChatModelLike]
 A function is called once for each event loop, since connections belong to a loop.
 """
 
+CONTEXT_STEP = 2_048
+"""Sizes of contexts are rounded up to a multiple of this number, so that a server seldom loads a model anew."""
+
 _OPENAI_REASONING: JsonObject = {
     "temperature": False,
     "max_tokens_field": "max_completion_tokens",
@@ -446,6 +449,31 @@ class Models:
         """Return True if a model is called through the OpenAI-compatible client."""
         is_custom = name in self.chats or self.settings_of(name).command
         return model_settings.provider_of(name) in ("", model_settings.OPENAI) and not is_custom
+
+    def context_of(self, name: str, tokens: int) -> int | None:
+        """Return the size of the context that a server must reserve, for servers that let a request choose.
+
+        It is the configured one, or else the largest prompt and reply of the debate, and never the model's maximum:
+        a context of 131,072 tokens can exhaust a machine's memory. A size that changes makes Ollama load anew.
+
+        Args:
+            name: name of the model.
+            tokens: tokens of this prompt and its reply.
+        """
+        configured, facts = self.settings.get(name), self.facts_of(name)
+        if configured and configured.context_size:
+            return configured.context_size
+        needed = int(max(tokens, self.largest_request) * facts.get("ratio", 1.0))
+        rounded = -(-needed // CONTEXT_STEP) * CONTEXT_STEP
+        return min(rounded, facts.get("limit", rounded))
+
+    def asks_server(self, name: str) -> bool:
+        """Return True if a model's server may tell the context size, unlike OpenAI's."""
+        if self.factory is not make_model or name in self.chats or model_settings.is_built_in(name):
+            return False
+        if model_settings.provider_of(name) == model_settings.OLLAMA:
+            return not self.settings_of(name).command
+        return self.is_openai_compatible(name) and self.base_url(name) != OPENAI_URL
 
     def method_of(self, name: str) -> Method:
         """Return the structured output method to use with a model."""

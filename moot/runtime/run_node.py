@@ -11,7 +11,7 @@ the body starts again and receives its replies from the journal.
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +27,7 @@ from moot.calls import effects
 from moot.config import DebateConfig, boundary
 from moot.config.debate_config import frozen_config, runnable_config
 from moot.configuration import authorize, authorize_operator, freeze, requested_config
+from moot.models.endpoints import server_facts
 from moot.people import new_input_text
 from moot.runtime import environment as environments
 from moot.runtime.background_loop import call_from_sync
@@ -97,6 +98,8 @@ class EffectHandler:
         """Usage of failed calls so far, which the journal does not store."""
         self.receipts: list[conversation.CallReceipt] = []
         """Receipts of the calls so far, except debaters' turns. They have no numbers yet."""
+        self.known: Mapping[str, ModelFacts] = {}
+        """What the debate's state says about its models."""
         self.facts: dict[str, ModelFacts] = {}
         """What the calls so far have shown about their models."""
         self.batches = 0
@@ -134,6 +137,12 @@ class EffectHandler:
             if call.purpose != "turn":  # the node `turn` writes the receipts of turns
                 self.receipts.append(_receipt(call, reply, self.position))
         return replies
+
+    async def ask_servers(self) -> None:
+        """Ask the models' servers for the sizes of their contexts."""
+        with suppress(ConfigError):  # the first call reports it
+            models = self._env.models_of(self._permissions)
+            self.facts = await server_facts(models, self._permissions.config.model_names())
 
     async def run_local_work(self, work: effects.LocalWork) -> list[str]:
         """Run local jobs, and return the results in the same order.
@@ -192,6 +201,7 @@ class EffectHandler:
         except ConfigError as refused:
             return effects.Reply(error=str(refused))
         records, debate = self.position.records, self.position.debate
+        models.learn(self.known)
         if records is not None:
             models = replace(models, rate_limiter=records.rate_limiter)
         async with self._limit:
@@ -381,13 +391,16 @@ class _NodeRun:
         self.effect_handler = EffectHandler(
             self.context.env, self.context.permissions, self._position, self.config
         )
+        known = self.effect_handler.known = self.state.get("model_facts") or {}
+        asks = self._position.node == "open" and not self.state.get("config")
+        if asks:  # before the first prompt is built
+            await self.effect_handler.ask_servers()
         update: effects.Update = dict(
             await run_generator(
                 fitted_body(self._position.node, body)(self.state, self.context), self._handle_effect
             )
             or {}
         )
-        known = self.state.get("model_facts") or {}
         if (facts := self.effect_handler.facts) and merge_facts(known, [facts]) != known:
             update["model_facts"] = facts
         if self._answered:
