@@ -197,7 +197,8 @@ def _message_json(message: WireMessage) -> str:
 
 
 MAX_SHORTENINGS = 3
-"""Maximum number of times that a prompt is shortened after a server refused it as too long. A server that states no
+"""Maximum number of times that a prompt is shortened after a server refused it as too long. A server that
+states no
 numbers gets half of the prompt each time, so an eighth in the end."""
 
 INCOMPLETE = "incomplete"

@@ -9,7 +9,7 @@ from typing import Any, cast
 from langchain_core.messages import AIMessageChunk
 from langgraph.types import Command, StateSnapshot
 
-from moot.calls.effects import is_pause
+from moot.calls.effects import BackgroundTask, is_pause
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Capability, capabilities_of
 from moot.config.config_files import make_config
@@ -18,6 +18,7 @@ from moot.config.model_settings import is_built_in, recording_in
 from moot.config.participants import unique_slug
 from moot.configuration import authorize
 from moot.debates.session import DebateSession, Event, Values, check_config, check_judges, is_over
+from moot.judging.panel import Assessment
 from moot.nodes.close import result_update, with_final_answer
 from moot.nodes.judge import assess_debate
 from moot.people import PersonQuestion, questions_in, reply_error
@@ -25,10 +26,11 @@ from moot.protocols.base import make_step
 from moot.protocols.registry import find_protocol, limit_reached, protocol_named
 from moot.runtime import background_loop
 from moot.runtime.environment import Environment
+from moot.runtime.fitting import fitted_config, until_prompts_fit
 from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.runtime.telemetry import within_langsmith_root
 from moot.state.conversation import CallReceipt, ConversationState, EndReason, StateValues, Step, step_number
-from moot.state.entries import JsonObject
+from moot.state.entries import JsonObject, ModelFacts
 from moot.state.errors import DebatePaused, InputError, WaitingForPerson
 from moot.state.reducers import ENTRY, add_totals
 from moot.state.verdict import PanelVerdict, Verdict
@@ -405,7 +407,12 @@ def judge_values(
     check_judges(config, [entry["model"] for entry in debater_entries], environment)
     if not debater_entries:
         raise InputError("the debate has no messages from debaters yet, so there is nothing to judge")
-    flow = assess_debate(cast(ConversationState, values), config, environment.token_counter_for(config))
+    state, count = cast(ConversationState, values), environment.token_counter_for(config)
+
+    def judge(facts: Mapping[str, ModelFacts]) -> BackgroundTask[Assessment]:
+        return assess_debate(state, fitted_config(config, facts, "judge"), count)
+
+    flow = until_prompts_fit(judge, values.get("model_facts") or {})
     assessment, handler = background_loop.call_from_sync(run_to_end, flow, environment, permissions, place)
     calls, usage = handler.numbered_receipts(values.get("calls") or []), handler.spent
     for call in calls:

@@ -18,7 +18,7 @@ from moot.graph.debate import NODES
 from moot.nodes.judge import assess_debate
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import NodeContext
-from moot.runtime.fitting import fitted_body
+from moot.runtime.fitting import fitted_body, fitted_config
 from moot.runtime.run_node import run_to_end
 from moot.runtime.run_turns import ModelTurnRequest, make_turn_requests, run_turns
 from moot.state.conversation import CallReceipt, ConversationState, MemoryKind, Receipt
@@ -90,6 +90,7 @@ def reconstruct_prompt(session: DebateSession, seq_or_call_id: int | str) -> Rec
         body = fitted_body(node, NODES[node])(state, context)
     else:  # a later judging, with its own options
         judging_config = JudgingOptions(**receipt.get("options", {})).applied_to(config)
+        judging_config = fitted_config(judging_config, state.get("model_facts") or {}, "judge")
         flow = assess_debate(state, judging_config, context.env.token_counter_for(judging_config))
         body = cast(effects.NodeBody, flow)  # a generator of model calls only
     calls = [

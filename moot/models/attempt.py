@@ -161,7 +161,8 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     `moot.models.model_call` looks up cached replies before it calls the wrapper."""
 
     streams: bool = False
-    """True if the inner model's reply is streamed even if nobody reads the stream, so that `on_chunk` sees silence."""
+    """True if the inner model's reply is streamed even if nobody reads the stream, so that `on_chunk` sees
+    silence."""
     emitted: bool = False
     """True if this attempt has already streamed text to the user."""
 

@@ -230,8 +230,16 @@ async def explanation(name: str, failure: Failure, models: Models) -> str:
     return clean_text(f"{name}: {failure.text}" + (f" ({hint})" if hint else ""))
 
 
-_SIZES = ("n_ctx", "max_model_len", "context_length", "context_window", "max_context_length", "loaded_context_length")
-"""Fields in which servers report a model's context size: llama.cpp, vLLM, OpenRouter, Groq, Mistral, LM Studio."""
+_SIZES = (
+    "n_ctx",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "loaded_context_length",
+)
+"""Fields in which servers report a model's context size: llama.cpp, vLLM, OpenRouter, Groq, Mistral, LM
+Studio."""
 LOOKUP_S = 3.0
 """Timeout in seconds for asking a server for its models' context sizes before a debate."""
 
@@ -261,7 +269,10 @@ async def _facts_from_server(name: str, models: Models) -> ModelFacts:
         root = (access.base_url or "").rstrip("/").removesuffix("/v1")
         async with httpx.AsyncClient(timeout=LOOKUP_S) as client:
             props = (await client.get(f"{root}/props")).json()
-        slots, size = props.get("total_slots"), context_size_in(props.get("default_generation_settings") or {}) or size
+        slots, size = (
+            props.get("total_slots"),
+            context_size_in(props.get("default_generation_settings") or {}) or size,
+        )
     except (OSError, ValueError, AttributeError, httpx.HTTPError, UserError):
         return {}
     facts: ModelFacts = {"limit": size} if size else {}
@@ -276,7 +287,9 @@ async def _facts_from_ollama(name: str, models: Models) -> ModelFacts:
     root = root if "://" in root else f"http://{root}"
     try:
         async with httpx.AsyncClient(timeout=LOOKUP_S) as client:
-            shown = (await client.post(f"{root.rstrip('/')}/api/show", json={"model": bare_name(name)})).json()
+            shown = (
+                await client.post(f"{root.rstrip('/')}/api/show", json={"model": bare_name(name)})
+            ).json()
         sizes = [size for key, size in shown["model_info"].items() if key.endswith(".context_length")]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, httpx.HTTPError):
         return {}

@@ -1,6 +1,7 @@
 """Reader of the error bodies that model servers send.
 
-Servers send an object with `error` or `message`, FastAPI's `detail`, a list, a bare string, plain text, or JSON
+Servers send an object with `error` or `message`, FastAPI's `detail`, a list, a bare string, plain text, or
+JSON
 inside a string. All of them become one `ErrorBody`.
 """
 
@@ -8,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 MAX_DEPTH = 8
 """Maximum nesting depth of an error body. Routers wrap the error of the server behind them, twice at most."""
@@ -15,13 +17,27 @@ MAX_CHARS = 4_000
 """Maximum number of characters of an error text that is read. The patterns of `error_kinds` search it."""
 
 _TEXT_KEYS = frozenset(
-    {"message", "msg", "detail", "details", "error", "errors", "raw", "reason", "description", "title", "text"}
+    {
+        "message",
+        "msg",
+        "detail",
+        "details",
+        "error",
+        "errors",
+        "raw",
+        "reason",
+        "description",
+        "title",
+        "text",
+    }
     | {"error_message", "error_msg", "error_description", "errormessage", "fault", "cause", "err"}
 )
 _CODE_KEYS = frozenset({"code", "type", "status", "error_code", "errorcode", "error_type", "__type", "@type"})
 _FIELD_KEYS = frozenset({"param", "field", "parameter", "argument", "loc", "path"})
 _STATUS_KEYS = frozenset({"code", "status", "status_code", "statuscode", "http_code", "httpstatuscode"})
 _WAIT_KEYS = frozenset({"retry_after", "retryafter", "retrydelay", "retry_after_seconds"})
+_HEADER = "header:"
+"""Prefix of the keys of headers."""
 _TEXT_ORDER = ("message", "error_message", "msg", "error_msg", "error", "detail")
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -48,37 +64,48 @@ class ErrorBody:
 
 def read_error(body: object) -> ErrorBody:
     """Read an error body. `body` is the parsed JSON, or the text of the response."""
-    texts: dict[str, None] = {}
-    codes: dict[str, None] = {}
-    fields: dict[str, None] = {}
-    numbers: dict[str, float] = {}
-    headers: dict[str, str] = {}
-    status: int | None = None
+    reader = _Reader()
     for key, value in _leaves("", _parsed(body), 0):
-        if key.startswith("header:"):
-            headers.setdefault(key.removeprefix("header:"), str(value))
-        elif isinstance(value, bool):
-            continue
-        elif isinstance(value, int | float) or (key in _STATUS_KEYS and value.isdigit()):
-            number = float(value)
-            if key in _STATUS_KEYS and status is None and 400 <= number < 600:
-                status = int(number)
-            elif key in _CODE_KEYS and number >= 1000:  # codes of Zhipu and Mistral
-                codes.setdefault(str(int(number)))
-            else:
-                numbers.setdefault(key, number)
+        if isinstance(value, str) and not (key in _STATUS_KEYS and value.isdigit()):
+            reader.add_text(key, value)
+        elif not isinstance(value, bool):
+            reader.add_number(key, float(value))
+    text = ": ".join(part for part in reader.texts if part)[:MAX_CHARS]
+    codes, fields = tuple(reader.codes), tuple(reader.fields)
+    return ErrorBody(text, codes, fields, reader.status, reader.numbers, reader.headers)
+
+
+@dataclass
+class _Reader:
+    """Values of an error body, sorted by what their keys say, in order and without repetitions."""
+
+    texts: dict[str, None] = field(default_factory=dict)
+    codes: dict[str, None] = field(default_factory=dict)
+    fields: dict[str, None] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    status: int | None = None
+
+    def add_number(self, key: str, number: float) -> None:
+        if key in _STATUS_KEYS and self.status is None and 400 <= number < 600:
+            self.status = int(number)
+        elif key in _CODE_KEYS and number >= 1000:  # codes of Zhipu and Mistral
+            self.codes.setdefault(str(int(number)))
+        else:
+            self.numbers.setdefault(key, number)
+
+    def add_text(self, key: str, text: str) -> None:
+        if key.startswith(_HEADER):
+            self.headers.setdefault(key.removeprefix(_HEADER), text)
         elif key in _WAIT_KEYS:
-            numbers.setdefault(key, duration_s(value) or 0.0)
+            self.numbers.setdefault(key, duration_s(text) or 0.0)
         elif key in _FIELD_KEYS:
-            fields.setdefault(value)
+            self.fields.setdefault(text)
         elif key in _CODE_KEYS:
-            codes.setdefault(value.rpartition("/")[2])
-            if " " in value:  # xAI writes sentences there
-                texts.setdefault(_line(value))
-        elif key in _TEXT_KEYS or not key:
-            texts.setdefault(_line(value))
-    text = ": ".join(part for part in texts if part)[:MAX_CHARS]
-    return ErrorBody(text, tuple(codes), tuple(fields), status, numbers, headers)
+            self.codes.setdefault(text.rpartition("/")[2])
+        # xAI writes sentences into `code`.
+        if key in _TEXT_KEYS or not key or (key in _CODE_KEYS and " " in text):
+            self.texts.setdefault(_line(text))
 
 
 def _line(text: str) -> str:
@@ -108,29 +135,24 @@ def _parsed(value: object) -> object:
 
 def _leaves(key: str, value: object, depth: int) -> Iterator[tuple[str, str | int | float]]:
     """Yield the keys and values of an error body, the texts of an object before its other parts."""
-    if depth > MAX_DEPTH:
-        return
-    if isinstance(value, Mapping):
-        rank = {name: place for place, name in enumerate(_TEXT_ORDER)}
-        for name, part in sorted(value.items(), key=lambda item: rank.get(str(item[0]).lower(), len(rank))):
-            folded = str(name).lower()
-            if folded == "headers" and isinstance(part, Mapping):
-                yield from ((f"header:{str(each).lower()}", str(held)) for each, held in part.items())
-            elif folded == "loc" and isinstance(part, list):
-                yield from (("loc", each) for each in part if isinstance(each, str) and each != "body")
-            elif folded != "input":  # FastAPI repeats the refused request there
-                yield from _leaves(folded, part, depth + 1)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _leaves(key, part, depth + 1)
-    elif isinstance(value, str):
-        inner = _parsed(value)
-        if inner is not value and not isinstance(inner, str):
-            yield from _leaves(key, inner, depth + 1)
-        elif value.strip():
+    value = _parsed(value)
+    if isinstance(value, str):
+        if value.strip():
             yield key, value
     elif isinstance(value, int | float):
         yield key, value
+    elif depth < MAX_DEPTH and isinstance(value, list | tuple):
+        # `loc` is FastAPI's path of a field, such as `["body", "messages", 0, "name"]`.
+        parts = [part for part in value if key != "loc" or (isinstance(part, str) and part != "body")]
+        yield from chain.from_iterable(_leaves(key, part, depth + 1) for part in parts)
+    elif depth < MAX_DEPTH and isinstance(value, Mapping):
+        rank = {name: place for place, name in enumerate(_TEXT_ORDER)}
+        named = {str(name).lower(): part for name, part in value.items()}
+        for name in sorted(named, key=lambda each: rank.get(each, len(rank))):
+            if key == "headers":
+                yield f"{_HEADER}{name}", str(named[name])
+            elif name != "input":  # FastAPI repeats the refused request there
+                yield from _leaves(name, named[name], depth + 1)
 
 
 def duration_s(text: str) -> float | None:

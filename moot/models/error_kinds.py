@@ -1,7 +1,9 @@
 """Kinds of errors that model servers report, recognized by one table of codes and texts.
 
-The rows of `KINDS` are tried in order, and the first that fits decides. Servers reword their texts often, so a
-pattern describes what an error says, not how one server says it. `tests/unit/test_error_kinds.py` holds the labelled
+The rows of `KINDS` are tried in order, and the first that fits decides. Servers reword their texts often,
+so a
+pattern describes what an error says, not how one server says it. `tests/unit/test_error_kinds.py` holds the
+labelled
 error bodies on which the table is measured.
 """
 
@@ -36,7 +38,8 @@ _LENGTH = r"(?:context|prompt|input|inputs|messages?|tokens?|request|sequence|co
 _TOO_LONG = (
     rf"\b{_LENGTH}\b[^.;]*?\b(?:too (?:long|large|many|big)|overflow(?:s|ed)?)\b"
     rf"|\btoo (?:many|long) (?:input |prompt )?tokens\b"
-    rf"|\b(?:context|prompt|input|inputs|messages?|token|tokens|sequence|model)\b[^;]*?\b(?:exceed\w*|larger than"
+    rf"|\b(?:context|prompt|input|inputs|messages?|token|tokens|sequence|model)\b[^;]*?\b(?:exceed\w*"
+    rf"|larger than"
     r"|longer than|greater than|over the|beyond|surpass\w*|must be (?:<=|less than|at most)|above)"
     r"[^;]*?\b(?:context|length|window|maximum|max|limit|size|allowed|budget)\b"
     rf"|\bexceed\w*[^;]*?\b(?:context|prompt|input|token|max|n_ctx)\b[^;]*?\b(?:length|window|size|limit|n_ctx)\b"
@@ -46,7 +49,9 @@ _TOO_LONG = (
     r"|\breduce (?:the|your) (?:length|size) of (?:the|your) (?:messages|prompt|input)"
     r"|\brequest (?:entity )?too large\b|\b(?:input|prompt)\b[^.;]*?\bdoes not fit\b"
 )
-_RATE = r"per (?:minute|min|second|hour|day|request window)|\brate.?limit|\brequests?/|\bquota|\btpm\b|\brpm\b"
+_RATE = (
+    r"per (?:minute|min|second|hour|day|request window)|\brate.?limit|\brequests?/|\bquota|\btpm\b|\brpm\b"
+)
 
 KINDS: tuple[Rule, ...] = (
     Rule(
@@ -69,7 +74,8 @@ KINDS: tuple[Rule, ...] = (
             "content_safety content_blocked"
         ),
         r"content (?:exists )?risk|content.{0,3}filter|content management policy|inappropriate content"
-        r"|flagged (?:for|as|by|due)\b|violat\w+ (?:our |the |its )?(?:usage|content|safety|acceptable|policy)"
+        r"|flagged (?:for|as|by|due)\b|violat\w+ (?:our |the |its )?(?:usage|content|safety"
+        r"|acceptable|policy)"
         r"|(?:usage|content|safety|moderation) (?:policy|policies|guidelines) violation"
         r"|(?:unsafe|sensitive|harmful|prohibited|illegal) (?:or \w+ )?content|for safety reasons"
         r"|(?:blocked|rejected|refused|filtered|intervened)\b[^.;]*\b(?:safety|moderation|policy|guardrail|content)"
@@ -81,7 +87,8 @@ KINDS: tuple[Rule, ...] = (
         "overflow",
         _codes(
             "context_length_exceeded exceed_context_size_error context_window_exceeded prompt_too_long "
-            "input_too_long request_too_large model_context_window_exceeded string_above_max_length 1261 3051 "
+            "input_too_long request_too_large model_context_window_exceeded string_above_max_length "
+            "1261 3051 "
             "ContextWindowExceededError"
         ),
         _TOO_LONG,
@@ -94,7 +101,8 @@ KINDS: tuple[Rule, ...] = (
     Rule(
         "loading",
         _codes("model_loading unavailable_error"),
-        r"\bloading\b[^.;]*\bmodel\b|\bmodel\b[^.;]*\b(?:loading|being loaded|warming up|starting|not (?:yet )?ready"
+        r"\bloading\b[^.;]*\bmodel\b|\bmodel\b[^.;]*\b(?:loading|being loaded|warming up|starting"
+        r"|not (?:yet )?ready"
         r"|scaling up|cold start)|\b(?:server|instance|deployment) is (?:starting|warming)",
         frozenset({None, 409, 425, 429, 500, 502, 503}),
     ),
@@ -116,7 +124,8 @@ KINDS: tuple[Rule, ...] = (
     Rule(
         "later",
         _codes("overloaded_error rate_limit_exceeded rate_limit_error engine_overloaded_error 1302 1305"),
-        r"(?:try|retry|again|wait)\b[^.;]*\b(?:later|again|moment|shortly|in \d|after \d)|overload|at capacity"
+        r"(?:try|retry|again|wait)\b[^.;]*\b(?:later|again|moment|shortly|in \d|after \d)|overload"
+        r"|at capacity"
         r"|temporar|unavailable|timed? ?out|too many (?:requests|concurrent)|rate limit|busy|throttl|upstream"
         r"|server (?:is )?(?:error|busy)|disconnected|internal (?:server )?error",
     ),
@@ -175,7 +184,8 @@ class Overflow:
         """
         reply = self.reply or max_tokens
         real = self.prompt or max(self.total - reply, own_tokens)
-        # Most servers count the reply into the context. One that does not gets a prompt of half its limit or more.
+        # Most servers count the reply into the context. One that does not gets a prompt of half its
+        # limit or more.
         excess = self.excess or (real - max(self.limit - reply, self.limit // 2) if self.limit else 0)
         # The server's tokenizer counts pieces of a text unlike Moot's, so an eighth is added as a margin.
         own_excess = (excess + excess // 8) * own_tokens // max(real, 1) + 16
@@ -186,22 +196,46 @@ _NUMBER = re.compile(r"(?<![\w.\-])(\d{1,3}(?:,\d{3})+|\d{2,9})(?![\w]|\.\d)")
 _SUM = re.compile(r"(\d[\d,]*)\s*\+\s*(\d[\d,]*)\s*(?:>|exceeds)\s*(\d[\d,]*)")
 _RANGE = re.compile(r"\[\s*\d+\s*,\s*(\d[\d,]*)\s*\]")
 _AFTER = (
-    ("reply", r"(?:output|in (?:the|your) (?:output|completion)|(?:for|in) the (?:completion|reply|output)|completion"
-     r"|generated|draft|`?'?max_(?:new|completion|output)?_?tokens)"),
-    ("prompt", r"(?:(?:of )?(?:text )?(?:input|prompt)|`?'?inputs|(?:in|from) (?:the|your) (?:input )?(?:messages|prompt|input))"),
+    (
+        "reply",
+        r"(?:output|in (?:the|your) (?:output|completion)|(?:for|in) the (?:completion|reply|output)"
+        r"|completion"
+        r"|generated|draft|`?'?max_(?:new|completion|output)?_?tokens)",
+    ),
+    (
+        "prompt",
+        r"(?:(?:of )?(?:text )?(?:input|prompt)|`?'?inputs|(?:in|from) (?:the"
+        r"|your) (?:input )?(?:messages|prompt|input))",
+    ),
     ("limit", r"(?:>=?\W*)?(?:maximum|max\b|limit|allowed)"),
 )
 _BEFORE = (
     ("excess", r"\bby\W*(?:about|around|approximately)?\W*$"),
     ("total", r"\brequested\b|\btotal(?: of)?\b"),
-    ("prompt", r"\b(?:prompt|inputs?|messages|request|resulted in|contains|current length|first|given|count"
-     r"|has|have|sent|got|received|provided|length of your)\b"),
-    ("limit", r"\bmax(?:imum|\.)?(?: (?:allowed|number of|total|model|prompt|input|context|sequence|tokens?|length|size|window"
-     r"|supported|configured))*\b|\blimit(?:ed)?\b|\bcontext (?:length|size|window)\b|\ballowed\b|\bat most\b|\bup to\b|\bonly\b"
-     r"|\bmax_\w*(?:len\w*|ctx|context|size)\b|\bn_ctx\b|\b(?:less|fewer) than\b|\bcapacity\b|\bsupports?\b|\baccepts?\b|\bthreshold\b|<=|≤|>|\bexceeds?\b|\b(?:longer|larger|greater) than\b"),
+    (
+        "prompt",
+        r"\b(?:prompt|inputs?|messages|request|resulted in|contains|current length|first|given|count"
+        r"|has|have|sent|got|received|provided|length of your)\b",
+    ),
+    (
+        "limit",
+        r"\bmax(?:imum|\.)?(?: (?:allowed|number of|total|model|prompt|input|context|sequence|tokens?"
+        r"|length|size|window"
+        r"|supported|configured))*\b|\blimit(?:ed)?\b|\bcontext (?:length|size|window)\b|\ballowed\b"
+        r"|\bat most\b|\bup to\b|\bonly\b"
+        r"|\bmax_\w*(?:len\w*|ctx|context|size)\b|\bn_ctx\b|\b(?:less|fewer) than\b|\bcapacity\b"
+        r"|\bsupports?\b|\baccepts?\b|\bthreshold\b|<=|≤|>|\bexceeds?\b|\b(?:longer|larger|greater) than\b",
+    ),
 )
 _PROMPT_NAMES = ("n_prompt_tokens", "prompt_tokens", "input_tokens", "num_prompt_tokens")
-_LIMIT_NAMES = ("n_ctx", "max_model_len", "context_length", "max_context_length", "max_tokens_allowed", "limit")
+_LIMIT_NAMES = (
+    "n_ctx",
+    "max_model_len",
+    "context_length",
+    "max_context_length",
+    "max_tokens_allowed",
+    "limit",
+)
 
 
 def overflow_of(body: ErrorBody) -> Overflow:
@@ -265,14 +299,19 @@ class Change:
 
 
 _REFUSES = (
-    r"(?:not (?:be )?(?:support\w*|allow\w*|permitted|recogni[sz]ed|implemented|available|accepted|enabled)|unsupported|un(?:recogni[sz]ed|known)"
-    r"|unexpected|extra (?:inputs|fields|arguments)|cannot find field|invalid|doesn'?t support|does not (?:support|accept)"
-    r"|additional propert|deprecated|only the default|must (?:be|not)|is not|can only|no longer|forbidden|disallowed"
+    r"(?:not (?:be )?(?:support\w*|allow\w*|permitted|recogni[sz]ed|implemented|available|accepted"
+    r"|enabled)|unsupported|un(?:recogni[sz]ed|known)"
+    r"|unexpected|extra (?:inputs|fields|arguments)|cannot find field|invalid|doesn'?t support"
+    r"|does not (?:support|accept)"
+    r"|additional propert|deprecated|only the default|must (?:be|not)|is not|can only|no longer"
+    r"|forbidden|disallowed"
     r"|should be|cannot|too (?:large|high|big)|out of range|exceeds?|less than or equal|at most|verified)"
 )
 _UNKNOWN = (
-    r"not (?:be )?(?:support\w*|allow\w*|permitted|recogni[sz]ed)|unsupported|un(?:recogni[sz]ed|known|expected)|deprecated"
-    r"|extra (?:inputs|fields|arguments)|cannot find field|additional propert|use [`'\"]?max_|does not support"
+    r"not (?:be )?(?:support\w*|allow\w*|permitted|recogni[sz]ed)|unsupported|un(?:recogni[sz]ed"
+    r"|known|expected)|deprecated"
+    r"|extra (?:inputs|fields|arguments)|cannot find field|additional propert|use [`'\"]?max_"
+    r"|does not support"
 )
 
 
@@ -294,18 +333,25 @@ _REFUSALS = (
     _Refusal(
         r"system(?: role| message| prompt|_role)?s?|developer(?: role| message)",
         Change({"system_role": False}, "the system message is sent as part of the first user message"),
-        r"system (?:role|message|prompt|instruction)s? (?:is |are )?not (?:supported|allowed)|only user(?:, | and |/)assistant"
-        r"|(?:got|unknown|invalid|unexpected|unsupported)(?: message)? role:? ?['\"`]?system|developer instruction is not enabled"
-        r"|(?:does not|doesn'?t|cannot) (?:support|accept|handle)[^.;]*\bsystem (?:role|message|prompt|instruction)"
+        r"system (?:role|message|prompt|instruction)s? (?:is |are )?not (?:supported|allowed)"
+        r"|only user(?:, | and |/)assistant"
+        r"|(?:got|unknown|invalid|unexpected|unsupported)(?: message)? role:? ?['\"`]?system"
+        r"|developer instruction is not enabled"
+        r"|(?:does not|doesn'?t|cannot) (?:support|accept|handle)[^.;]*\bsystem (?:role|message"
+        r"|prompt|instruction)"
         r"|(?:system message|system) must be (?:at|the) (?:the )?(?:beginning|first|start)"
-        r"|roles? (?:must|should|can only) be[^.;]*\buser\b[^.;]*\bassistant\b[^.;]*(?:got|received)[^.;]*\bsystem",
+        r"|roles? (?:must|should|can only) be[^.;]*\buser\b[^.;]*\bassistant\b[^.;]*(?:got"
+        r"|received)[^.;]*\bsystem",
     ),
     _Refusal(
         NOTHING,
         Change({"merge_roles": True}, "consecutive messages of one role are sent as one message"),
-        r"roles? must alternate|alternat\w+ (?:between )?[`'\"]?user|(?:consecutive|same role|two|multiple|successive)[^.;]*"
-        r"\b(?:user|assistant|role|messages)\b[^.;]*(?:not|cannot|must)|must alternate|(?:expected|should)[^.;]*\balternat"
-        r"|(?:must|should) (?:end|start) with (?:a )?[`'\"]?user|prefill|last message (?:must|should|role)|expected last role",
+        r"roles? must alternate|alternat\w+ (?:between )?[`'\"]?user|(?:consecutive|same role|two"
+        r"|multiple|successive)[^.;]*"
+        r"\b(?:user|assistant|role|messages)\b[^.;]*(?:not|cannot|must)|must alternate|(?:expected"
+        r"|should)[^.;]*\balternat"
+        r"|(?:must|should) (?:end|start) with (?:a )?[`'\"]?user|prefill|last message (?:must|should"
+        r"|role)|expected last role",
     ),
     _Refusal(
         r"stream_options|include_usage",
@@ -330,12 +376,28 @@ _REFUSALS = (
     ),
 )
 _METHOD = r"response_format|json_schema|json_object|tool_choice|tools?|functions?|structured|grammar|schema"
-_QUOTED = r"[`'\"“‘\[]\s*(?:body[.])?(?:{names})\s*[`'\"”’\]]|\b(?:parameter|argument|field|supplied|property|option|key)s?:?\s*[`'\"]?(?:{names})\b"
-_SPOKEN = r"\b(?:{names})\b (?:parameter |field |option |values? )?(?:is|are|was|does|do|must|can|cannot|should|may|has)\b"
-_SUPPORT = r"(?:support|accept|allow|recogni[sz]e|permit)\w*\b (?:the |a |any |custom )?(?:parameter |field )?(?:{names})\b"
+_QUOTED = (
+    r"[`'\"“‘\[]\s*(?:body[.])?(?:{names})\s*[`'\"”’\]]|\b(?:parameter|argument|field|supplied"
+    r"|property|option|key)s?:?\s*[`'\"]?(?:{names})\b"
+)
+_SPOKEN = (
+    r"\b(?:{names})\b (?:parameter |field |option |values? )?(?:is|are|was|does|do|must|can"
+    r"|cannot|should|may|has)\b"
+)
+_SUPPORT = (
+    r"(?:support|accept|allow|recogni[sz]e|permit)\w*\b (?:the |a |any |custom )?(?:parameter "
+    r"|field )?(?:{names})\b"
+)
 _VALUE = re.compile(
-    r"(?:less than or equal to|at most|<=|≤|maximum(?: (?:value|of|is|allowed|tokens))*|max(?: (?:of|is))?|(?<!requested )up to|only afford|limit(?: (?:of|is))*"
-    r"|between \d+ and|\[\s*\d+\s*,|lower than|cannot exceed|must not exceed|exceeds? (?:the )?(?:\w+ ){0,4}(?:of )?)\W*(\d[\d,]*)",
+    r"(?:less than or equal to|at most|<=|≤|maximum(?: (?:value|of|is|allowed|tokens))*|max(?: (?:of"
+    r"|is))?|(?<!requested )up to|only afford|limit(?: (?:of|is))*"
+    r"|between \d+ and"
+    r""
+    r""
+    r""
+    r""
+    r""
+    r"|\[\s*\d+\s*,|lower than|cannot exceed|must not exceed|exceeds? (?:the )?(?:\w+ ){0,4}(?:of )?)\W*(\d[\d,]*)",
     re.IGNORECASE,
 )
 
@@ -348,7 +410,9 @@ def refused_parameter(body: ErrorBody) -> Change | None:
     text = body.text
     if reply_limit := _reply_limit(body):
         return Change({"max_reply": reply_limit}, f"replies have at most {reply_limit:,} tokens")
-    fields = [re.split(r"[.\[]", name)[-1].rstrip("]") if "name" not in name else name for name in body.fields]
+    fields = [
+        re.split(r"[.\[]", name)[-1].rstrip("]") if "name" not in name else name for name in body.fields
+    ]
     for refusal in _REFUSALS:
         if refusal.text and re.search(refusal.text, text, re.IGNORECASE):
             return refusal.change
@@ -371,7 +435,9 @@ def _reply_limit(body: ErrorBody) -> int:
     name = r"max_(?:completion_|new_|output_)?tokens|maximum tokens|maxTokens|maxOutputTokens|num_predict"
     if not re.search(name, " ".join((body.text, *body.fields))):
         return 0
-    if re.search(r"unsupported parameter|use [`'\"]?max_|\binputs?\b[^.;]*\+|context limit:", body.text, re.IGNORECASE):
+    if re.search(
+        r"unsupported parameter|use [`'\"]?max_|\binputs?\b[^.;]*\+|context limit:", body.text, re.IGNORECASE
+    ):
         return 0
     if difference := re.search(r">\s*(\d+)\s*-\s*(\d+)", body.text):  # vLLM: 8000 > 4096 - 300
         return max(0, int(difference[1]) - int(difference[2]))
@@ -387,13 +453,21 @@ def refuses_method(body: ErrorBody) -> bool:
 
 
 _SPOKEN_WAIT = re.compile(
-    rf"(?:again|retry|wait|back|available|resets?|reset)\w*\b[^.;\d]{{0,40}}?((?:{DURATION}\s*)+)", re.IGNORECASE
+    rf"(?:again|retry|wait|back|available|resets?|reset)\w*\b[^.;\d]{{0,40}}?((?:{DURATION}\s*)+)",
+    re.IGNORECASE,
 )
 
 
 def stated_wait(body: ErrorBody) -> float | None:
     """Return the seconds that an error body asks to wait before a retry, or `None`."""
-    for name in ("retry_after", "retryafter", "retry_after_seconds", "estimated_time", "retry_after_ms", "retrydelay"):
+    for name in (
+        "retry_after",
+        "retryafter",
+        "retry_after_seconds",
+        "estimated_time",
+        "retry_after_ms",
+        "retrydelay",
+    ):
         if (number := body.numbers.get(name)) is not None:
             return number * 0.001 if name.endswith("_ms") else number
     match = _SPOKEN_WAIT.search(body.text)

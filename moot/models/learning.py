@@ -11,14 +11,17 @@ LEAST_TOKENS = 1_000
 """Minimum size of a prompt, in tokens by Moot's count, from which a ratio is learned. In shorter prompts, the
 constant tokens of a chat template would dominate."""
 OVERHEAD_TOKENS = 50
-"""Tokens that a server adds to every prompt, such as a default system message. SmolLM2's template adds about 30."""
+"""Tokens that a server adds to every prompt, such as a default system message. SmolLM2's template adds
+about 30."""
 MAX_RATIO = 4.0
 """Highest ratio that is believed. SmolLM2 has 2.87 in Russian."""
 RATIO_STEP = 0.05
-"""Ratios are rounded up to a multiple of this number, so that budgets, and with them the prefixes of prompts, seldom
+"""Ratios are rounded up to a multiple of this number, so that budgets, and with them the prefixes of
+prompts, seldom
 change."""
 CUT_SHARE = 0.5
-"""Share of the sent tokens below which a server has cut the prompt. Tokenizers differ by less in this direction."""
+"""Share of the sent tokens below which a server has cut the prompt. Tokenizers differ by less in this
+direction."""
 LEAST_REPLY = 64
 """Minimum number of tokens left for a reply. With fewer, the server is left to refuse the request."""
 
@@ -39,7 +42,8 @@ def cut_words(call: ModelCall, usage: EntryUsage) -> str:
     if own < LEAST_TOKENS or usage.get("cached_tokens") or real > CUT_SHARE * own:
         return ""
     return (
-        f"the server counted {real:,} of about {own:,} prompt tokens, so it probably cut the prompt: raise its "
+        f"the server counted {real:,} of about {own:,} prompt tokens, so it probably cut the prompt: "
+        f"raise its "
         f"context size, or set models.{call.model}.context_size"
     )
 

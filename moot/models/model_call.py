@@ -47,13 +47,15 @@ MAX_BACKOFF_FAILURES = 30
 models have failed."""
 
 LOADING_S = 120.0
-"""Number of seconds to wait for a server that is loading the model. Large models load from disk for minutes."""
+"""Number of seconds to wait for a server that is loading the model. Large models load from disk for
+minutes."""
 LOADING_STEP_S = 5.0
 """Number of seconds between attempts while a server is loading the model, unless it asks for another wait."""
 UNREACHABLE_ATTEMPTS = 3
 """Maximum number of attempts at an address where nothing answers. A server that restarts is back by then."""
 UNREACHABLE_S = 4.0
-"""Number of seconds after which an unreachable address gets no more attempts. A name server can take this long
+"""Number of seconds after which an unreachable address gets no more attempts. A name server can take this
+long
 to refuse a name."""
 EXTRAS = frozenset({"summary", "perspective", "extract", "reflect", "evaluate"})
 """Purposes of calls whose failures leave the endpoint open for debaters."""
@@ -119,9 +121,8 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
     )
 
 
-def _is_loading(state: RetryCallState) -> bool:
-    failure = state.outcome.exception() if state.outcome else None
-    return isinstance(failure, model_failures.Failure) and failure.kind == "loading"
+def _is_loading(error: BaseException | None) -> bool:
+    return isinstance(error, model_failures.Failure) and error.kind == "loading"
 
 
 @dataclass
@@ -265,7 +266,7 @@ class _ModelRequest:
         return reply_limit(self.run.call, max_tokens, self.settings.context_size, self.facts)
 
     async def _adapted(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
-        """Call the model, and change the request as often as an error names a part that the server refuses."""
+        """Call the model, and change the request as often as an error names a refused part of it."""
         while True:
             try:
                 return await self._with_retries(messages, method)
@@ -287,35 +288,26 @@ class _ModelRequest:
         if self.run.call.purpose == "summary":
             max_attempts = min(max_attempts, SUMMARY_ATTEMPTS)
 
-        def should_retry(error: BaseException) -> bool:
-            if not isinstance(error, model_failures.Failure) or not error.retryable:
-                return False
-            passed_s = time.monotonic() - self.started
-            if error.kind == "loading":
-                return passed_s + (error.retry_after or LOADING_STEP_S) <= LOADING_S
-            if error.unreachable and (self.failures >= UNREACHABLE_ATTEMPTS or passed_s > UNREACHABLE_S):
-                return False
-            self.empty += error.empty
-            too_often = error.empty and self.empty > MAX_EMPTY
-            return error.requested_wait_s <= backoff.max_requested_wait_s and not too_often
-
         def wait_s(state: RetryCallState) -> float:
             failure = state.outcome.exception() if state.outcome else None
             requested_s = failure.retry_after if isinstance(failure, model_failures.Failure) else None
-            if isinstance(failure, model_failures.Failure) and failure.kind == "loading":
+            if _is_loading(failure):
                 return backoff.wait_s(1, LOADING_STEP_S if requested_s is None else requested_s)
             return backoff.wait_s(self.failures, requested_s)
 
         def report_retry(state: RetryCallState) -> None:
             failure, pause_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
             if isinstance(failure, model_failures.Failure):
-                of = "" if failure.kind == "loading" else f" of {max_attempts - 1}"
+                of = "" if _is_loading(failure) else f" of {max_attempts - 1}"
                 which = f"retry {self.failures}{of} in {round(pause_s, 1):g} s"
                 report_wait(self.name, failure, pause_s, which)
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception(should_retry),
-            stop=lambda state: self.failures >= max_attempts and not _is_loading(state),
+            retry=retry_if_exception(self._should_retry),
+            stop=lambda state: (
+                self.failures >= max_attempts
+                and not _is_loading(state.outcome.exception() if state.outcome else None)
+            ),
             wait=wait_s,
             before_sleep=report_retry,
             sleep=backoff.sleep,
@@ -331,6 +323,18 @@ class _ModelRequest:
             if self.partial is None:
                 raise
             return self.partial
+
+    def _should_retry(self, error: BaseException) -> bool:
+        if not isinstance(error, model_failures.Failure) or not error.retryable:
+            return False
+        passed_s = time.monotonic() - self.started
+        if _is_loading(error):
+            return passed_s + (error.retry_after or LOADING_STEP_S) <= LOADING_S
+        if error.unreachable and (self.failures >= UNREACHABLE_ATTEMPTS or passed_s > UNREACHABLE_S):
+            return False
+        self.empty += error.empty
+        too_often = error.empty and self.empty > MAX_EMPTY
+        return error.requested_wait_s <= self.run.models.backoff.max_requested_wait_s and not too_often
 
     async def _attempt(self, attempt: adapters.Attempt) -> _ModelResponse:
         """Wait until the endpoint accepts another call, call the model once, and record the tokens used."""
@@ -450,7 +454,9 @@ class _ModelRequest:
         elif sent is self.run.call.messages:
             self.run.learn(self.name, facts_of_usage(self.run.call, tokens))
             told = self.run.models.facts_of(self.name).get("told", [])
-            if (words := cut_words(self.run.call, tokens)) and not any("cut the prompt" in each for each in told):
+            if (words := cut_words(self.run.call, tokens)) and not any(
+                "cut the prompt" in each for each in told
+            ):
                 self.run.learn(self.name, {"told": [words]})
                 report_wait(self.name, model_failures.Failure(words), 0, "the reply is used")
         cost = self._cost_usd(tokens)

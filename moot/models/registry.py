@@ -136,7 +136,8 @@ A function is called once for each event loop, since connections belong to a loo
 """
 
 CONTEXT_STEP = 2_048
-"""Sizes of contexts are rounded up to a multiple of this number, so that a server seldom loads a model anew."""
+"""Sizes of contexts are rounded up to a multiple of this number, so that a server seldom loads a model
+anew."""
 
 _OPENAI_REASONING: JsonObject = {
     "temperature": False,
@@ -453,8 +454,10 @@ class Models:
     def context_of(self, name: str, tokens: int) -> int | None:
         """Return the size of the context that a server must reserve, for servers that let a request choose.
 
-        It is the configured one, or else the largest prompt and reply of the debate, and never the model's maximum:
-        a context of 131,072 tokens can exhaust a machine's memory. A size that changes makes Ollama load anew.
+        It is the configured one, or else the largest prompt and reply of the debate, and never the model's
+        maximum:
+        a context of 131,072 tokens can exhaust a machine's memory. A size that changes makes Ollama load
+        anew.
 
         Args:
             name: name of the model.

@@ -1,11 +1,13 @@
 """Prompts that fit the context and the tokenizer of a debate's models.
 
-The budget of a node's prompts follows what the models have shown so far: the size of their contexts, and how many
-tokens they count where Moot counts one. These facts are part of the state, so a node that is resumed, replayed or
+The budget of a node's prompts follows what the models have shown so far: the size of their contexts, and
+how many
+tokens they count where Moot counts one. These facts are part of the state, so a node that is resumed,
+replayed or
 reconstructed builds the same prompts.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -51,7 +53,9 @@ def fitted_config(config: DebateConfig, facts: Mapping[str, ModelFacts], node: s
             **budget.model_dump(),
             **parts,
             "total": total,
-            "messages": max(MINIMUM["messages"], min(int(budget.messages * share), total - sum(parts.values()))),
+            "messages": max(
+                MINIMUM["messages"], min(int(budget.messages * share), total - sum(parts.values()))
+            ),
             "reply": min(budget.reply, limit // 2) if limit else budget.reply,
             "turn_suffix": max(50, min(budget.turn_suffix, int(budget.turn_suffix * share), total // 2)),
         }
@@ -82,7 +86,8 @@ def _fitted_json(config: DebateConfig, facts: Mapping[str, ModelFacts], node: st
 def fitted_body(node: str, body: NodeFunction) -> NodeFunction:
     """Return a node function that builds its prompts within the budget that fits its models.
 
-    If a server refuses a prompt as too long, the node runs again with what the error shows, up to `MAX_SHORTENINGS`
+    If a server refuses a prompt as too long, the node runs again with what the error shows, up to
+    `MAX_SHORTENINGS`
     times. Replies to unchanged requests are used again. Debaters' turns shorten their own prompts.
     """
 
@@ -90,14 +95,15 @@ def fitted_body(node: str, body: NodeFunction) -> NodeFunction:
         def fitted(facts: Mapping[str, ModelFacts]) -> effects.NodeBody:
             config = _fitted_json(frozen_config(state), facts, node) if state.get("config") else None
             fitted_state = cast(ConversationState, {**state, "config": config}) if config else state
-            return body(fitted_state, _fitted_context(context, facts, node))
+            return body(fitted_state, fitted_context(context, facts, node))
 
-        return (yield from until_prompts_fit(fitted, state.get("model_facts") or {}))
+        return (yield from until_prompts_fit(fitted, state.get("model_facts") or {}, ("turn", "ask")))
 
     return run
 
 
-def _fitted_context(context: NodeContext, facts: Mapping[str, ModelFacts], node: str) -> NodeContext:
+def fitted_context(context: NodeContext, facts: Mapping[str, ModelFacts], node: str) -> NodeContext:
+    """Return a node's context with a prompt budget that fits the models that the node calls."""
     config = fitted_config(context.permissions.config, facts, node)
     if config is context.permissions.config:
         return context
@@ -105,9 +111,14 @@ def _fitted_context(context: NodeContext, facts: Mapping[str, ModelFacts], node:
 
 
 def until_prompts_fit(
-    make: Callable[[Mapping[str, ModelFacts]], Generator[Any, Any, T]], facts: Mapping[str, ModelFacts]
+    make: Callable[[Mapping[str, ModelFacts]], Generator[Any, Any, T]],
+    facts: Mapping[str, ModelFacts],
+    leave: Collection[effects.Purpose] = (),
 ) -> Generator[Any, Any, T]:
-    """Run the generator that `make` returns, and run it again with new facts if a prompt is too long."""
+    """Run the generator that `make` returns, and run it again with new facts if a prompt is too long.
+
+    Calls for the purposes `leave` shorten their own prompts.
+    """
     known: dict[str, list[effects.Reply]] = {}
     for attempt in range(effects.MAX_SHORTENINGS + 1):
         flow, outcome, used = make(facts), None, dict.fromkeys(known, 0)
@@ -120,7 +131,9 @@ def until_prompts_fit(
                     continue
                 replies: list[effects.Reply | None] = [_take(known, used, call.digest) for call in effect]
                 missing = [place for place, reply in enumerate(replies) if reply is None]
-                for place, reply in zip(missing, (yield [effect[p] for p in missing]) if missing else [], strict=True):
+                for place, reply in zip(
+                    missing, (yield [effect[p] for p in missing]) if missing else [], strict=True
+                ):
                     replies[place] = reply
                     if reply.ok:
                         known.setdefault(effect[place].digest, []).append(reply)
@@ -128,7 +141,11 @@ def until_prompts_fit(
                 outcome = replies
                 if attempt < effects.MAX_SHORTENINGS:
                     pairs = zip(effect, replies, strict=True)
-                    learned = [reply.facts for call, reply in pairs if reply and reply.excess and call.purpose != "turn"]
+                    learned = [
+                        reply.facts
+                        for call, reply in pairs
+                        if reply and reply.excess and call.purpose not in leave
+                    ]
         except StopIteration as end:
             result: T = end.value
             return result

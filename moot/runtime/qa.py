@@ -1,7 +1,7 @@
 """Results of a debate as text, questions about it in its chat, and model calls after a limit."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from langchain_core.messages import AIMessage
@@ -20,8 +20,9 @@ from moot.protocols.base import End
 from moot.protocols.registry import limit_reached, protocol_named
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import NodeContext
+from moot.runtime.fitting import fitted_context, until_prompts_fit
 from moot.state.conversation import ConversationState, StateValues
-from moot.state.entries import message_id
+from moot.state.entries import ModelFacts, message_id
 from moot.state.errors import ModelError
 from moot.state.reducers import RESULT_ID_PREFIX
 from moot.state.verdict import PLACEHOLDER, PanelVerdict
@@ -207,11 +208,21 @@ def permissions_for_answer(permissions: Permissions, model: str | None = None) -
 def answer_question(
     state: ConversationState, context: NodeContext, question: str
 ) -> BackgroundTask[question_prompts.DebateAnswer]:
-    """Answer a question about a debate from its transcript.
+    """Answer a question about a debate from its transcript, with a prompt that fits the model.
 
     Raises:
         ModelError: no model replied.
     """
+
+    def answer(facts: Mapping[str, ModelFacts]) -> BackgroundTask[question_prompts.DebateAnswer]:
+        return _answer(state, fitted_context(context, facts, "ask"), question)
+
+    return (yield from until_prompts_fit(answer, state.get("model_facts") or {}))
+
+
+def _answer(
+    state: ConversationState, context: NodeContext, question: str
+) -> BackgroundTask[question_prompts.DebateAnswer]:
     prompts: list[question_prompts.QuestionPrompt] = []
 
     def assemble() -> str:

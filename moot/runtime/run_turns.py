@@ -288,7 +288,9 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[
     results = [TurnResult(reply, call=request.call) for request, reply in zip(turns, replies, strict=True)]
 
     for _ in range(effects.MAX_SHORTENINGS):
-        too_long = {index: result for index, result in enumerate(results) if result.reply.excess and result.call}
+        too_long = {
+            index: result for index, result in enumerate(results) if result.reply.excess and result.call
+        }
         next_calls = [
             turns[index].with_shorter_prompt(result.call or turns[index].call, result.reply.excess)
             for index, result in too_long.items()
@@ -312,7 +314,7 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[
             turns[index].with_tool_results(
                 results[index].exchanges,
                 may_call_tools=_calls_left(turns[index], results[index]) > 0,
-                shortened_by=result.shortened_by if (result := results[index].call) else 0,
+                shortened_by=last_call.shortened_by if (last_call := results[index].call) else 0,
             )
             for index in pending
         ]

@@ -18,8 +18,9 @@ JsonObject = dict[str, Any]
 JsonMapping = Mapping[str, Any]
 """Read-only JSON object whose structure is defined elsewhere, such as a `DebateDocument`."""
 
+
 class ModelFacts(TypedDict, total=False):
-    """What a model's replies and errors have shown about it. Later requests to the model follow these facts."""
+    """What a model's replies and errors have shown about it. Later requests follow these facts."""
 
     limit: int
     """Size of the model's context in tokens of its own tokenizer, as its server or its errors state it."""

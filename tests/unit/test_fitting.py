@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -95,7 +95,7 @@ def test_budget_fits_the_models_that_a_node_calls(
     assert budget.turn_suffix <= total // 2
 
 
-def _judging(budgets: list[int]) -> Callable[[Mapping[str, ModelFacts]], Iterator[Any]]:
+def _judging(budgets: list[int]) -> Callable[[Mapping[str, ModelFacts]], Generator[Any, Any, list[str]]]:
     def make(facts: Mapping[str, ModelFacts]) -> Any:
         budget = fitted_config(CONFIG, facts, "judge").memory.budget.total
         budgets.append(budget)
@@ -106,12 +106,15 @@ def _judging(budgets: list[int]) -> Callable[[Mapping[str, ModelFacts]], Iterato
     return make
 
 
+def _too_long(limit: int) -> Reply:
+    return Reply(error="too long", excess=9, facts={"j": {"limit": limit}})
+
+
 def test_a_node_runs_again_with_the_learned_context_and_repeats_no_paid_call() -> None:
     budgets: list[int] = []
-    flow = until_prompts_fit(_judging(budgets), {})  # type: ignore[arg-type]
+    flow = until_prompts_fit(_judging(budgets), {})
     assert len(next(flow)) == 2
-    too_long = Reply(error="too long", excess=5000, facts={"j": {"limit": 4000}})
-    assert [call.seed for call in flow.send([Reply(text="paid"), too_long])] == [budgets[1]]
+    assert [call.seed for call in flow.send([Reply(text="paid"), _too_long(4000)])] == [budgets[1]]
     with pytest.raises(StopIteration) as end:
         flow.send([Reply(text="fits")])
     assert end.value.value == ["paid", "fits"]
@@ -119,14 +122,15 @@ def test_a_node_runs_again_with_the_learned_context_and_repeats_no_paid_call() -
 
 
 def test_a_prompt_that_never_fits_fails_after_three_steps() -> None:
-    flow, budgets = until_prompts_fit(_judging(budgets := []), {}), budgets  # type: ignore[arg-type]
-    batch = next(flow)
+    budgets: list[int] = []
+    flow = until_prompts_fit(_judging(budgets), {})
+    next(flow)
+    flow.send([Reply(text="paid"), _too_long(4000)])
+    flow.send([_too_long(3000)])
+    flow.send([_too_long(2000)])
     with pytest.raises(StopIteration) as end:
-        for limit in (4000, 3000, 2000, 1000):
-            failed = Reply(error="too long", excess=9, facts={"j": {"limit": limit}})
-            batch = flow.send([Reply(text="paid"), failed][-len(batch) :])
-    assert len(budgets) == 4
-    assert end.value.value == ["paid", ""]
+        flow.send([_too_long(1000)])
+    assert (len(budgets), end.value.value) == (4, ["paid", ""])
 
 
 @pytest.mark.parametrize("name", ["deepseek", "groq", "xai", "ollama", "openai"])
