@@ -392,12 +392,8 @@ _VALUE = re.compile(
     r"(?:less than or equal to|at most|<=|≤|maximum(?: (?:value|of|is|allowed|tokens))*|max(?: (?:of"
     r"|is))?|(?<!requested )up to|only afford|limit(?: (?:of|is))*"
     r"|between \d+ and"
-    r""
-    r""
-    r""
-    r""
-    r""
-    r"|\[\s*\d+\s*,|lower than|cannot exceed|must not exceed|exceeds? (?:the )?(?:\w+ ){0,4}(?:of )?)\W*(\d[\d,]*)",
+    r"|\[\s*\d+\s*,|lower than|cannot exceed|must not exceed"
+    r"|exceeds? (?:the )?(?:\w+ ){0,4}(?:of )?)\W*(\d[\d,]*)",
     re.IGNORECASE,
 )
 

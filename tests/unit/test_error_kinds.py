@@ -61,9 +61,7 @@ OVERFLOWS: dict[str, tuple[int, object, dict[str, int]]] = {
     ),
     "vllm-detail": (
         400,
-        {
-            "detail": "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens."
-        },
+        {"detail": "This model's maximum context length is 4096 tokens. Your request has 5000 input tokens."},
         {"limit": 4096, "prompt": 5000},
     ),
     "vllm-object": (
@@ -114,7 +112,7 @@ OVERFLOWS: dict[str, tuple[int, object, dict[str, int]]] = {
     "lmstudio": (
         400,
         {
-            "error": "The model is loaded with context length of only 4096 tokens, but the first 6012 tokens must be kept: "
+            "error": "It is loaded with context length of only 4096 tokens, but the first 6012 tokens must be kept: "
             "the context overflows"
         },
         {"limit": 4096, "prompt": 6012},
@@ -123,8 +121,8 @@ OVERFLOWS: dict[str, tuple[int, object, dict[str, int]]] = {
     "tgi": (
         422,
         {
-            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 8100 `inputs` "
-            "tokens and 512 `max_new_tokens`",
+            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 8100 "
+            "`inputs` tokens and 512 `max_new_tokens`",
             "error_type": "validation",
         },
         {"limit": 8193, "prompt": 8100},
@@ -159,7 +157,8 @@ OVERFLOWS: dict[str, tuple[int, object, dict[str, int]]] = {
                 "error": {
                     "code": 400,
                     "status": "INVALID_ARGUMENT",
-                    "message": "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+                    "message": "The input token count (1196265) exceeds the maximum number of tokens "
+                    "allowed (1048575).",
                 }
             }
         ],
