@@ -112,7 +112,7 @@ OVERFLOWS: dict[str, tuple[int, object, dict[str, int]]] = {
     "lmstudio": (
         400,
         {
-            "error": "It is loaded with context length of only 4096 tokens, but the first 6012 tokens must be kept: "
+            "error": "It is loaded with context length of only 4096 tokens; the first 6012 tokens stay: "
             "the context overflows"
         },
         {"limit": 4096, "prompt": 6012},
@@ -121,8 +121,8 @@ OVERFLOWS: dict[str, tuple[int, object, dict[str, int]]] = {
     "tgi": (
         422,
         {
-            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 8100 "
-            "`inputs` tokens and 512 `max_new_tokens`",
+            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: "
+            "8100 `inputs` tokens and 512 `max_new_tokens`",
             "error_type": "validation",
         },
         {"limit": 8193, "prompt": 8100},
