@@ -73,5 +73,8 @@ def facts_of_overflow(failure: Failure, call: ModelCall, max_tokens: int, known:
 def reply_limit(call: ModelCall, max_tokens: int, context_size: int | None, facts: ModelFacts) -> int:
     """Return the maximum number of reply tokens that fit into the model's context and its server's limit."""
     limit = min(max_tokens, facts.get("max_reply", max_tokens))
-    free = (context_size or 0) - math.ceil(call.prompt_tokens * facts.get("ratio", 1.0))
+    real = math.ceil(call.prompt_tokens * facts.get("ratio", 1.0))
+    if "limit" in facts:  # a server that counts more than expected would refuse a reply that fills the rest
+        real += real // 4 + OVERHEAD_TOKENS
+    free = (context_size or 0) - real
     return min(limit, free) if context_size and free >= LEAST_REPLY else limit
