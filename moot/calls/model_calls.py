@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from moot.config import OFFLINE
-from moot.state.entries import EntryUsage, JsonObject, memoize_by_identity
+from moot.state.entries import EntryUsage, JsonObject, ModelFacts, memoize_by_identity
 from moot.state.errors import ModelError
 
 if TYPE_CHECKING:
@@ -187,6 +187,10 @@ def _message_json(message: WireMessage) -> str:
     return _to_json(message)
 
 
+MAX_SHORTENINGS = 3
+"""Maximum number of times that a prompt is shortened after a server refused it as too long. A server that
+states no numbers gets half of the prompt each time, so an eighth in the end."""
+
 INCOMPLETE = "incomplete"
 """Finish reason that marks a reply as cut off. Either the stream ended early, or the reply was too long."""
 
@@ -235,6 +239,8 @@ class Reply:
     the model."""
     excess: int = 0
     """Number of tokens by which the request exceeded the model's limit. 0: the request was short enough."""
+    facts: dict[str, ModelFacts] = field(default_factory=dict)
+    """What the call has shown about the models that it asked, keyed by model name."""
 
     @property
     def is_final(self) -> bool:

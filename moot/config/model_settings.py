@@ -21,6 +21,8 @@ RECORDED = "recorded:"
 name of the recording follows the prefix."""
 
 
+OLLAMA = "ollama"
+"""Provider prefix for Ollama's own API."""
 OPENAI = "openai"
 """Provider prefix for OpenAI, the default provider."""
 
@@ -36,8 +38,8 @@ belongs to the name itself."""
 
 def provider_of(name: str) -> str:
     """Return the provider prefix of a model name, or `""` if the name has no provider prefix."""
-    prefix = name.partition(":")[0]
-    return prefix if prefix == OPENAI or prefix in LANGCHAIN_PROVIDERS else ""
+    prefix, colon, _ = name.partition(":")
+    return prefix if colon and (prefix == OPENAI or prefix in LANGCHAIN_PROVIDERS) else ""
 
 
 _SIMILARITY = 0.85

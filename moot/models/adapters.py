@@ -169,6 +169,8 @@ class Attempt:
     max_tokens: int
     """Maximum number of tokens in the reply."""
     settings: ModelSettings
+    context: int | None = None
+    """Size of the context that Ollama reserves for the model. `None`: Ollama's default."""
     method: Method | None = None
     """Method used to request structured output from the model. `None` requests a plain text reply."""
 
@@ -277,6 +279,7 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
     update = {
         **_open_field(chat, ("temperature",), call.temperature if has_temperature else None),
         **_open_field(chat, _SEED_FIELDS, call.seed if settings.seed else None),
+        **_open_field(chat, ("num_ctx",), attempt.context),
     }
     if max_tokens_field := _field_of(chat, _MAX_TOKENS_FIELDS):
         update[max_tokens_field] = min(

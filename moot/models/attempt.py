@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, cast
 
-from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.language_models.chat_models import BaseChatModel, agenerate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -101,6 +101,9 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     reasons_first: bool = False
     """True if the model is known to begin with reasoning without an opening tag. A reply sets it, too."""
 
+    streams: bool = False
+    """True if the inner model's reply is streamed even if nobody reads the stream, so that `on_chunk` sees
+    silence."""
     emitted: bool = False
     """True if this attempt has already streamed text to the user."""
     reply: SplitText = SplitText("", "")
@@ -127,6 +130,8 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     async def _agenerate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> ChatResult:
+        if self.streams:
+            return await agenerate_from_stream(self._astream(messages, stop, **kwargs))
         return self._as_speaker(await self.acall_inner(messages, stop, kwargs))
 
     @override

@@ -20,16 +20,23 @@ from moot.models import adapters
 from moot.models import failures as model_failures
 from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel
 from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
+from moot.models.learning import (
+    cut_words,
+    facts_of_change,
+    facts_of_overflow,
+    facts_of_usage,
+    reply_limit,
+)
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
 from moot.models.reply_faults import is_empty_text, length_before_loop, without_tool_calls
 from moot.models.reply_markup import SplitText
 from moot.models.usage import counted_usage, reported_usage
 from moot.prompts.templates import fence_of, without_frame
-from moot.state.entries import EntryUsage
+from moot.state.entries import EntryUsage, ModelFacts
 from moot.state.errors import UserError
 from moot.state.langgraph_internals import model_settings_key, model_type
-from moot.state.reducers import ENTRY, add_totals
+from moot.state.reducers import ENTRY, add_totals, merge_facts
 from moot.state.settings import redact
 from moot.text.plain_text import sanitize_line
 
@@ -42,6 +49,20 @@ MAX_EMPTY = 2
 MAX_BACKOFF_FAILURES = 30
 """Failure count for which the backoff policy returns its longest wait. It determines the pause after all
 models have failed."""
+
+LOADING_S = 120.0
+"""Number of seconds to wait for a server that is loading the model. Large models load from disk for
+minutes."""
+LOADING_STEP_S = 5.0
+"""Number of seconds between attempts while a server is loading the model, unless it asks for another wait."""
+UNREACHABLE_ATTEMPTS = 3
+"""Maximum number of attempts at an address where nothing answers. A server that restarts is back by then."""
+UNREACHABLE_S = 4.0
+"""Number of seconds after which an unreachable address gets no more attempts. A name server can take this
+long
+to refuse a name."""
+EXTRAS = frozenset({"summary", "perspective", "extract", "reflect", "evaluate"})
+"""Purposes of calls whose failures leave the endpoint open for debaters."""
 
 Messages = tuple[WireMessage, ...]
 
@@ -74,8 +95,9 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
                 reply = await (await _request(run, name)).reply()
             except model_failures.Failure as failure:
                 failures[name] = failure
+                run.learn(name, facts_of_overflow(failure, call, call.max_tokens, models.facts_of(name)))
                 continue
-            return replace(reply, latency_s=time.perf_counter() - started)
+            return replace(reply, latency_s=time.perf_counter() - started, facts=run.facts)
         passing = [name for name, failure in failures.items() if failure.is_transient]
         soonest = min(passing, key=lambda name: failures[name].requested_wait_s, default=None)
         left = models.retry_for - max(waited, time.perf_counter() - started)
@@ -98,10 +120,13 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         status=failures[last].status,
         retryable=any(failure.retryable for failure in each),
         refused=call.schema is None and all(failure.refused for failure in each),
-        excess=0
-        if call.shortened_by
-        else min(model_failures.excess_tokens(failure, call.prompt_tokens) for failure in each),
+        excess=min(failure.excess_tokens(call.prompt_tokens, call.max_tokens) for failure in each),
+        facts=run.facts,
     )
+
+
+def _is_loading(error: BaseException | None) -> bool:
+    return isinstance(error, model_failures.Failure) and error.kind == "loading"
 
 
 @dataclass
@@ -118,6 +143,14 @@ class _CallState:
     appears twice."""
     first_chunk_s: float | None = None
     """Number of seconds between the latest request and the first chunk of its reply."""
+    facts: dict[str, ModelFacts] = field(default_factory=dict)
+    """What the call has shown about the models that it asked."""
+
+    def learn(self, name: str, facts: ModelFacts) -> None:
+        """Remember facts about a model for later requests, and return them with the reply."""
+        if facts:
+            self.models.learn({name: facts})
+            self.facts = merge_facts(self.facts, [{name: facts}])
 
 
 @dataclass(frozen=True)
@@ -177,8 +210,9 @@ class _ModelRequest:
 
     def __init__(self, run: _CallState, name: str, chat: BaseChatModel) -> None:
         self.run, self.name, self.chat = run, name, chat
-        self.settings = run.models.settings_of(name)
+        self.settings, self.facts = run.models.settings_of(name), run.models.facts_of(name)
         self.max_tokens = run.call.max_tokens + self.settings.reasoning_tokens
+        self.started = time.monotonic()
         self.limit_doubled = False
         self.failures = 0
         self.empty = 0
@@ -271,15 +305,13 @@ class _ModelRequest:
         The second call has twice the `max_tokens`. A reply that ends in a loop is not asked for again: its
         text ends before the first repetition.
         """
-        answer = self._without_loop(await self._with_retries(messages, method))
-        max_tokens = 2 * self.max_tokens
-        if self.settings.context_size:
-            max_tokens = min(max_tokens, self.settings.context_size - self.run.call.prompt_tokens)
+        answer = self._without_loop(await self._adapted(messages, method))
+        max_tokens = self._reply_limit(2 * self.max_tokens)
         if answer.finish_reason != "length" or self.limit_doubled or max_tokens <= self.max_tokens:
             return answer
         self.limit_doubled, self.max_tokens = True, max_tokens
         try:
-            return self._without_loop(await self._with_retries(messages, method))
+            return self._without_loop(await self._adapted(messages, method))
         except model_failures.Failure:
             if answer.text:
                 return answer
@@ -300,39 +332,60 @@ class _ModelRequest:
             raise model_failures.Failure(repetition_note(self.name))
         return replace(answer, text=answer.text[:kept].rstrip(), finish_reason=REPEATED)
 
+    def _reply_limit(self, max_tokens: int) -> int:
+        return reply_limit(self.run.call, max_tokens, self.settings.context_size, self.facts)
+
+    async def _adapted(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
+        """Call the model, and change the request as often as an error names a refused part of it."""
+        while True:
+            try:
+                return await self._with_retries(messages, method)
+            except model_failures.Failure as failure:
+                # A call at the same time may have learned the change since this request was built.
+                facts = facts_of_change(failure.change, self.facts) if failure.change else {}
+                if not facts:
+                    raise
+                if facts["told"][0] not in self.run.models.facts_of(self.name).get("told", []):
+                    report_wait(self.name, failure, 0, f"from now on {facts['told'][0]}")
+                self.run.learn(self.name, facts)
+                self.facts = self.run.models.facts_of(self.name)
+                self.settings, self.failures = self.run.models.settings_of(self.name), self.failures - 1
+                self.chat = await self.run.models.client(self.name)
+
     async def _with_retries(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
         """Call the model until a reply arrives or all retries are used up."""
         backoff, max_attempts = self.run.models.backoff, self.settings.max_attempts
         if self.run.call.purpose == "summary":
             max_attempts = min(max_attempts, SUMMARY_ATTEMPTS)
 
-        def should_retry(error: BaseException) -> bool:
-            if not isinstance(error, model_failures.Failure) or not error.retryable:
-                return False
-            self.empty += error.empty
-            too_often = error.empty and self.empty > MAX_EMPTY
-            return error.requested_wait_s <= backoff.max_requested_wait_s and not too_often
-
         def wait_s(state: RetryCallState) -> float:
             failure = state.outcome.exception() if state.outcome else None
             requested_s = failure.retry_after if isinstance(failure, model_failures.Failure) else None
+            if _is_loading(failure):
+                return backoff.wait_s(1, LOADING_STEP_S if requested_s is None else requested_s)
             return backoff.wait_s(self.failures, requested_s)
 
         def report_retry(state: RetryCallState) -> None:
             failure, pause_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
             if isinstance(failure, model_failures.Failure):
-                which = f"retry {self.failures} of {max_attempts - 1} in {round(pause_s, 1):g} s"
+                of = "" if _is_loading(failure) else f" of {max_attempts - 1}"
+                which = f"retry {self.failures}{of} in {round(pause_s, 1):g} s"
                 report_wait(self.name, failure, pause_s, which)
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception(should_retry),
-            stop=lambda _: self.failures >= max_attempts,
+            retry=retry_if_exception(self._should_retry),
+            stop=lambda state: (
+                self.failures >= max_attempts
+                and not _is_loading(state.outcome.exception() if state.outcome else None)
+            ),
             wait=wait_s,
             before_sleep=report_retry,
             sleep=backoff.sleep,
             reraise=True,
         )
-        attempt = adapters.Attempt(self.run.call, messages, self.max_tokens, self.settings, method)
+        max_tokens = self._reply_limit(self.max_tokens)
+        context = self.run.models.context_of(self.name, self.run.call.prompt_tokens + max_tokens)
+        attempt = adapters.Attempt(self.run.call, messages, max_tokens, self.settings, context, method)
         self.partial = None
         try:
             return await retrying(self._attempt, attempt)
@@ -341,10 +394,23 @@ class _ModelRequest:
                 raise
             return self.partial
 
+    def _should_retry(self, error: BaseException) -> bool:
+        if not isinstance(error, model_failures.Failure) or not error.retryable:
+            return False
+        passed_s = time.monotonic() - self.started
+        if _is_loading(error):
+            return passed_s + (error.retry_after or LOADING_STEP_S) <= LOADING_S
+        if error.unreachable and (self.failures >= UNREACHABLE_ATTEMPTS or passed_s > UNREACHABLE_S):
+            return False
+        self.empty += error.empty
+        too_often = error.empty and self.empty > MAX_EMPTY
+        return error.requested_wait_s <= self.run.models.backoff.max_requested_wait_s and not too_often
+
     async def _attempt(self, attempt: adapters.Attempt) -> _ModelResponse:
         """Wait until the endpoint accepts another call, call the model once, and record the tokens used."""
         tokens = self.run.call.prompt_tokens + attempt.max_tokens
-        async with endpoint_slot(self.run.models, self.name, tokens):
+        is_extra = self.run.call.purpose in EXTRAS
+        async with endpoint_slot(self.run.models, self.name, tokens, is_extra=is_extra):
             self.run.attempts += 1
             try:
                 request = adapters.request_of(self.chat, attempt)
@@ -375,6 +441,17 @@ class _ModelRequest:
         settings = model_settings_key(request.chat, request.fields)
         return json.dumps(request.messages), f"{settings} seed={self.run.call.seed}"
 
+    def _run_config(self, *, live: bool) -> RunnableConfig:
+        """Return the configuration of the request for LangChain. Only a live message reaches the stream."""
+        labels, stream_as = RunnableConfig(run_name=self.run.call.purpose), self.run.call.stream_as
+        if stream_as:  # the metadata names the speaker, because a sum of chunks has no name
+            run_name = f"{stream_as.speaker} {stream_as.entry_id}"
+            labelled = {"speaker": stream_as.speaker, ENTRY: stream_as.entry_id}
+            labels = RunnableConfig(run_name=run_name, metadata=labelled)
+        config = merge_configs(self.run.config, labels, RunnableConfig(tags=[] if live else [TAG_NOSTREAM]))
+        config.pop("run_id", None)
+        return config
+
     async def _invoke(self, request: adapters.ChatRequest, *, streams: bool) -> tuple[AIMessage, SplitText]:
         """Send a request to the model and return the reply message, and its text and reasoning.
 
@@ -389,25 +466,23 @@ class _ModelRequest:
             names=speaker_labels(self.run.call),
             reasons_first=self.name in self.run.models.reasoning_first,
             price=lambda message: self._cost_usd(reported_usage(message)),
+            streams=streams,
             disable_streaming=not (live and streams),
             callbacks=chat.callbacks,
             tags=chat.tags,
             metadata=chat.metadata,
         )
+        learned = self.facts.get("settings", {})
+        fields = request.fields
+        if streams and learned.get("stream_usage") is False:
+            fields = {**fields, "stream_usage": False}
         prompt = adapters.to_langchain(
             request.messages,
             merge_roles=self.settings.merge_roles,
             system_role=self.settings.system_role,
-            names=request.shows_names,
+            names=request.shows_names and learned.get("names", True),
         )
-        # The metadata names the speaker, because a sum of chunks has no name.
-        labels = RunnableConfig(run_name=self.run.call.purpose)
-        if stream_as:
-            run_name = f"{stream_as.speaker} {stream_as.entry_id}"
-            labelled = {"speaker": stream_as.speaker, ENTRY: stream_as.entry_id}
-            labels = RunnableConfig(run_name=run_name, metadata=labelled)
-        config = merge_configs(self.run.config, labels, RunnableConfig(tags=[] if live else [TAG_NOSTREAM]))
-        config.pop("run_id", None)
+        config = self._run_config(live=live)
         if chat.rate_limiter is not None:  # outside the timeouts, which apply only to the provider
             await chat.rate_limiter.aacquire(blocking=True)
         silent_s, total_s = self.settings.timeout_s, self.settings.total_timeout_s
@@ -427,7 +502,7 @@ class _ModelRequest:
         try:
             async with asyncio.timeout(total_s) as total, asyncio.timeout(silent_s) as silence:
                 speaker.on_chunk = on_chunk
-                message = await speaker.ainvoke(prompt, config, **request.fields)
+                message = await speaker.ainvoke(prompt, config, **fields)
         except TimeoutError as error:
             if not total.expired():
                 raise
@@ -457,6 +532,14 @@ class _ModelRequest:
         tokens = None if isinstance(self.chat, LocalModel) else reported_usage(message)
         if tokens is None:
             tokens = counted_usage(self.run.call, sent, message, split.reasoning, self.settings.encoding)
+        elif sent is self.run.call.messages:
+            self.run.learn(self.name, facts_of_usage(self.run.call, tokens))
+            told = self.run.models.facts_of(self.name).get("told", [])
+            if (words := cut_words(self.run.call, tokens)) and not any(
+                "cut the prompt" in each for each in told
+            ):
+                self.run.learn(self.name, {"told": [words]})
+                report_wait(self.name, model_failures.Failure(words), 0, "the reply is used")
         cost = self._cost_usd(tokens)
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_totals(self.run.usage, [priced])

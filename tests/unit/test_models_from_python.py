@@ -157,7 +157,7 @@ class Bindable(Parrot):
 
     def _stream(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> Any:
         self.requests.append((self.temperature, self.max_output_tokens, messages, kwargs))
-        for text in ("Trams ", "win."):
+        for text in ("Trams ", "win.") if self.says != PAIR else (PAIR,):
             yield ChatGenerationChunk(message=AIMessageChunk(content=text))
 
 

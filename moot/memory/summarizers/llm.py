@@ -273,8 +273,10 @@ def condense(
 ) -> CallGenerator[list[ChunkSummary]]:
     """Summarize each chunk of messages with one model call, and make all calls in parallel.
 
+    The summaries before the first unusable reply are kept. The other messages wait for the next summary.
+
     Raises:
-        SummaryFailed: a reply is unusable.
+        SummaryFailed: the first reply is unusable.
     """
     chunk_texts = [messages_text(request, chunk) for chunk in chunks]
     remaining = chunk_summary_token_limit(request)
@@ -282,11 +284,17 @@ def condense(
         _call(request, text, remaining, call_index, condenses=True)
         for call_index, text in enumerate(chunk_texts)
     ]
-    texts = yield from _answers(request, calls, remaining)
-    return [
-        ChunkSummary(text, chunk[0]["seq"], chunk[-1]["seq"], part=part)
-        for text, chunk, part in zip(texts, chunks, parts or [""] * len(chunks), strict=True)
-    ]
+    notes: list[ChunkSummary] = []
+    replies = yield calls
+    for reply, call, chunk, part in zip(replies, calls, chunks, parts or [""] * len(chunks), strict=True):
+        try:
+            text = check_summary(reply, call, remaining, request.count)
+        except summarizer.SummaryFailed:
+            if not notes:
+                raise
+            break
+        notes.append(ChunkSummary(text, chunk[0]["seq"], chunk[-1]["seq"], part=part))
+    return notes
 
 
 def summarize_at_once(
