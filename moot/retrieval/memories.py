@@ -21,6 +21,9 @@ import numpy as np
 
 from moot.retrieval import score as scoring
 from moot.retrieval.index import IMPORTANT, EvidenceIndex, Floats, Ints, Postings
+from moot.retrieval.retrieval_question import RetrievalQuestion, read_question
+from moot.retrieval.selection import Costs, token_costs
+from moot.retrieval.weights import WEIGHTS, ScoreWeights
 from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
@@ -101,7 +104,7 @@ class _Candidate(NamedTuple):
 
 def retrieve(
     index: EvidenceIndex,
-    query: str | scoring.RetrievalQuestion,
+    query: str | RetrievalQuestion,
     *,
     budget: int,
     answering: str = "",
@@ -111,10 +114,10 @@ def retrieve(
     exclude_items: Collection[str] = (),
     top: int = 8,
     neighbours: int = 1,
-    costs: scoring.Costs | None = None,
+    costs: Costs | None = None,
     semantic: bool = True,
     noted: Mapping[int, int] | None = None,
-    weights: scoring.ScoreWeights = scoring.WEIGHTS,
+    weights: ScoreWeights = WEIGHTS,
 ) -> RetrievalResult:
     """Return the memories that best match a query, within a token budget.
 
@@ -129,7 +132,7 @@ def retrieve(
     """
     limit = len(index) if before is None else bisect_left(index.seqs, before)
     items, excluded_seqs = items or MemoryItems(), frozenset(exclude)
-    question = query if isinstance(query, scoring.RetrievalQuestion) else scoring.read_question(index, query)
+    question = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
     terms = _query_weights(index, items, question, answering, excluded_seqs)
     text_to_embed = f"{question.text}\n{answering}".strip() if semantic else ""
     candidates = [
@@ -137,7 +140,7 @@ def retrieve(
         *_items(items, terms, frozenset(exclude_items)),
     ]
 
-    price, left, selection = scoring.token_costs(index, costs), budget, list[_Candidate]()
+    price, left, selection = token_costs(index, costs), budget, list[_Candidate]()
     for each in _rank(candidates, weights):
         if len(selection) == top:
             break
@@ -171,7 +174,7 @@ class RankedItem(NamedTuple):
 def rank(items: MemoryItems, query: str) -> list[RankedItem]:
     """Return the memory items that share words with a query, most relevant first."""
     index = EvidenceIndex()
-    terms = _query_weights(index, items, scoring.read_question(index, query), "")
+    terms = _query_weights(index, items, read_question(index, query), "")
     relevance = scoring.own_evidence(items.postings, terms) / (scoring.most_evidence(terms) or 1.0)
     ranking = [RankedItem(item, share) for item, share in zip(items.items, relevance.tolist(), strict=True)]
     return sorted((each for each in ranking if each.relevance > 0), key=lambda each: -each.relevance)
@@ -180,7 +183,7 @@ def rank(items: MemoryItems, query: str) -> list[RankedItem]:
 def _query_weights(
     index: EvidenceIndex,
     items: MemoryItems,
-    question: scoring.RetrievalQuestion,
+    question: RetrievalQuestion,
     answering: str,
     exclude: Collection[int] = (),
 ) -> dict[str, float]:
@@ -211,9 +214,9 @@ def _query_weights(
 
 def _entries(
     index: EvidenceIndex,
-    question: scoring.RetrievalQuestion,
+    question: RetrievalQuestion,
     terms: Mapping[str, float],
-    weights: scoring.ScoreWeights,
+    weights: ScoreWeights,
     limit: int,
     exclude: frozenset[int],
     text_to_embed: str,
@@ -231,7 +234,7 @@ def _entries(
     closeness: Floats | None = None
     if text_to_embed and index.vectors is not None and limit:
         # Cosines of unrelated texts are above zero, so relevance is measured from their mean.
-        cosine = index.vectors.similarity(text_to_embed)[:limit]
+        cosine = index.vectors.similarity(text_to_embed).messages[:limit]
         closeness = np.clip((cosine - cosine.mean()) / max(1e-9, 1 - cosine.mean()), 0, 1)
         positions = np.union1d(positions, np.argsort(-closeness, kind="stable")[:MAX_PER_TERM])
     near = (positions[:, None] + np.arange(-CONTEXT_MESSAGES, CONTEXT_MESSAGES + 1)).ravel()
@@ -297,7 +300,7 @@ def _scale(values: Floats) -> Floats:
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 
 
-def _rank(candidates: Sequence[_Candidate], weights: scoring.ScoreWeights) -> list[_Candidate]:
+def _rank(candidates: Sequence[_Candidate], weights: ScoreWeights) -> list[_Candidate]:
     """Return the candidates for retrieval sorted by score, best first.
 
     Ties go to the newer one, then to the later one in the list.
