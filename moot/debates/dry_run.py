@@ -33,6 +33,7 @@ from moot.calls.effects import ModelCall, Purpose, Reply
 from moot.claims.reflections import DISAGREEMENT
 from moot.config import DebateConfig
 from moot.config.config_files import make_config, with_settings
+from moot.config.memory_config import WORDS
 from moot.config.model_settings import server_of
 from moot.graph.debate import build_graph
 from moot.models.offline import smallest_instance
@@ -420,7 +421,7 @@ def _without_side_effects(config: DebateConfig) -> DebateConfig:
     Embeddings and the limits on tokens, cost and time are removed. The tools of MCP servers stay if their
     definitions are known.
     """
-    retrieval = config.memory.retrieval.model_copy(update={"embeddings": None})
+    retrieval = config.memory.retrieval.model_copy(update={"embeddings": WORDS})
     limits = {"total_tokens": None, "cost_usd": None, "wall_clock_s": None}
     unknown_tools = {
         tool

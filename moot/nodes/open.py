@@ -19,6 +19,7 @@ from moot.memory.window import TranscriptWriter, window_message
 from moot.people import assign_ids_operation, new_input_messages, new_input_text
 from moot.prompts.templates import LOADED_TEMPLATES
 from moot.protocols.registry import limit_reached, protocol_named
+from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import NodeContext
 from moot.runtime.qa import answer_questions, can_continue, refuse_continuation
 from moot.state.conversation import SCHEMA_VERSION, ConversationState, DebateQuestion
@@ -57,7 +58,8 @@ def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeB
     window += (window_message(entry, *context.origin) for entry in entries[is_input_message:])
     namespace = protocol.store_namespace(config)
     earlier = (yield effects.SearchStore(namespace, MAX_RECORDS)) if namespace else []
-    cross_debate_memory = yield from retrieve_earlier_positions(config, topic, context.debate)
+    embeddings = embeddings_of(context.permissions, context.env.embeddings)
+    cross_debate_memory = yield from retrieve_earlier_positions(config, topic, context.debate, embeddings)
     return {
         "topic": topic,
         "options": list(config.options),

@@ -47,7 +47,6 @@ class StaticVectors(Embeddings):
         return self.embed_documents([text])[0]
 
 
-@lru_cache(maxsize=1)
 def static_vectors() -> StaticVectors | None:
     """Return the model of static word vectors, or `None` if `moot[semantic]` is not installed.
 
@@ -57,10 +56,14 @@ def static_vectors() -> StaticVectors | None:
         ConfigError: the package is installed, but its files cannot be read.
     """
     spec = find_spec(PACKAGE)
-    if spec is None or spec.submodule_search_locations is None:
-        return None
+    folders = spec.submodule_search_locations if spec else None
+    return _read(Path(folders[0])) if folders else None
+
+
+@lru_cache(maxsize=1)
+def _read(folder: Path) -> StaticVectors:
     try:
-        return StaticVectors(Path(spec.submodule_search_locations[0]))
+        return StaticVectors(folder)
     except Exception as error:  # the libraries raise several types of exceptions
         raise ConfigError(
             f"the word vectors of moot[semantic] cannot be read ({type(error).__name__}: {error}). "

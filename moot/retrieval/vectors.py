@@ -54,6 +54,17 @@ class TextVectors:
         self.embeddings = embeddings
         self._pending = list(texts)
         self._batches: list[Vectors] = []
+        self._asked: OrderedDict[str, Vectors] = OrderedDict()
+
+    def similarity(self, question: str) -> Floats:
+        """Return the cosine similarity between each text and a question. The result has shape `(n,)`."""
+        return self.cosine(self.of_question(question))
+
+    def of_question(self, question: str) -> Vectors:
+        """Return the vector of a question, without the words that only phrase it."""
+        vectors = self.once(question, lambda: [self.embeddings.embed_query(without_question_words(question))])
+        vector: Vectors = vectors[0]
+        return vector
 
     def add(self, *texts: str) -> None:
         """Add texts, which are embedded when the next question is asked."""
@@ -68,6 +79,17 @@ class TextVectors:
         # `@` would start threads, which take up to 8 ms of processor time on a busy machine.
         parts = [np.einsum("ij,j->i", batch, question) for batch in self._batches]
         return np.concatenate([np.zeros(0), *parts])
+
+    def once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
+        """Return the normalized embedding vectors for `key` from the cache, or compute them with `embed`.
+
+        Computed vectors are cached, because all speakers of a step ask the same question.
+        """
+        if key not in self._asked:
+            self._asked[key] = _unit(embed())
+            while len(self._asked) > CACHED_VECTORS:
+                self._asked.popitem(last=False)
+        return self._asked[key]
 
 
 class MessageVectors:
@@ -89,7 +111,6 @@ class MessageVectors:
         self._last, self._last_tokens = "", WINDOW_TOKENS
         self._open: list[str] = []
         self._open_tokens = 0
-        self._asked: OrderedDict[str, Vectors] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._block_of)
@@ -123,9 +144,7 @@ class MessageVectors:
         """Return the cosine similarity between each message and a question."""
         if not len(self):
             return Similarity(np.zeros(0), np.zeros(0))
-        question_vector = self._once(
-            question, lambda: [self.embeddings.embed_query(without_question_words(question))]
-        )[0]
+        question_vector = self._texts.of_question(question)
         cosine = self._texts.cosine(question_vector)
         messages = (cosine[self._starts] + np.maximum.reduceat(cosine, self._starts)) / 2
         return Similarity(messages, self._block_similarity(question_vector))
@@ -141,25 +160,12 @@ class MessageVectors:
             # of questions.
             open_window, includes_last = self._window()
             joined.append(includes_last)
-            vectors = self._once(f"\n{open_window}", lambda: self.embeddings.embed_documents([open_window]))
+            vectors = self._blocks.once(open_window, lambda: self.embeddings.embed_documents([open_window]))
             cosine = np.append(cosine, np.dot(vectors[0], question_vector))
         # cosine similarity of the vector shared with the next block
         next_cosine = np.append(np.where(joined, cosine, -1.0)[1:], -1.0)
         similarities: Floats = np.maximum(cosine, next_cosine)[self._block_of]
         return similarities
-
-    def _once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
-        """Return the normalized embedding vectors for `key` from the cache, or compute them with `embed`.
-
-        Computed vectors are cached.
-
-        All speakers of a step ask the same question.
-        """
-        if key not in self._asked:
-            self._asked[key] = _unit(embed())
-            while len(self._asked) > CACHED_VECTORS:
-                self._asked.popitem(last=False)
-        return self._asked[key]
 
 
 def _unit(vectors: list[list[float]]) -> Vectors:

@@ -227,7 +227,7 @@ def turn_embedding_job(state: ConversationState, context: NodeContext) -> effect
         for turn in state["step"]["turns"]
     ]
     everything = protocol.retrieves_transcript
-    return embedding_job(state, memories, config.names(), queries, everything=everything)
+    return embedding_job(state, memories, config.names(), queries, count, everything=everything)
 
 
 def _memories(context: NodeContext) -> MemoryIndexes:
