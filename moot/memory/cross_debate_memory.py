@@ -35,6 +35,8 @@ from moot.text.terms import question_terms, sentence_terms, split_sentences
 from moot.text.tokens import TokenCounter, truncate_middle
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
     from moot.retrieval import EvidenceIndex, MemoryItem, RetrievalResult
     from moot.retrieval.indexes import Indexes
 
@@ -51,7 +53,7 @@ StoreLookup = Generator[SearchStore | LocalWork, Any, dict[str, list[EarlierPosi
 
 
 def retrieve_earlier_positions(
-    config: DebateConfig, topic: str, debate: str, embeddings: Any = None
+    config: DebateConfig, topic: str, debate: str, embeddings: Embeddings | None = None
 ) -> StoreLookup:
     """Return the positions that each debater took in the most similar earlier debates.
 

@@ -19,6 +19,8 @@ from moot.state.entries import Entry, traits_of
 from moot.state.errors import ConfigError
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
     from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems
 
 CACHED_INDEXES = 16
@@ -74,7 +76,9 @@ class Indexes:
             _keep(self._known, (debate, use), (index, snapshot))
             return index
 
-    def items(self, debate: str, items: Sequence[MemoryItem], embeddings: Any = None) -> MemoryItems:
+    def items(
+        self, debate: str, items: Sequence[MemoryItem], embeddings: Embeddings | None = None
+    ) -> MemoryItems:
         """Return the search index for memory items, from the cache if possible.
 
         The index contains exactly these items. `embeddings` is a LangChain embedding model, or `None` for
