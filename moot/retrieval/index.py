@@ -9,20 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from moot.retrieval.vectors import Ints, MessageVectors
 from moot.text.terms import terms
 
 if TYPE_CHECKING:
-    from moot.retrieval.vectors import MessageVectors
     from moot.state.entries import Entry
 
 
 IMPORTANT = 7
 """Minimum importance at which an entry may be retrieved even if it has no word in common with the query."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def as_ints(column: array[int]) -> Ints:

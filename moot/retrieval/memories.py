@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from moot.retrieval import score as scoring
-from moot.retrieval.index import IMPORTANT, EvidenceIndex, Floats, Ints, Postings
+from moot.retrieval.index import IMPORTANT, EvidenceIndex, Postings
 from moot.retrieval.retrieval_question import RetrievalQuestion, read_question
 from moot.retrieval.selection import Costs, token_costs
-from moot.retrieval.vectors import TextVectors
+from moot.retrieval.vectors import Floats, Ints, TextVectors
 from moot.retrieval.weights import WEIGHTS, ScoreWeights
 from moot.text.terms import question_terms
 

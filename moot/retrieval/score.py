@@ -21,10 +21,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from moot.retrieval.index import EvidenceIndex, Floats, Ints, Postings, as_ints
+from moot.retrieval.index import EvidenceIndex, Postings, as_ints
 from moot.retrieval.retrieval_question import RetrievalQuestion
 from moot.retrieval.spans import densities
-from moot.retrieval.vectors import standardize
+from moot.retrieval.vectors import Floats, Ints, standardize
 from moot.retrieval.weights import SEMANTIC_WEIGHTS, WEIGHTS, ScoreWeights
 
 CONTEXT_TOKENS = 80

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moot.retrieval.index import EvidenceIndex, Floats
+from moot.retrieval.index import EvidenceIndex
 from moot.retrieval.retrieval_question import RetrievalQuestion, read_question
 from moot.retrieval.score import probabilities
+from moot.retrieval.vectors import Floats
 
 Costs = Mapping[int, int] | Callable[[int], int]
 """Number of tokens that each entry needs in a prompt. The numbers are given as a mapping or a function of the

@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from moot.retrieval.index import EvidenceIndex, Floats, Ints, as_ints
+from moot.retrieval.index import EvidenceIndex, as_ints
 from moot.retrieval.retrieval_question import RetrievalQuestion
-from moot.retrieval.vectors import standardize
+from moot.retrieval.vectors import Floats, Ints, standardize
 from moot.retrieval.weights import SpanWeights
 
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)

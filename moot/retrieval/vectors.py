@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moot.retrieval.index import Floats, Ints
 from moot.text.terms import split_sentences, without_question_words
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ CACHED_VECTORS = 64
 blocks."""
 
 Vectors = NDArray[np.float32]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class Similarity(NamedTuple):
