@@ -27,6 +27,7 @@ from moot.config.memory_config import RetrievalConfig
 from moot.config.participants import ReferenceDocument
 from moot.memory.window import window_start
 from moot.prompts.truncation import display_name, source_time, speaker_label
+from moot.retrieval.indexes import may_block
 from moot.state.claim_events import MAIN_QUESTION, OVERALL, CruxCard, Reflection
 from moot.state.conversation import ConversationState, EarlierPosition, Turn
 from moot.state.entries import ENTRY_ID, Entry, entries_of, ids_in, memoize_by_identity, seq_of, seqs_of
@@ -72,9 +73,8 @@ def retrieve_earlier_positions(
             matches = rank(items, topic[: 8 * TOPIC_CHARS])[:MAX_RETRIEVED]
             return json.dumps([int(each.item.id) for each in matches])
 
-        # An embedding model may wait for a service, so a worker thread asks it.
         job = LocalJob(json.dumps([debater_id, topic, texts]), search)
-        found = (yield LocalWork([job]))[0] if texts and embeddings is not None else search()
+        found = (yield LocalWork([job]))[0] if texts and may_block(embeddings) else search()
         if ages := json.loads(found):  # the newest first if debates are equally similar
             positions[debater_id] = [earlier_positions[age] for age in ages]
     return positions
@@ -430,14 +430,14 @@ def embedding_job(
     *,
     everything: bool = False,
 ) -> LocalJob | None:
-    """Return a job that computes a step's embeddings, or `None` if none are needed.
+    """Return a job that asks a service for a step's embeddings, or `None` if no service is needed.
 
     It embeds queries, entries and memory items. A worker thread runs it before prompts are assembled, so
     assembly finds all vectors in the cache. `everything`: prompts retrieve from the whole transcript, not
     only from what has left the window.
     """
     entry_count = len(state["full_transcript"]) if everything else window_start(state)
-    if memories.embeddings is None or entry_count <= 1:
+    if not may_block(memories.embeddings) or entry_count <= 1:
         return None
 
     def run() -> str:

@@ -120,6 +120,11 @@ def embeddings_of(permissions: Permissions, embeddings: Any = None) -> Any:
     return static_vectors()
 
 
+def may_block(embeddings: Embeddings | None) -> bool:
+    """Return True if an embedding model may wait for a service, so that a worker thread has to ask it."""
+    return embeddings is not None and not getattr(embeddings, "is_local", False)
+
+
 @lru_cache(maxsize=8)
 def load_embeddings(name: str) -> Any:
     """Import an embedding model from an import path of the form `module:attribute`.

@@ -26,6 +26,9 @@ class StaticVectors(Embeddings):
         folder: folder of the package `wordllama`.
     """
 
+    is_local = True
+    """True because no service is asked, so that prompts are assembled without a job for the embeddings."""
+
     def __init__(self, folder: Path) -> None:
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer

@@ -3,18 +3,22 @@
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.paraphrases import DATA, TARGET, found, main
+from moot.calls.effects import LocalJob
 from moot.config.boundary import Permissions
 from moot.config.config_files import make_config
+from moot.memory.cross_debate_memory import MemoryIndexes, embedding_job
 from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems, MessageVectors, rank, retrieve
-from moot.retrieval.indexes import embeddings_of
+from moot.retrieval.indexes import Indexes, embeddings_of
 from moot.retrieval.static_vectors import TOKENIZER, VECTORS, StaticVectors, static_vectors
 from moot.state.entries import make_entry
 from moot.state.errors import ConfigError
 from moot.text.terms import terms
+from moot.text.tokens import counter
 
 needs_vectors = pytest.mark.skipif(find_spec("wordllama") is None, reason="needs moot[semantic]")
 
@@ -87,6 +91,17 @@ def test_one_sentence_of_a_long_message_is_found(model: StaticVectors) -> None:
     for line in lines:
         vectors.add(line, 200)
     assert vectors.similarity("Was the storage full?").messages.argmax() == 17
+
+
+@needs_vectors
+def test_static_vectors_need_no_job_before_a_turn(model: StaticVectors) -> None:
+    def job(embeddings: Any) -> LocalJob | None:
+        memories = MemoryIndexes(Indexes(), "d", embeddings)
+        state: Any = {"full_transcript": [None] * 9}
+        return embedding_job(state, memories, {}, [], counter(), everything=True)
+
+    assert job(model) is None
+    assert job(object()) is not None
 
 
 @needs_vectors
