@@ -24,6 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from moot.config.config_files import make_config
 from moot.config.debate_config import DebateConfig, LimitsConfig
+from moot.config.memory_config import WORDS
 from moot.config.model_settings import ModelSettings, is_built_in
 from moot.state import settings as environment
 from moot.state.entries import memoize_by_identity
@@ -106,7 +107,7 @@ def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
     capabilities |= {
         Capability("server", json.dumps(servers[name])): f"mcp_servers.{name}" for name in servers
     }
-    if embeddings := config.memory.retrieval.embeddings:
+    if (embeddings := config.memory.retrieval.embeddings) and embeddings != WORDS:
         capabilities[Capability("embeddings", embeddings)] = "memory.retrieval.embeddings"
     return capabilities
 

@@ -204,7 +204,9 @@ def turn_embedding_job(context: NodeContext) -> effects.LocalJob | None:
     protocol, state = context.protocol, context.state
     queries = [protocol.query(PromptContext(context, turn)) for turn in state["step"]["turns"]]
     everything = protocol.retrieves_transcript
-    return embedding_job(state, context.memories, context.names, queries, everything=everything)
+    return embedding_job(
+        state, context.memories, context.names, queries, context.count, everything=everything
+    )
 
 
 def _hints(context: NodeContext, turn: Turn) -> model_calls.Hints:
