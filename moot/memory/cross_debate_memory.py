@@ -74,8 +74,8 @@ def retrieve_earlier_positions(
             return json.dumps([int(each.item.id) for each in matches])
 
         job = LocalJob(json.dumps([debater_id, topic, texts]), search)
-        found = (yield LocalWork([job]))[0] if texts and may_block(embeddings) else search()
-        if ages := json.loads(found):  # the newest first if debates are equally similar
+        reply = (yield LocalWork([job]))[0] if texts and may_block(embeddings) else search()
+        if ages := json.loads(reply):  # the newest first if debates are equally similar
             positions[debater_id] = [earlier_positions[age] for age in ages]
     return positions
 

@@ -215,15 +215,15 @@ def rank(items: MemoryItems, query: str) -> list[RankedItem]:
     index = EvidenceIndex()
     terms = _query_weights(index, items, read_question(index, query), "")
     relevance = scoring.own_evidence(items.postings, terms) / (scoring.most_evidence(terms) or 1.0)
-    found = relevance > 0
+    matches = relevance > 0
     try:
         relevance = relevance + MEANING_SHARE * items.closeness(query)
     except Exception:  # a failing embedding service must not fail the debate
         if items.embeddings is None:
             raise
-    found |= relevance >= RELEVANCE_FLOOR
+    matches |= relevance >= RELEVANCE_FLOOR
     ranking = [RankedItem(item, share) for item, share in zip(items.items, relevance.tolist(), strict=True)]
-    return sorted(compress(ranking, found), key=lambda each: -each.relevance)
+    return sorted(compress(ranking, matches), key=lambda each: -each.relevance)
 
 
 def _query_weights(

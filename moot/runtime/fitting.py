@@ -38,8 +38,8 @@ def fitted_config(config: DebateConfig, facts: Mapping[str, ModelFacts], node: s
     ratio, budget = max((each.get("ratio", 1.0) for each in known), default=1.0), config.memory.budget
     limit = min(limits, default=0)
     # In a small context, a reply may take at most half.
-    most = min(budget.total, limit - min(reply, limit // 2)) if limit else budget.total
-    total = max(MINIMUM["total"], int(most / ratio))
+    largest = min(budget.total, limit - min(reply, limit // 2)) if limit else budget.total
+    total = max(MINIMUM["total"], int(largest / ratio))
     if total >= budget.total:
         return config
     share = total / budget.total
