@@ -1,20 +1,24 @@
-"""Readers for transcripts in JSON, JSON lines, CSV, plain text and Markdown."""
+"""Readers for transcripts, chats and exported conversations in the forms that people have."""
 
-from moot.plugins.importing.formats import ParsedMessage
-from moot.plugins.importing.transcript import (
-    ENDINGS,
-    FORMATS,
-    ImportedTranscript,
-    Speaker,
-    parse_transcript,
-    slugs,
+from moot.plugins.importing.reader import (
+    ParsedMessage,
+    ParsedTranscript,
+    Reader,
+    SeveralConversations,
+    Source,
 )
+from moot.plugins.importing.registry import ENDINGS, FORMATS
+from moot.plugins.importing.transcript import ImportedTranscript, Speaker, parse_transcript, slugs
 
 __all__ = [
     "ENDINGS",
     "FORMATS",
     "ImportedTranscript",
     "ParsedMessage",
+    "ParsedTranscript",
+    "Reader",
+    "SeveralConversations",
+    "Source",
     "Speaker",
     "parse_transcript",
     "slugs",
