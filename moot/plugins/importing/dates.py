@@ -13,7 +13,7 @@ _HALF = r"(?:[ap]\.?\s?m\b\.?|[صم]|[오午上下][전후午]|μ\.?\s?μ\.?|π\
 TIME_OF_DAY = rf"(?:{_HALF}\s?)?\d{{1,2}}[:.]\d{{2}}(?:[:.]\d{{2}})?(?:[.,]\d{{1,6}})?(?:\s?{_HALF})?"
 """Pattern for a time of day with or without seconds, and with or without AM or PM."""
 _YEAR_FIRST = r"\d{4}(?:\s?[./年년-]\s?)\d{1,2}(?:\s?[./月월-]\s?)\d{1,2}(?:\.|日|일)?"
-DATE = rf"(?:{_YEAR_FIRST}|\d{{1,2}}[./-]\s?\d{{1,2}}[./-]\s?\d{{2,4}}\.?)"
+DATE = rf"(?:{_YEAR_FIRST}|\d{{1,2}}[./-]\s?\d{{1,2}}[./-]\s?\d{{1,4}}\.?)"
 """Pattern for a numeric date, also with Chinese or Korean words for year, month and day."""
 _BETWEEN = r"(?:[,،]?\s{1,3}(?:[^\W\d]{1,4}\.?\s)?|T)"
 """Pattern between date and time, such as `, ` or ` kl. `."""

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -59,6 +60,36 @@ class ImportedTranscript:
     """What the file contains besides the messages, such as `3 attachments left out`, or `""` if nothing."""
     encoding: str = ""
     """Encoding of the file if it was guessed, or `""` if the file states it."""
+
+    def notes(self) -> list[str]:
+        """Return lines that say how the file was read: its form, a guessed encoding, and what is left out."""
+        return [
+            note
+            for note, applies in (
+                (f"read as: {self.reader}", self.reader),
+                (f"the encoding of the file was guessed: {self.encoding}", self.encoding),
+                (self.left_out, self.left_out),
+            )
+            if applies
+        ]
+
+    def preview(self, count: int = 3) -> entry_types.JsonObject:
+        """Return what an import would contain, as JSON data.
+
+        The keys are `topic`, `notes`, `speakers` with their numbers of messages, and `first_messages` with
+        the first `count` messages.
+        """
+        names = {speaker.id: speaker.name for speaker in self.speakers}
+        counts = Counter(message.speaker for message in self.messages)
+        return {
+            "topic": self.topic,
+            "notes": self.notes(),
+            "speakers": [{"name": name, "messages": counts[key]} for key, name in names.items()],
+            "first_messages": [
+                {"speaker": names.get(each.speaker, each.speaker), "content": each.content, "time": each.time}
+                for each in self.messages[:count]
+            ],
+        }
 
 
 def parse_transcript(

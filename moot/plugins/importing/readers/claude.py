@@ -34,11 +34,11 @@ def _branch(conversation: JsonDict) -> Sequence[JsonDict]:
     """Return the messages on the branch that is shown. Without a current leaf that is every message."""
     messages = conversation["chat_messages"]
     assert isinstance(messages, list)  # noqa: S101  # a conversation has one
-    by_id = {str(message.get("uuid")): message for message in messages}
-    key, branch = str(conversation.get("current_leaf_message_uuid")), dict[str, JsonDict]()
-    while key in by_id and key not in branch:
+    by_id = {first_text(message, ("uuid",)): message for message in messages}
+    key, branch = first_text(conversation, ("current_leaf_message_uuid",)), dict[str, JsonDict]()
+    while key and key in by_id and key not in branch:
         branch[key] = by_id[key]
-        key = str(by_id[key].get("parent_message_uuid"))
+        key = first_text(by_id[key], ("parent_message_uuid",))
     return list(branch.values())[::-1] or messages
 
 

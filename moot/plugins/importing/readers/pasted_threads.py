@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from moot.plugins.importing.reader import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source
+from moot.state.errors import InputError
 
 _COMMENTED = re.compile(
     r"\s*[@*]*(?P<name>[\w-]{1,39})(?:\[bot\])?\**\s+(?:commented|opened this \S{4,12})\b(?P<time>.{0,60})"
@@ -46,8 +47,11 @@ def _messages(lines: Sequence[str], heads: Heads, footer: re.Pattern[str] | None
 
 
 def _read_github(source: Source) -> ParsedTranscript | None:
-    if _GH_FIELD.match(source.lines[0]):
-        return _read_gh(source)
+    fields = [index for index, line in enumerate(source.lines) if _GH_FIELD.fullmatch(line)]
+    if len(fields) > 2 and source.lines.count("--") > 1:
+        if fields[0] == 0 and (transcript := _read_gh(source)):
+            return transcript
+        raise InputError("line 1: the output of gh is damaged: it begins with fields such as `title:`")
     heads = {
         index: (match["name"], match["time"], 1)
         for index, line in enumerate(source.lines)
@@ -92,7 +96,8 @@ def _read_reddit(source: Source) -> ParsedTranscript | None:
     filled = [index for index, line in enumerate(lines) if line.strip()]
     for first, second, third in zip(filled, filled[1:], filled[2:], strict=False):
         name, dot, time = (lines[index].strip() for index in (first, second, third))
-        if dot in ("•", "·") and _AGO.fullmatch(time) and (match := _REDDIT_NAME.fullmatch(name)):
+        match = None if _REDDIT_FOOTER.fullmatch(name) else _REDDIT_NAME.fullmatch(name)
+        if dot in ("•", "·") and _AGO.fullmatch(time) and match:
             heads[first] = (match["name"], time, third - first + 1)
     return ParsedTranscript(_messages(lines, heads, _REDDIT_FOOTER)) if heads else None
 
@@ -103,6 +108,8 @@ REDDIT = Reader("Reddit thread", "text", _read_reddit)
 def _read_discord(source: Source) -> ParsedTranscript | None:
     rules = [index for index, line in enumerate(source.lines) if _RULE.fullmatch(line)]
     if len(rules) < 2 or rules[0] != 0:
+        if rules and any(map(_DISCORD_HEAD.fullmatch, source.lines)):
+            raise InputError("line 1: the Discord export is damaged: it begins with a line of equals signs")
         return None
     body = source.lines[rules[1] + 1 : rules[2] if len(rules) > 2 else len(source.lines)]
     heads: dict[int, tuple[str, str, int]] = {

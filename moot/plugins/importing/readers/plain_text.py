@@ -106,7 +106,7 @@ def speaker_lines(lines: Sequence[str]) -> SpeakerLines:
     first_speaker = next(iter(counts), "")
     heads = {}
     for index, match in matches.items():
-        is_known = counts[match["name"]] > 1 or match["name"] == first_speaker
+        is_known = counts[match["name"]] > 1 or (match["name"] == first_speaker and " " not in first_speaker)
         is_setting = match["tight"] == ":" and match["name"][0].islower()  # `color:red`
         is_reported = match["tight"] and not is_known and _REPORTED.match(match["text"])
         if not (is_setting or is_reported) and is_name(match["name"], known=is_known):

@@ -48,7 +48,8 @@ def _read_examination(source: Source) -> ParsedTranscript | None:
     exchanges = {index: match for index, line in enumerate(lines) if (match := _EXCHANGE.match(line))}
     if {match["part"] for match in exchanges.values()} != {"Q", "A"}:
         return None
-    named, examiner = speaker_lines(lines), "Q"
+    named = speaker_lines(lines)
+    examiner = next((match["name"] for match in map(_EXAMINATION.fullmatch, lines) if match), "Q")
     heads: dict[int, ParsedMessage] = {}
     skipped = set[int]()
     for index, line in enumerate(lines):

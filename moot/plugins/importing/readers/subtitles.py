@@ -2,6 +2,7 @@
 
 import html
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from moot.state.settings import require_extra
 _TIMING = re.compile(
     r"\s*(?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3}\s*(?:-->|,)\s*(?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3}"
 )
+_SECTIONS = frozenset({"[Script Info]", "[Events]", "[V4+ Styles]"})
 _VOICE = re.compile(r"<v(?:\.[\w.-]{1,60})?[ \t]+(?P<name>[^>\n]{1,80})>")
 _TAG = re.compile(r"</?[a-z][^<>\n]{0,80}>|<\d{2}:[\d:.]{1,12}>", re.IGNORECASE)
 _SPEAKER = re.compile(
@@ -34,6 +36,9 @@ def _read(source: Source) -> ParsedTranscript | None:
         cues = _vtt_cues(source)
     elif _is_srt(source.lines) or head.startswith("[Script Info]"):
         cues = _other_cues(source)
+    elif any(_TIMING.match(line) and "-->" in line for line in source.lines) or _SECTIONS & {*source.lines}:
+        # A Teams transcript has the times of a cue too, but more colons.
+        raise InputError("line 1: the subtitles are damaged: export them again, or remove the cue times")
     else:
         return None
     left_out = LeftOut()
@@ -88,7 +93,8 @@ def _other_cues(source: Source) -> Iterator[ParsedMessage]:
     if form == "srt" and "-->" not in text:  # YouTube's form has commas between the times
         text = "\n".join(_as_srt(line) for line in source.lines)
     try:
-        file = pysubs2.SSAFile.from_string(text, format_=form)
+        with warnings.catch_warnings(action="ignore"):  # it warns of fields that are not needed here
+            file = pysubs2.SSAFile.from_string(text, format_=form)
     except (pysubs2.exceptions.Pysubs2Error, ValueError, OverflowError) as error:
         raise InputError(f"line 1: the subtitles cannot be read ({error})") from error
     for event in file:

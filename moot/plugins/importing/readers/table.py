@@ -63,6 +63,8 @@ def read_table(source: Source) -> ParsedTranscript:
         return ParsedTranscript([])
     columns = headers.get(delimiter)
     if columns is None:
+        if lower := next((number for number, row in rows if _header(row)), 0):
+            raise InputError(f"line {lower}: the header must be the first row: move it to the top")
         _check_header(rows, delimiter)
         columns = _columns_by_content(rows)
         messages = _messages(rows, columns, delimiter)
@@ -121,7 +123,10 @@ def _pipe_cells(line: str) -> list[str]:
 def header_of(text: str, delimiter: str = ",") -> _Columns | None:
     """Return the positions of speaker, text and time in a header, or `None` if there is no header."""
     line = text.lstrip().partition("\n")[0]
-    cells = _pipe_cells(line) if delimiter == "|" else line.split(delimiter)
+    return _header(_pipe_cells(line) if delimiter == "|" else line.split(delimiter))
+
+
+def _header(cells: Sequence[str]) -> _Columns | None:
     names = [_normal(cell) for cell in cells]
     speaker, text_column = _place(names, _SPEAKER_NAMES), _place(names, _TEXT_NAMES)
     if speaker is None or text_column is None or speaker == text_column:
