@@ -1,5 +1,7 @@
 """Files that are refused instead of read with wrong speakers."""
 
+# ruff: noqa: E501  # one line of a file may be longer than a line of code
+
 from __future__ import annotations
 
 import json
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from moot.plugins.importing import SeveralConversations, parse_transcript, registry
 from moot.plugins.importing.encoding import decode
 from moot.state.errors import InputError, UserError
-from tests.unit.test_transcript_forms import CASES, Case
+from tests.support.transcript_forms import CASES, Case
 
 REFUSED = {
     "Kialo": ("a.txt", "1. Close the bridge.\n1.1. Pro: It is old.\n1.1.1. Con: It was repaired.\n1.2. Con: It is used.\n", "outline of arguments"),

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Literal, NoReturn, TypeVar
 
-from moot.state.entries import ToolUse
+from moot.state.entries import EntryKind, ToolUse
 from moot.state.errors import ConfigError, InputError
 from moot.state.settings import load_plugin, plugin_entry_points
 from moot.text.plain_text import clip, count_noun
@@ -33,15 +33,42 @@ class ParsedMessage:
     time: str = ""
     """Time of the message, or `""` if no time is given. A complete date is in ISO 8601 format. Any other time
     is as written in the transcript."""
-    kind: Literal["speech", "tool_call", "tool_result", "proposal", "critique", "refinement"] = "speech"
+    kind: EntryKind = "speech"
     call_id: str = ""
-    """Id of the tool call that the message makes or answers, or `""` for other messages."""
+    """Id of the tool call or clarification question that the message makes or answers, or `""` for other
+    messages."""
     tool: ToolUse | None = None
     """Tool result in the message, or `None` for messages without a tool result."""
     round: int = 0
     """Number of the round, starting at 1, or 0 if the transcript has no rounds."""
     target: str = ""
     """Speaker whose proposal the message criticises or refines, or `""` if there is none."""
+    phase: str = ""
+    """Phase of the protocol, such as `critique` in a council, or `""` if the transcript has no phases."""
+    model: str = ""
+    """Model that wrote the message, or `""` if none is known."""
+    tokens: int = 0
+    """Tokens that the call for the message used, or 0 if they are not known."""
+
+    @property
+    def is_by_speaker(self) -> bool:
+        """Whether one of the speakers wrote the message, and not a tool or the user."""
+        return self.kind not in ("tool_result", "context", "answer")
+
+
+@dataclass(frozen=True)
+class ParsedSummary:
+    """A summary that the program made during the debate."""
+
+    owner: str
+    """Speaker from whose perspective the summary is written, or `""` for the judge's summary."""
+    text: str
+    messages: int
+    """Number of messages that the summary covers, from the first one."""
+    before_chars: int = 0
+    after_chars: int = 0
+    model: str = ""
+    created_at: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +78,15 @@ class ParsedTranscript:
     messages: Sequence[ParsedMessage]
     topic: str = ""
     solution: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Display names of speakers whose messages have only their ids."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """Roles of the speakers."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the debate that the file states, such as its protocol."""
+    verdict: Mapping[str, object] = field(default_factory=dict)
+    """Fields of the verdict in the file, or an empty mapping if it has none."""
+    summaries: Sequence[ParsedSummary] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Number of things in the file that are no messages, by their singular noun, such as `attachment`."""
 

@@ -4,8 +4,9 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
+from typing import cast
 from uuid import uuid4
 
 from moot import documents
@@ -13,16 +14,25 @@ from moot.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.config.config_files import make_config
 from moot.config.debate_config import stored_settings
 from moot.config.participants import slug, unique_slug, unreserved_name
+from moot.judging.judge_response import failed_verdict
 from moot.memory.window import window_message
 from moot.plugins.importing.encoding import decode
-from moot.plugins.importing.reader import LeftOut, ParsedMessage, ParsedTranscript, Source, left_out_line
+from moot.plugins.importing.reader import (
+    LeftOut,
+    ParsedMessage,
+    ParsedSummary,
+    ParsedTranscript,
+    Source,
+    left_out_line,
+)
 from moot.plugins.importing.registry import read_source
 from moot.protocols.prompt_context import evict_through
 from moot.runtime.environment import Environment
 from moot.state import entries as entry_types
 from moot.state.channel_values import check_types
-from moot.state.conversation import SCHEMA_VERSION, Step
+from moot.state.conversation import SCHEMA_VERSION, Step, SummaryVersion
 from moot.state.errors import InputError
+from moot.state.verdict import Verdict
 from moot.text.plain_text import plain_line
 
 _RESERVED = RESERVED_IDS - {"judge", "moderator"}
@@ -39,6 +49,8 @@ class Speaker:
     name: str
     """The speaker's name as first written in the transcript. Surrounding spaces and a final colon are
     removed."""
+    role: str = ""
+    """Role that the transcript states, or `""` if it states none."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,12 @@ class ImportedTranscript:
     """What the file contains besides the messages, such as `3 attachments left out`, or `""` if nothing."""
     encoding: str = ""
     """Encoding of the file if it was guessed, or `""` if the file states it."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the debate that the file states, such as its protocol."""
+    verdict: Mapping[str, object] = field(default_factory=dict)
+    """Fields of the verdict in the file, or an empty mapping if it has none."""
+    summaries: tuple[ParsedSummary, ...] = ()
+    """Summaries in the file. Their owners are speaker ids."""
 
     def notes(self) -> list[str]:
         """Return lines that say how the file was read: its form, a guessed encoding, and what is left out."""
@@ -151,7 +169,7 @@ def _with_speakers(
     left_out = LeftOut(transcript.left_out)
     for message in transcript.messages:
         content = entry_types.clean_text(message.content).strip()
-        if message.kind == "tool_result":
+        if not message.is_by_speaker:
             messages.append(message)
         elif content:
             name = (
@@ -167,10 +185,13 @@ def _with_speakers(
     ids = slugs(names.values())
     return ImportedTranscript(
         topic=" ".join(transcript.topic.split()) or re.sub(r"[\W_]+", " ", PurePath(filename).stem).strip(),
-        speakers=tuple(Speaker(ids[name], name) for name in names.values()),
+        speakers=tuple(
+            Speaker(ids[name], transcript.names.get(name, name), transcript.roles.get(name, ""))
+            for name in names.values()
+        ),
         messages=tuple(
             message
-            if message.kind == "tool_result"
+            if not message.is_by_speaker
             else replace(
                 message, speaker=ids[message.speaker], target=ids.get(_known(message.target, names), "")
             )
@@ -180,6 +201,11 @@ def _with_speakers(
         reader=reader,
         left_out=left_out_line(left_out),
         encoding=guessed_encoding,
+        settings=transcript.settings,
+        verdict=transcript.verdict,
+        summaries=tuple(
+            replace(each, owner=ids.get(_known(each.owner, names), "")) for each in transcript.summaries
+        ),
     )
 
 
@@ -274,10 +300,17 @@ def transcript_config(
         raise InputError(f"--debater {unknown!r} is not the name of a speaker; the speakers are {known}")
     selected_speakers = dict.fromkeys(filter(None, selection)) or candidates
     debater_configs = tuple(
-        DebaterConfig(id=speaker.id, name=unreserved_name(speaker.name)) for speaker in selected_speakers
+        DebaterConfig(id=speaker.id, name=unreserved_name(speaker.name), role=speaker.role)
+        for speaker in selected_speakers
     )
     return (base or DebateConfig()).model_copy(
-        update={"debaters": debater_configs, "order": (), "turns": None, "rounds": None}
+        update={
+            "debaters": debater_configs,
+            "order": (),
+            "turns": None,
+            "rounds": None,
+            **({} if base is not None and "protocol" in base.model_fields_set else imported.settings),
+        }
     )
 
 
@@ -305,9 +338,8 @@ def transcript_values(
     entries = [entry_types.make_entry(0, "user", "topic", topic, at=now)]
     calls: dict[str, str] = {}
     for seq, message in enumerate(imported.messages, start=1):
-        targets = (
-            [calls[message.call_id]] if message.kind == "tool_result" and message.call_id in calls else []
-        )
+        is_reply = message.kind in ("tool_result", "answer") and message.call_id in calls
+        targets = [calls[message.call_id]] if is_reply else []
         targets += [message.target] if message.target else []
         entry = entry_types.make_entry(
             seq,
@@ -317,8 +349,11 @@ def transcript_values(
             round=message.round,
             targets=targets,
             at=message.time or now,
+            phase=message.phase,
+            model=message.model,
+            usage={"completion_tokens": message.tokens} if message.tokens else None,
         )
-        if message.kind == "tool_call":
+        if message.kind in ("tool_call", "question"):
             calls[message.call_id] = entry["id"]
         if message.tool:
             entry["tool"] = message.tool
@@ -334,7 +369,47 @@ def transcript_values(
         "solution": imported.solution,
         "schema_version": SCHEMA_VERSION,
     }
+    if imported.verdict:
+        verdict = _verdict(imported.verdict, config)
+        document |= {"verdict": verdict, "verdicts": [verdict]}
+    document["summaries"] = [
+        _summary_version(each, number, entries, now)
+        for number, each in enumerate(imported.summaries, start=1)
+    ]
     return _values(document, config, environment)
+
+
+def _verdict(fields: Mapping[str, object], config: DebateConfig) -> Verdict:
+    """Return a verdict with the fields that the file states, and empty values for all others."""
+    empty, judge = failed_verdict("judge", "", order=[*config.names()]), slug(str(fields.get("judge") or ""))
+    return cast(Verdict, {**empty, **fields, "judge": judge or "judge", "status": "ok"})
+
+
+def _summary_version(
+    summary: ParsedSummary, number: int, entries: Sequence[entry_types.Entry], now: str
+) -> SummaryVersion:
+    """Return a summary of the file as a version of a stored summary."""
+    covered = entries[1 : summary.messages + 1]
+    return {
+        "kind": "perspective" if summary.owner else "judge",
+        "owner": summary.owner,
+        "version": number,
+        "text": summary.text,
+        "covers_from_seq": 1,
+        "covers_through_seq": covered[-1]["seq"] if covered else -1,
+        "messages": len(covered),
+        "before_tokens": 0,
+        "after_tokens": 0,
+        "before_chars": summary.before_chars,
+        "after_chars": summary.after_chars,
+        "method": "imported",
+        "model": summary.model,
+        "temperature": None,
+        "latency_s": 0.0,
+        "created_at": summary.created_at or now,
+        "updated_at": summary.created_at or now,
+        "points": [],
+    }
 
 
 def document_values(raw_document: Mapping[str, object], environment: Environment) -> entry_types.JsonObject:

@@ -17,7 +17,7 @@ def _read(source: Source) -> ParsedTranscript | None:
         elif not _is_message(line):
             left_out["event"] += 1
         elif line.get("isSidechain") is True:
-            left_out["message of a sub-agent"] += 1
+            left_out["sub-agent message"] += 1
         elif line.get("isMeta") is True:
             left_out["system message"] += 1
         else:

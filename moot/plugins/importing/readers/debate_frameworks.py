@@ -32,10 +32,10 @@ def _read_council(source: Source) -> ParsedTranscript | None:
         if isinstance(final := turn.get("stage3"), dict):
             messages.append(_answer(final, ("response",), number))
             solution = first_text(final, ("response",))
-        left_out["turn's metadata"] += "metadata" in turn
+        left_out["metadata record"] += "metadata" in turn
     assert isinstance(value, dict)  # noqa: S101  # chosen so above
     topic = next((message.content for message in messages if message.speaker == "user"), "")
-    return ParsedTranscript(messages, topic or first_text(value, ("title",)), solution, left_out)
+    return ParsedTranscript(messages, topic or first_text(value, ("title",)), solution, left_out=left_out)
 
 
 def _answer(item: JsonDict, keys: tuple[str, ...], number: int) -> ParsedMessage:

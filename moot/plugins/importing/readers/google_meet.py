@@ -38,7 +38,7 @@ def _read(source: Source) -> ParsedTranscript | None:
             messages.append(ParsedMessage(last.speaker, f"{last.content}\n{line}", last.time))
     header = sum(bool(line.strip()) for line in lines[:first])
     footer = sum(bool(line.strip()) for line in lines[end:]) if end else 0
-    left_out["line of the header or footer"] += header + footer
+    left_out["header or footer line"] += header + footer
     return ParsedTranscript(messages, left_out=left_out)
 
 

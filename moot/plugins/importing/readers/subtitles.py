@@ -136,7 +136,7 @@ def _spoken(cues: Sequence[ParsedMessage], left_out: LeftOut) -> Iterator[Parsed
             if speaker:
                 yield ParsedMessage(speaker, line.strip(), cue.time)
             else:
-                left_out["line without a speaker"] += 1
+                left_out["unattributed line"] += 1
 
 
 def _name_in(match: re.Match[str]) -> str:
