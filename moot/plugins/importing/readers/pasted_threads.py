@@ -107,9 +107,10 @@ REDDIT = Reader("Reddit thread", "text", _read_reddit)
 
 def _read_discord(source: Source) -> ParsedTranscript | None:
     rules = [index for index, line in enumerate(source.lines) if _RULE.fullmatch(line)]
+    if not rules:
+        return None
     if len(rules) < 2 or rules[0] != 0:
-        if rules and any(map(_DISCORD_HEAD.fullmatch, source.lines)):
-            raise InputError("line 1: the Discord export is damaged: it begins with a line of equals signs")
+        _refuse_damaged(source)
         return None
     body = source.lines[rules[1] + 1 : rules[2] if len(rules) > 2 else len(source.lines)]
     heads: dict[int, tuple[str, str, int]] = {
@@ -118,6 +119,7 @@ def _read_discord(source: Source) -> ParsedTranscript | None:
         if (match := _DISCORD_HEAD.fullmatch(line)) and (not index or not body[index - 1].strip())
     }
     if not heads:
+        _refuse_damaged(source)
         return None
     left_out, messages = LeftOut(), list[ParsedMessage]()
     for message in _messages(body, heads, None):
@@ -126,6 +128,12 @@ def _read_discord(source: Source) -> ParsedTranscript | None:
         left_out["attachment or reaction"] += cut is not None
         messages.append(ParsedMessage(message.speaker, "\n".join(lines[:cut]), message.time))
     return ParsedTranscript(messages, left_out=left_out)
+
+
+def _refuse_damaged(source: Source) -> None:
+    """Raise an error if the text has the header or a message of a Discord export."""
+    if any(line.startswith("Guild: ") or _DISCORD_HEAD.fullmatch(line) for line in source.lines):
+        raise InputError("line 1: the Discord export is damaged: it begins with a line of equals signs")
 
 
 DISCORD = Reader("Discord export", "text", _read_discord)
