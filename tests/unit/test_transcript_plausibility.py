@@ -13,7 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.plugins.importing import SeveralConversations, parse_transcript, registry
+from moot.plugins.importing import (
+    ParsedMessage,
+    ParsedTranscript,
+    Reader,
+    SeveralConversations,
+    parse_transcript,
+    registry,
+)
 from moot.plugins.importing.encoding import decode
 from moot.state.errors import InputError, UserError
 from tests.support.transcript_forms import CASES, Case
@@ -70,6 +77,28 @@ def test_several_conversations_are_listed_and_one_is_chosen_by_number_or_title()
 def test_a_guessed_encoding_is_reported() -> None:
     assert parse_transcript("Mira: März\nTomas: Nein\n".encode("cp1252")).encoding == "cp1252"
     assert parse_transcript("Mira: März\nTomas: Nein\n".encode()).encoding == ""
+
+
+def test_a_preview_counts_messages_by_speaker_and_says_what_is_left_out() -> None:
+    chat = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Safe?"}]},
+        {"role": "assistant", "content": "No."},
+    ]
+    preview = parse_transcript(json.dumps(chat)).preview(1)
+    assert preview["speakers"] == [{"name": "user", "messages": 1}, {"name": "assistant", "messages": 1}]
+    assert preview["first_messages"] == [{"speaker": "user", "content": "Safe?", "time": ""}]
+    assert preview["notes"][-1] == "1 system message, 1 attachment left out"
+
+
+def test_a_reader_of_another_package_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = [ParsedMessage("Mira", "Open."), ParsedMessage("Tomas", "No.")]
+    reader = Reader(
+        "minutes", "text", lambda source: ParsedTranscript(messages) if "#!" in source.text else None
+    )
+    monkeypatch.setattr(registry, "installed_readers", lambda: [reader])
+    assert parse_transcript("#!minutes").reader == "minutes"
+    assert parse_transcript("Ann: a\nBob: b\n").reader == "plain text"
 
 
 def _names(text: str | bytes, file: str) -> set[str]:

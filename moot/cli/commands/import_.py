@@ -92,9 +92,6 @@ def import_debate(
     if dry_run:
         preview = imported.preview()
         return terminal.print_json(preview) if as_json else terminal.print_text(_preview_text(preview))
-    if not quiet:
-        for note in imported.notes():
-            terminal.print_note(note)
     with shared.open_database(db, make=True) as debates:
         if imported.document is not None:
             options = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
@@ -127,6 +124,8 @@ def import_debate(
             f"{count_noun(message_count(document['transcript']), 'message')} · {count_noun(tokens, 'token')}"
         )
         terminal.print_note(f"{counts} · debaters: {', '.join(names)}")
+        for note in imported.notes():
+            terminal.print_note(note)
         terminal.print_note(f"  judge it   {shared.command_line('judge', debate.name, db=db)}")
         terminal.print_note(f"  report it  {shared.command_line('report', debate.name, db=db)}")
         if debate.can_go_on():
