@@ -354,7 +354,8 @@ def critique_labels(transcript: Iterable[Entry]) -> dict[str, str]:
     labels: dict[str, str] = {}
     before: Counter[int] = Counter()
     for entry in transcript:
-        if entry["phase"] == "critique" and entry["kind"] in ("critique", "notice"):
+        is_missing = entry["phase"] == "critique" and entry["kind"] == "notice"
+        if entry["kind"] == "critique" or is_missing:
             place = before[entry["round"]]
             letters = string.ascii_uppercase[place % 26] * (1 + place // 26)
             labels[entry["id"]] = f"{entry['round']}{letters}"
