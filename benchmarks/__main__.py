@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 QUICK = {
     "retrieval": ("--quick",),
+    "paraphrases": (),
     "prefix": ("--quick",),
     "budgets": ("--quick",),
     "attack": ("--quick",),

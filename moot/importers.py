@@ -1,24 +1,44 @@
 """Public interface for reading transcripts and context documents; every name here is stable.
 
-`parse_transcript` reads a transcript that `Debates.import_transcript` turns into a debate. A reader, which an
-installed package names in an entry point of the group `moot.importers`, returns a `ParsedTranscript`.
+`parse_transcript` reads a transcript that `Debates.import_transcript` turns into a debate. A `Reader`
+recognises one form of transcript by its structure. It returns the speakers, messages and times as a
+`ParsedTranscript`, and counts what it leaves out. An installed package adds its readers with entry points of
+the group `moot.importers`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol, cast
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Literal, NoReturn, Protocol, TypeVar, cast
 
-from moot.debates.imported_debate import ImportedTranscript, ParsedMessage, Speaker, speakers_by_word
-from moot.state.errors import ConfigError
+from moot.debates.imported_debate import (
+    ImportedTranscript,
+    ParsedMessage,
+    ParsedSummary,
+    Speaker,
+    speakers_by_word,
+)
+from moot.state.errors import ConfigError, InputError
 from moot.state.settings import load_plugin, plugin_entry_points
+from moot.text.plain_text import clip
 
 __all__ = [
     "ImportedTranscript",
+    "LeftOut",
     "ParsedMessage",
+    "ParsedSummary",
     "ParsedTranscript",
+    "Reader",
+    "SeveralConversations",
+    "Source",
     "Speaker",
+    "choose_conversation",
     "converted_suffixes",
+    "parse_json",
     "parse_transcript",
     "read_documents",
     "read_upload",
@@ -29,31 +49,189 @@ __all__ = [
 PARTS_GROUP = "moot.importing"
 """Entry-point group with the two modules that read files: `transcripts` and `documents`."""
 
+LeftOut = Counter[str]
+"""Number of things that a reader leaves out, by their singular noun."""
+
 
 @dataclass(frozen=True)
 class ParsedTranscript:
     """Parsed transcript whose speakers have no ids yet."""
 
-    messages: list[ParsedMessage]
+    messages: Sequence[ParsedMessage]
     topic: str = ""
     solution: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Display names of speakers whose messages have only their ids."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """Roles of the speakers."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the debate that the file states, such as its protocol."""
+    verdict: Mapping[str, object] = field(default_factory=dict)
+    """Fields of the verdict in the file, or an empty mapping if it has none."""
+    summaries: Sequence[ParsedSummary] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Number of things in the file that are no messages, by their singular noun, such as `attachment`."""
 
 
-def parse_transcript(text: str, *, format: str | None = None, filename: str = "") -> ImportedTranscript:
+@dataclass(frozen=True)
+class Source:
+    """Text of a transcript file, as a reader gets it."""
+
+    text: str
+    """The whole text. Its lines end with line feeds, and it has no byte order mark."""
+    filename: str = ""
+    """Name of the file, or `""` if there is none."""
+    conversation: str = ""
+    """Number or title of the conversation to read, or `""` if the user named none."""
+
+    @property
+    def suffix(self) -> str:
+        """The file name's suffix in lower case, such as `.vtt`, or `""`."""
+        return PurePath(self.filename).suffix.lower()
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the text without their line feeds."""
+        return self.text.split("\n")
+
+    @cached_property
+    def json(self) -> object:
+        """The text as parsed JSON. Several values in a row, such as JSON Lines, are a list.
+
+        Raises:
+            InputError: The JSON is invalid.
+        """
+        if not self.is_json_lines:
+            return parse_json(self.text)
+        return [parse_json(self.lines[number - 1], number) for number in self._filled_lines]
+
+    @cached_property
+    def is_json_lines(self) -> bool:
+        """Whether each line is a JSON value of its own."""
+        filled = [self.lines[number - 1].strip() for number in self._filled_lines]
+        return len(filled) > 1 and all(line[0] in "{[" and line[-1] in "}]" for line in filled)
+
+    @cached_property
+    def _filled_lines(self) -> list[int]:
+        return [number for number, line in enumerate(self.lines, start=1) if line.strip()]
+
+    def position(self, index: int) -> str:
+        """Return where an item of the outermost list stands, such as `line 3` or `entry 3`, for errors."""
+        return f"line {self._filled_lines[index]}" if self.is_json_lines else f"entry {index + 1}"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reader for one form of transcript."""
+
+    name: str
+    """Name of the form, as the user reads it, such as `WhatsApp`."""
+    syntax: Literal["json", "text"]
+    """`json`: the reader is called for JSON and JSON Lines. `text`: it is called for all other files."""
+    read: Callable[[Source], ParsedTranscript | None]
+    """Return the transcript, or `None` if the file has another form.
+
+    It raises an `InputError` if the file has the form but cannot be imported.
+    """
+
+
+class SeveralConversations(InputError):
+    """The file contains several conversations, and the user has to choose one."""
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        self.titles = tuple(titles)
+        shown = ", ".join(f"{number} {title!r}" for number, title in enumerate(titles[:20], start=1))
+        more = f" and {len(titles) - 20} more" if len(titles) > 20 else ""
+        super().__init__(
+            f"the file contains {len(titles)} conversations: {shown}{more}. Choose one with --conversation "
+            "NUMBER or --conversation TITLE"
+        )
+
+
+T = TypeVar("T")
+
+
+def choose_conversation(conversations: Sequence[T], titles: Sequence[str], source: Source) -> T:
+    """Return the only conversation, or the one whose number or title the user gave.
+
+    Raises:
+        SeveralConversations: There are several, and the user chose none of them.
+    """
+    if len(conversations) == 1 and not source.conversation:
+        return conversations[0]
+    # Titles may be missing or long.
+    titles = [clip(" ".join(title.split()), 60) or "untitled" for title in titles]
+    wanted = source.conversation.strip().casefold()
+    hits = [index for index, title in enumerate(titles) if title.casefold() == wanted]
+    if len(hits) != 1 and wanted.isdecimal() and 1 <= int(wanted) <= len(titles):
+        hits = [int(wanted) - 1]
+    if len(hits) != 1:
+        raise SeveralConversations(titles)
+    return conversations[hits[0]]
+
+
+def parse_json(text: str, line: int = 0) -> object:
+    """Parse JSON, and raise an error with the line number if the JSON is invalid.
+
+    Several values in a row are returned as a list. `line` overrides the line number.
+    """
+    decoder, values, end = json.JSONDecoder(), list[object](), 0
+    try:
+        while (end := _after_space(text, end)) < len(text):
+            value, end = decoder.raw_decode(text, end)
+            values.append(value)
+            if len(values) == 1 and not isinstance(value, dict):
+                break  # only objects follow each other
+        if (end := _after_space(text, end)) < len(text):
+            _raise_extra(text, end)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"line {line or error.lineno}: the text is not valid JSON ({error.msg}, column {error.colno}); "
+            "correct the JSON, or set the format"
+        ) from error
+    except RecursionError as error:
+        raise InputError(
+            f"line {line or 1}: the JSON is nested too deeply: write the content of messages as text"
+        ) from error
+    except ValueError as error:  # a number has too many digits
+        raise InputError(f"line {line or 1}: the text is not valid JSON ({error})") from error
+    return values[0] if len(values) == 1 else values
+
+
+def _raise_extra(text: str, end: int) -> NoReturn:
+    raise json.JSONDecodeError("Extra data", text, end)
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _after_space(text: str, start: int) -> int:
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
+
+
+def parse_transcript(
+    transcript: str | bytes, *, format: str | None = None, filename: str = "", conversation: str = ""
+) -> ImportedTranscript:
     """Read a transcript.
 
     Args:
-        text: The whole transcript.
-        format: One of `json`, `jsonl`, `csv`, `txt`, `md`. Default: detected from the file extension,
-            otherwise from the text.
-        filename: Name of the file. Its extension determines the format. Its stem is the topic if the text
-            has none.
+        transcript: The whole text, or the file's bytes in any encoding.
+        format: One of `json`, `jsonl`, `csv`, `txt`, `md`. Default: detected from the text and the file
+            extension. In a format that is given, messages need not be plausible.
+        filename: Name of the file. Its extension helps to detect the format. Its stem is the topic if the
+            text has none.
+        conversation: Number from 1, or title, of the conversation to read in a file with several.
 
     Raises:
-        InputError: The text is invalid in its format, or contains no messages. The message names the line or
-            entry and says what to do.
+        SeveralConversations: The file has several conversations, and `conversation` chooses none.
+        InputError: The text is invalid in its format, contains no messages, or is not recognised. The message
+            names the line or entry and says what to do.
+        ConfigError: The file needs the `importing` extra, which is not installed.
     """
-    return _transcripts().parse_transcript(text, format=format, filename=filename)
+    return _transcripts().parse_transcript(
+        transcript, format=format, filename=filename, conversation=conversation
+    )
 
 
 def transcript_suffixes() -> Mapping[str, str]:
@@ -92,7 +270,9 @@ class _TranscriptPart(Protocol):
 
     ENDINGS: Mapping[str, str]
 
-    def parse_transcript(self, text: str, *, format: str | None, filename: str) -> ImportedTranscript: ...
+    def parse_transcript(
+        self, transcript: str | bytes, *, format: str | None, filename: str, conversation: str
+    ) -> ImportedTranscript: ...
 
 
 class _DocumentPart(Protocol):

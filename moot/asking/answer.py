@@ -24,6 +24,7 @@ from moot.prompts import truncation
 from moot.prompts.debate_context import DebateContext
 from moot.protocols.result import decision_line, verdict_text
 from moot.runtime.context import NodeContext
+from moot.runtime.fitting import fitted_context, until_prompts_fit
 from moot.state import entries as entry_types
 from moot.state.conversation import ConversationState
 from moot.state.verdict import PanelVerdict
@@ -259,11 +260,19 @@ def permissions_for_answer(permissions: Permissions, model: str | None = None) -
 
 
 def answer_question(context: NodeContext, question: str) -> BackgroundTask[DebateAnswer]:
-    """Answer a question about a debate from its transcript.
+    """Answer a question about a debate from its transcript, with a prompt that fits the model.
 
     Raises:
         ModelError: no model replied.
     """
+
+    def answer(facts: Mapping[str, entry_types.ModelFacts]) -> BackgroundTask[DebateAnswer]:
+        return _answer(fitted_context(context, facts, "ask"), question)
+
+    return (yield from until_prompts_fit(answer, context.state.get("model_facts") or {}))
+
+
+def _answer(context: NodeContext, question: str) -> BackgroundTask[DebateAnswer]:
     prompts: list[select.QuestionPrompt] = []
 
     def assemble() -> str:

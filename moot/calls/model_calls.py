@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from moot.config import OFFLINE
-from moot.state.entries import EntryUsage, JsonObject, memoize_by_identity
+from moot.state.entries import EntryUsage, JsonObject, ModelFacts, memoize_by_identity
 from moot.state.errors import ModelError
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ class Hints(TypedDict, total=False):
     round: int
     speaker: str
     """Display name of the debater or judge who speaks."""
+    role: str
+    """Role of the debater who speaks, or `""`."""
     targets: Sequence[str]
     """Display names of the debaters to whom the speaker should reply."""
     debaters: Sequence[str]
@@ -185,8 +187,15 @@ def _message_json(message: WireMessage) -> str:
     return _to_json(message)
 
 
+MAX_SHORTENINGS = 3
+"""Maximum number of times that a prompt is shortened after a server refused it as too long. A server that
+states no numbers gets half of the prompt each time, so an eighth in the end."""
+
 INCOMPLETE = "incomplete"
 """Finish reason that marks a reply as cut off. Either the stream ended early, or the reply was too long."""
+
+REPEATED = "repetition"
+"""Finish reason of a reply that ended in a loop. Its text ends before the first repetition."""
 
 
 @dataclass(frozen=True)
@@ -225,8 +234,13 @@ class Reply:
     """True if the same call may succeed later."""
     refused: bool = False
     """True if the model refused to reply or the provider's content filter blocked the reply."""
+    misfit_template: bool = False
+    """True if tokens of a chat template were cut from the end of the text. The server's template does not fit
+    the model."""
     excess: int = 0
     """Number of tokens by which the request exceeded the model's limit. 0: the request was short enough."""
+    facts: dict[str, ModelFacts] = field(default_factory=dict)
+    """What the call has shown about the models that it asked, keyed by model name."""
 
     @property
     def is_final(self) -> bool:

@@ -194,8 +194,8 @@ def _plugin_command(name: str, point: EntryPoint) -> IndexedCommand:
 def shipped_commands() -> dict[str, IndexedCommand]:
     """Return the commands of Moot's core and of Moot's own plug-ins, keyed by name."""
     points = plugin_entry_points(ENTRY_POINT_GROUP)
-    own = {name: each for name, each in plugin_commands().items() if is_shipped(points[name])}
-    return {**built_in_commands(), **own}
+    plugins = {name: each for name, each in plugin_commands().items() if is_shipped(points[name])}
+    return {**built_in_commands(), **plugins}
 
 
 def find_command(name: str) -> IndexedCommand | None:

@@ -73,18 +73,20 @@ def file_of(subject: str) -> Path | None:
     return path if subject == "-" or "/" in subject or path.suffix.lower() in transcript_suffixes() else None
 
 
-def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
+def read_transcript(path: Path, form: str | None = None, conversation: str = "") -> ImportedTranscript:
     """Read a transcript or an exported debate from a file. The path `-` stands for stdin.
 
     Raises:
         InputError: the file cannot be read or parsed.
     """
-    from moot.config.file_references import STDIN, read_text
-    from moot.importers import parse_transcript
+    from moot.config.file_references import STDIN, read_bytes
+    from moot.importers import SeveralConversations, parse_transcript
 
-    text = read_text(path, "the transcript")
+    data, name = read_bytes(path, "the transcript"), "" if path == STDIN else path.name
     try:
-        return parse_transcript(text, format=form, filename="" if path == STDIN else path.name)
+        return parse_transcript(data, format=form, filename=name, conversation=conversation)
+    except SeveralConversations:
+        raise
     except InputError as error:
         raise InputError(f"{str(path)!r}: {error}") from error
 

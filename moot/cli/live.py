@@ -243,7 +243,10 @@ class LiveScreen(Progress):
         self._tally = tally
         match event["event"]:
             case "token":
-                self._speeches.setdefault(event["id"], (event["speaker"], []))[1].append(event["text"])
+                pieces = self._speeches.setdefault(event["id"], (event["speaker"], []))[1]
+                if event.get("replaces"):
+                    pieces.clear()
+                pieces.append(event["text"])
             case "entry":
                 self._speeches.pop(event["entry"]["id"], None)
                 self._live.refresh()  # removes the message from the live area before it is printed

@@ -24,6 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from moot.config.config_files import make_config
 from moot.config.debate_config import DebateConfig, LimitsConfig
+from moot.config.memory_config import WORDS
 from moot.config.model_settings import ModelSettings, is_built_in
 from moot.state import settings as environment
 from moot.state.entries import memoize_by_identity
@@ -31,7 +32,17 @@ from moot.state.errors import ConfigError
 from moot.state.settings import redact_urls
 
 CapabilityKind = Literal[
-    "model", "endpoint", "command", "traffic", "price", "limit", "context", "tool", "server", "embeddings"
+    "model",
+    "endpoint",
+    "command",
+    "parameters",
+    "traffic",
+    "price",
+    "limit",
+    "context",
+    "tool",
+    "server",
+    "embeddings",
 ]
 
 
@@ -47,6 +58,7 @@ ALLOWED_IN: dict[CapabilityKind, str] = {
     "model": "MOOT_MODEL, MOOT_ALLOW_MODELS (names or patterns, separated by commas)",
     "endpoint": "`models.…: {base_url, api_key_env}`",
     "command": "`models.…: {command}`",
+    "parameters": "`models.…: {parameters}`",
     "traffic": "`models.…: {requests_per_minute, tokens_per_minute, concurrency, max_wait_s}`",
     "price": "`models.…: {input_usd_per_million, cached_usd_per_million, output_usd_per_million}`",
     "limit": "`limits`",
@@ -80,6 +92,9 @@ def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
         if model.command:
             command = json.dumps([name, *model.command], ensure_ascii=False)
             capabilities[Capability("command", command)] = f"models.{name}.command"
+        if model.parameters:
+            parameters = json.dumps([name, model.parameters], ensure_ascii=False, sort_keys=True)
+            capabilities[Capability("parameters", parameters)] = f"models.{name}.parameters"
         for bound in ("requests_per_minute", "tokens_per_minute", "concurrency", "max_wait_s"):
             if bound in model.model_fields_set and (limit := getattr(model, bound)) is not None:
                 capabilities[Capability("traffic", f"{name} {bound} {limit:g}")] = f"models.{name}.{bound}"
@@ -92,7 +107,7 @@ def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
     capabilities |= {
         Capability("server", json.dumps(servers[name])): f"mcp_servers.{name}" for name in servers
     }
-    if embeddings := config.memory.retrieval.embeddings:
+    if (embeddings := config.memory.retrieval.embeddings) and embeddings != WORDS:
         capabilities[Capability("embeddings", embeddings)] = "memory.retrieval.embeddings"
     return capabilities
 

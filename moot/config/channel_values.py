@@ -27,6 +27,7 @@ _INTERNAL = (
     "schema_version",
     "receipts",
     "calls",
+    "model_facts",
 )
 """State channels that only the debate's own nodes can write. Their form is that of a protocol or of
 earlier debates, or they say what the debate has read, counted and called."""

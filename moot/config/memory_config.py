@@ -8,6 +8,9 @@ from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, m
 from moot.config.section import Section
 from moot.state.entries import JsonObject
 
+WORDS = "words"
+"""Value of `memory.retrieval.embeddings` for retrieval that compares words only."""
+
 SHARES = {"system": 0.25, "summary": 0.125, "messages": 0.625}
 """Default share of the token budget for each prompt section."""
 
@@ -173,13 +176,16 @@ class RetrievalConfig(Section):
     towards `memory.budget.turn_suffix`. Raise both if old details matter."""
     embeddings: str | None = None
     """Import path `module:attribute` of a LangChain `Embeddings` object, or of a function that returns one.
-    `None`: retrieval compares words. Set it if debaters paraphrase a lot or mix languages."""
+    `words`: retrieval compares words only. `None`: it also compares meaning by static English word vectors if
+    the extra `moot[semantic]` is installed. Set a path if debaters mix languages."""
 
     @field_validator("embeddings")
     @classmethod
     def _check_embeddings(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[\w.]+:\w+", value):
-            raise ValueError(f"{value!r} is not an import path of the form 'module:attribute'")
+        if value not in (None, WORDS) and not re.fullmatch(r"[\w.]+:\w+", value):
+            raise ValueError(
+                f"{value!r} is neither {WORDS!r} nor an import path of the form 'module:attribute'"
+            )
         return value
 
 

@@ -1,5 +1,6 @@
 """Names and settings of models, and settings of the MCP servers whose tools debaters may call."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -20,6 +21,8 @@ RECORDED = "recorded:"
 name of the recording follows the prefix."""
 
 
+OLLAMA = "ollama"
+"""Provider prefix for Ollama's own API."""
 OPENAI = "openai"
 """Provider prefix for OpenAI, the default provider."""
 
@@ -35,8 +38,8 @@ belongs to the name itself."""
 
 def provider_of(name: str) -> str:
     """Return the provider prefix of a model name, or `""` if the name has no provider prefix."""
-    prefix = name.partition(":")[0]
-    return prefix if prefix == OPENAI or prefix in LANGCHAIN_PROVIDERS else ""
+    prefix, colon, _ = name.partition(":")
+    return prefix if colon and (prefix == OPENAI or prefix in LANGCHAIN_PROVIDERS) else ""
 
 
 _SIMILARITY = 0.85
@@ -88,6 +91,16 @@ def check_model_name(name: str | None) -> str | None:
     return name
 
 
+OWN_PARAMETERS = frozenset(
+    {
+        *("model", "messages", "n", "stream", "stream_options", "temperature", "seed", "response_format"),
+        *("tools", "tool_choice", "functions", "function_call", "extra_body", "extra_headers", "extra_query"),
+        *("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict"),
+    }
+)
+"""Parameters of requests that `ModelSettings.parameters` cannot set."""
+
+
 class ModelSettings(Section):
     """Settings for calling one model. The defaults fit an OpenAI-compatible server."""
 
@@ -134,6 +147,9 @@ class ModelSettings(Section):
     structured_output: Literal["json_schema", "function_calling", "json_mode", "prompt"] = "json_schema"
     """Method used to request structured output from the model. `prompt` works with any model. Use it if the
     other methods fail."""
+    parameters: dict[str, object] = Field(default_factory=dict)
+    """Further parameters to send with every request, such as `{frequency_penalty: 0.5}`. The server must know
+    them. Parameters that Moot itself sets are refused. A request cannot set it."""
     merge_roles: bool = False
     """True if consecutive messages with the same role are merged into one. Set it for chat templates that
     reject such messages."""
@@ -161,6 +177,9 @@ class ModelSettings(Section):
     """Longest wait, in seconds, that Moot accepts from a provider's `Retry-After` header. The wait applies
     to all processes that share the database."""
 
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())  # `parameters` has no hash
+
     @model_validator(mode="after")
     def _check_command(self) -> "ModelSettings":
         if self.command and (self.base_url or self.api_key_env):
@@ -177,6 +196,20 @@ class ModelSettings(Section):
                 f"{redact_urls(value)!r} contains a password or key, which would be stored with every "
                 "debate: set this URL in OPENAI_BASE_URL, or set the key in a variable and name it in "
                 "`api_key_env`"
+            )
+        return value
+
+    @field_validator("parameters")
+    @classmethod
+    def _check_parameters(cls, value: dict[str, object]) -> dict[str, object]:
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise ValueError("a value is not JSON: use texts, numbers, true, false, null and lists") from None
+        if refused := sorted(OWN_PARAMETERS & value.keys()):
+            raise ValueError(
+                f"{refused[0]!r} is not a further parameter, because Moot sets it itself or relies on its "
+                f"default: remove {refused[0]!r}"
             )
         return value
 

@@ -48,8 +48,8 @@ def _converted(data: JsonObject, folder: Path) -> ConvertedConfig | None:
         load_plugin(point, "--config", create=False)
         for point in plugin_entry_points(ENTRY_POINT_GROUP).values()
     )
-    found = (convert(data, folder) for convert in converters)
-    return cast(ConvertedConfig | None, next(filter(None, found), None))
+    conversions = (convert(data, folder) for convert in converters)
+    return cast(ConvertedConfig | None, next(filter(None, conversions), None))
 
 
 def file_data(path: Path | None, warn: Warn = log) -> JsonObject:

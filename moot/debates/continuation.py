@@ -9,7 +9,7 @@ from typing import Any, cast
 from langchain_core.messages import AIMessageChunk
 from langgraph.types import Command, StateSnapshot
 
-from moot.calls.effects import is_pause
+from moot.calls.effects import BackgroundTask, is_pause
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Capability, capabilities_of
 from moot.config.config_files import make_config
@@ -18,8 +18,10 @@ from moot.config.model_settings import is_built_in, recording_in
 from moot.config.participants import unique_slug
 from moot.config.stages import authorize
 from moot.debates.config_checks import check_config, check_judges
-from moot.debates.events import Event
+from moot.debates.events import Event, TokenEvent
 from moot.debates.session import DebateSession, Values, is_over
+from moot.judging.panel import Assessment
+from moot.models.attempt import RETRACTS
 from moot.nodes.close import result_update
 from moot.people import PersonQuestion, questions_in, reply_error
 from moot.protocols.registry import find_protocol, limit_reached, protocol_named
@@ -28,10 +30,11 @@ from moot.protocols.schedule import make_step
 from moot.runtime import background_loop
 from moot.runtime.context import node_context
 from moot.runtime.environment import Environment
+from moot.runtime.fitting import fitted_context, until_prompts_fit
 from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.runtime.telemetry import within_langsmith_root
 from moot.state.conversation import CallReceipt, ConversationState, EndReason, StateValues, Step, step_number
-from moot.state.entries import JsonObject
+from moot.state.entries import JsonObject, ModelFacts
 from moot.state.errors import DebatePaused, InputError, WaitingForPerson
 from moot.state.reducers import ENTRY, add_totals
 from moot.state.verdict import PanelVerdict, Verdict
@@ -125,7 +128,15 @@ async def _stream(session: DebateSession, answer: object, *, tokens: bool) -> As
             yield payload
         elif isinstance(chunk := payload[0], AIMessageChunk):
             entry = payload[1].get(ENTRY)
-            yield {"event": "token", "id": entry, "speaker": chunk.name or "", "text": chunk.text}
+            event: TokenEvent = {
+                "event": "token",
+                "id": entry,
+                "speaker": chunk.name or "",
+                "text": chunk.text,
+            }
+            if chunk.response_metadata.get(RETRACTS):
+                event["replaces"] = True
+            yield event
 
 
 def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> None:
@@ -412,9 +423,12 @@ def judge_values(
         raise InputError("the debate has no messages from debaters yet, so there is nothing to judge")
     context = node_context(environment, cast(ConversationState, values), permissions)
     context = replace(context, config=config, count=environment.token_counter_for(config))
-    assessment, handler = background_loop.call_from_sync(
-        run_to_end, context.judging.assess(), environment, permissions, place
-    )
+
+    def judge(facts: Mapping[str, ModelFacts]) -> BackgroundTask[Assessment]:
+        return fitted_context(context, facts, "judge").judging.assess()
+
+    flow = until_prompts_fit(judge, values.get("model_facts") or {})
+    assessment, handler = background_loop.call_from_sync(run_to_end, flow, environment, permissions, place)
     calls, usage = handler.numbered_receipts(values.get("calls") or []), handler.spent
     for call in calls:
         call["options"] = options.to_json()

@@ -25,6 +25,7 @@ from typing_extensions import TypedDict
 from moot.calls.model_calls import Purpose
 from moot.config import DebateConfig
 from moot.config.config_files import make_config, with_settings
+from moot.config.memory_config import WORDS
 from moot.config.model_settings import server_of
 from moot.debates.stub_replies import (
     Check,
@@ -137,7 +138,7 @@ def _without_side_effects(config: DebateConfig) -> DebateConfig:
     Embeddings and the limits on tokens, cost and time are removed. The tools of MCP servers stay if their
     definitions are known.
     """
-    retrieval = config.memory.retrieval.model_copy(update={"embeddings": None})
+    retrieval = config.memory.retrieval.model_copy(update={"embeddings": WORDS})
     limits = {"total_tokens": None, "cost_usd": None, "wall_clock_s": None}
     unknown_tools = {
         tool

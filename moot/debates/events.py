@@ -19,6 +19,8 @@ class TokenEvent(TypedDict):
     speaker: str
     """Id of the debater who writes the streamed message."""
     text: str
+    replaces: NotRequired[bool]
+    """True if the text replaces all earlier parts of the message, which were the model's reasoning."""
 
 
 class EntryEvent(TypedDict):

@@ -1,22 +1,25 @@
 """Imported transcripts as data, and the state of a debate that is made from one."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import cast
 from uuid import uuid4
 
 from moot import documents
 from moot.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.config.channel_values import check_types
 from moot.config.config_files import make_config
-from moot.config.participants import unreserved_name
+from moot.config.participants import slug, unreserved_name
+from moot.judging.judge_response import failed_verdict
 from moot.memory.window import window_message
 from moot.protocols.long_form_prompt import evict_through
 from moot.runtime.environment import Environment
 from moot.state import entries as entry_types
-from moot.state.conversation import SCHEMA_VERSION, Step
-from moot.state.entries import ToolUse
+from moot.state.conversation import SCHEMA_VERSION, Step, SummaryVersion
+from moot.state.entries import EntryKind, ToolUse
 from moot.state.errors import InputError
+from moot.state.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -27,16 +30,44 @@ class ParsedMessage:
     """Speaker's id, or the speaker's name if no id is assigned yet."""
     content: str
     time: str = ""
-    """Time of the message as written in the transcript, or `""` if no time is given."""
-    kind: Literal["speech", "tool_call", "tool_result", "proposal", "critique", "refinement"] = "speech"
+    """Time of the message, or `""` if no time is given. A complete date is in ISO 8601 format. Any other time
+    is as written in the transcript."""
+    kind: EntryKind = "speech"
     call_id: str = ""
-    """Id of the tool call that the message makes or answers, or `""` for other messages."""
+    """Id of the tool call or clarification question that the message makes or answers, or `""` for other
+    messages."""
     tool: ToolUse | None = None
     """Tool result in the message, or `None` for messages without a tool result."""
     round: int = 0
     """Number of the round, starting at 1, or 0 if the transcript has no rounds."""
     target: str = ""
     """Speaker whose proposal the message criticises or refines, or `""` if there is none."""
+    phase: str = ""
+    """Phase of the protocol, such as `critique` in a council, or `""` if the transcript has no phases."""
+    model: str = ""
+    """Model that wrote the message, or `""` if none is known."""
+    tokens: int = 0
+    """Tokens that the call for the message used, or 0 if they are not known."""
+
+    @property
+    def is_by_speaker(self) -> bool:
+        """Whether one of the speakers wrote the message, and not a tool or the user."""
+        return self.kind not in ("tool_result", "context", "answer")
+
+
+@dataclass(frozen=True)
+class ParsedSummary:
+    """A summary that the program made during the debate."""
+
+    owner: str
+    """Speaker from whose perspective the summary is written, or `""` for the judge's summary."""
+    text: str
+    messages: int
+    """Number of messages that the summary covers, from the first one."""
+    before_chars: int = 0
+    after_chars: int = 0
+    model: str = ""
+    created_at: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +79,8 @@ class Speaker:
     name: str
     """The speaker's name as first written in the transcript. Surrounding spaces and a final colon are
     removed."""
+    role: str = ""
+    """Role that the transcript states, or `""` if it states none."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +96,48 @@ class ImportedTranscript:
     """The original document if the transcript was a `moot.debate/1` document."""
     solution: str = ""
     """Conclusion that the file states besides the messages, or `""` if there is none."""
+    reader: str = ""
+    """Name of the form that was recognised, such as `WhatsApp`, or `""` for an exported debate."""
+    left_out: str = ""
+    """What the file contains besides the messages, such as `3 attachments left out`, or `""` if nothing."""
+    encoding: str = ""
+    """Encoding of the file if it was guessed, or `""` if the file states it."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the debate that the file states, such as its protocol."""
+    verdict: Mapping[str, object] = field(default_factory=dict)
+    """Fields of the verdict in the file, or an empty mapping if it has none."""
+    summaries: tuple[ParsedSummary, ...] = ()
+    """Summaries in the file. Their owners are speaker ids."""
+
+    def notes(self) -> list[str]:
+        """Return lines that say how the file was read: its form, a guessed encoding, and what is left out."""
+        return [
+            note
+            for note, applies in (
+                (f"read as: {self.reader}", self.reader),
+                (f"the encoding of the file was guessed: {self.encoding}", self.encoding),
+                (self.left_out, self.left_out),
+            )
+            if applies
+        ]
+
+    def preview(self, count: int = 3) -> entry_types.JsonObject:
+        """Return what an import would contain, as JSON data.
+
+        The keys are `topic`, `notes`, `speakers` with their numbers of messages, and `first_messages` with
+        the first `count` messages.
+        """
+        names = {speaker.id: speaker.name for speaker in self.speakers}
+        counts = Counter(message.speaker for message in self.messages)
+        return {
+            "topic": self.topic,
+            "notes": self.notes(),
+            "speakers": [{"name": name, "messages": counts[key]} for key, name in names.items()],
+            "first_messages": [
+                {"speaker": names.get(each.speaker, each.speaker), "content": each.content, "time": each.time}
+                for each in self.messages[:count]
+            ],
+        }
 
 
 _IMPORTED: Step = {
@@ -112,10 +187,17 @@ def transcript_config(
         raise InputError(f"--debater {unknown!r} is not the name of a speaker; the speakers are {known}")
     selected_speakers = dict.fromkeys(filter(None, selection)) or candidates
     debater_configs = tuple(
-        DebaterConfig(id=speaker.id, name=unreserved_name(speaker.name)) for speaker in selected_speakers
+        DebaterConfig(id=speaker.id, name=unreserved_name(speaker.name), role=speaker.role)
+        for speaker in selected_speakers
     )
     return (base or DebateConfig()).model_copy(
-        update={"debaters": debater_configs, "order": (), "turns": None, "rounds": None}
+        update={
+            "debaters": debater_configs,
+            "order": (),
+            "turns": None,
+            "rounds": None,
+            **({} if base is not None and "protocol" in base.model_fields_set else imported.settings),
+        }
     )
 
 
@@ -143,9 +225,8 @@ def transcript_values(
     entries = [entry_types.make_entry(0, "user", "topic", topic, at=now)]
     calls: dict[str, str] = {}
     for seq, message in enumerate(imported.messages, start=1):
-        targets = (
-            [calls[message.call_id]] if message.kind == "tool_result" and message.call_id in calls else []
-        )
+        is_reply = message.kind in ("tool_result", "answer") and message.call_id in calls
+        targets = [calls[message.call_id]] if is_reply else []
         targets += [message.target] if message.target else []
         entry = entry_types.make_entry(
             seq,
@@ -155,8 +236,11 @@ def transcript_values(
             round=message.round,
             targets=targets,
             at=message.time or now,
+            phase=message.phase,
+            model=message.model,
+            usage={"completion_tokens": message.tokens} if message.tokens else None,
         )
-        if message.kind == "tool_call":
+        if message.kind in ("tool_call", "question"):
             calls[message.call_id] = entry["id"]
         if message.tool:
             entry["tool"] = message.tool
@@ -172,7 +256,47 @@ def transcript_values(
         "solution": imported.solution,
         "schema_version": SCHEMA_VERSION,
     }
+    if imported.verdict:
+        verdict = _verdict(imported.verdict, config)
+        document |= {"verdict": verdict, "verdicts": [verdict]}
+    document["summaries"] = [
+        _summary_version(each, number, entries, now)
+        for number, each in enumerate(imported.summaries, start=1)
+    ]
     return _values(document, config, environment)
+
+
+def _verdict(fields: Mapping[str, object], config: DebateConfig) -> Verdict:
+    """Return a verdict with the fields that the file states, and empty values for all others."""
+    empty, judge = failed_verdict("judge", "", order=[*config.names()]), slug(str(fields.get("judge") or ""))
+    return cast(Verdict, {**empty, **fields, "judge": judge or "judge", "status": "ok"})
+
+
+def _summary_version(
+    summary: ParsedSummary, number: int, entries: Sequence[entry_types.Entry], now: str
+) -> SummaryVersion:
+    """Return a summary of the file as a version of a stored summary."""
+    covered = entries[1 : summary.messages + 1]
+    return {
+        "kind": "perspective" if summary.owner else "judge",
+        "owner": summary.owner,
+        "version": number,
+        "text": summary.text,
+        "covers_from_seq": 1,
+        "covers_through_seq": covered[-1]["seq"] if covered else -1,
+        "messages": len(covered),
+        "before_tokens": 0,
+        "after_tokens": 0,
+        "before_chars": summary.before_chars,
+        "after_chars": summary.after_chars,
+        "method": "imported",
+        "model": summary.model,
+        "temperature": None,
+        "latency_s": 0.0,
+        "created_at": summary.created_at or now,
+        "updated_at": summary.created_at or now,
+        "points": [],
+    }
 
 
 def document_values(raw_document: Mapping[str, object], environment: Environment) -> entry_types.JsonObject:

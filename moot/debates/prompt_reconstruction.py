@@ -17,6 +17,7 @@ from moot.documents import DebateDocument
 from moot.graph.debate import NODES
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.context import node_context
+from moot.runtime.fitting import fitted_body, fitted_context
 from moot.runtime.run_node import run_to_end
 from moot.runtime.run_turns import ModelTurnRequest, make_turn_requests, run_turns
 from moot.state.conversation import CallReceipt, ConversationState, MemoryKind, Receipt
@@ -82,10 +83,11 @@ def reconstruct_prompt(session: DebateSession, seq_or_call_id: int | str) -> Rec
     env, node = session.environment, receipt.get("node", "turn")
     context = node_context(env, state, session.permissions(state), holder.thread, receipt["checkpoint"])
     if node in NODES:
-        body = NODES[node](context)
+        body = fitted_body(node, NODES[node])(context)
     else:  # a later judging, with its own options
         judging_config = JudgingOptions(**receipt.get("options", {})).applied_to(context.config)
         judged = replace(context, config=judging_config, count=env.token_counter_for(judging_config))
+        judged = fitted_context(judged, state.get("model_facts") or {}, "judge")
         body = cast(effects.NodeBody, judged.judging.assess())  # a generator of model calls only
     calls = [
         call

@@ -17,6 +17,7 @@ from moot.protocols.base import Protocol
 from moot.protocols.schedule import OVER, Phase, turn_phases
 from moot.runtime.context import NodeContext, node_context
 from moot.runtime.environment import Environment
+from moot.runtime.fitting import fitted_context
 from moot.state.conversation import ENDED_STATUSES, ConversationState
 from moot.state.entries import traits_of
 from moot.state.errors import InputError
@@ -151,7 +152,7 @@ class Route(Runnable[ConversationState, str]):
         """Choose the next graph node, and return the label of its edge."""
         if self._node in ("plan", "open"):
             _require_channel(input, "step" if self._node == "plan" else "status")
-        context = node_context(self._env, input)
+        context = fitted_context(node_context(self._env, input), input.get("model_facts") or {}, "trim")
         target = successor(self._node, context, self._targets)
         target = turn_node(context, self._protocol) if target == "turn" else target
         return str(self._labels[target])

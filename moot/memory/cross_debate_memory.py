@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from moot.calls.effects import LocalJob, PutInStore, SearchStore
+from moot.calls.effects import LocalJob, LocalWork, PutInStore, SearchStore
 from moot.claims.claim_status import Ledger, message_seq
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import TEXT, board_text, card_results_text, card_status, quotation
@@ -27,6 +27,7 @@ from moot.config.participants import ReferenceDocument
 from moot.memory.window import window_start
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.truncation import display_name, source_time, speaker_label
+from moot.retrieval.indexes import may_block
 from moot.state.claim_events import MAIN_QUESTION, OVERALL, CruxCard, Reflection
 from moot.state.conversation import ConversationState, EarlierPosition, Turn
 from moot.state.entries import ENTRY_ID, Entry, entries_of, ids_in, memoize_by_identity, seq_of, seqs_of
@@ -35,6 +36,8 @@ from moot.text.terms import question_terms, sentence_terms, split_sentences
 from moot.text.tokens import TokenCounter, truncate_middle
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
     from moot.retrieval import EvidenceIndex, MemoryItem, RetrievalResult
     from moot.retrieval.indexes import Indexes
 
@@ -47,11 +50,16 @@ TOPIC_CHARS, TEXT_CHARS = 160, 240
 POSITIONS, CONCESSIONS = 4, 3
 _CITATION = re.compile(rf"(?<!\s)\s*[\[(]{ENTRY_ID.pattern}(?:,\s*{ENTRY_ID.pattern})*[\])]")
 
-StoreLookup = Generator[SearchStore, Any, dict[str, list[EarlierPosition]]]
+StoreLookup = Generator[SearchStore | LocalWork, Any, dict[str, list[EarlierPosition]]]
 
 
-def retrieve_earlier_positions(config: DebateConfig, topic: str, debate: str) -> StoreLookup:
-    """Return the positions that each debater took in the most similar earlier debates."""
+def retrieve_earlier_positions(
+    config: DebateConfig, topic: str, debate: str, embeddings: Embeddings | None = None
+) -> StoreLookup:
+    """Return the positions that each debater took in the most similar earlier debates.
+
+    `embeddings` is a LangChain embedding model, or `None` to compare only words.
+    """
     from moot.retrieval import MemoryItem, MemoryItems, rank
 
     positions: dict[str, list[EarlierPosition]] = {}
@@ -59,10 +67,16 @@ def retrieve_earlier_positions(config: DebateConfig, topic: str, debate: str) ->
         stored = (yield SearchStore(namespace_of(identity), MAX_SEARCHED)) or []
         earlier_positions = [each for each in _valid(stored) if each["debate"] != debate]
         texts = [" ".join([each["topic"], each["stance"], *each["positions"]]) for each in earlier_positions]
-        items = MemoryItems([MemoryItem(str(age), text) for age, text in enumerate(texts)])
-        matches = rank(items, topic[: 8 * TOPIC_CHARS])[:MAX_RETRIEVED]
-        if matches:  # the newest first if debates are equally similar
-            positions[debater_id] = [earlier_positions[int(each.item.id)] for each in matches]
+        items = MemoryItems([MemoryItem(str(age), text) for age, text in enumerate(texts)], embeddings)
+
+        def search(items: MemoryItems = items) -> str:
+            matches = rank(items, topic[: 8 * TOPIC_CHARS])[:MAX_RETRIEVED]
+            return json.dumps([int(each.item.id) for each in matches])
+
+        job = LocalJob(json.dumps([debater_id, topic, texts]), search)
+        reply = (yield LocalWork([job]))[0] if texts and may_block(embeddings) else search()
+        if ages := json.loads(reply):  # the newest first if debates are equally similar
+            positions[debater_id] = [earlier_positions[age] for age in ages]
     return positions
 
 
@@ -317,7 +331,7 @@ def retrieve_memories(
         query.query,
         budget=remaining - count(f"{HEADING}\n"),
         answering=query.answering,
-        items=memories.indexes.items(memories.debate, items),
+        items=memories.indexes.items(memories.debate, items, memories.embeddings),
         exclude=shown_seqs | set(seqs_of(exclude)),
         exclude_items={item.id for item in items if item.seq in shown_seqs or item.text in prompt_text},
         top=settings.top_k,
@@ -412,24 +426,30 @@ def embedding_job(
     memories: MemoryIndexes,
     names: Mapping[str, str],
     queries: Sequence[RetrievalQuery],
+    count: TokenCounter,
     *,
     everything: bool = False,
 ) -> LocalJob | None:
-    """Return a job that computes a step's embeddings, or `None` if none are needed.
+    """Return a job that asks a service for a step's embeddings, or `None` if no service is needed.
 
-    It embeds queries and entries. A worker thread runs it before prompts are assembled, so assembly finds all
-    vectors in the cache. `everything`: prompts retrieve from the whole transcript, not only from what has
-    left the window.
+    It embeds queries, entries and memory items. A worker thread runs it before prompts are assembled, so
+    assembly finds all vectors in the cache. `everything`: prompts retrieve from the whole transcript, not
+    only from what has left the window.
     """
     entry_count = len(state["full_transcript"]) if everything else window_start(state)
-    if memories.embeddings is None or entry_count <= 1:
+    if not may_block(memories.embeddings) or entry_count <= 1:
         return None
 
     def run() -> str:
-        vectors = retrieval_index(state, memories, names, everything=everything).vectors
+        index = retrieval_index(state, memories, names, everything=everything)
+        records = (ledger_of(state), state.get("crux_cards"), state.get("reflections"))
+        items = [] if everything else memory_items(*records, names, count)
+        item_index = memories.indexes.items(memories.debate, items, memories.embeddings)
         try:
-            for query in queries if vectors else ():
-                vectors.similarity(f"{query.query}\n{query.answering}".strip())  # type: ignore[union-attr]  # has them
+            for query in queries if index.vectors else ():
+                text = f"{query.query}\n{query.answering}".strip()
+                index.vectors.similarity(text)  # type: ignore[union-attr]  # has them
+                item_index.closeness(text)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return ""

@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langchain_core.caches import BaseCache
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
-from langchain_core.outputs import ChatGeneration, Generation
+from langchain_core.outputs import ChatGeneration, ChatResult, Generation
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableSequence
 from pydantic import BaseModel, ValidationError
 
@@ -23,6 +23,7 @@ from moot.config.section import errors_in
 from moot.models.failures import Failure
 from moot.models.offline import LocalModel
 from moot.prompts.request import schema_instruction, sent_schema, strict_schema
+from moot.prompts.templates import without_frame
 from moot.state.entries import JsonObject, clean_text, memoize_by_identity
 from moot.state.langgraph_internals import streams_tokens
 from moot.text.plain_text import break_template_tokens
@@ -54,6 +55,13 @@ def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) ->
     )
 
 
+def with_tool_refusal(messages: tuple[WireMessage, ...], text: str) -> tuple[WireMessage, ...]:
+    """Return a prompt that asks for a message after the model called a tool that it was not offered."""
+    quoted = break_template_tokens(text[:ECHO_CHARS]) or "(a tool call)"
+    refusal = "You cannot call this tool. Write your message as plain text, without a tool call."
+    return (*messages, {"role": "assistant", "content": quoted}, {"role": "user", "content": refusal})
+
+
 @dataclass(frozen=True)
 class ParsedReply:
     """Data parsed from a structured reply, or an error message if parsing failed."""
@@ -62,19 +70,24 @@ class ParsedReply:
     error: str = ""
 
 
-def parse_reply(schema: type[BaseModel], text: str, arguments: JsonObject | None = None) -> ParsedReply:
+def parse_reply(
+    schema: type[BaseModel], text: str, arguments: JsonObject | None = None, fence: str = ""
+) -> ParsedReply:
     """Parse a structured reply, and validate it against the schema.
 
     Args:
         schema: model of the expected object.
         text: text of the reply. The first JSON object in it that fits the schema is used.
         arguments: arguments of a tool call, used instead of the text.
+        fence: fence of the prompt. Strings lose the delimiters that the model copied.
     """
     error = "it contains no JSON object"
     candidates = [dict(arguments)] if arguments is not None else _objects(text)
     for candidate in candidates:
         try:
-            return ParsedReply(data=schema.model_validate(clean_json(candidate)).model_dump(mode="json"))
+            return ParsedReply(
+                data=schema.model_validate(clean_json(candidate, fence)).model_dump(mode="json")
+            )
         except ValidationError as invalid:
             error = "\n".join(f"- {each}" for each in errors_in(invalid, "the object")[:8])
         except RecursionError:
@@ -82,17 +95,17 @@ def parse_reply(schema: type[BaseModel], text: str, arguments: JsonObject | None
     return ParsedReply(error=error)
 
 
-def clean_json(value: Any) -> Any:
-    """Return a JSON value with all its strings cleaned by `clean_text`.
+def clean_json(value: Any, fence: str = "") -> Any:
+    """Return a JSON value with its strings cleaned by `clean_text`, without the delimiters of a fence.
 
     JSON escapes can produce characters that stored text must not contain.
     """
     if isinstance(value, str):
-        return clean_text(value)
+        return without_frame(clean_text(value), fence)
     if isinstance(value, list):
-        return [clean_json(item) for item in value]
+        return [clean_json(item, fence) for item in value]
     if isinstance(value, dict):
-        return {clean_text(key): clean_json(item) for key, item in value.items()}
+        return {clean_text(key): clean_json(item, fence) for key, item in value.items()}
     return value
 
 
@@ -156,6 +169,8 @@ class Attempt:
     max_tokens: int
     """Maximum number of tokens in the reply."""
     settings: ModelSettings
+    context: int | None = None
+    """Size of the context that Ollama reserves for the model. `None`: Ollama's default."""
     method: Method | None = None
     """Method used to request structured output from the model. `None` requests a plain text reply."""
 
@@ -197,6 +212,8 @@ def request_of(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
         fields["temperature"] = call.temperature
     if call.schema is not None and attempt.method is not None:
         fields |= request_fields(call.schema, attempt.method)
+    if settings.parameters:
+        fields["extra_body"] = dict(settings.parameters)
     return ChatRequest(chat, attempt.messages, fields)
 
 
@@ -244,12 +261,15 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
     bindings: Mapping[str, Any] = {}
     if call.schema is not None and attempt.method != "prompt":
         try:
-            bindings = _bindings(chat, attempt)
+            bound = _bindings(chat, attempt)
+            if isinstance(bound, Runnable):
+                return ChatRequest(StructuredModel(runnable=bound), attempt.messages, {}, shows_names=False)
+            bindings = bound
         except _BINDING_ERRORS:
             attempt = _with_schema_in_words(attempt)
     elif call.tools:
         try:
-            bindings = _bindings(chat, attempt)
+            bindings = cast(JsonObject, _bindings(chat, attempt))
         except NotImplementedError:
             raise Failure(
                 "the model does not support tools: remove `tools` from the debaters that use this model"
@@ -259,12 +279,16 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
     update = {
         **_open_field(chat, ("temperature",), call.temperature if has_temperature else None),
         **_open_field(chat, _SEED_FIELDS, call.seed if settings.seed else None),
+        **_open_field(chat, ("num_ctx",), attempt.context),
     }
     if max_tokens_field := _field_of(chat, _MAX_TOKENS_FIELDS):
         update[max_tokens_field] = min(
             attempt.max_tokens, profile.get("max_output_tokens") or attempt.max_tokens
         )
-    return ChatRequest(chat.model_copy(update=update), attempt.messages, dict(bindings), shows_names=False)
+    known = {key: value for key, value in settings.parameters.items() if key in type(chat).model_fields}
+    others = {key: value for key, value in settings.parameters.items() if key not in known}
+    copy = chat.model_copy(update={**update, **known})
+    return ChatRequest(copy, attempt.messages, {**others, **bindings}, shows_names=False)
 
 
 def _field_of(chat: BaseChatModel, names: Sequence[str]) -> str | None:
@@ -281,13 +305,39 @@ def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) 
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
 
 
-def _bindings(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any]:
+class StructuredModel(BaseChatModel):
+    """Chat model that calls the runnable which a model's `with_structured_output` returned.
+
+    The runnable returns the parsed object, or a message.
+    """
+
+    runnable: Runnable[list[BaseMessage], object]
+
+    @property
+    def _llm_type(self) -> str:
+        return "structured-output"
+
+    def _generate(self, messages: list[BaseMessage], *_: object, **__: object) -> ChatResult:
+        return _structured_result(self.runnable.invoke(messages))
+
+    async def _agenerate(self, messages: list[BaseMessage], *_: object, **__: object) -> ChatResult:
+        return _structured_result(await self.runnable.ainvoke(messages))
+
+
+def _structured_result(value: object) -> ChatResult:
+    if isinstance(value, BaseModel) and not isinstance(value, BaseMessage):
+        value = value.model_dump(mode="json")
+    if not isinstance(value, AIMessage):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        value = AIMessage(text)
+    return ChatResult(generations=[ChatGeneration(message=value)])
+
+
+def _bindings(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any] | Runnable[Any, Any]:
     """Return the keyword arguments that bind tools or a schema to a LangChain model.
 
-    A schema is bound by the configured method, or by the provider's default method.
-
-    Raises:
-        ValueError: LangChain returned a runnable without a binding.
+    A schema is bound by the configured method, or by the provider's default method. A model of one's own may
+    return any runnable for a schema. Then return this runnable.
     """
     schema = attempt.call.schema
     if schema is None:
@@ -299,9 +349,7 @@ def _bindings(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any]:
     else:
         runnable = chat.with_structured_output(schema)
     first = runnable.first if isinstance(runnable, RunnableSequence) else runnable
-    if not isinstance(first, RunnableBinding):
-        raise ValueError(f"no binding but a {type(first).__name__}")
-    return first.kwargs
+    return first.kwargs if isinstance(first, RunnableBinding) else runnable
 
 
 def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:

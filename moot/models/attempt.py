@@ -1,12 +1,11 @@
 """Chat model wrapper that streams a reply under the speaker's name and removes its reasoning."""
 
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, cast
 
-from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.language_models.chat_models import BaseChatModel, agenerate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -15,9 +14,10 @@ from typing_extensions import override
 
 from moot.calls.model_calls import INCOMPLETE
 from moot.models.adapters import OpenAICompatible
+from moot.models.reply_markup import ReplyFilter, SplitText
 from moot.state.entries import JsonObject, clean_text
 from moot.state.langgraph_internals import ChatDelegate, model_type
-from moot.state.settings import StreamRedactor
+from moot.state.settings import StreamRedactor, redact
 
 MAX_REPLY_CHARS = 1_000_000
 """Maximum number of characters in one reply, including its reasoning. Longer replies are cut and marked as
@@ -29,80 +29,8 @@ STREAM_ENDED_EARLY = "stream_ended_early"
 """Key in `response_metadata` that marks a message whose stream was cut off. The connection was closed
 early."""
 
-_OPEN = re.compile(r"<(?:think|thinking)>", re.IGNORECASE)
-_CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
-_OPEN_TAGS = ("<think>", "<thinking>")
-_CLOSE_TAGS = ("</think>", "</thinking>")
-_LONGEST = max(map(len, _CLOSE_TAGS))
-
-
-@dataclass(frozen=True)
-class SplitText:
-    """Text of a model reply, split into visible text and reasoning.
-
-    It may be a part of the reply.
-    """
-
-    text: str
-    reasoning: str
-
-
-class ThinkFilter:
-    """Streaming filter that separates `<think>…</think>` sections from the rest of a reply.
-
-    A tag may be split between two chunks. Text after an unclosed tag is reasoning. Leading white space is
-    dropped. The run time is linear in the length of the reply.
-    """
-
-    def __init__(self) -> None:
-        self._buffer = ""
-        self._thinking = False
-        self._begun = False
-
-    def feed(self, piece: str) -> SplitText:
-        """Process a chunk of a stream, and return its visible text and its reasoning."""
-        self._buffer += piece
-        text: list[str] = []
-        reasoning: list[str] = []
-        while tag := (_CLOSE if self._thinking else _OPEN).search(self._buffer):
-            (reasoning if self._thinking else text).append(self._buffer[: tag.start()])
-            self._buffer = self._buffer[tag.end() :]
-            self._thinking = not self._thinking
-        # Keep the end in the buffer if it may be the start of a tag.
-        tags = _CLOSE_TAGS if self._thinking else _OPEN_TAGS
-        end = self._buffer.rfind("<", max(0, len(self._buffer) - _LONGEST))
-        if end < 0 or not any(tag.startswith(self._buffer[end:].lower()) for tag in tags):
-            end = len(self._buffer)
-        (reasoning if self._thinking else text).append(self._buffer[:end])
-        self._buffer = self._buffer[end:]
-        return self._part("".join(text), "".join(reasoning))
-
-    def close(self) -> SplitText:
-        """End the stream, and return the remaining text and reasoning."""
-        rest, self._buffer = self._buffer, ""
-        return self._part("", rest) if self._thinking else self._part(rest, "")
-
-    def _part(self, text: str, reasoning: str) -> SplitText:
-        if not self._begun:
-            text = text.lstrip()
-            self._begun = bool(text)
-        return SplitText(text, reasoning)
-
-
-def split_thinking(text: str) -> SplitText:
-    """Split a complete reply into its visible text and its reasoning.
-
-    A closing tag without an opening tag also ends reasoning, because some chat templates put the opening tag
-    into the prompt.
-    """
-    closing, opening = _CLOSE.search(text), _OPEN.search(text)
-    lead = ""
-    if closing and (opening is None or closing.start() < opening.start()):
-        lead, text = text[: closing.start()], text[closing.end() :]
-    splitter = ThinkFilter()
-    pieces = (splitter.feed(text), splitter.close())
-    reasoning = lead + "".join(piece.reasoning for piece in pieces)
-    return SplitText("".join(piece.text for piece in pieces).strip(), reasoning.strip())
+RETRACTS = "retracts"
+"""Key in `response_metadata` that marks a chunk whose text replaces the text streamed so far."""
 
 
 def content_parts(content: str | list[Any]) -> SplitText:
@@ -115,23 +43,31 @@ def content_parts(content: str | list[Any]) -> SplitText:
     text: list[str] = []
     reasoning: list[str] = []
     for block in content:
+        kind = "text" if isinstance(block, str) else str(block.get("type", "text"))
         if isinstance(block, str):
             text.append(block)
-        elif block.get("type") == "text":
-            text.append(str(block.get("text", "")))
-        elif block.get("type") in ("thinking", "reasoning"):
-            inner = block.get(block["type"], block.get("text", ""))
+        elif kind.startswith(("thinking", "reasoning")):
+            inner = next((block[key] for key in (kind, "text", "summary") if block.get(key)), "")
             reasoning.append(content_parts(inner).text if isinstance(inner, str | list) else "")
+        elif isinstance(inner := block.get("text", block.get("content", "")), str) and _is_text(kind):
+            text.append(inner)
     return SplitText("".join(text), "".join(reasoning))
 
 
+def _is_text(kind: str) -> bool:
+    """Return True if a block's type names text, such as `text`, `output_text` or `summary_text`."""
+    return kind.endswith("text") or kind == "refusal"
+
+
 def reasoning_field(fields: JsonObject) -> str:
-    """Return the text of the `reasoning_content` or `reasoning` field, or `""` if neither exists."""
-    for name in ("reasoning_content", "reasoning"):
+    """Return the reasoning in the fields that servers use for it, or `""` if there is none."""
+    for name in ("reasoning_content", "reasoning", "thinking", "reasoning_text"):
         value = fields.get(name)
         if isinstance(value, str) and value:
             return value
-    return ""
+    details = fields.get("reasoning_details")
+    rows = [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
+    return "".join(text for each in rows if isinstance(text := each.get("text") or each.get("summary"), str))
 
 
 class SpeakerModel(ChatDelegate, BaseChatModel):
@@ -139,8 +75,8 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
 
     LangGraph's `messages` stream emits the chunks of a chat model unchanged. Therefore this wrapper sets
     `message_id` and `speaker` on each chunk and on the final message, and removes reasoning and secrets.
-    Create a new one for each attempt. After the call, `thoughts` holds the reasoning, and `emitted` is True
-    if text was streamed.
+    Create a new one for each attempt. After the call, `reply` holds the text and the reasoning, and `emitted`
+    is True if text was streamed.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -160,18 +96,27 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     """LangChain's cache setting. `False` turns off the cache for this wrapper. The module
     `moot.models.model_call` looks up cached replies before it calls the wrapper."""
 
+    names: tuple[str, ...] = ()
+    """Labels of the speaker, which are removed from the start of the text."""
+    reasons_first: bool = False
+    """True if the model is known to begin with reasoning without an opening tag. A reply sets it, too."""
+
+    streams: bool = False
+    """True if the inner model's reply is streamed even if nobody reads the stream, so that `on_chunk` sees
+    silence."""
     emitted: bool = False
     """True if this attempt has already streamed text to the user."""
+    reply: SplitText = SplitText("", "")
+    """Text and reasoning of the complete reply."""
 
     _chars: int = PrivateAttr(default=0)
     _thoughts: list[str] = PrivateAttr(default_factory=list)
-    _splitter: ThinkFilter = PrivateAttr(default_factory=ThinkFilter)
+    _filter: ReplyFilter = PrivateAttr()
     _redactor: StreamRedactor = PrivateAttr(default_factory=StreamRedactor)
 
-    @property
-    def thoughts(self) -> str:
-        """Return the reasoning that the model has produced so far in this call."""
-        return "".join(self._thoughts).strip()
+    @override
+    def model_post_init(self, _: object, /) -> None:
+        self._filter = ReplyFilter(self.names, reasons_first=self.reasons_first)
 
     @property
     def _llm_type(self) -> str:
@@ -185,6 +130,8 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     async def _agenerate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> ChatResult:
+        if self.streams:
+            return await agenerate_from_stream(self._astream(messages, stop, **kwargs))
         return self._as_speaker(await self.acall_inner(messages, stop, kwargs))
 
     @override
@@ -210,42 +157,50 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
                 self.on_chunk()
                 message = chunk.message
                 self._remember(last, message, chunk.generation_info)
-                text = self._without_thoughts(message)
-                if text or getattr(message, "tool_call_chunks", None):
+                text = self._visible(message)
+                if retracts := self._filter.retracts:
+                    self._filter.retracts, self.reasons_first = False, True
+                if text or retracts or getattr(message, "tool_call_chunks", None):
                     chunks += 1
-                    yield self._chunk(text, message)
+                    yield self._chunk(text, message, retracts=retracts)
                 if self._chars >= MAX_REPLY_CHARS or chunks >= MAX_REPLY_CHUNKS:
                     last.response_metadata["finish_reason"] = INCOMPLETE
                     break
-        if rest := self._rest():
-            yield self._chunk(rest, last)
+        rest = self._rest()
+        if rest or self._filter.retracts:
+            yield self._chunk(rest, last, retracts=self._filter.retracts)
         last.id, last.name = self.message_id, self.speaker
         yield ChatGenerationChunk(message=last, generation_info=dict(last.response_metadata))
 
-    def _without_thoughts(self, message: BaseMessage) -> str:
+    def _visible(self, message: BaseMessage) -> str:
         """Store a message's reasoning, and return its visible text without secrets."""
         parts = content_parts(message.content)
-        split = self._splitter.feed(parts.text)
-        thoughts = parts.reasoning + reasoning_field(message.additional_kwargs) + split.reasoning
         remaining = MAX_REPLY_CHARS - self._chars
-        self._chars += len(thoughts) + len(split.text)
-        self._thoughts.append(thoughts[:remaining])
-        return self._redactor.feed(split.text[:remaining])
+        thoughts = (parts.reasoning + reasoning_field(message.additional_kwargs))[:remaining]
+        raw = parts.text[: remaining - len(thoughts)]
+        self._chars += len(thoughts) + len(raw)
+        self._thoughts.append(thoughts)
+        text = self._filter.feed(raw)
+        if self._filter.retracts:
+            self._redactor = StreamRedactor()
+        return self._redactor.feed(text)
 
     def _rest(self) -> str:
-        """Return the text that is still buffered at the end of a reply.
+        """Split the complete reply, and return the text that was not streamed yet."""
+        split = self._filter.close()
+        thoughts = "\n".join(filter(None, ("".join(self._thoughts).strip(), split.reasoning)))
+        self.reply = replace(split, text=clean_text(redact(split.text)), reasoning=clean_text(thoughts))
+        rest = self._filter.rest(split.text)
+        if self._filter.retracts:
+            self._redactor = StreamRedactor()
+        return self._redactor.feed(rest) + self._redactor.close()
 
-        The filters for reasoning and secrets hold it back.
-        """
-        rest = self._splitter.close()
-        self._thoughts.append(rest.reasoning)
-        return self._redactor.feed(rest.text) + self._redactor.close()
-
-    def _chunk(self, text: str, source: BaseMessage) -> ChatGenerationChunk:
+    def _chunk(self, text: str, source: BaseMessage, *, retracts: bool = False) -> ChatGenerationChunk:
         self.emitted = self.emitted or bool(text)
         message = AIMessageChunk(
             content=clean_text(text),
             tool_call_chunks=list(getattr(source, "tool_call_chunks", ())),
+            response_metadata={RETRACTS: True} if retracts else {},
             id=self.message_id,
             name=self.speaker,
         )
@@ -262,13 +217,14 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
 
     def _as_speaker(self, result: ChatResult) -> ChatResult:
         first = result.generations[0]
-        text = self._without_thoughts(first.message) + self._rest()
+        self._visible(first.message)
+        self._rest()
         metadata = {**first.message.response_metadata, **(first.generation_info or {})}
         if self._chars >= MAX_REPLY_CHARS:
             metadata["finish_reason"] = INCOMPLETE
-        self.emitted = bool(text)
+        self.emitted = bool(self.reply.text)
         message = AIMessage(
-            content=clean_text(text),
+            content=self.reply.text,
             tool_calls=getattr(first.message, "tool_calls", []),
             invalid_tool_calls=getattr(first.message, "invalid_tool_calls", []),
             usage_metadata=getattr(first.message, "usage_metadata", None),

@@ -4,19 +4,26 @@ import asyncio
 import difflib
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 import httpx
 from langgraph.config import get_stream_writer
 
 from moot.calls.concurrency import shield
-from moot.config.model_settings import ModelSettings, bare_name, is_built_in, similar_model_name
-from moot.models.failures import FATAL_CODES, Failure, is_context_overflow
+from moot.config.model_settings import (
+    OLLAMA,
+    ModelSettings,
+    bare_name,
+    is_built_in,
+    provider_of,
+    similar_model_name,
+)
+from moot.models.failures import Failure
 from moot.models.registry import OPENAI_URL, Access, Models, access_to
-from moot.state.entries import JsonObject, clean_text
+from moot.state.entries import JsonObject, ModelFacts, clean_text
 from moot.state.errors import InputError, UserError
-from moot.state.settings import redact_urls
+from moot.state.settings import redact_urls, variable
 from moot.storage.leases import Lease
 from moot.storage.rate_limiter import RateLimiter
 
@@ -25,7 +32,9 @@ SLOT_S = 0.1
 
 
 @asynccontextmanager
-async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator[None]:
+async def endpoint_slot(
+    models: Models, name: str, tokens: int, *, is_extra: bool = False
+) -> AsyncIterator[None]:
     """Wait for a free slot at a model's endpoint, and hold it during the `with` block.
 
     The outcome of the block is recorded for all processes that use the database.
@@ -34,6 +43,7 @@ async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator
         models: models of the run.
         name: name of the model.
         tokens: maximum tokens of the call, prompt and reply.
+        is_extra: True if a failure of the call must not close the endpoint for debaters.
 
     Raises:
         Failure: the wait is longer than `max_requested_wait_s` of the backoff.
@@ -52,7 +62,8 @@ async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator
         if failure.status == 429:
             wait = failure.retry_after or models.backoff.wait_s(1)
             await asyncio.to_thread(rate_limiter.record_wait, key, wait)
-        elif failure.is_transient:
+        # Nothing is learned from an address where nothing answers: each run tries it anew.
+        elif failure.is_transient and not (is_extra or failure.unreachable or failure.kind == "loading"):
             await asyncio.to_thread(rate_limiter.record_failure, key)
         raise
     else:
@@ -69,8 +80,11 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
     """
     key, settings, backoff = rate_limiter_key(models, name), models.settings_of(name), models.backoff
     while (wait := await asyncio.to_thread(rate_limiter.wait_s, key, settings.max_wait_s)) > 0:
-        reason = f"another call was told to retry in {wait:.0f} s"
-        failure = Failure(reason, status=429, retryable=True, retry_after=wait)
+        if await circuit_is_open(models, name):
+            reason, status = "paused after repeated failures", None
+        else:
+            reason, status = f"another call was told to retry in {wait:.0f} s", 429
+        failure = Failure(reason, status=status, retryable=True, retry_after=wait)
         if wait > backoff.max_requested_wait_s:
             raise failure
         if wait > 1:
@@ -93,7 +107,7 @@ def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> 
     message = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()
-    except RuntimeError:  # outside of a graph
+    except (RuntimeError, KeyError):  # outside of a graph; LangGraph's error within another runnable
         logging.getLogger(__name__).warning("%s: %s", model, message)
         return
     write({"event": "retry", "model": model, "why": failure.text, "words": message, "wait_s": wait_s})
@@ -179,12 +193,12 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
         return f"check the model's name, and its provider's key and address; {OTHER_MODEL}"
     if failure.advice:
         return failure.advice.format(url=redact_urls(base_url), endpoint=endpoint)
-    if is_context_overflow(failure):
+    if failure.kind == "overflow":
         return (
             f"set models.{model}.context_size to the model's context size, and memory.budget.total to at "
             "most that size minus memory.budget.reply"
         )
-    if failure.code in FATAL_CODES:
+    if failure.kind == "quota":
         return f"the account's quota is used up: check its billing, or {OTHER_MODEL}"
     if failure.status in (401, 403):
         if settings.key_variable is None:
@@ -214,6 +228,79 @@ async def explanation(name: str, failure: Failure, models: Models) -> str:
                 f"{suggestion}The server offers {', '.join(model_names[:MAX_SUGGESTED])}{rest}; {OTHER_MODEL}"
             )
     return clean_text(f"{name}: {failure.text}" + (f" ({hint})" if hint else ""))
+
+
+_SIZES = (
+    "n_ctx",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "loaded_context_length",
+)
+"""Fields in which servers report a model's context size: llama.cpp, vLLM, OpenRouter, Groq, Mistral, LM
+Studio."""
+LOOKUP_S = 3.0
+"""Timeout in seconds for asking a server for its models' context sizes before a debate."""
+
+
+async def server_facts(models: Models, names: Iterable[str]) -> dict[str, ModelFacts]:
+    """Ask the models' servers for context sizes and slots, and return and remember what they tell.
+
+    A server that tells nothing, or cannot be reached, is left out. OpenAI's own server tells no sizes.
+    """
+    asked = [name for name in names if models.asks_server(name) and "limit" not in models.facts_of(name)]
+    found = await asyncio.gather(*(_facts_from_server(name, models) for name in asked))
+    facts = {name: each for name, each in zip(asked, found, strict=True) if each}
+    models.learn(facts)
+    return facts
+
+
+async def _facts_from_server(name: str, models: Models) -> ModelFacts:
+    if provider_of(name) == OLLAMA:
+        return await _facts_from_ollama(name, models)
+    try:
+        access = access_to(name, models.settings_of(name))
+        rows = await listed_models(access, LOOKUP_S)
+        row = next((row for row in rows if row["id"] == bare_name(name)), rows[0] if len(rows) == 1 else {})
+        size = context_size_in(row)
+        if row.get("owned_by") != "llamacpp":
+            return {"limit": size} if size else {}
+        root = (access.base_url or "").rstrip("/").removesuffix("/v1")
+        async with httpx.AsyncClient(timeout=LOOKUP_S) as client:
+            props = (await client.get(f"{root}/props")).json()
+        slots, size = (
+            props.get("total_slots"),
+            context_size_in(props.get("default_generation_settings") or {}) or size,
+        )
+    except (OSError, ValueError, AttributeError, httpx.HTTPError, UserError):
+        return {}
+    facts: ModelFacts = {"limit": size} if size else {}
+    if isinstance(slots, int) and 0 < slots <= 64 and models.settings_of(name).concurrency is None:
+        facts["settings"] = {"concurrency": slots}
+    return facts
+
+
+async def _facts_from_ollama(name: str, models: Models) -> ModelFacts:
+    """Return the maximum context of a model of Ollama's own API. Requests set the context within it."""
+    root = models.settings_of(name).base_url or variable("OLLAMA_HOST") or "http://localhost:11434"
+    root = root if "://" in root else f"http://{root}"
+    try:
+        async with httpx.AsyncClient(timeout=LOOKUP_S) as client:
+            shown = (
+                await client.post(f"{root.rstrip('/')}/api/show", json={"model": bare_name(name)})
+            ).json()
+        sizes = [size for key, size in shown["model_info"].items() if key.endswith(".context_length")]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, httpx.HTTPError):
+        return {}
+    return {"limit": sizes[0]} if sizes and isinstance(sizes[0], int) and sizes[0] > 0 else {}
+
+
+def context_size_in(row: JsonObject) -> int:
+    """Return the context size in a server's description of a model, or 0 if there is none."""
+    parts = [part for part in (row, row.get("meta"), row.get("top_provider")) if isinstance(part, dict)]
+    sizes = [part.get(key) for part in parts for key in _SIZES]
+    return min((size for size in sizes if isinstance(size, int) and size > 0), default=0)
 
 
 async def models_for(name: str, models: Models) -> list[JsonObject]:

@@ -1,26 +1,36 @@
 """Failures of model providers: classification, retry decision and backoff."""
 
+import errno
 import random
 import re
+import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+import sysconfig
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import cast
 
 from moot.calls.concurrency import sleep_until_stop
-from moot.state.entries import JsonObject
+from moot.models.error_body import duration_s, read_error
+from moot.models.error_kinds import (
+    RETRYABLE,
+    Change,
+    ErrorKind,
+    Overflow,
+    kind_of,
+    overflow_of,
+    refused_parameter,
+    refuses_method,
+    stated_wait,
+)
 from moot.state.errors import ModelError
 from moot.state.settings import redact_urls
 from moot.text.plain_text import clip
-
-RETRYABLE = frozenset({408, 409, 425, 429})
-"""HTTP status codes below 500 for which a call is retried."""
-
-FATAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-"""Provider error codes after which Moot never retries a call. The HTTP status does not matter."""
 
 REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes that Azure and OpenAI return if a content filter blocked a reply. They occur as error codes and as
@@ -37,7 +47,24 @@ NO_API = (
     "{url} is not an API's address: check {endpoint}, which for OpenAI-compatible servers often ends in /v1"
 )
 
+BROKEN = "error"
+"""Finish reason of a reply that the server broke off."""
 _FINISHES = {
+    **dict.fromkeys(
+        ("error", "abort", "aborted", "cancelled", "canceled", "interrupted", "network_error", "timeout"),
+        BROKEN,
+    ),
+    **dict.fromkeys(
+        (
+            "insufficient_system_resource",
+            "server_error",
+            "internal_error",
+            "model_error",
+            "engine_overloaded",
+        ),
+        BROKEN,  # DeepSeek, Zhipu, Bedrock and routers
+    ),
+    **dict.fromkeys(("overloaded", "failed", "other", "malformed_function_call", "load", "unload"), BROKEN),
     "end_turn": "stop",
     "stop_sequence": "stop",
     "complete": "stop",
@@ -50,6 +77,12 @@ _FINISHES = {
     "safety": "content_filter",
     "prohibited_content": "content_filter",
     "blocklist": "content_filter",
+    "spii": "content_filter",
+    "recitation": "content_filter",
+    "image_safety": "content_filter",
+    "sensitive": "content_filter",  # Zhipu
+    "content_filtered": "content_filter",
+    "error_toxic": "content_filter",  # Cohere
     "guardrail_intervened": "content_filter",
 }
 """Mapping from providers' finish reasons to the names that OpenAI uses."""
@@ -67,6 +100,11 @@ _TRANSIENT = frozenset(
 """Names of exceptions after which a retry may help. They mark malformed replies and broken streams.
 `ResponseError` is Ollama's."""
 
+_INSTALLED = (
+    *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")},
+    str(Path(__file__).parents[1]),
+)
+"""Directories of Python's library, of installed packages and of Moot."""
 MESSAGE_CHARS = 300
 """Maximum number of characters that Moot stores from a provider's error message."""
 
@@ -80,8 +118,16 @@ class Failure(Exception):
     retryable: bool = False
     retry_after: float | None = None
     """Number of seconds that the provider asks the caller to wait before a retry."""
-    code: str = ""
-    """Provider's error code, such as `context_length_exceeded`."""
+    kind: ErrorKind = "other"
+    """Kind of the error that the server reported."""
+    overflow: Overflow | None = None
+    """Token counts that the server stated if the request was too long for the model's context."""
+    change: Change | None = None
+    """Change with which the model may accept the request."""
+    names_method: bool = False
+    """True if the error is about the method of structured output."""
+    unreachable: bool = False
+    """True if nothing answers at the endpoint's address, so that a long series of retries is of no use."""
     empty: bool = False
     """True if the attempt failed because the reply contained no text."""
     refused: bool = False
@@ -91,6 +137,10 @@ class Failure(Exception):
 
     def __str__(self) -> str:
         return self.text
+
+    def excess_tokens(self, prompt_tokens: int, max_tokens: int) -> int:
+        """Return how many tokens a prompt must lose after this failure. 0: the failure has another cause."""
+        return self.overflow.excess_tokens(prompt_tokens, max_tokens) if self.overflow else 0
 
     @property
     def is_transient(self) -> bool:
@@ -105,14 +155,15 @@ class Failure(Exception):
     @property
     def refuses_method(self) -> bool:
         """Return True if the endpoint probably rejected the structured output method of the request."""
-        if self.status == 404:  # sent by routers that know no server with this method
-            text = self.text.lower()
-            return "response_format" in text or "structured" in text
-        return self.status in (400, 422) and not is_context_overflow(self)
+        if self.status in (404, 500, 501):  # 404 is sent by routers that know no server with this method
+            return self.names_method
+        return self.status in (400, 422) and self.kind in ("other", "parameter") and self.change is None
 
     @property
     def cause(self) -> str:
         """Return a short description of the failure for logs and error messages."""
+        if self.kind == "loading":
+            return "the server is loading the model"
         if self.status == 429:
             return "rate limited"
         return f"HTTP {self.status}" if self.status else self.text[:80]
@@ -163,29 +214,53 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
     if isinstance(error, OSError) or bases & _CONNECTION:
         if tls_error := _tls_error(error):
             return Failure(f"no secure connection: {_error_text(tls_error)}", advice=NOT_TRUSTED)
-        return Failure(f"connection failed: {_error_text(error)}", retryable=True, advice=UNREACHABLE)
-    if (cause := error.__cause__) and _status(error, _body(error)) is None and getattr(cause, "code", None):
+        return Failure(
+            f"connection failed: {_error_text(error)}",
+            retryable=True,
+            advice=UNREACHABLE,
+            unreachable=any(map(_is_unreachable, _causes(error))),
+        )
+    if (cause := error.__cause__) and _status(error) is None and getattr(cause, "code", None):
         error = cast(Exception, cause)  # LangChain's exception lacks the details
-    body = _body(error)
-    code = str(body.get("code") or body.get("type") or "")
-    status = _status(error, body)
-    if status is None:
+    body = read_error(_body(error))
+    response = getattr(error, "response", None)
+    headers = {**body.headers, **dict(getattr(response, "headers", None) or {})}
+    status = _status(error) or body.status
+    kind = kind_of(body, status)
+    if status is None and kind == "other":
         # A response with status 200 that is not a chat completion, or an error event in a stream.
-        is_malformed = bool(bases & _TRANSIENT)
-        is_fatal = code in FATAL_CODES
-        kind = "" if "APIError" in bases or body else f"unusable answer ({type(error).__name__}): "
-        return Failure(kind + _message(error, body), retryable=is_malformed and not is_fatal, code=code)
-    retryable = (status in RETRYABLE or status >= 500) and code not in FATAL_CODES
-    wait = retry_after(getattr(getattr(error, "response", None), "headers", {}), datetime.now(UTC))
-    wait_note = "" if wait is None else f" (asks to wait {wait:.0f} s)"
-    return Failure(
-        f"HTTP {status}: {_message(error, body)}{wait_note}",
-        status=status,
-        retryable=retryable,
-        retry_after=wait,
-        code=code,
-        refused=code in REFUSALS,
+        if place := _own_code(error):
+            return Failure(f"{place}: {type(error).__name__}: {_error_text(error)}")
+        label = "" if "APIError" in bases or body.text else f"unusable answer ({type(error).__name__}): "
+        return Failure(label + (_clip(body.text) or _error_text(error)), retryable=bool(bases & _TRANSIENT))
+    is_passing = kind in ("later", "loading") or (
+        kind in ("other", "model") and status is not None and (status in RETRYABLE or status >= 500)
     )
+    wait = retry_after(headers, datetime.now(UTC)) if is_passing else None
+    wait = stated_wait(body) if wait is None and is_passing else wait
+    wait_note = "" if wait is None else f" (asks to wait {wait:.0f} s)"
+    prefix = "" if status is None else f"HTTP {status}: "
+    return Failure(
+        f"{prefix}{_clip(body.text) or _error_text(error)}{wait_note}",
+        status=status,
+        retryable=is_passing,
+        retry_after=wait,
+        kind=kind,
+        overflow=overflow_of(body) if kind == "overflow" else None,
+        change=refused_parameter(body) if kind == "parameter" else None,
+        names_method=refuses_method(body),
+        refused=kind == "filter",
+    )
+
+
+def _own_code(error: Exception) -> str:
+    """Return the file and line at which a user's own model raised an error, or `""` for any other error.
+
+    Code of a user lies outside of Python's library and of the installed packages.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith((*_INSTALLED, "<"))]
+    return f"{Path(own[-1].filename).name}, line {own[-1].lineno}" if own else ""
 
 
 def _tls_error(error: BaseException) -> ssl.SSLError | None:
@@ -193,36 +268,24 @@ def _tls_error(error: BaseException) -> ssl.SSLError | None:
 
     A connection that the server only closed does not count.
     """
-    cause: BaseException | None = error
-    for _ in range(MAX_CAUSES):
+    for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
             return None if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError) else cause
-        cause = cause and (cause.__cause__ or cause.__context__)
     return None
 
 
-def is_context_overflow(failure: Failure) -> bool:
-    """Return True if the provider's error means that the request exceeded the model's context window.
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
-    The texts are those of OpenAI, Anthropic, Google and vLLM.
-    """
-    text = failure.text.lower()
-    phrases = ("context length", "context window", "prompt is too long", "number of tokens allowed")
-    return failure.code == "context_length_exceeded" or any(phrase in text for phrase in phrases)
 
-
-def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
-    """Return by how many tokens a request was too long for the model, or 0.
-
-    The number is taken from the server's error text. If the text contains no number, it is a quarter of the
-    prompt.
-    """
-    if not is_context_overflow(failure):
-        return 0
-    numbers = [int(number) for number in re.findall(r"\d{3,9}", failure.text.partition(": ")[2])]
-    excess = max(numbers[:2]) - min(numbers[:2]) if len(numbers) > 1 else 0
-    # The server's tokenizer may count slightly more tokens than Moot's, so an eighth is added as a margin.
-    return excess + excess // 8 + 16 if 0 < excess < prompt_tokens else prompt_tokens // 4
+def _is_unreachable(cause: BaseException) -> bool:
+    errors = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL)
+    return isinstance(cause, socket.gaierror) or (isinstance(cause, OSError) and cause.errno in errors)
 
 
 def html_failure(status: int, text: str) -> Failure:
@@ -236,7 +299,9 @@ def html_failure(status: int, text: str) -> Failure:
         f"HTTP {status}: the server sent a web page{title_note} instead of an answer",
         status=status,
         retryable=status in RETRYABLE or status >= 500,
-        advice="" if status in (401, 403) or status >= 500 else NO_API,
+        kind="overflow" if status == 413 else "other",
+        overflow=Overflow() if status == 413 else None,
+        advice="" if status in (401, 403, 413) or status >= 500 else NO_API,
     )
 
 
@@ -254,44 +319,62 @@ def has_finish(metadata: Mapping[str, object]) -> bool:
     return any(metadata.get(key) for key in _FINISH_KEYS)
 
 
+_WAITS = ("retry-after-ms", "retry-after", "x-retry-after")
+_LIMITS = re.compile(r"^(?:x-)?ratelimit-reset(-\w+)*$")
+
+
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the wait time in seconds that a `retry-after-ms` or `retry-after` header requests."""
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "")
-        try:
-            seconds = float(value)
-        except ValueError:
-            with suppress(ValueError, TypeError):  # neither a number nor a date
-                return max(0.0, (parsedate_to_datetime(value) - now).total_seconds() * scale)
-            continue
-        if 0 <= seconds < 1e9:
-            return seconds * scale
-    return None
+    """Return the wait in seconds that a response's headers ask for.
+
+    These are `retry-after-ms`, `retry-after`, or the reset times of the limits that are used up.
+    """
+    lower = {name.lower(): value for name, value in headers.items()}
+    for name in _WAITS:
+        if (wait := _wait_s(lower.get(name, ""), now)) is not None:
+            return wait * 0.001 if name.endswith("-ms") else wait
+    resets = [
+        wait
+        for name, value in lower.items()
+        if _LIMITS.match(name) and lower.get(name.replace("reset", "remaining"), "0") in ("0", "0.0")
+        if (wait := _wait_s(value, now)) is not None
+    ]
+    return max(resets, default=None)
 
 
-def _body(error: Exception) -> JsonObject:
+def _wait_s(value: str, now: datetime) -> float | None:
+    """Return the seconds that a header's number, duration, date or Unix time means, or `None`."""
+    seconds = duration_s(value)
+    if seconds is None:
+        with suppress(ValueError, TypeError):  # not a date
+            return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())
+        return None
+    for scale in (1.0, 1000.0):  # Unix times are in seconds or milliseconds
+        if seconds / scale > 1e9:
+            seconds = seconds / scale - now.timestamp() if seconds / scale < 1e10 else seconds
+    return max(0.0, seconds) if seconds < 1e9 else None
+
+
+def _body(error: Exception) -> object:
+    """Return the body of an error response: its text, or what the SDK read from it."""
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):  # boto's errors
+        return response
+    with suppress(Exception):  # the body of a stream that was not read
+        if response is not None and response.text:
+            return response.text
     body = getattr(error, "body", None) or getattr(error, "details", None)
-    if body is None and error.args and isinstance(error.args[0], Mapping):
-        body = error.args[0]
-    if isinstance(body, Mapping):
-        inner = body.get("error")
-        return dict(inner if isinstance(inner, Mapping) else body)
-    return {}
+    if body is None and error.args and isinstance(error.args[0], Mapping | list):
+        return error.args[0]
+    return getattr(error, "error", None) if body is None else body  # Ollama's
 
 
-def _status(error: Exception, body: JsonObject) -> int | None:
-    attributes = (getattr(error, name, None) for name in ("status_code", "code"))
-    for value in (*attributes, body.get("code"), body.get("status")):
+def _status(error: Exception) -> int | None:
+    for value in (getattr(error, name, None) for name in ("status_code", "code", "status")):
         with suppress(TypeError, ValueError):  # `None` or text
             number = int(value)  # type: ignore[arg-type]
             if 400 <= number < 600:
                 return number
     return None
-
-
-def _message(error: Exception, body: JsonObject) -> str:
-    message = body.get("message")
-    return _clip(message) if isinstance(message, str) and message else _error_text(error)
 
 
 def _error_text(error: Exception) -> str:

@@ -14,20 +14,31 @@ from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from moot.calls.model_calls import INCOMPLETE, ModelCall, Reply, WireMessage
+from moot.calls.model_calls import INCOMPLETE, REPEATED, ModelCall, Reply, WireMessage
 from moot.config.model_settings import provider_of
 from moot.models import adapters
 from moot.models import failures as model_failures
-from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel, split_thinking
+from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel
 from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
+from moot.models.learning import (
+    cut_words,
+    facts_of_change,
+    facts_of_overflow,
+    facts_of_usage,
+    reply_limit,
+)
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
+from moot.models.reply_faults import is_empty_text, length_before_loop, without_tool_calls
+from moot.models.reply_markup import SplitText
 from moot.models.usage import counted_usage, reported_usage
-from moot.state.entries import EntryUsage, clean_text
+from moot.prompts.templates import fence_of, without_frame
+from moot.state.entries import EntryUsage, ModelFacts
 from moot.state.errors import UserError
 from moot.state.langgraph_internals import model_settings_key, model_type
-from moot.state.reducers import ENTRY, add_totals
+from moot.state.reducers import ENTRY, add_totals, merge_facts
 from moot.state.settings import redact
+from moot.text.plain_text import sanitize_line
 
 SUMMARY_ATTEMPTS = 2
 """Maximum number of attempts to write a summary with one model. After these attempts, a rule-based summary is
@@ -38,6 +49,20 @@ MAX_EMPTY = 2
 MAX_BACKOFF_FAILURES = 30
 """Failure count for which the backoff policy returns its longest wait. It determines the pause after all
 models have failed."""
+
+LOADING_S = 120.0
+"""Number of seconds to wait for a server that is loading the model. Large models load from disk for
+minutes."""
+LOADING_STEP_S = 5.0
+"""Number of seconds between attempts while a server is loading the model, unless it asks for another wait."""
+UNREACHABLE_ATTEMPTS = 3
+"""Maximum number of attempts at an address where nothing answers. A server that restarts is back by then."""
+UNREACHABLE_S = 4.0
+"""Number of seconds after which an unreachable address gets no more attempts. A name server can take this
+long
+to refuse a name."""
+EXTRAS = frozenset({"summary", "perspective", "extract", "reflect", "evaluate"})
+"""Purposes of calls whose failures leave the endpoint open for debaters."""
 
 Messages = tuple[WireMessage, ...]
 
@@ -70,8 +95,9 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
                 reply = await (await _request(run, name)).reply()
             except model_failures.Failure as failure:
                 failures[name] = failure
+                run.learn(name, facts_of_overflow(failure, call, call.max_tokens, models.facts_of(name)))
                 continue
-            return replace(reply, latency_s=time.perf_counter() - started)
+            return replace(reply, latency_s=time.perf_counter() - started, facts=run.facts)
         passing = [name for name, failure in failures.items() if failure.is_transient]
         soonest = min(passing, key=lambda name: failures[name].requested_wait_s, default=None)
         left = models.retry_for - max(waited, time.perf_counter() - started)
@@ -94,10 +120,13 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         status=failures[last].status,
         retryable=any(failure.retryable for failure in each),
         refused=call.schema is None and all(failure.refused for failure in each),
-        excess=0
-        if call.shortened_by
-        else min(model_failures.excess_tokens(failure, call.prompt_tokens) for failure in each),
+        excess=min(failure.excess_tokens(call.prompt_tokens, call.max_tokens) for failure in each),
+        facts=run.facts,
     )
+
+
+def _is_loading(error: BaseException | None) -> bool:
+    return isinstance(error, model_failures.Failure) and error.kind == "loading"
 
 
 @dataclass
@@ -114,6 +143,14 @@ class _CallState:
     appears twice."""
     first_chunk_s: float | None = None
     """Number of seconds between the latest request and the first chunk of its reply."""
+    facts: dict[str, ModelFacts] = field(default_factory=dict)
+    """What the call has shown about the models that it asked."""
+
+    def learn(self, name: str, facts: ModelFacts) -> None:
+        """Remember facts about a model for later requests, and return them with the reply."""
+        if facts:
+            self.models.learn({name: facts})
+            self.facts = merge_facts(self.facts, [{name: facts}])
 
 
 @dataclass(frozen=True)
@@ -122,15 +159,41 @@ class _ModelResponse:
     text: str
     reasoning: str
     finish_reason: str
+    has_template_tokens: bool = False
 
-    def read(self, schema: type[BaseModel]) -> adapters.ParsedReply:
+    @property
+    def raw_text(self) -> str:
+        """Return the text, or the broken arguments of tool calls if there is no text."""
+        return self.text or "".join(call["args"] or "" for call in self.message.invalid_tool_calls)
+
+    def read(self, schema: type[BaseModel], fence: str) -> adapters.ParsedReply:
         """Parse the model's structured reply.
 
         The reply is in the arguments of a tool call, or else in the text.
         """
-        calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
-        text = self.text or "".join(call["args"] or "" for call in broken)
-        return adapters.parse_reply(schema, text, calls[0]["args"] if calls else None)
+        calls = self.message.tool_calls
+        return adapters.parse_reply(schema, self.raw_text, calls[0]["args"] if calls else None, fence)
+
+
+def speaker_labels(call: ModelCall) -> tuple[str, ...]:
+    """Return the labels with which a model may begin its message, such as `Ada` and `Ada, engineer`."""
+    name, role = call.hints.get("speaker", ""), call.hints.get("role", "")
+    if call.schema is not None or not name:
+        return ()
+    pairs = (f"{name}, {role}", f"{name} – {role}", f"{name} - {role}", f"{name} — {role}", f"{role} {name}")
+    return (name, *(pairs if role else ()))
+
+
+def repetition_note(model: str) -> str:
+    """Return the message about a model that repeated itself, with the setting that helps."""
+    return (
+        f"the model repeated itself until the token limit: set `models.{model}.parameters`, for example to "
+        "{frequency_penalty: 0.5}"
+    )
+
+
+def _tool_note(name: str) -> str:
+    return f"[calls the tool {sanitize_line(name)[:60]}, which it was not offered]"
 
 
 async def _request(run: _CallState, name: str) -> "_ModelRequest":
@@ -147,11 +210,13 @@ class _ModelRequest:
 
     def __init__(self, run: _CallState, name: str, chat: BaseChatModel) -> None:
         self.run, self.name, self.chat = run, name, chat
-        self.settings = run.models.settings_of(name)
+        self.settings, self.facts = run.models.settings_of(name), run.models.facts_of(name)
         self.max_tokens = run.call.max_tokens + self.settings.reasoning_tokens
+        self.started = time.monotonic()
         self.limit_doubled = False
         self.failures = 0
         self.empty = 0
+        self.fence = fence_of(run.call.messages)
         self.partial: _ModelResponse | None = None
         """Reply whose stream ended early, used if all retries fail."""
 
@@ -164,14 +229,16 @@ class _ModelRequest:
         call, parsed = self.run.call, adapters.ParsedReply()
         answer = await self._answer(call.messages)
         if call.schema is not None:
-            parsed = answer.read(call.schema)
+            parsed = answer.read(call.schema, self.fence)
             if parsed.error:
                 answer = await self._answer(
                     adapters.with_correction(call.messages, answer.text, parsed.error)
                 )
-                parsed = answer.read(call.schema)
+                parsed = answer.read(call.schema, self.fence)
             if parsed.error:
                 raise model_failures.Failure(f"the reply does not match the schema: {parsed.error}")
+        elif self._calls_unknown_tool(answer):
+            answer = await self._without_unknown_tools(answer)
         if isinstance(self.chat, adapters.OpenAICompatible):
             provider = self.run.models.endpoint_host(self.name)
         else:
@@ -181,16 +248,37 @@ class _ModelRequest:
             data=parsed.data,
             tool_calls=tuple(
                 {"id": tool["id"] or "", "name": tool["name"], "args": tool["args"]}
-                for tool in (answer.message.tool_calls if call.schema is None else ())
+                for tool in (answer.message.tool_calls if call.tools and call.schema is None else ())
             ),
             model=self.name,
             provider=provider,
             usage=self.run.usage,
             finish_reason=answer.finish_reason,
             reasoning=answer.reasoning,
+            misfit_template=answer.has_template_tokens,
             first_chunk_s=self.run.first_chunk_s,
             attempts=self.run.attempts,
         )
+
+    def _calls_unknown_tool(self, answer: _ModelResponse) -> bool:
+        """Return True if a reply calls a tool without an offer, or calls a tool in its text."""
+        if answer.message.tool_calls:
+            return not self.run.call.tools and not answer.text
+        return without_tool_calls(answer.text, lambda _: "") != answer.text
+
+    async def _without_unknown_tools(self, answer: _ModelResponse) -> _ModelResponse:
+        """Tell the model once that it cannot call the tool. A second such call becomes text."""
+        try:
+            second = await self._answer(adapters.with_tool_refusal(self.run.call.messages, answer.text))
+        except model_failures.Failure:
+            second = answer
+        if not self._calls_unknown_tool(second):
+            return second
+        tools = [tool["name"] for tool in second.message.tool_calls]
+        text = (
+            without_tool_calls(second.text, _tool_note) if second.text else "\n".join(map(_tool_note, tools))
+        )
+        return replace(second, text=text)
 
     async def _answer(self, messages: Messages) -> _ModelResponse:
         """Call the model, and try weaker structured output methods if the endpoint refuses the first.
@@ -214,21 +302,55 @@ class _ModelRequest:
     async def _whole_answer(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
         """Call the model, and repeat the call with more tokens if the reply is cut off.
 
-        The second call has twice the `max_tokens`.
+        The second call has twice the `max_tokens`. A reply that ends in a loop is not asked for again: its
+        text ends before the first repetition.
         """
-        answer = await self._with_retries(messages, method)
-        max_tokens = 2 * self.max_tokens
-        if self.settings.context_size:
-            max_tokens = min(max_tokens, self.settings.context_size - self.run.call.prompt_tokens)
+        answer = self._without_loop(await self._adapted(messages, method))
+        max_tokens = self._reply_limit(2 * self.max_tokens)
         if answer.finish_reason != "length" or self.limit_doubled or max_tokens <= self.max_tokens:
             return answer
         self.limit_doubled, self.max_tokens = True, max_tokens
         try:
-            return await self._with_retries(messages, method)
+            return self._without_loop(await self._adapted(messages, method))
         except model_failures.Failure:
             if answer.text:
                 return answer
             raise
+
+    def _without_loop(self, answer: _ModelResponse) -> _ModelResponse:
+        """Cut the loop with which a reply ended at its token limit.
+
+        Raises:
+            Failure: the rest of the reply is of no use, because it is JSON or reasoning.
+        """
+        if answer.finish_reason not in ("length", INCOMPLETE):
+            return answer
+        kept = length_before_loop(answer.raw_text or answer.reasoning)
+        if kept is None:
+            return answer
+        if self.run.call.schema is not None or not answer.text:
+            raise model_failures.Failure(repetition_note(self.name))
+        return replace(answer, text=answer.text[:kept].rstrip(), finish_reason=REPEATED)
+
+    def _reply_limit(self, max_tokens: int) -> int:
+        return reply_limit(self.run.call, max_tokens, self.settings.context_size, self.facts)
+
+    async def _adapted(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
+        """Call the model, and change the request as often as an error names a refused part of it."""
+        while True:
+            try:
+                return await self._with_retries(messages, method)
+            except model_failures.Failure as failure:
+                # A call at the same time may have learned the change since this request was built.
+                facts = facts_of_change(failure.change, self.facts) if failure.change else {}
+                if not facts:
+                    raise
+                if facts["told"][0] not in self.run.models.facts_of(self.name).get("told", []):
+                    report_wait(self.name, failure, 0, f"from now on {facts['told'][0]}")
+                self.run.learn(self.name, facts)
+                self.facts = self.run.models.facts_of(self.name)
+                self.settings, self.failures = self.run.models.settings_of(self.name), self.failures - 1
+                self.chat = await self.run.models.client(self.name)
 
     async def _with_retries(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
         """Call the model until a reply arrives or all retries are used up."""
@@ -236,33 +358,34 @@ class _ModelRequest:
         if self.run.call.purpose == "summary":
             max_attempts = min(max_attempts, SUMMARY_ATTEMPTS)
 
-        def should_retry(error: BaseException) -> bool:
-            if not isinstance(error, model_failures.Failure) or not error.retryable:
-                return False
-            self.empty += error.empty
-            too_often = error.empty and self.empty > MAX_EMPTY
-            return error.requested_wait_s <= backoff.max_requested_wait_s and not too_often
-
         def wait_s(state: RetryCallState) -> float:
             failure = state.outcome.exception() if state.outcome else None
             requested_s = failure.retry_after if isinstance(failure, model_failures.Failure) else None
+            if _is_loading(failure):
+                return backoff.wait_s(1, LOADING_STEP_S if requested_s is None else requested_s)
             return backoff.wait_s(self.failures, requested_s)
 
         def report_retry(state: RetryCallState) -> None:
             failure, pause_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
             if isinstance(failure, model_failures.Failure):
-                which = f"retry {self.failures} of {max_attempts - 1} in {round(pause_s, 1):g} s"
+                of = "" if _is_loading(failure) else f" of {max_attempts - 1}"
+                which = f"retry {self.failures}{of} in {round(pause_s, 1):g} s"
                 report_wait(self.name, failure, pause_s, which)
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception(should_retry),
-            stop=lambda _: self.failures >= max_attempts,
+            retry=retry_if_exception(self._should_retry),
+            stop=lambda state: (
+                self.failures >= max_attempts
+                and not _is_loading(state.outcome.exception() if state.outcome else None)
+            ),
             wait=wait_s,
             before_sleep=report_retry,
             sleep=backoff.sleep,
             reraise=True,
         )
-        attempt = adapters.Attempt(self.run.call, messages, self.max_tokens, self.settings, method)
+        max_tokens = self._reply_limit(self.max_tokens)
+        context = self.run.models.context_of(self.name, self.run.call.prompt_tokens + max_tokens)
+        attempt = adapters.Attempt(self.run.call, messages, max_tokens, self.settings, context, method)
         self.partial = None
         try:
             return await retrying(self._attempt, attempt)
@@ -271,10 +394,23 @@ class _ModelRequest:
                 raise
             return self.partial
 
+    def _should_retry(self, error: BaseException) -> bool:
+        if not isinstance(error, model_failures.Failure) or not error.retryable:
+            return False
+        passed_s = time.monotonic() - self.started
+        if _is_loading(error):
+            return passed_s + (error.retry_after or LOADING_STEP_S) <= LOADING_S
+        if error.unreachable and (self.failures >= UNREACHABLE_ATTEMPTS or passed_s > UNREACHABLE_S):
+            return False
+        self.empty += error.empty
+        too_often = error.empty and self.empty > MAX_EMPTY
+        return error.requested_wait_s <= self.run.models.backoff.max_requested_wait_s and not too_often
+
     async def _attempt(self, attempt: adapters.Attempt) -> _ModelResponse:
         """Wait until the endpoint accepts another call, call the model once, and record the tokens used."""
         tokens = self.run.call.prompt_tokens + attempt.max_tokens
-        async with endpoint_slot(self.run.models, self.name, tokens):
+        is_extra = self.run.call.purpose in EXTRAS
+        async with endpoint_slot(self.run.models, self.name, tokens, is_extra=is_extra):
             self.run.attempts += 1
             try:
                 request = adapters.request_of(self.chat, attempt)
@@ -284,10 +420,8 @@ class _ModelRequest:
                     known = adapters.cached_reply(await cache.alookup(*key))
                 if known is not None:
                     request = replace(request, chat=ScriptedModel([known]))
-                message, thoughts = await self._invoke(
-                    request, streams=adapters.can_stream(self.chat, attempt)
-                )
-                answer = self._account(request.messages, message, thoughts, is_free=known is not None)
+                message, split = await self._invoke(request, streams=adapters.can_stream(self.chat, attempt))
+                answer = self._account(request.messages, message, split, is_free=known is not None)
                 self._check_response(answer)
                 if cache is not None and known is None:
                     await cache.aupdate(*key, [ChatGeneration(message=message)])
@@ -307,8 +441,19 @@ class _ModelRequest:
         settings = model_settings_key(request.chat, request.fields)
         return json.dumps(request.messages), f"{settings} seed={self.run.call.seed}"
 
-    async def _invoke(self, request: adapters.ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
-        """Send a request to the model and return the reply message and its reasoning.
+    def _run_config(self, *, live: bool) -> RunnableConfig:
+        """Return the configuration of the request for LangChain. Only a live message reaches the stream."""
+        labels, stream_as = RunnableConfig(run_name=self.run.call.purpose), self.run.call.stream_as
+        if stream_as:  # the metadata names the speaker, because a sum of chunks has no name
+            run_name = f"{stream_as.speaker} {stream_as.entry_id}"
+            labelled = {"speaker": stream_as.speaker, ENTRY: stream_as.entry_id}
+            labels = RunnableConfig(run_name=run_name, metadata=labelled)
+        config = merge_configs(self.run.config, labels, RunnableConfig(tags=[] if live else [TAG_NOSTREAM]))
+        config.pop("run_id", None)
+        return config
+
+    async def _invoke(self, request: adapters.ChatRequest, *, streams: bool) -> tuple[AIMessage, SplitText]:
+        """Send a request to the model and return the reply message, and its text and reasoning.
 
         A debater's message is streamed if possible.
         """
@@ -318,26 +463,26 @@ class _ModelRequest:
             inner=chat,
             message_id=(stream_as.message_id or stream_as.entry_id) if stream_as else None,
             speaker=stream_as.speaker if stream_as else None,
+            names=speaker_labels(self.run.call),
+            reasons_first=self.name in self.run.models.reasoning_first,
             price=lambda message: self._cost_usd(reported_usage(message)),
+            streams=streams,
             disable_streaming=not (live and streams),
             callbacks=chat.callbacks,
             tags=chat.tags,
             metadata=chat.metadata,
         )
+        learned = self.facts.get("settings", {})
+        fields = request.fields
+        if streams and learned.get("stream_usage") is False:
+            fields = {**fields, "stream_usage": False}
         prompt = adapters.to_langchain(
             request.messages,
             merge_roles=self.settings.merge_roles,
             system_role=self.settings.system_role,
-            names=request.shows_names,
+            names=request.shows_names and learned.get("names", True),
         )
-        # The metadata names the speaker, because a sum of chunks has no name.
-        labels = RunnableConfig(run_name=self.run.call.purpose)
-        if stream_as:
-            run_name = f"{stream_as.speaker} {stream_as.entry_id}"
-            labelled = {"speaker": stream_as.speaker, ENTRY: stream_as.entry_id}
-            labels = RunnableConfig(run_name=run_name, metadata=labelled)
-        config = merge_configs(self.run.config, labels, RunnableConfig(tags=[] if live else [TAG_NOSTREAM]))
-        config.pop("run_id", None)
+        config = self._run_config(live=live)
         if chat.rate_limiter is not None:  # outside the timeouts, which apply only to the provider
             await chat.rate_limiter.aacquire(blocking=True)
         silent_s, total_s = self.settings.timeout_s, self.settings.total_timeout_s
@@ -357,34 +502,48 @@ class _ModelRequest:
         try:
             async with asyncio.timeout(total_s) as total, asyncio.timeout(silent_s) as silence:
                 speaker.on_chunk = on_chunk
-                message = await speaker.ainvoke(prompt, config, **request.fields)
+                message = await speaker.ainvoke(prompt, config, **fields)
         except TimeoutError as error:
             if not total.expired():
                 raise
             raise too_long from error
         finally:
             self.run.streamed = self.run.streamed or (live and speaker.emitted)
-        return message, speaker.thoughts
+        if speaker.reasons_first:
+            self.run.models.reasoning_first.add(self.name)
+        if message.text != speaker.reply.text:  # a retracted part, or a secret that was split between chunks
+            message = message.model_copy(update={"content": speaker.reply.text})
+        return message, speaker.reply
 
-    def _account(self, sent: Messages, message: AIMessage, thoughts: str, *, is_free: bool) -> _ModelResponse:
-        """Separate a reply's text from its reasoning, and record the tokens used.
+    def _account(
+        self, sent: Messages, message: AIMessage, split: SplitText, *, is_free: bool
+    ) -> _ModelResponse:
+        """Record the tokens that a reply used, and return its text and reasoning.
 
         A reply from a cache is free.
         """
-        split = split_thinking(message.text)
-        thoughts = clean_text("\n".join(filter(None, (thoughts, split.reasoning))))
+        finish = model_failures.finish_of(message.response_metadata)
+        text = split.text
+        if self.run.call.schema is None:
+            text = "" if is_empty_text(text) else without_frame(text, self.fence)
+        answer = _ModelResponse(message, text, split.reasoning, finish, split.has_template_tokens)
         if is_free:
-            return _ModelResponse(
-                message, split.text, thoughts, model_failures.finish_of(message.response_metadata)
-            )
+            return answer
         tokens = None if isinstance(self.chat, LocalModel) else reported_usage(message)
         if tokens is None:
-            tokens = counted_usage(self.run.call, sent, message, thoughts, self.settings.encoding)
+            tokens = counted_usage(self.run.call, sent, message, split.reasoning, self.settings.encoding)
+        elif sent is self.run.call.messages:
+            self.run.learn(self.name, facts_of_usage(self.run.call, tokens))
+            told = self.run.models.facts_of(self.name).get("told", [])
+            if (words := cut_words(self.run.call, tokens)) and not any(
+                "cut the prompt" in each for each in told
+            ):
+                self.run.learn(self.name, {"told": [words]})
+                report_wait(self.name, model_failures.Failure(words), 0, "the reply is used")
         cost = self._cost_usd(tokens)
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_totals(self.run.usage, [priced])
-        finish = model_failures.finish_of(message.response_metadata)
-        return _ModelResponse(message, split.text, thoughts, finish)
+        return answer
 
     def _cost_usd(self, tokens: EntryUsage | None) -> float | None:
         if tokens is None or isinstance(self.chat, LocalModel):
@@ -397,16 +556,17 @@ class _ModelRequest:
         Raises:
             Failure: the model refused, the reply is empty, or its stream ended early.
         """
-        message = answer.message
-        if answer.text or message.tool_calls:
-            metadata = message.response_metadata
-            if metadata.get(STREAM_ENDED_EARLY) and not model_failures.has_finish(metadata):
-                if answer.text and not message.tool_calls:
-                    self.partial = replace(answer, finish_reason=INCOMPLETE)
-                raise model_failures.Failure(
-                    "the stream ended without finish_reason or [DONE], so the reply is incomplete",
-                    retryable=True,
-                )
+        message, metadata = answer.message, answer.message.response_metadata
+        is_early = metadata.get(STREAM_ENDED_EARLY) and not model_failures.has_finish(metadata)
+        has_content = bool(answer.text or message.tool_calls)
+        if answer.finish_reason == model_failures.BROKEN or (is_early and has_content):
+            if answer.text and not message.tool_calls:
+                self.partial = replace(answer, finish_reason=INCOMPLETE)
+            reason = (
+                "the stream ended without finish_reason or [DONE]" if is_early else "the server broke off"
+            )
+            raise model_failures.Failure(f"{reason}, so the reply is incomplete", retryable=True)
+        if has_content:
             return
         if refusal := message.additional_kwargs.get("refusal"):
             raise model_failures.Failure(f"the model refused: {redact(str(refusal))[:300]}", refused=True)

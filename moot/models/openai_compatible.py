@@ -2,6 +2,7 @@
 
 import json
 import re
+import zlib
 from collections.abc import AsyncIterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from typing_extensions import override
 
+from moot.calls.model_calls import INCOMPLETE
 from moot.config.model_settings import ModelSettings, bare_name
 from moot.models.adapters import OpenAICompatible
 from moot.models.attempt import STREAM_ENDED_EARLY, reasoning_field
@@ -20,6 +22,7 @@ from moot.models.failures import Failure, html_failure
 from moot.models.usage import readable_usage
 from moot.state.entries import JsonObject
 from moot.state.langgraph_internals import ChatOpenAIHooks, replace_body
+from moot.state.settings import redact_urls
 
 if TYPE_CHECKING:
     from httpx import AsyncByteStream
@@ -34,17 +37,15 @@ END_OF_STREAM = b"\n\ndata: [DONE]\n\n"
 CONNECT_S = 15.0
 """Timeout in seconds for opening a connection to an endpoint."""
 MAX_BODY_BYTES = 8_000_000
-"""Maximum number of bytes in a non-streaming response or in one streamed event."""
+"""Maximum number of bytes in a response, after it is decompressed. A whole event stream counts, too: it has
+room for about 30,000 tokens. A longer stream is cut and marked as cut."""
+_ENCODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+"""`wbits` of `zlib` for each compression that is read, although requests ask for none."""
 _DONE = re.compile(rb"^data: ?\[DONE\]", re.MULTILINE)
-_EARLY_END = json.dumps(
-    {
-        "id": "",
-        "object": "chat.completion.chunk",
-        "created": 0,
-        "model": "",
-        "choices": [],
-        STREAM_ENDED_EARLY: True,
-    }
+_CHUNK = {"id": "", "object": "chat.completion.chunk", "created": 0, "model": ""}
+_EARLY_END = json.dumps({**_CHUNK, "choices": [], STREAM_ENDED_EARLY: True}).encode()
+_CUT_OFF = json.dumps(
+    {**_CHUNK, "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": INCOMPLETE}]}
 ).encode()
 
 
@@ -115,6 +116,7 @@ def make_chat(name: str, settings: ModelSettings, *, key: str, base_url: str | N
         http_async_client=openai.DefaultAsyncHttpxClient(
             limits=limits,
             timeout=timeout,
+            follow_redirects=False,  # a redirect would send the prompt to an address that nobody configured
             headers={"accept-encoding": "identity"},  # no compression, so that `_CheckedBody` sees the text
             event_hooks={"response": [_check_response]},
         ),
@@ -127,15 +129,30 @@ async def _check_response(response: Any) -> None:
     A JSON response is converted to a stream if the request asked for a stream.
 
     Raises:
-        Failure: the response is a web page, or it is larger than `MAX_BODY_BYTES`.
+        Failure: the response is a redirect, a web page, no JSON object, or larger than `MAX_BODY_BYTES`.
     """
-    kind = response.headers.get("content-type", "")
-    response.stream = _CheckedBody(response.stream, events="text/event-stream" in kind)
+    kind, status = response.headers.get("content-type", ""), response.status_code
+    if 300 <= status < 400:
+        target = redact_urls(response.headers.get("location", "another address"))
+        raise Failure(
+            f"HTTP {status}: the endpoint redirects to {target}, which Moot does not follow",
+            advice=REDIRECTED,
+        )
+    encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "") and encoding not in _ENCODINGS:
+        raise Failure(
+            f"the endpoint compressed its response with {encoding[:20]!r}, although it was asked not to"
+        )
+    response.stream = _CheckedBody(
+        response.stream, events="text/event-stream" in kind, wbits=_ENCODINGS.get(encoding)
+    )
     if "text/html" in kind:
         await response.aread()
         raise html_failure(response.status_code, response.text)
-    if "application/json" in kind and response.is_success and b'"stream":true' in response.request.content:
+    if response.is_success and "text/event-stream" not in kind:
         await response.aread()
+        _check_object(response.status_code, response.text.strip())
+    if "application/json" in kind and response.is_success and b'"stream":true' in response.request.content:
         chunk = response.json()
         for choice in chunk.get("choices") or []:
             delta = choice["delta"] = choice.pop("message", None) or {}
@@ -144,31 +161,69 @@ async def _check_response(response: Any) -> None:
         replace_body(response, b"data: " + json.dumps(chunk).encode() + END_OF_STREAM)
 
 
-class _CheckedBody(AsyncByteStream):
-    """HTTP response body that raises an error when it exceeds the size limit.
+REDIRECTED = "set {endpoint} to the address to which {url} redirects, if you trust it"
 
-    The end of an event stream is checked too.
+
+def _check_object(status: int, text: str) -> None:
+    """Raise an error if a successful response is not a JSON object.
+
+    Raises:
+        Failure: the response is empty, or is `null`, a list or another text.
+    """
+    if not text or status == 204:
+        content = "an empty response"
+    elif text == "null" or text[0] in '["0123456789-tf':
+        content = f"{text[:40]!r}"
+    else:
+        return
+    raise Failure(f"HTTP {status}: the server sent {content} instead of a chat completion", retryable=True)
+
+
+class _CheckedBody(AsyncByteStream):
+    """HTTP response body that is decompressed, and ends at the size limit.
+
+    A stream is cut there, any other body raises an error. The end of an event stream is checked too.
 
     The SDK treats a closed connection as the end of a stream. An extra event marks an end without `[DONE]`.
     """
 
-    def __init__(self, body: AsyncByteStream, *, events: bool) -> None:
-        self._body, self._events = body, events
+    def __init__(self, body: AsyncByteStream, *, events: bool, wbits: int | None = None) -> None:
+        self._body, self._events, self._wbits = body, events, wbits
+
+    async def _decompressed(self) -> AsyncIterator[bytes]:
+        """Yield the body in pieces of at most 64 KB, or as it arrives if it is not compressed."""
+        if self._wbits is None:
+            async for data in self._body:
+                yield data
+            return
+        decoder = zlib.decompressobj(self._wbits)
+        async for data in self._body:
+            while data:
+                try:
+                    piece = decoder.decompress(data, 65_536)
+                except zlib.error as error:
+                    raise Failure(
+                        f"the endpoint's compressed response is broken: {error}", retryable=True
+                    ) from None
+                data = decoder.unconsumed_tail
+                yield piece
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pending, size, done = bytearray(), 0, False
-        async for data in self._body:
+        async for data in self._decompressed():
+            size += len(data)
+            if size > MAX_BODY_BYTES and self._events and not done:
+                yield b"\n\ndata: " + _CUT_OFF + END_OF_STREAM
+                return
+            if size > MAX_BODY_BYTES:
+                raise Failure(f"the endpoint's response is larger than {MAX_BODY_BYTES:,} bytes")
+            lines = data
             if self._events:
                 pending += data
                 end = pending.rfind(b"\n", len(pending) - len(data)) + 1
                 lines = bytes(pending[:end])
                 del pending[:end]
-                size = len(pending)
                 done = done or _DONE.search(lines) is not None
-            else:
-                lines, size = data, size + len(data)
-            if size > MAX_BODY_BYTES:
-                raise Failure(f"the endpoint's response is larger than {MAX_BODY_BYTES:,} bytes")
             if lines:
                 yield lines
         if self._events and not done and not _DONE.match(pending):

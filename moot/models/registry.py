@@ -23,9 +23,10 @@ from moot.models.adapters import Method
 from moot.models.failures import Backoff
 from moot.models.usage import configured_price, list_price
 from moot.state import settings as environment
-from moot.state.entries import EntryUsage, JsonObject
+from moot.state.entries import EntryUsage, JsonObject, ModelFacts
 from moot.state.errors import ConfigError
 from moot.state.langgraph_internals import provider_package
+from moot.state.reducers import merge_facts
 from moot.state.settings import redact, redact_urls, register_secret
 from moot.storage.rate_limiter import RateLimiter
 from moot.text.tokens import encoding, encoding_for
@@ -133,6 +134,10 @@ ChatSource = ChatModelLike | Callable[[], ChatModelLike]
 
 A function is called once for each event loop, since connections belong to a loop.
 """
+
+CONTEXT_STEP = 2_048
+"""Sizes of contexts are rounded up to a multiple of this number, so that a server seldom loads a model
+anew."""
 
 _OPENAI_REASONING: JsonObject = {
     "temperature": False,
@@ -321,13 +326,35 @@ class Models:
     _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = field(
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )
+    reasoning_first: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Names of the models that were seen to begin with reasoning without an opening tag."""
+    largest_request: int = 0
+    """Largest number of tokens in a prompt and its reply. Ollama gets it as `num_ctx`. 0: unknown."""
     _methods: dict[str, Method] = field(default_factory=dict, repr=False, compare=False)
+    _facts: dict[str, ModelFacts] = field(default_factory=dict, repr=False, compare=False)
 
     def settings_of(self, name: str) -> model_settings.ModelSettings:
-        """Return a model's configured settings, including the defaults for well-known models."""
+        """Return a model's configured settings, with the defaults for well-known models and learned facts."""
         configured = self.settings.get(name)
         explicit_settings = configured.model_dump(exclude_unset=True) if configured else {}
-        return model_settings.ModelSettings(**{**known_settings(name), **explicit_settings})
+        facts = self._facts.get(name, {})
+        learned = {
+            key: value
+            for key, value in facts.get("settings", {}).items()
+            if key in model_settings.ModelSettings.model_fields
+        }
+        merged = {**known_settings(name), **explicit_settings, **learned}
+        if "limit" in facts:
+            merged["context_size"] = min(facts["limit"], merged.get("context_size") or facts["limit"])
+        return model_settings.ModelSettings(**merged)
+
+    def facts_of(self, name: str) -> ModelFacts:
+        """Return what a model's replies and errors have shown about it so far."""
+        return self._facts.get(name, {})
+
+    def learn(self, facts: Mapping[str, ModelFacts]) -> None:
+        """Remember facts about models, keyed by model name. Later requests follow them."""
+        self._facts.update(merge_facts(self._facts, [facts]))
 
     async def client(self, name: str) -> BaseChatModel:
         """Return the client for the model with this name.
@@ -339,7 +366,8 @@ class Models:
         Raises:
             ConfigError: the name or the environment is invalid.
         """
-        key = (name, self.settings_of(name))
+        # The context size changes no client. Without it here, a learned one would open new connections.
+        key = (name, self.settings_of(name).model_copy(update={"context_size": None}))
         loop = self._loops.setdefault(asyncio.get_running_loop(), _Loop())
         async with loop.lock:
             if not loop.closers:
@@ -424,6 +452,33 @@ class Models:
         """Return True if a model is called through the OpenAI-compatible client."""
         is_custom = name in self.chats or self.settings_of(name).command
         return model_settings.provider_of(name) in ("", model_settings.OPENAI) and not is_custom
+
+    def context_of(self, name: str, tokens: int) -> int | None:
+        """Return the size of the context that a server must reserve, for servers that let a request choose.
+
+        It is the configured one, or else the largest prompt and reply of the debate, and never the model's
+        maximum:
+        a context of 131,072 tokens can exhaust a machine's memory. A size that changes makes Ollama load
+        anew.
+
+        Args:
+            name: name of the model.
+            tokens: tokens of this prompt and its reply.
+        """
+        configured, facts = self.settings.get(name), self.facts_of(name)
+        if configured and configured.context_size:
+            return configured.context_size
+        needed = int(max(tokens, self.largest_request) * facts.get("ratio", 1.0))
+        rounded = -(-needed // CONTEXT_STEP) * CONTEXT_STEP
+        return min(rounded, facts.get("limit", rounded))
+
+    def asks_server(self, name: str) -> bool:
+        """Return True if a model's server may tell the context size, unlike OpenAI's."""
+        if self.factory is not make_model or name in self.chats or model_settings.is_built_in(name):
+            return False
+        if model_settings.provider_of(name) == model_settings.OLLAMA:
+            return not self.settings_of(name).command
+        return self.is_openai_compatible(name) and self.base_url(name) != OPENAI_URL
 
     def method_of(self, name: str) -> Method:
         """Return the structured output method to use with a model."""

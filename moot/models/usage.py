@@ -15,8 +15,9 @@ from moot.config.model_settings import ModelSettings, bare_name, provider_of
 from moot.state.entries import EntryUsage, JsonObject
 from moot.text.tokens import counter, encoding_for, prompt_tokens
 
-MAX_TOKENS = 10**8
-"""Highest plausible token count for one call."""
+MAX_TOKENS = 10**7
+"""Highest plausible token count for one call. It is the largest context window of any published model, that
+of Llama 4 Scout."""
 UNREADABLE = -1
 """Value that replaces an invalid token count. A token count is invalid if it is negative, too large or not a
 number."""
@@ -47,6 +48,10 @@ def readable_usage(report: object) -> JsonObject:
 
 
 def _readable_count(count: object) -> int:
+    if isinstance(count, str) and count.isdecimal() and len(count) < 12:  # some servers send texts
+        count = int(count)
+    if isinstance(count, float) and count.is_integer():
+        count = int(count)
     return count if isinstance(count, int) and 0 <= count <= MAX_TOKENS else UNREADABLE
 
 

@@ -20,6 +20,7 @@ from moot.memory.window import TranscriptWriter, window_message
 from moot.people import assign_ids_operation, new_input_messages, new_input_text
 from moot.prompts.templates import LOADED_TEMPLATES
 from moot.protocols.registry import check_names, limit_reached
+from moot.retrieval.indexes import embeddings_of
 from moot.runtime.context import NodeContext
 from moot.state.conversation import SCHEMA_VERSION, DebateQuestion
 from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_provided_in
@@ -53,7 +54,8 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
     # transcript enters the window whole: `summarize` covers what does not fit before `trim` removes it.
     window: list[Any] = [assign_ids_operation(entries[:1])] if is_input_message else []
     window += (window_message(entry, *context.origin) for entry in entries[is_input_message:])
-    cross_debate_memory = yield from retrieve_earlier_positions(config, topic, context.debate)
+    embeddings = embeddings_of(context.permissions, context.env.embeddings)
+    cross_debate_memory = yield from retrieve_earlier_positions(config, topic, context.debate, embeddings)
     return {
         "topic": topic,
         "options": list(config.options),

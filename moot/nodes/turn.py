@@ -4,12 +4,13 @@ import json
 from collections.abc import Sequence
 
 from moot.calls.effects import LocalWork, NodeBody, errors_update
-from moot.calls.model_calls import INCOMPLETE, ModelCall, Prompt, Reply
+from moot.calls.model_calls import INCOMPLETE, REPEATED, ModelCall, Prompt, Reply
 from moot.config import DebateConfig
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter
 from moot.models.failures import REFUSALS
-from moot.prompts.templates import without_frame
+from moot.models.model_call import repetition_note
+from moot.models.reply_faults import mark_other_speakers
 from moot.protocols.registry import limit_reached
 from moot.runtime.context import NodeContext
 from moot.runtime.run_turns import (
@@ -29,6 +30,7 @@ from moot.tools.tool import RESULT_TOKENS, ToolExchange
 TRUNCATION_MARKS = {
     **dict.fromkeys(("length", INCOMPLETE), " […cut off]"),
     **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]"),
+    REPEATED: " […cut off: the model repeated itself]",
 }
 """Marks at the end of truncated messages, keyed by the reply's finish reason."""
 PASSES = "[passes: would not answer]"
@@ -84,6 +86,8 @@ def turn(context: NodeContext) -> NodeBody:
         receipts.append(_receipt(context, entry, index, result.call))
     update = yield from writer.enter()
     failures += [each.reply.error for each in results]
+    loops = [each.reply.model for each in results if each.reply.finish_reason == REPEATED]
+    failures += map(repetition_note, dict.fromkeys(loops))
     return {
         **update,
         "receipts": receipts,
@@ -132,7 +136,9 @@ def _write_speech(writer: TranscriptWriter, context: NodeContext, turn: Turn, re
         return writer.write("moot", "notice", notice or "", room=room, targets=targets)
     row = protocol.phases.get(context.state["step"]["phase"])
     kind = row.kind if row else "speech"
-    text = without_frame(reply.text, config.fence)
+    text = reply.text
+    if not config.debater(turn["speaker"]).is_human:
+        text = _marked(text, context, turn["speaker"])
     content = PASSES if is_refused else text + TRUNCATION_MARKS.get(reply.finish_reason, "")
     fields: JsonObject = {
         "room": room,
@@ -144,6 +150,17 @@ def _write_speech(writer: TranscriptWriter, context: NodeContext, turn: Turn, re
     if reply.placeholder:
         entry["placeholder"] = True
     return entry
+
+
+def _marked(text: str, context: NodeContext, speaker: str) -> str:
+    """Mark the lines of a message that begin with the name of another debater."""
+    others = {name: key for key, name in context.names.items() if key != speaker}
+
+    def is_quotation(key: str, line: str) -> bool:
+        transcript = context.state["full_transcript"]
+        return any(each["speaker"] == key and line in each["content"] for each in transcript)
+
+    return mark_other_speakers(text, context.names[speaker], others, is_quotation)
 
 
 def _receipt(context: NodeContext, entry: Entry, index: int, call: ModelCall | None) -> Receipt:

@@ -19,7 +19,7 @@ needs no block: `sanitize_line` leaves it no line of its own.
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -312,10 +312,17 @@ def prompt_parts(content: str) -> Iterator[ContentPart]:
         yield ContentPart("", content[start:], "")
 
 
+def fence_of(messages: Iterable[WireMessage]) -> str:
+    """Return the fence of a prompt, or `""` if the prompt has no quoted block."""
+    return next((opening[1] for each in messages if (opening := _OPEN.search(each["content"]))), "")
+
+
 def without_frame(text: str, fence: str) -> str:
-    """Remove delimiter lines that a model copied from its prompt."""
-    body = re.sub(rf"\A(?:[^\n]{{0,200}} )?<<{fence}\n", "", text.strip())
-    return body.removesuffix(f"{fence}>>").rstrip() or text
+    """Remove delimiters that a model copied from its prompt. A title on the first line goes, too."""
+    if not fence or fence not in text:
+        return text
+    body = re.sub(rf"\A(?:[^\n]{{0,200}} )?<<{fence}(?:\n|\Z)", "", text.strip())
+    return re.sub(rf"[ \t]{{0,8}}<<{fence}\b|\b{fence}>>(?:[ \t]{{0,8}}\n)?", "", body).strip()
 
 
 def unfenced(content: str) -> str:

@@ -4,136 +4,21 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from moot.text.terms import terms, without_question_words
+from moot.retrieval.vectors import Ints, MessageVectors
+from moot.text.terms import terms
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from moot.state.entries import Entry
-
-
-BLOCK_TOKENS = 64
-"""Minimum number of tokens in a text that is embedded. Short messages are joined to blocks of at least this
-length, because a single short reply has too little content for a useful embedding."""
-
-WINDOW_TOKENS = 224
-"""Maximum length, in tokens, of two message blocks that are embedded as one text. Small embedding models read
-little more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 / .791 / .918,
-blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits differ by .003."""
-
-BATCH = 256
-"""Maximum number of text blocks sent to the embedding model in one call."""
-
-CACHED_VECTORS = 64
-"""Maximum number of cached embeddings. The cache holds vectors of questions and of unfinished message
-blocks."""
-
-Vectors = NDArray[np.float32]
-
-
-class MessageVectors:
-    """Embedding vectors of consecutive messages, computed on demand. Each vector has length 1.
-
-    Messages are grouped into blocks. A short block is embedded together with the block before it. Exceptions
-    of the embedding model propagate to the caller; the pending blocks are tried again with the next question.
-    """
-
-    def __init__(self, embeddings: Embeddings) -> None:
-        self.embeddings = embeddings
-        self._block_of: list[int] = []
-        self._joined: list[bool] = []
-        self._last, self._last_tokens = "", WINDOW_TOKENS
-        self._open: list[str] = []
-        self._open_tokens = 0
-        self._full: list[str] = []
-        self._matrix: Vectors | None = None
-        self._asked: OrderedDict[str, Vectors] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._block_of)
-
-    def add(self, text: str, tokens: int) -> None:
-        """Add a message, which is embedded when the next question is asked."""
-        self._block_of.append(len(self._joined))
-        self._open.append(text)
-        self._open_tokens += tokens
-        if self._open_tokens >= BLOCK_TOKENS:
-            window, joined = self._window()
-            self._full.append(window)
-            self._joined.append(joined)
-            self._last, self._last_tokens = "\n".join(self._open), self._open_tokens
-            self._open, self._open_tokens = [], 0
-
-    def _window(self) -> tuple[str, bool]:
-        """Return the text to embed for the unfinished block of messages.
-
-        Also return whether this text includes the previous block.
-        """
-        joined = self._last_tokens + self._open_tokens <= WINDOW_TOKENS
-        return "\n".join([*([self._last] if joined else []), *self._open]), joined
-
-    def similarity(self, question: str) -> NDArray[np.float64]:
-        """Return the cosine similarity between each message and a question.
-
-        A message in two overlapping windows has the higher of two similarities. The result has shape `(n,)`.
-        """
-        while self._full:
-            block = _unit(self.embeddings.embed_documents(self._full[:BATCH]))
-            self._matrix = block if self._matrix is None else np.concatenate([self._matrix, block])
-            del self._full[:BATCH]
-        question_vector = self._once(
-            question, lambda: [self.embeddings.embed_query(without_question_words(question))]
-        )[0]
-        parts, joined = [] if self._matrix is None else [self._matrix @ question_vector], list(self._joined)
-        if self._open:
-            # The unfinished block is embedded again each time, so that its limits do not depend on the time
-            # of questions.
-            open_window, includes_last = self._window()
-            joined.append(includes_last)
-            parts.append(
-                self._once(f"\n{open_window}", lambda: self.embeddings.embed_documents([open_window]))
-                @ question_vector
-            )
-        cosine = np.concatenate([np.zeros(0), *parts])
-        # cosine similarity of the vector shared with the next block
-        next_cosine = np.append(np.where(joined, cosine, -1.0)[1:], -1.0)
-        similarities: NDArray[np.float64] = np.maximum(cosine, next_cosine)[self._block_of]
-        return similarities
-
-    def _once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
-        """Return the normalized embedding vectors for `key` from the cache, or compute them with `embed`.
-
-        Computed vectors are cached.
-
-        All speakers of a step ask the same question.
-        """
-        if key not in self._asked:
-            self._asked[key] = _unit(embed())
-            while len(self._asked) > CACHED_VECTORS:
-                self._asked.popitem(last=False)
-        return self._asked[key]
-
-
-def _unit(vectors: list[list[float]]) -> Vectors:
-    """Scale each embedding vector to length 1. Zeros and invalid numbers become zero vectors."""
-    matrix = np.nan_to_num(np.asarray(vectors, dtype=np.float32), posinf=0.0, neginf=0.0)
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    unit: Vectors = (matrix / np.where(norms > 0, norms, 1.0)).astype(np.float32)
-    return unit
 
 
 IMPORTANT = 7
 """Minimum importance at which an entry may be retrieved even if it has no word in common with the query."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def as_ints(column: array[int]) -> Ints:

@@ -14,10 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from moot.config.boundary import Permissions
+from moot.config.memory_config import WORDS
 from moot.state.entries import Entry, traits_of
 from moot.state.errors import ConfigError
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
     from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems
 
 CACHED_INDEXES = 16
@@ -73,17 +76,20 @@ class Indexes:
             _keep(self._known, (debate, use), (index, snapshot))
             return index
 
-    def items(self, debate: str, items: Sequence[MemoryItem]) -> MemoryItems:
+    def items(
+        self, debate: str, items: Sequence[MemoryItem], embeddings: Embeddings | None = None
+    ) -> MemoryItems:
         """Return the search index for memory items, from the cache if possible.
 
-        The index contains exactly these items.
+        The index contains exactly these items. `embeddings` is a LangChain embedding model, or `None` for
+        lexical retrieval.
         """
         from moot.retrieval import MemoryItems
 
         with self._lock:
             index, indexed_items = self._items.pop(debate, (None, ()))
-            if index is None or indexed_items != items:
-                index = MemoryItems(items)
+            if index is None or indexed_items != items or index.embeddings is not embeddings:
+                index = MemoryItems(items, embeddings)
             _keep(self._items, debate, (index, items))
             return index
 
@@ -97,13 +103,26 @@ def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 def embeddings_of(permissions: Permissions, embeddings: Any = None) -> Any:
     """Return the LangChain embedding model for retrieval, or `None` to compare only words.
 
+    Default: the static word vectors of the extra `moot[semantic]`, if it is installed.
+
     Raises:
         ConfigError: the name cannot be imported, or is not permitted.
     """
     if embeddings is not None:
         return embeddings
     name = permissions.authorize("embeddings").memory.retrieval.embeddings
-    return load_embeddings(name) if name else None
+    if name == WORDS:
+        return None
+    if name:
+        return load_embeddings(name)
+    from moot.retrieval.static_vectors import static_vectors  # LangChain's import is slow
+
+    return static_vectors()
+
+
+def may_block(embeddings: Embeddings | None) -> bool:
+    """Return True if an embedding model may wait for a service, so that a worker thread has to ask it."""
+    return embeddings is not None and not getattr(embeddings, "is_local", False)
 
 
 @lru_cache(maxsize=8)

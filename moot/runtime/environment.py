@@ -188,10 +188,17 @@ class Environment:
             ConfigError: a model, an endpoint or a command is not authorized.
         """
         config = permissions.authorize("model", "endpoint", "command")
-        key = repr((sorted(config.models.items()), config.limits.retry_for))
+        replies = (config.memory.budget.reply, config.judge.reply, config.blackboard.reply)
+        largest = config.memory.budget.total + max(replies)
+        key = repr((sorted(config.models.items()), config.limits.retry_for, largest))
         if key not in self._models:
             self._models[key] = Models(
-                config.models, self.factory, self.models, self.backoff, config.limits.retry_for
+                config.models,
+                self.factory,
+                self.models,
+                self.backoff,
+                config.limits.retry_for,
+                largest_request=largest,
             )
         return self._models[key]
 

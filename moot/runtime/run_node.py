@@ -11,7 +11,7 @@ the body starts again and receives its replies from the journal.
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,17 +27,19 @@ from moot.calls import concurrency, effects, model_calls
 from moot.config import DebateConfig, boundary
 from moot.config.debate_config import runnable_config
 from moot.config.stages import authorize, authorize_operator, freeze, requested_config
+from moot.models.endpoints import server_facts
 from moot.people import new_input_text
 from moot.runtime import environment as environments
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.context import NodeFunction, node_context
+from moot.runtime.fitting import fitted_body
 from moot.runtime.spending import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state import conversation
-from moot.state.entries import JsonObject, memoize_by_identity
+from moot.state.entries import JsonObject, ModelFacts, memoize_by_identity
 from moot.state.errors import BudgetReached, ConfigError, ModelError
 from moot.state.langgraph_internals import checkpointer_in, is_nested
-from moot.state.reducers import add_totals
+from moot.state.reducers import add_totals, merge_facts
 from moot.state.settings import redact_values
 from moot.storage.journal import Journal, JournalKey
 from moot.storage.leases import lease_in
@@ -97,6 +99,10 @@ class EffectHandler:
         """Usage of failed calls so far, which the journal does not store."""
         self.receipts: list[conversation.CallReceipt] = []
         """Receipts of the calls so far, except debaters' turns. They have no numbers yet."""
+        self.known: Mapping[str, ModelFacts] = {}
+        """What the debate's state says about its models."""
+        self.facts: dict[str, ModelFacts] = {}
+        """What the calls so far have shown about their models."""
         self.batches = 0
         """Number of completed batches."""
         self.position = position
@@ -124,6 +130,7 @@ class EffectHandler:
         if self._reached:
             raise BudgetReached(self._reached)
         for call, reply in zip(calls, replies, strict=True):
+            self.facts = merge_facts(self.facts, [reply.facts])
             used = [{"calls": 1}, reply.usage]
             self.spent = add_totals(self.spent, used)
             if not reply.ok:
@@ -131,6 +138,12 @@ class EffectHandler:
             if call.purpose != "turn":  # the node `turn` writes the receipts of turns
                 self.receipts.append(_receipt(call, reply, self.position))
         return replies
+
+    async def ask_servers(self) -> None:
+        """Ask the models' servers for the sizes of their contexts."""
+        with suppress(ConfigError):  # the first call reports it
+            models = self._env.models_of(self._permissions)
+            self.facts = await server_facts(models, self._permissions.config.model_names())
 
     async def run_local_work(self, work: effects.LocalWork) -> list[str]:
         """Run local jobs, and return the results in the same order.
@@ -189,6 +202,7 @@ class EffectHandler:
         except ConfigError as refused:
             return model_calls.Reply(error=str(refused))
         records, debate = self.position.records, self.position.debate
+        models.learn(self.known)
         if records is not None:
             models = replace(models, rate_limiter=records.rate_limiter)
         async with self._limit:
@@ -375,8 +389,14 @@ class _NodeRun:
             counted = await concurrency.run_in_thread(pending, origin.debate, self.state)
             self.state = cast(conversation.ConversationState, {**self.state, "usage": counted["usage"]})
         self.effect_handler = EffectHandler(origin.env, permissions, self._position, self.config)
+        known = self.effect_handler.known = self.state.get("model_facts") or {}
+        if self._position.node == "open" and not self.state.get("config"):  # before the first prompt is built
+            await self.effect_handler.ask_servers()
         self.context = node_context(origin.env, self.state, permissions, *origin.origin, nested=origin.nested)
-        update: effects.Update = dict(await run_generator(body(self.context), self._handle_effect) or {})
+        fitted = fitted_body(self._position.node, body)
+        update: effects.Update = dict(await run_generator(fitted(self.context), self._handle_effect) or {})
+        if (facts := self.effect_handler.facts) and merge_facts(known, [facts]) != known:
+            update["model_facts"] = facts
         if self._answered:
             update["messages"] = [{"op": "drop_replies"}, *update.get("messages", [])]
         if self.effect_handler.batches:

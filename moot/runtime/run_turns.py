@@ -48,21 +48,21 @@ class ModelTurnRequest:
             partial(permissions.authorize, "tool", "server"),
         )
 
-    def with_shorter_prompt(self, excess: int) -> model_calls.ModelCall:
+    def with_shorter_prompt(self, call: model_calls.ModelCall, excess: int) -> model_calls.ModelCall:
         """Return the first model call of the turn with a shorter prompt.
 
-        The prompt is shorter by `excess` tokens. The method is used after a server refused the prompt because
-        it exceeded the model's context.
+        The prompt is shorter than that of `call` by `excess` tokens. The method is used after a server
+        refused the prompt because it exceeded the model's context.
         """
         context = self.context
         speaker_tool_tokens = registry.functions_tokens(self.speaker.tools, context.count, context.tools)
-        remaining_tokens = max(self.call.prompt_tokens - excess, MINIMUM["total"])
+        remaining_tokens = max(call.prompt_tokens - excess, MINIMUM["total"])
         shortened_by = context.config.memory.budget.total - speaker_tool_tokens - remaining_tokens
         prompt = turn_prompt(context, self.call.call_index, reserved_tokens=shortened_by)
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
 
     def with_tool_results(
-        self, exchanges: Sequence[tool.ToolExchange], *, may_call_tools: bool
+        self, exchanges: Sequence[tool.ToolExchange], *, may_call_tools: bool, shortened_by: int = 0
     ) -> model_calls.ModelCall:
         """Return the next model call of the turn, including the results of earlier tool calls.
 
@@ -71,6 +71,7 @@ class ModelTurnRequest:
         Args:
             exchanges: tool calls of this turn so far, with their results.
             may_call_tools: True if the model may call more tools.
+            shortened_by: tokens by which the prompt is shorter, because the model's context is small.
         """
         config, count = self.context.config, self.context.count
         # Tool calls, results and tool definitions may use half of the token budget for messages.
@@ -82,7 +83,8 @@ class ModelTurnRequest:
         else:  # as text, since many servers refuse tool messages in a request without tools
             exchange_messages = [tool.exchange_report(exchanges, remaining_tokens, config.fence, count)]
         exchange_tokens = tool.wire_tokens(exchange_messages, count)
-        prompt = turn_prompt(self.context, self.call.call_index, reserved_tokens=exchange_tokens)
+        reserved_tokens = exchange_tokens + shortened_by
+        prompt = turn_prompt(self.context, self.call.call_index, reserved_tokens=reserved_tokens)
         if exchange_messages:
             prompt = replace(
                 prompt,
@@ -95,6 +97,7 @@ class ModelTurnRequest:
         speech_id = entry_id(len(self.context.state["full_transcript"]) + offset)
         return replace(
             _with_prompt(self.call, prompt),
+            shortened_by=shortened_by,
             tools=self.call.tools if may_call_tools else (),
             stream_as=self.call.stream_as
             and _stream_as(self.context, speech_id, self.call.stream_as.speaker),
@@ -202,7 +205,9 @@ def turn_embedding_job(context: NodeContext) -> effects.LocalJob | None:
     protocol, state = context.protocol, context.state
     queries = [protocol.query(PromptContext(context, turn)) for turn in state["step"]["turns"]]
     everything = protocol.retrieves_transcript
-    return embedding_job(state, context.memories, context.names, queries, everything=everything)
+    return embedding_job(
+        state, context.memories, context.names, queries, context.count, everything=everything
+    )
 
 
 def _hints(context: NodeContext, turn: Turn) -> model_calls.Hints:
@@ -211,6 +216,7 @@ def _hints(context: NodeContext, turn: Turn) -> model_calls.Hints:
         "phase": state["step"]["phase"],
         "round": state["step"]["round"],
         "speaker": names[turn["speaker"]],
+        "role": context.config.debater(turn["speaker"]).role,
         "targets": [names.get(target, target) for target in turn["targets"]],
     }
 
@@ -253,9 +259,16 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[
     replies: list[model_calls.Reply] = yield [request.call for request in turns]
     results = [TurnResult(reply, call=request.call) for request, reply in zip(turns, replies, strict=True)]
 
-    if too_long := [index for index, result in enumerate(results) if result.reply.excess]:
-        next_calls = [turns[index].with_shorter_prompt(results[index].reply.excess) for index in too_long]
-        for index, call, reply in zip(too_long, next_calls, (yield next_calls), strict=True):
+    for _ in range(model_calls.MAX_SHORTENINGS):
+        too_long = {
+            index: result for index, result in enumerate(results) if result.reply.excess and result.call
+        }
+        next_calls = [
+            turns[index].with_shorter_prompt(result.call or turns[index].call, result.reply.excess)
+            for index, result in too_long.items()
+        ]
+        replies = (yield next_calls) if next_calls else []
+        for index, call, reply in zip(too_long, next_calls, replies, strict=True):
             results[index] = TurnResult(reply, call=call)
 
     while pending := [index for index, request in enumerate(turns) if _wants_tools(request, results[index])]:
@@ -271,7 +284,9 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[
             results[index] = replace(results[index], exchanges=(*results[index].exchanges, exchange))
         next_calls = [
             turns[index].with_tool_results(
-                results[index].exchanges, may_call_tools=_calls_left(turns[index], results[index]) > 0
+                results[index].exchanges,
+                may_call_tools=_calls_left(turns[index], results[index]) > 0,
+                shortened_by=last_call.shortened_by if (last_call := results[index].call) else 0,
             )
             for index in pending
         ]

@@ -14,9 +14,17 @@ from langgraph.channels import DeltaChannel, EphemeralValue
 from typing_extensions import TypedDict
 
 from moot.state.claim_events import ClaimEvent, CruxCard, Reflection, Room
-from moot.state.entries import Entry, EntryUsage, InputEntry, JsonObject
+from moot.state.entries import Entry, EntryUsage, InputEntry, JsonObject, ModelFacts
 from moot.state.errors import InputError
-from moot.state.reducers import add_totals, append, fold_window, latest, merge, replace_by_id
+from moot.state.reducers import (
+    add_totals,
+    append,
+    fold_window,
+    latest,
+    merge,
+    merge_facts,
+    replace_by_id,
+)
 from moot.state.verdict import FinalAnswer, PanelVerdict, Verdict
 
 SCHEMA_VERSION = 2
@@ -462,6 +470,8 @@ class ConversationState(TypedDict, total=False):
     settings: Annotated[InputSettings, EphemeralValue]
     """Settings that the caller passed as input when the debate was started. `config` holds the resulting
     configuration."""
+    model_facts: Annotated[dict[str, ModelFacts], DeltaChannel(merge_facts, dict, **_DELTA)]
+    """What the debate's models have shown about themselves, keyed by model name. Prompts fit these facts."""
     rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
     """Current summary of the older messages, or `{}` if there is none yet. These messages are no longer in
     `messages`."""

@@ -18,6 +18,22 @@ JsonObject = dict[str, Any]
 JsonMapping = Mapping[str, Any]
 """Read-only JSON object whose structure is defined elsewhere, such as a `DebateDocument`."""
 
+
+class ModelFacts(TypedDict, total=False):
+    """What a model's replies and errors have shown about it. Later requests follow these facts."""
+
+    limit: int
+    """Size of the model's context in tokens of its own tokenizer, as its server or its errors state it."""
+    ratio: float
+    """Largest ratio of the model's tokens to Moot's count of them, from 1 to 4."""
+    max_reply: int
+    """Maximum number of reply tokens that the server accepts."""
+    settings: JsonObject
+    """Fields of `ModelSettings` that the server made necessary, such as `{"seed": false}`."""
+    told: list[str]
+    """Changes of requests, as a user reads them."""
+
+
 EntryKind = Literal[
     "topic",  # the topic, as the user wrote it
     "context",  # a context document
@@ -353,7 +369,8 @@ def critique_labels(transcript: Iterable[Entry]) -> dict[str, str]:
     labels: dict[str, str] = {}
     before: Counter[int] = Counter()
     for entry in transcript:
-        if entry["phase"] == "critique" and entry["kind"] in ("critique", "notice"):
+        is_missing = entry["phase"] == "critique" and entry["kind"] == "notice"
+        if entry["kind"] == "critique" or is_missing:
             place = before[entry["round"]]
             letters = string.ascii_uppercase[place % 26] * (1 + place // 26)
             labels[entry["id"]] = f"{entry['round']}{letters}"

@@ -15,7 +15,7 @@ from langchain_core.messages import (
 )
 from typing_extensions import TypedDict
 
-from moot.state.entries import seq_of
+from moot.state.entries import ModelFacts, seq_of
 
 T = TypeVar("T")
 Totals = TypeVar("Totals", bound=Mapping[str, object])
@@ -78,6 +78,32 @@ def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
         for key, value in write.items():
             totals[key] = totals.get(key, 0) + value
     return cast(Totals, totals)
+
+
+def merge_facts(
+    state: Mapping[str, ModelFacts], writes: Sequence[Mapping[str, ModelFacts]]
+) -> dict[str, ModelFacts]:
+    """Return what is known about each model, keyed by its name.
+
+    The lowest limits and the highest ratio of a model count.
+    """
+    merged = dict(state)
+    for write in writes:
+        for model, new in write.items():
+            old = merged.get(model, {})
+            facts: ModelFacts = {**old, **new}
+            if "limit" in old and "limit" in new:
+                facts["limit"] = min(old["limit"], new["limit"])
+            if "max_reply" in old and "max_reply" in new:
+                facts["max_reply"] = min(old["max_reply"], new["max_reply"])
+            if "ratio" in old and "ratio" in new:
+                facts["ratio"] = max(old["ratio"], new["ratio"])
+            if "settings" in old and "settings" in new:
+                facts["settings"] = {**old["settings"], **new["settings"]}
+            if "told" in old and "told" in new:
+                facts["told"] = list(dict.fromkeys([*old["told"], *new["told"]]))
+            merged[model] = facts
+    return merged
 
 
 class DropThrough(TypedDict):

@@ -141,12 +141,12 @@ _TEMPLATE_WORDS = (
     "s|bos|eos|pad|unk|mask|sep|cls|eot|eod|eoh|eoa|sop|eop|think|thinking|reasoning"
     "|system|user|assistant|human|model|developer|tool|tools|instructions?|system-reminder"
     "|tool_calls?|tool_response|tool_result|function_calls?|function|invoke"
-    "|(?:start|end)_of_[a-z_]{1,30}|(?:bos|eos|pad|unk|bot|eot|eop)_token"
+    "|(?:start|end)_?of_?[a-z_]{1,30}|_(?:user|bot|end)|turn[|]|channel[|]|(?:bos|eos|pad|unk|bot|eot|eop)_token"
     "|image|audio|video|(?:reserved|unused|extra_id)_?[a-z_]{0,30}[0-9]{1,5}"
 )
 _TEMPLATE_NAMES = (
     "INST|SYS|SYSTEM_PROMPT|SYSTEM|MODEL_SETTINGS|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID"
-    "|ARGS|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|PREFIX|MIDDLE|SUFFIX|THINK|[gs]?MASK|CLS|SEP|PAD|UNK|BOS|EOS"
+    "|ARGS|EOT|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|PREFIX|MIDDLE|SUFFIX|THINK|[gs]?MASK|CLS|SEP|PAD|UNK|BOS|EOS"
 )
 _TEMPLATE_TOKEN = re.compile(
     r"[<＜](?="
@@ -154,6 +154,7 @@ _TEMPLATE_TOKEN = re.compile(
     rf"|\s?[/／]?\s?(?i:{_TEMPLATE_WORDS})\s?[>＞]"  # <start_of_turn>, </s>, <system-reminder>
     r"|[<＜]\s?[/／]?\s?(?i:SYS)\s?[>＞]{2}"  # <<SYS>>
     r"|<[a-z]{6}$)"  # a line that opens a block of Moot's own prompts
+    r"|\[(?=e~\[)|\](?=~b\])|\[(?=[|][a-z]{1,20}[|]\])"  # [e~[, [|endofturn|]
     rf"|[\[［](?=\s?[/／]?\s?(?:{_TEMPLATE_NAMES})\s?[\]］])",  # [INST], [/SYSTEM_PROMPT]
     re.MULTILINE,
 )

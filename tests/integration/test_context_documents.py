@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
+import tracemalloc
 import zipfile
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from moot.plugins.importing import read_context
@@ -35,7 +38,6 @@ PDF = """%PDF-1.4
 {stream}
 endstream endobj
 5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
-trailer<</Root 1 0 R>>
 """
 
 
@@ -47,7 +49,6 @@ def _write_word(path: Path) -> None:
 
 
 def _write_excel(path: Path) -> None:
-    openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.append(["Checkout fails twice a week.", 2])
     book.save(path)
@@ -55,7 +56,11 @@ def _write_excel(path: Path) -> None:
 
 def _write_pdf(path: Path, text: str = "(Checkout fails twice a week.)") -> None:
     stream = f"BT /F1 12 Tf 20 100 Td {text} Tj ET"
-    path.write_text(PDF.format(length=len(stream), stream=stream), encoding="latin-1")
+    body = PDF.format(length=len(stream), stream=stream)
+    offsets = [body.index(f"{number} 0 obj") for number in range(1, 6)]
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    end = f"trailer<</Root 1 0 R/Size 6>>\nstartxref\n{len(body)}\n%%EOF\n"
+    path.write_text(f"{body}xref\n0 6\n0000000000 65535 f \n{table}{end}", encoding="latin-1")
 
 
 def _write_html(path: Path) -> None:
@@ -73,7 +78,6 @@ def _write_html(path: Path) -> None:
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_documents_are_converted_to_text(name: str, write: object, tmp_path: Path) -> None:
-    pytest.importorskip("markitdown")
     path = tmp_path / name
     assert callable(write)
     write(path)
@@ -85,7 +89,6 @@ def test_documents_are_converted_to_text(name: str, write: object, tmp_path: Pat
 
 @pytest.mark.slow
 def test_uploads_are_converted_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("markitdown")
     _write_pdf(tmp_path / "a.pdf")
     data = (tmp_path / "a.pdf").read_bytes()
 
@@ -101,7 +104,6 @@ def test_uploads_are_converted_by_another_process(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.slow
 def test_uploads_are_converted_within_a_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("markitdown")
     _write_pdf(tmp_path / "a.pdf")
     data = (tmp_path / "a.pdf").read_bytes()
     assert "Checkout fails twice a week." in read_upload("../a.pdf", data)
@@ -117,7 +119,6 @@ BINARY_DATA = bytes(range(256)) * 20
 
 @pytest.mark.parametrize("name", ["broken.pdf", "broken.docx", "broken.xlsx"])
 def test_a_damaged_document_is_refused_with_advice(name: str, tmp_path: Path) -> None:
-    pytest.importorskip("markitdown")
     (tmp_path / name).write_bytes(BINARY_DATA)
     with pytest.raises(InputError, match=r"the file is damaged, .* save it again") as refused:
         read_documents([tmp_path / name])
@@ -129,7 +130,6 @@ def test_a_damaged_document_is_refused_with_advice(name: str, tmp_path: Path) ->
 def test_binary_data_in_text_files_is_refused(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("markitdown")
     (tmp_path / name).write_bytes(BINARY_DATA)
     with pytest.raises(InputError, match=r"it is not (UTF-8 )?text"):
         read_documents([tmp_path / name])
@@ -141,7 +141,6 @@ def test_binary_data_in_text_files_is_refused(
     "data", [b"text\0with a zero byte", b"\x01\x02\x03\x04 ok"], ids=["zero byte", "control characters"]
 )
 def test_text_with_control_characters_is_refused_as_binary(name: str, data: bytes, tmp_path: Path) -> None:
-    pytest.importorskip("markitdown")
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match="it is binary data, not text"):
         read_documents([tmp_path / name])
@@ -149,7 +148,6 @@ def test_text_with_control_characters_is_refused_as_binary(name: str, data: byte
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.docx", "a.xlsx", "a.html", "a.md"])
 def test_an_empty_file_is_refused(name: str, tmp_path: Path) -> None:
-    pytest.importorskip("markitdown")
     (tmp_path / name).touch()
     with pytest.raises(InputError, match=r"the file (is empty|contains no text)$"):
         read_documents([tmp_path / name])
@@ -161,7 +159,6 @@ def test_a_binary_upload_is_refused() -> None:
 
 
 def test_html_is_decoded_with_its_declared_encoding(tmp_path: Path) -> None:
-    pytest.importorskip("markitdown")
     (tmp_path / "a.html").write_bytes('<meta charset="iso-8859-1"><p>Café'.encode("latin-1"))
     (document,) = read_documents([tmp_path / "a.html"])
     assert document["content"] == "Café"
@@ -180,7 +177,46 @@ def test_a_document_that_unpacks_to_too_many_bytes_is_refused(
 def test_the_error_names_the_missing_extra_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "markitdown", None)
+    monkeypatch.delitem(sys.modules, "moot.plugins.importing.document_converters", raising=False)
+    monkeypatch.delattr("moot.plugins.importing.document_converters", raising=False)
+    monkeypatch.setitem(sys.modules, "mammoth", None)
     _write_html(tmp_path / "a.html")
     with pytest.raises(ConfigError, match=r"pip install 'moot\[documents\]'"):
         read_documents([tmp_path / "a.html"])
+
+
+def _write_book(path: Path, cells: dict[str, str]) -> None:
+    book = openpyxl.Workbook()
+    for place, value in cells.items():
+        book.active[place] = value
+    book.save(path)
+
+
+def test_a_far_cell_in_a_sheet_costs_no_space_for_the_cells_before_it(tmp_path: Path) -> None:
+    _write_book(tmp_path / "far.xlsx", {"A1": "Near", "XFD1048576": "Far"})
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="more than 500,000 cells"):
+            read_documents([tmp_path / "far.xlsx"])
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_rows_of_a_sheet_become_a_markdown_table(tmp_path: Path) -> None:
+    _write_book(tmp_path / "a.xlsx", {"A1": "Month", "B1": "Cost", "A3": "May | June", "B3": "4"})
+    (document,) = read_documents([tmp_path / "a.xlsx"])
+    assert document["content"] == "## Sheet\n| Month | Cost |\n| --- | --- |\n| May \\| June | 4 |"
+
+
+@pytest.mark.slow
+def test_an_upload_that_needs_too_much_processor_time_is_refused(tmp_path: Path) -> None:
+    rows = "<w:p><w:r><w:t>a</w:t></w:r></w:p>" * 550_000
+    with zipfile.ZipFile(tmp_path / "bomb.docx", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("[Content_Types].xml", TYPES)
+        file.writestr("_rels/.rels", LINKS)
+        file.writestr("word/document.xml", WORD.replace("</w:body>", f"{rows}</w:body>"))
+    started = time.monotonic()
+    with pytest.raises(InputError, match=r"too much time or memory|to text within"):
+        read_upload("bomb.docx", (tmp_path / "bomb.docx").read_bytes())
+    assert time.monotonic() - started < read_context.UPLOAD_TIMEOUT_S + 5

@@ -52,3 +52,10 @@ def test_doctor_calls_each_model_after_consent_and_reports_its_features(tmp_path
     assert "set models.plain.structured_output to" in checks["plain"]["says"]
     assert "no such key" in checks["deaf"]["says"]
     assert not moot.db.exists()
+
+
+def test_doctor_says_that_the_chat_template_does_not_fit(tmp_path: Path) -> None:
+    with OpenAIServer(lambda *_: ServerReply(text='{"word": "ready"}<|im_end|>\n<|im_start|>user')) as server:
+        key: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"}
+        done = Moot(tmp_path)("doctor", "--models", "--model", "m", "--yes", "--json", **key)
+    assert "chat template does not fit" in {each["what"]: each["says"] for each in done.json}["m"]

@@ -22,11 +22,13 @@ from moot.cli.commands.doctor import inspect_database
 from tests.support.killing import (
     SCENARIOS,
     KillRunner,
+    Scenario,
     ScenarioResult,
     comparable_document,
     count_journal_replies,
 )
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_answers import answer_text
+from tests.support.openai_server import OpenAIServer, ServerReply
 from tests.support.waiting import LONG_TIMEOUT_S, wait_until
 from tests.support.warm_process import WarmProcess
 
@@ -68,6 +70,31 @@ def test_debate_killed_at_random_moments_equals_an_uninterrupted_run(
     assert (killed.problems, killed.changed_debates(whole), killed.repeated_calls(whole)) == ([], [], 0)
     assert killed.kills
     assert {each.body for each in killed.requests} == {each.body for each in whole.requests}
+
+
+def strict_server(asked: Any, _: int) -> ServerReply:
+    """Reply like a server with a small context, another tokenizer, and no seeds."""
+    tokens = len(json.dumps(asked["messages"])) // 3
+    if asked.get("seed") is not None:
+        return ServerReply(status=400, message="Unrecognized request argument supplied: seed")
+    if tokens + asked["max_tokens"] > 3000:
+        message = f"The maximum context length is 3000 tokens, but your messages came to {tokens} tokens."
+        return ServerReply(status=400, message=message, code="context_length_exceeded")
+    text = answer_text(asked)
+    long_text = text if text.startswith("{") else " ".join([text] * 12)
+    return ServerReply(text=long_text, usage={"prompt_tokens": tokens, "completion_tokens": 90})
+
+
+@pytest.mark.slow
+def test_killed_debate_builds_the_same_requests_from_what_its_models_have_shown(tmp_path: Path) -> None:
+    killing = KillRunner(tmp_path, random.Random(3), plan=strict_server)
+    scenario = Scenario("learning", {"model": "m", "seed": 1, "turns": 8, "judge": {"swap": False}})
+    whole = killing.run(scenario, str(tmp_path / "whole.sqlite"))
+    killed = killing.run(scenario, str(tmp_path / "killed.sqlite"), kills=3)
+    assert (killed.problems, killed.changed_debates(whole), len(killed.kills)) == ([], [], 3)
+    accepted = [{each.body for each in run.requests if each.status == 200} for run in (killed, whole)]
+    assert accepted[0] == accepted[1]
+    assert {each.status for each in whole.requests} == {200, 400}
 
 
 COUNCIL = """

@@ -35,6 +35,7 @@ def test_implausible_usage_is_recounted_and_the_reply_is_kept(report: Any, strea
     assert reply.usage["cost_usd"] > 0
 
 
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # from the SDK, for the invalid usage
 def test_invalid_fields_beside_valid_usage_are_ignored() -> None:
     report = {
         "prompt_tokens": 40,
@@ -164,15 +165,12 @@ def test_a_stream_without_pauses_respects_the_total_timeout() -> None:
 @pytest.mark.parametrize(
     ("message", "excess"),
     [
-        ("This model's maximum context length is 4096 tokens. However, you requested 4296 tokens.", 241),
-        ("the prompt exceeds the context window", 750),
+        ("This model's maximum context length is 4096 tokens. However, you requested 4296 tokens.", 220),
+        ("the prompt exceeds the context window", 1500),
     ],
 )
 def test_a_request_that_exceeds_the_context_reports_the_excess(message: str, excess: int) -> None:
     act = ServerReply(status=400, code="context_length_exceeded", message=message)
     with OpenAIServer([act] * 9) as server:
-        long, shortened_by = ModelBench(server).ask(
-            replace(CALL, prompt_tokens=3000), replace(CALL, prompt_tokens=3000, shortened_by=excess)
-        )
-    assert (long.excess, shortened_by.excess) == (excess, 0)
-    assert len(server.chats) == 2
+        (long,) = ModelBench(server).ask(replace(CALL, prompt_tokens=3000, max_tokens=1000))
+    assert (long.excess, len(server.chats)) == (excess, 1)

@@ -96,6 +96,8 @@ def stream_events(asked: Json, reply: ServerReply) -> Iterator[Json]:
     deltas: list[Json] = [{"role": "assistant", "content": ""}]
     if reply.reasoning is not None:
         deltas.append({reply.reasoning_field: reply.reasoning})
+    if reply.refusal is not None:
+        deltas.append({"refusal": reply.refusal})
     if calls := _tool_calls(asked, reply):
         deltas.append({"tool_calls": calls})
     else:

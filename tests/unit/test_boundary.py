@@ -39,6 +39,7 @@ CAPABILITY_FIELDS: dict[str, Any] = {
     "moderator.model": MODEL,
     "context": "/etc/hostname",
     "models.*.command": ["touch", "here"],
+    "models.*.parameters": {"service_tier": "priority"},
     "models.*.base_url": "http://169.254.169.254/",
     "models.*.api_key_env": "AWS_SECRET_ACCESS_KEY",
     "models.*.requests_per_minute": 0.01,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,12 @@ def _reply(call: ModelCall) -> Reply:
     return Reply(text=f"I maintain that trams cost 40 million crowns, says {who}.", model="m")
 
 
-def _run_debate(store: Any, thread: str, topic: str, config: DebateConfig) -> tuple[FakeModel, Any]:
+def _run_debate(
+    store: Any, thread: str, topic: str, config: DebateConfig, embeddings: Any = None
+) -> tuple[FakeModel, Any]:
     model = FakeModel(_reply)
-    graph: Any = build_graph(InMemorySaver(), store=store, environment=model.environment())
+    environment = replace(model.environment(), embeddings=embeddings)
+    graph: Any = build_graph(InMemorySaver(), store=store, environment=environment)
     at: Any = {"configurable": {"thread_id": thread}}
     graph.invoke({"topic": topic}, at, context=config)
     return model, graph.get_state(at).values
@@ -66,6 +70,26 @@ def test_positions_on_other_topics_are_not_retrieved() -> None:
     _run_debate(store, THREADS[0], "Should trams be free?", _config())
     _, state = _run_debate(store, THREADS[1], "Bees or wasps?", _config())
     assert state["cross_debate_memory"] == {}
+
+
+class _SubjectEmbeddings:
+    """Embeddings that depend on the subject of a text and not on its words."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[float("Should trams" in text), float("Bees" in text), 0.1] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 0.0, 0.1]
+
+
+@pytest.mark.parametrize("embeddings", [None, _SubjectEmbeddings()], ids=["words", "meaning"])
+def test_positions_on_a_topic_in_other_words_are_found_by_meaning(embeddings: Any) -> None:
+    store = InMemoryStore()
+    for thread, topic in zip(THREADS, ("Should trams be free?", "Bees or wasps?"), strict=True):
+        _run_debate(store, thread, topic, _config())
+    _, state = _run_debate(store, THREADS[0][::-1], "Are streetcars underpriced?", _config(), embeddings)
+    topics = [each["topic"] for each in state["cross_debate_memory"].get("ada", [])]
+    assert topics == ([] if embeddings is None else ["Should trams be free?"])
 
 
 def test_invalid_records_in_the_store_break_no_later_debate() -> None:

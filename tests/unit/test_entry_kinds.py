@@ -65,9 +65,9 @@ entry_fields = st.tuples(
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 @settings(deadline=None, max_examples=25)
-@given(fields=st.lists(entry_fields, max_size=12), stripped=st.booleans())
+@given(fields=st.lists(entry_fields, max_size=12))
 def test_export_and_import_keep_the_turn_count(
-    protocol: str, fields: list[tuple[EntryKind, str, str]], stripped: bool
+    protocol: str, fields: list[tuple[EntryKind, str, str]]
 ) -> None:
     config = _config(protocol)
     entries = [make_entry(0, "user", "topic", "T")]
@@ -78,8 +78,6 @@ def test_export_and_import_keep_the_turn_count(
     document: Any = _document(config, entries)
     expected = turns_taken(entries, config.names())
     for _ in range(2):
-        if stripped:
-            document.pop("state")
         values = document_values(document, Environment())
         row = imported_row(values, None, "", document)
         assert (values["turn_count"], row.turns) == (expected, expected)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.importers import ImportedTranscript, parse_transcript
-from moot.plugins.importing.transcript import FORMATS
+from moot.plugins.importing.registry import FORMATS
 from moot.state.errors import InputError
 from tests.support.report_documents import debate_document
 
@@ -278,11 +278,13 @@ def test_bold_list_items_belong_to_the_message(form: str) -> None:
 
 def test_text_before_the_first_message_is_the_topic() -> None:
     assert parse_transcript("Topic: Should we split?\n\nAnn: Hi\nBob: Ho").topic == "Should we split?"
-    assert parse_transcript("# Should we split?\n\n## Ann\nHi").topic == "Should we split?"
+    assert parse_transcript("# Should we split?\n\n## Ann\nHi\n\n## Bob\nHo").topic == "Should we split?"
 
 
 def test_file_name_is_the_fallback_topic() -> None:
-    assert parse_transcript("Ann: Hi", filename="/x/first_big-debate.txt").topic == "first big debate"
+    assert (
+        parse_transcript("Ann: Hi\nBob: Ho", filename="/x/first_big-debate.txt").topic == "first big debate"
+    )
 
 
 def test_deeper_headings_and_headings_in_code_belong_to_the_message() -> None:
@@ -443,8 +445,8 @@ def test_nested_content_of_a_message_is_read_as_its_text(opening: str, closing: 
 
 @pytest.mark.parametrize(
     ("opening", "closing", "levels"),
-    [("[", "]", 900), ("[", "]", 100_000), ('{"text":', "}", 100_000)],
-    ids=["list that JSON can hold", "list", "object"],
+    [("[", "]", 100_000), ('{"text":', "}", 100_000)],
+    ids=["list", "object"],
 )
 def test_too_deeply_nested_content_is_refused(opening: str, closing: str, levels: int) -> None:
     with pytest.raises(InputError, match=r"is nested too deeply: write .* as text"):
@@ -457,24 +459,34 @@ def test_a_lone_surrogate_in_a_name_or_a_message_is_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "stamp"),
+    ("text", "time"),
     [
-        ("12/03/2024, 09:41 - Hidden\n12/03/2024, 09:42 - Ann Lee: Yes.\n", "'12/03/2024, 09:42 -'"),
-        ("[12/03/2024, 09:41:12] Ann: Yes.\n", "'[12/03/2024, 09:41:12]'"),
-        ("3/12/24, 9:41 AM - Ann: Yes.\n", "'3/12/24, 9:41 AM -'"),
-        ("2024-03-12T09:41:00Z Ann: Yes.\n", "'2024-03-12T09:41:00Z'"),
-        ("[9:41 AM] Ann: Yes.\n", "'[9:41 AM]'"),
-        ("09:41 Ann: Yes.\n", "'09:41'"),
+        ("13/03/2024, 09:41 - Hidden\n13/03/2024, 09:42 - Ann Lee: Yes.\n", "2024-03-13T09:42:00"),
+        ("[12.03.2024, 09:41:12] Ann: Yes.\n", "2024-03-12T09:41:12"),
+        ("3/31/24, 9:41 PM - Ann: Yes.\n", "2024-03-31T21:41:00"),
+        ("03/02/24, 09:41 - Ann: Yes.\n", "03/02/24, 09:41"),
+        ("03/02/24, 09:41 - Ann: Yes.\n02/03/24, 09:41 - Bob: No.\n", "2024-02-03T09:41:00"),
+        ("24/2/3 上午9:41 - Ann: Yes.\n", "24/2/3 上午9:41"),
+        ("2024-03-12T09:41:00Z Ann: Yes.\n", "2024-03-12T09:41:00Z"),
+        ("[9:41 AM] Ann: Yes.\n", "9:41 AM"),
+        ("09:41 Ann: Yes.\n", "09:41"),
     ],
-    ids=["WhatsApp on Android", "WhatsApp on iOS", "with AM", "ISO 8601", "Slack", "time only"],
+    ids=[
+        "day above 12",
+        "dots",
+        "month of the second number above 12",
+        "ambiguous",
+        "in order only as days first",
+        "short year first",
+        "ISO 8601",
+        "no date",
+        "time only",
+    ],
 )
-def test_unsupported_time_stamps_are_refused_with_the_format_to_use(text: str, stamp: str) -> None:
-    with pytest.raises(InputError, match="begins with a time stamp") as refused:
-        parse_transcript(text)
-    assert stamp in str(refused.value)
-    assert "`[09:41] NAME: text`" in str(refused.value)
+def test_times_of_chats_become_dates_if_day_and_month_are_certain(text: str, time: str) -> None:
+    assert parse_transcript(text).messages[0].time == time
 
 
 def test_time_in_square_brackets_is_not_parsed_as_json() -> None:
-    (only,) = parse_transcript("[09:41] Ann: Yes.\n").messages
-    assert (only.speaker, only.time, only.content) == ("ann", "09:41", "Yes.")
+    first, _ = parse_transcript("[09:41] Ann: Yes.\n[09:42] Bob: No.\n").messages
+    assert (first.speaker, first.time, first.content) == ("ann", "09:41", "Yes.")

@@ -157,7 +157,7 @@ class Bindable(Parrot):
 
     def _stream(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> Any:
         self.requests.append((self.temperature, self.max_output_tokens, messages, kwargs))
-        for text in ("Trams ", "win."):
+        for text in ("Trams ", "win.") if self.says != PAIR else (PAIR,):
             yield ChatGenerationChunk(message=AIMessageChunk(content=text))
 
 
@@ -254,3 +254,29 @@ def test_langchain_cache_is_used_if_it_is_set() -> None:
     assert (len(everywhere.requests), len(never.requests)) == (1, 2)
     ask(everywhere)
     assert len(everywhere.requests) == 2
+
+
+class Typed(Parrot):
+    """Model whose structured output is any runnable, and which replies with it as an object, JSON or text."""
+
+    gives: Any = None
+
+    def with_structured_output(self, schema: Any, **_: Any) -> Runnable[Any, Any]:
+        return RunnableLambda(lambda messages: self.gives(schema) if callable(self.gives) else self.gives)
+
+
+@pytest.mark.parametrize(
+    "gives",
+    [
+        {"a": 1, "b": "a"},
+        lambda schema: schema(a=1, b="a"),
+        '{"a": 1, "b": "a"}',
+        AIMessage('{"a": 1, "b": "a"}'),
+    ],
+    ids=["mapping", "object", "text", "message"],
+)
+def test_any_runnable_of_with_structured_output_is_called(gives: Any) -> None:
+    model = Typed(gives=gives)
+    reply = ask(model, replace(CALL, schema=Pair))
+    assert reply.data == {"a": 1, "b": "a"}
+    assert model.requests == []

@@ -13,7 +13,16 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.channels import DeltaChannel
 
 from moot.graph.debate import build_graph
-from moot.state.reducers import add_totals, append, entry_id_of, fold_window, latest, merge, replace_by_id
+from moot.state.reducers import (
+    add_totals,
+    append,
+    entry_id_of,
+    fold_window,
+    latest,
+    merge,
+    merge_facts,
+    replace_by_id,
+)
 
 Reducer = Callable[[Any, list[Any]], Any]
 
@@ -36,12 +45,23 @@ window_items = st.one_of(
 )
 numbers = st.dictionaries(keys, st.integers(-5, 5) | st.floats(0, 1, allow_nan=False))
 cards = st.fixed_dictionaries({"id": keys, "name": texts})
+facts = st.fixed_dictionaries(
+    {},
+    optional={
+        "limit": st.integers(1, 9),
+        "ratio": st.floats(1, 4),
+        "max_reply": st.integers(1, 9),
+        "settings": st.dictionaries(keys, st.booleans()),
+        "told": st.lists(texts, unique=True),
+    },
+)
 
 CASES = [
     pytest.param(latest, st.just({}), st.dictionaries(keys, texts), id="latest"),
     pytest.param(append, st.lists(texts), st.lists(texts), id="append"),
     pytest.param(merge, st.dictionaries(keys, texts), st.dictionaries(keys, texts | st.none()), id="merge"),
     pytest.param(add_totals, numbers, numbers, id="add_totals"),
+    pytest.param(merge_facts, st.dictionaries(keys, facts), st.dictionaries(keys, facts), id="merge_facts"),
     pytest.param(
         replace_by_id,
         st.lists(cards, unique_by=lambda card: card["id"]),

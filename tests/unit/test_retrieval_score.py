@@ -59,6 +59,13 @@ def test_evidence_of_a_subset_equals_that_within_all_messages(
     np.testing.assert_allclose(own_evidence(index.postings, weights, some), every[some])
 
 
+def test_question_that_repeats_its_words_thousands_of_times_gives_probabilities() -> None:
+    words, rain = "tariff school ", "rain " * 50
+    lines = [(words * 20 + rain, 9_000), (words * 5 + rain, 1), (words * 5 + rain, 1), ("rain", 300)]
+    index = EvidenceIndex(entry(n, line, tokens=tokens) for n, (line, tokens) in enumerate(lines))
+    assert message_probabilities(index, words * 4_000).sum() == pytest.approx(1)
+
+
 def test_reply_next_to_a_matching_question_is_found() -> None:
     lines = ["weather today"] * 40
     lines[20], lines[21] = "What was the harbour toll?", "Forty crowns."

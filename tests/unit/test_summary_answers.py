@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.calls.model_calls import ModelCall, Reply
+from moot.calls.model_calls import INCOMPLETE, REPEATED, ModelCall, Reply
 from moot.memory.summarizers.llm import check_summary
 from moot.memory.summarizers.summarizer import SummaryFailed
 from moot.text.tokens import counter
@@ -67,6 +67,14 @@ def _check(text: str, source: str = CONVERSATION, remaining: int = 200, *, notes
 def test_reply_that_is_no_summary_is_rejected(text: str) -> None:
     with pytest.raises(SummaryFailed):
         _check(text)
+
+
+@pytest.mark.parametrize("reason", ["length", INCOMPLETE, REPEATED, "content_filter"])
+def test_summary_that_was_cut_off_is_rejected(reason: str) -> None:
+    call = ModelCall("summary", "m", ({"role": "user", "content": CONVERSATION},), 200)
+    reply = Reply(text="Ada and Bo agree on the roads", finish_reason=reason)
+    with pytest.raises(SummaryFailed, match="cut off"):
+        check_summary(reply, call, 200, counter())
 
 
 def test_refusal_in_the_language_of_the_conversation_is_rejected() -> None:

@@ -25,7 +25,7 @@ from moot.config.boundary import Permissions, capabilities_of
 from moot.config.debate_config import frozen_config
 from moot.config.stages import read_config
 from moot.debates.session import is_over
-from moot.models.endpoints import models_for, offered_models
+from moot.models.endpoints import offered_models, server_facts
 from moot.models.model_call import complete
 from moot.models.registry import OPENAI_URL, Models, access_to
 from moot.nodes.summarize import entries_to_fold
@@ -152,8 +152,6 @@ def doctor(
 ROOM = 256
 """Maximum number of tokens in a model's reply to a test call. Reasoning tokens do not count. The expected
 reply, one word as JSON, is shorter."""
-_SIZES = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
-"""Keys under which providers report the context size of a model."""
 
 REPORTED_WAIT_S = 60.0
 """Shortest waiting time of an endpoint, in seconds, that `moot doctor` reports."""
@@ -338,10 +336,12 @@ async def _inspect_model(name: str, models: Models) -> Finding:
         return Finding(name, str(error), ok=False, replied=False)
     if reply.error:
         return Finding(name, reply.error, ok=False, replied=False)
-    reported_size = await _context_size(name, models)
+    reported_size = (await server_facts(models, [name])).get(name, {}).get("limit", 0)
     problems = []
     if model_settings.stream and pieces < 2:
         problems.append("does not stream: replies appear all at once")
+    if reply.misfit_template:
+        problems.append("the server's chat template does not fit the model: replies end with template tokens")
     method = models.method_of(name)
     if method != model_settings.structured_output:
         problems.append(
@@ -350,6 +350,7 @@ async def _inspect_model(name: str, models: Models) -> Finding:
         )
     if reported_size and (model_settings.context_size or 0) > reported_size:
         problems.append(f"takes {reported_size:,} tokens, which is less than models.{name}.context_size")
+    problems += models.facts_of(name).get("told", [])
     size = reported_size or model_settings.context_size
     cost = reply.usage.get("cost_usd")
     facts = [
@@ -382,13 +383,6 @@ async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
     events = RunnableLambda(ask).astream_events(None, version="v2")
     pieces = [each async for each in events if each["event"] == "on_chat_model_stream"]
     return replies[0], sum(bool(each["data"]["chunk"].text) for each in pieces)
-
-
-async def _context_size(name: str, models: Models) -> int:
-    """Return a model's context size in tokens, or 0 if the endpoint does not report the size."""
-    rows = await models_for(name, models)
-    reported_sizes = [each.get(key) for each in rows if each["id"] == name for key in _SIZES]
-    return next((size for size in reported_sizes if isinstance(size, int) and size > 0), 0)
 
 
 @command(panel="Manage debates", examples=("mono monorepo",))

@@ -14,9 +14,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 
-from moot.calls.model_calls import CallGenerator, ModelCall, Reply, WireMessage
+from moot.calls.model_calls import INCOMPLETE, REPEATED, CallGenerator, ModelCall, Reply, WireMessage
 from moot.memory.summarizers import summarizer
 from moot.memory.summarizers.rule_based import SummaryPoints, first_seq, fold_points, layout_points, render
+from moot.models.failures import REFUSALS
 from moot.prompts.request import make_call, model_params
 from moot.prompts.templates import fenced, load_prompt_template, system_message, truncate_fenced, unfenced
 from moot.prompts.truncation import display_name, problem_token_limit, render_entry, truncate_messages
@@ -72,6 +73,10 @@ _EXCUSE = re.compile(
 )
 
 
+CUT_OFF = frozenset({"length", INCOMPLETE, REPEATED, *REFUSALS})
+"""Finish reasons of a summary that is cut off, so that later messages are missing from it."""
+
+
 def check_summary(
     reply: Reply, call: ModelCall, max_tokens: int, count: TokenCounter, *, notes: bool = False
 ) -> str:
@@ -85,6 +90,8 @@ def check_summary(
     """
     if not reply.ok:
         raise summarizer.SummaryFailed(reply.error)
+    if reply.finish_reason in CUT_OFF:
+        raise summarizer.SummaryFailed(f"the model's summary was cut off ({reply.finish_reason})")
     text = reply.text.strip()
     instructions, source = (unfenced(call.messages[index]["content"]) for index in (0, -1))
     if not any(map(str.isalnum, text)):
@@ -266,8 +273,10 @@ def condense(
 ) -> CallGenerator[list[ChunkSummary]]:
     """Summarize each chunk of messages with one model call, and make all calls in parallel.
 
+    The summaries before the first unusable reply are kept. The other messages wait for the next summary.
+
     Raises:
-        SummaryFailed: a reply is unusable.
+        SummaryFailed: the first reply is unusable.
     """
     chunk_texts = [messages_text(request, chunk) for chunk in chunks]
     remaining = chunk_summary_token_limit(request)
@@ -275,11 +284,17 @@ def condense(
         _call(request, text, remaining, call_index, condenses=True)
         for call_index, text in enumerate(chunk_texts)
     ]
-    texts = yield from _answers(request, calls, remaining)
-    return [
-        ChunkSummary(text, chunk[0]["seq"], chunk[-1]["seq"], part=part)
-        for text, chunk, part in zip(texts, chunks, parts or [""] * len(chunks), strict=True)
-    ]
+    notes: list[ChunkSummary] = []
+    replies = yield calls
+    for reply, call, chunk, part in zip(replies, calls, chunks, parts or [""] * len(chunks), strict=True):
+        try:
+            text = check_summary(reply, call, remaining, request.count)
+        except summarizer.SummaryFailed:
+            if not notes:
+                raise
+            break
+        notes.append(ChunkSummary(text, chunk[0]["seq"], chunk[-1]["seq"], part=part))
+    return notes
 
 
 def summarize_at_once(

@@ -1,1 +1,1 @@
-"""Readers for transcripts in JSON, JSON Lines, CSV, plain text and Markdown, and for context documents."""
+"""Readers for transcripts, chats and exported conversations in the forms that people have."""

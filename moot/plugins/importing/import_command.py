@@ -11,7 +11,7 @@ from typer import Argument, Option, prompt
 from moot.cli import databases, inputs, terminal
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.state.entries import message_count, traits_of
+from moot.state.entries import JsonMapping, message_count, traits_of
 from moot.state.errors import InputError
 from moot.text.plain_text import count_noun
 
@@ -58,6 +58,18 @@ def import_debate(
             ),
         ),
     ] = None,
+    conversation: Annotated[
+        str,
+        Option(
+            "--conversation",
+            metavar="NUMBER|TITLE",
+            help="Conversation to import from a file with several, such as an export of ChatGPT.",
+        ),
+    ] = "",
+    dry_run: Annotated[
+        bool,
+        Option("--dry-run", help="Show the speakers and the first messages as read, and import nothing."),
+    ] = False,
     config: shared.ConfigOption = None,
     db: shared.DbOption = None,
     as_json: shared.JsonOption = False,
@@ -65,13 +77,17 @@ def import_debate(
 ) -> None:
     """Import a transcript as a debate to judge, report on or continue.
 
-    `moot import` reads JSON, JSON Lines, Markdown, CSV and plain text. A CSV file has columns such as
-    speaker, minute and text. In plain text, each message begins with `NAME:`. From an exported debate in the
-    moot.debate/1 format, `moot import` also restores the summaries, blackboard and verdicts.
+    `moot import` recognises subtitles, meeting transcripts, chats, conversations with assistants, states of
+    agent frameworks, and any JSON, CSV, Markdown or plain text whose messages name their speakers. It refuses
+    a file in which it is not clear who speaks. From an exported debate in the moot.debate/1 format,
+    `moot import` also restores the summaries, blackboard and verdicts.
     """
     from moot.debates.lifecycle import unused_name
 
-    imported = inputs.read_transcript(path, form)
+    imported = _read(path, form, conversation)
+    if dry_run:
+        preview = imported.preview()
+        return terminal.print_json(preview) if as_json else terminal.print_text(_preview_text(preview))
     with databases.open_database(db, make=True) as debates:
         if imported.document is not None:
             options = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
@@ -104,12 +120,43 @@ def import_debate(
             f"{count_noun(message_count(document['transcript']), 'message')} · {count_noun(tokens, 'token')}"
         )
         terminal.print_note(f"{counts} · debaters: {', '.join(names)}")
+        for note in imported.notes():
+            terminal.print_note(note)
         terminal.print_note(f"  judge it   {shared.command_line('judge', debate.name, db=db)}")
         terminal.print_note(f"  report it  {shared.command_line('report', debate.name, db=db)}")
         if debate.can_go_on():
             terminal.print_note(
                 f"  extend it  {shared.command_line('resume', debate.name, '--turns', '6', db=db)}"
             )
+
+
+def _read(path: Path, form: str | None, conversation: str) -> ImportedTranscript:
+    """Read a transcript. Ask the user of a terminal which conversation to read if there are several."""
+    from moot.importers import SeveralConversations
+
+    try:
+        return inputs.read_transcript(path, form, conversation)
+    except SeveralConversations as error:
+        if conversation or not sys.stdin.isatty():
+            raise
+        for number, title in enumerate(error.titles, start=1):
+            terminal.print_note(f"{number:>4}  {title}")
+        answer = prompt("Which conversation? Type its number", err=True)
+        return inputs.read_transcript(path, form, answer)
+
+
+def _preview_text(preview: JsonMapping) -> str:
+    """Return the result of `--dry-run` as lines of text."""
+    speakers = [
+        f"  {terminal.one_line(each['name'], 40)}: {count_noun(each['messages'], 'message')}"
+        for each in preview["speakers"]
+    ]
+    first = [
+        f"  {terminal.one_line(each['speaker'], 40)}: {terminal.one_line(each['content'], 100)}"
+        for each in preview["first_messages"]
+    ]
+    lines = ["Speakers:", *speakers, "First messages:", *first, *preview["notes"]]
+    return "\n".join([*lines, "Nothing was imported."])
 
 
 def _participants_of(

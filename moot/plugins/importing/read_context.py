@@ -7,29 +7,34 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from moot.config.file_references import read_bytes
 from moot.state.entries import clean_text
-from moot.state.errors import ConfigError, InputError, UserError, file_error_reason
+from moot.state.errors import InputError, UserError, file_error_reason
+from moot.state.settings import require_extra
 
 CONVERTED = {".docx": "Word", ".htm": "HTML", ".html": "HTML", ".pdf": "PDF", ".xlsx": "Excel"}
-"""Formats of context documents that markitdown converts to Markdown, keyed by file suffix."""
+"""Formats of context documents that are converted to Markdown, keyed by file suffix."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 """Pattern for control characters that indicate binary data rather than text."""
 _MAX_CONTROL_SHARE = 0.3
 """Maximum share of a text's characters that may be control characters. Perl's file test `-T` has the same
 limit."""
-MAX_UNPACKED_BYTES = 200_000_000
-"""Maximum unpacked size in bytes of a Word or Excel file."""
-UPLOAD_TIMEOUT_S = 60
-"""Maximum time in seconds to convert an uploaded document."""
-UPLOAD_MEMORY_BYTES = 4_000_000_000
-"""Maximum memory in bytes for converting an uploaded document. A separate process converts it. An ordinary
-file needs about a quarter of it. A small file can expand to a very large one."""
+MAX_UNPACKED_BYTES = 20_000_000
+"""Maximum unpacked size in bytes of the text in a Word or Excel file. Pictures do not count. A novel of 500
+pages has 2 to 4 MB, and conversion takes about 40 times the size in memory."""
+UPLOAD_TIMEOUT_S = 30
+"""Maximum time in seconds to convert an uploaded document, including the time in which it waits for a
+processor."""
+UPLOAD_CPU_S = 10
+"""Maximum processor time in seconds to convert an uploaded document. 300 pages of PDF take about 5."""
+UPLOAD_MEMORY_BYTES = 1_500_000_000
+"""Maximum memory in bytes for converting an uploaded document. A separate process converts it. A file with
+`MAX_UNPACKED_BYTES` needs about 1 GB."""
 
 
 def read_documents(paths: Sequence[Path]) -> list[dict[str, str]]:
@@ -78,7 +83,7 @@ def read_upload(name: str, data: bytes) -> str:
     raise InputError(lines[-1] if done.returncode == UserError.exit_code and lines else _DAMAGED.format(name))
 
 
-_DAMAGED = "{!r} could not be converted: it may be damaged, or it needs too much memory"
+_DAMAGED = "{!r} could not be converted: it may be damaged, or it needs too much time or memory"
 
 
 def _refusal(name: str, reason: str) -> InputError:
@@ -120,51 +125,43 @@ def _document_text(path: Path) -> str:
     if not data:
         raise _refusal(name, "the file is empty")
     with suppress(BadZipFile, OSError), ZipFile(path) as archive:  # Word and Excel files are ZIP archives
-        if sum(part.file_size for part in archive.infolist()) > MAX_UNPACKED_BYTES:
-            raise _refusal(name, f"the file unpacks to more than {MAX_UNPACKED_BYTES:,} bytes")
-    try:
-        from bs4.dammit import EncodingDetector
-        from markitdown import MarkItDown, MarkItDownException, StreamInfo
-        from markitdown.converters import DocxConverter, HtmlConverter, PdfConverter, XlsxConverter
-    except ImportError as error:
-        raise ConfigError(
-            f"reading {path.name!r} needs the package markitdown: run `pip install "
-            "'moot[documents]'`, or convert the file to text"
-        ) from error
-    # The converter for plain text is left out, because it would accept a damaged document.
-    reader = MarkItDown(enable_builtins=False, enable_plugins=False)
-    for converter in (DocxConverter, HtmlConverter, PdfConverter, XlsxConverter):
-        reader.register_converter(converter())
-    charset = None
-    if kind == "HTML":  # the page may declare another encoding than UTF-8
-        charset, page = _decoded(data, EncodingDetector(data, is_html=True).encodings)
-        if charset is None:
-            raise _refusal(name, "it is not text in a known encoding. Save the page as UTF-8")
-        _check_text(page, name)
-    try:
-        text = str(reader.convert_local(path, stream_info=StreamInfo(charset=charset)).markdown)
-    except (MarkItDownException, OSError, ValueError) as error:
-        article = "an" if kind == "Excel" else "a"
-        reason = (
-            f"the file is damaged, is protected by a password, or is not {article} {kind} "
-            "document. Open it in another program and save it again, or give its text in a .txt file"
-        )
-        raise _refusal(name, reason) from error
+        parts = [part for part in archive.infolist() if part.filename.endswith((".xml", ".rels"))]
+        if sum(part.file_size for part in parts) > MAX_UNPACKED_BYTES:
+            raise _refusal(name, f"its text unpacks to more than {MAX_UNPACKED_BYTES:,} bytes")
+    with require_extra("documents", f"reading {path.name!r}"):
+        from moot.plugins.importing import document_converters
+    if kind == "HTML":
+        text = document_converters.html_text(_decoded_page(data, name))
+    else:
+        try:
+            text = document_converters.CONVERTERS[kind](path)
+        except document_converters.FAILURES as error:
+            article = "an" if kind == "Excel" else "a"
+            reason = (
+                f"the file is damaged, is protected by a password, or is not {article} {kind} "
+                "document. Open it in another program and save it again, or give its text in a .txt file"
+            )
+            raise _refusal(name, reason) from error
     if not text.strip():
         scan = ". If the document is a scan, run text recognition (OCR) on it first" if kind == "PDF" else ""
         raise _refusal(name, f"the file contains no text{scan}")
     return clean_text(text)
 
 
-def _decoded(data: bytes, encodings: Iterable[str]) -> tuple[str | None, str]:
-    """Decode data with the first encoding that causes no error.
+def _decoded_page(data: bytes, name: str) -> str:
+    """Decode a web page, which may declare another encoding than UTF-8.
 
-    Return the encoding and the decoded text, or `None` and `""` if no encoding fits.
+    Raises:
+        InputError: no encoding fits, or the page is not text.
     """
-    for encoding in encodings:
+    from bs4.dammit import EncodingDetector
+
+    for encoding in EncodingDetector(data, is_html=True).encodings:
         with suppress(UnicodeDecodeError, LookupError):
-            return encoding, data.decode(encoding)
-    return None, ""
+            page = data.decode(encoding)
+            _check_text(page, name)
+            return page
+    raise _refusal(name, "it is not text in a known encoding. Save the page as UTF-8")
 
 
 def main() -> None:
@@ -175,6 +172,7 @@ def main() -> None:
         pass
     else:
         resource.setrlimit(resource.RLIMIT_AS, (UPLOAD_MEMORY_BYTES, UPLOAD_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (UPLOAD_CPU_S, UPLOAD_CPU_S))
     try:
         sys.stdout.buffer.write(_document_text(Path(sys.argv[1])).encode())
     except UserError as error:

@@ -2,75 +2,91 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
 from moot import documents
 from moot.config import RESERVED_IDS
 from moot.config.participants import slug, unique_slug
-from moot.importers import ImportedTranscript, ParsedMessage, ParsedTranscript, Speaker
-from moot.plugins.importing import formats
+from moot.importers import ImportedTranscript, LeftOut, ParsedMessage, ParsedTranscript, Source, Speaker
+from moot.plugins.importing.encoding import decode
+from moot.plugins.importing.registry import read_source
 from moot.state import entries as entry_types
 from moot.state.errors import InputError
-from moot.text.plain_text import plain_line
+from moot.text.plain_text import count_noun, plain_line
 
-FORMATS = ("json", "jsonl", "csv", "txt", "md")
-ENDINGS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}
-_READERS: dict[str, Callable[[str], ParsedTranscript]] = {
-    "jsonl": formats.read_jsonl,
-    "csv": formats.read_csv,
-    "txt": formats.read_txt,
-    "md": formats.read_md,
-}
 _RESERVED = RESERVED_IDS - {"judge", "moderator"}
 """Reserved ids that are never assigned to imported speakers. A judge and a moderator keep their ids and do
 not debate."""
 
 
-def parse_transcript(text: str, *, format: str | None = None, filename: str = "") -> ImportedTranscript:
+def parse_transcript(
+    transcript: str | bytes, *, format: str | None = None, filename: str = "", conversation: str = ""
+) -> ImportedTranscript:
     """Read a transcript.
 
-    Names that differ only in case, spacing or a final colon are one speaker. Empty messages and messages
-    with the role `system` or `developer` are skipped. In OpenAI's chat format, tool calls and their results
-    are kept.
+    Names that differ only in case, spacing or a final colon are one speaker. Tool calls and their results are
+    kept. Everything else that is no message is counted in `left_out`.
 
     Args:
-        text: The whole transcript.
-        format: One of `json`, `jsonl`, `csv`, `txt`, `md`. Default: detected from the file extension,
-            otherwise from the text.
-        filename: Name of the file. Its extension determines the format. Its stem is the topic if the text
-            has none.
+        transcript: The whole text, or the file's bytes in any encoding.
+        format: One of `json`, `jsonl`, `csv`, `txt`, `md`. Default: detected from the text and the file
+            extension. In a format that is given, messages need not be plausible.
+        filename: Name of the file. Its extension helps to detect the format. Its stem is the topic if the
+            text has none.
+        conversation: Number from 1, or title, of the conversation to read in a file with several.
 
     Raises:
-        InputError: The text is invalid in its format, or contains no messages. The message names the line or
-            entry and says what to do.
+        SeveralConversations: The file has several conversations, and `conversation` chooses none.
+        InputError: The text is invalid in its format, contains no messages, or is not recognised. The message
+            names the line or entry and says what to do.
+        ConfigError: The file needs the `importing` extra, which is not installed.
     """
-    text = entry_types.clean_text(text).removeprefix("\ufeff")
-    format_name = format or ENDINGS.get(PurePath(filename).suffix.lower()) or _format_of(text)
-    if format_name not in FORMATS:
-        raise InputError(f"unknown transcript format {format_name!r}: use one of {', '.join(FORMATS)}")
+    text, guessed_encoding = decode(transcript) if isinstance(transcript, bytes) else (transcript, "")
+    text = entry_types.clean_text(text).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         raise InputError("line 1: the transcript is empty")
     try:
-        if format_name == "json":
-            value = formats.parse_json(text)
-            if isinstance(value, dict) and str(value.get("format", "")).startswith("moot.debate/"):
-                return _from_document(value)
-            return _with_speakers(formats.read_json(value), filename)
-        return _with_speakers(_READERS[format_name](text.replace("\r\n", "\n").replace("\r", "\n")), filename)
+        source = Source(text, filename, conversation)
+        if (document := _document_in(source, format)) is not None:
+            return _from_document(document)
+        parsed, reader = read_source(source, format)
     except RecursionError as error:
         raise InputError("the content of a message is nested too deeply: write it as text") from error
+    return _with_speakers(parsed, filename, reader, guessed_encoding)
 
 
-def _with_speakers(transcript: ParsedTranscript, filename: str) -> ImportedTranscript:
+def left_out_line(left_out: Mapping[str, int]) -> str:
+    """Return a line such as `12 system messages, 3 attachments left out`, or `""` if nothing is left out."""
+    counts = [count_noun(count, noun) for noun, count in left_out.items() if count]
+    return f"{', '.join(counts)} left out" if counts else ""
+
+
+def _document_in(source: Source, format: str | None) -> dict[str, object] | None:
+    """Return an exported debate, or `None` if the file is a transcript."""
+    if (
+        format not in (None, "json")
+        or not source.text.lstrip().startswith("{")
+        or "moot.debate/" not in source.text
+    ):
+        return None
+    value = source.json
+    is_document = isinstance(value, dict) and str(value.get("format", "")).startswith("moot.debate/")
+    return value if is_document and isinstance(value, dict) else None
+
+
+def _with_speakers(
+    transcript: ParsedTranscript, filename: str, reader: str, guessed_encoding: str
+) -> ImportedTranscript:
     """Assign ids to the speakers of a transcript, and remove empty messages."""
     names: dict[str, str] = {}
     """Name of each speaker as first written, by its normalized form."""
     messages: list[ParsedMessage] = []
+    left_out = LeftOut(transcript.left_out)
     for message in transcript.messages:
         content = entry_types.clean_text(message.content).strip()
-        if message.kind == "tool_result":
+        if not message.is_by_speaker:
             messages.append(message)
         elif content:
             name = (
@@ -79,21 +95,34 @@ def _with_speakers(transcript: ParsedTranscript, filename: str) -> ImportedTrans
             )
             speaker = names.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
             messages.append(replace(message, speaker=speaker, content=content))
+        else:
+            left_out["empty message"] += 1
     if not names:
         raise InputError("line 1: the transcript has no messages; write each message as `NAME: text`")
     ids = slugs(names.values())
     return ImportedTranscript(
         topic=" ".join(transcript.topic.split()) or re.sub(r"[\W_]+", " ", PurePath(filename).stem).strip(),
-        speakers=tuple(Speaker(ids[name], name) for name in names.values()),
+        speakers=tuple(
+            Speaker(ids[name], transcript.names.get(name, name), transcript.roles.get(name, ""))
+            for name in names.values()
+        ),
         messages=tuple(
             message
-            if message.kind == "tool_result"
+            if not message.is_by_speaker
             else replace(
                 message, speaker=ids[message.speaker], target=ids.get(_known(message.target, names), "")
             )
             for message in messages
         ),
         solution=transcript.solution,
+        reader=reader,
+        left_out=left_out_line(left_out),
+        encoding=guessed_encoding,
+        settings=transcript.settings,
+        verdict=transcript.verdict,
+        summaries=tuple(
+            replace(each, owner=ids.get(_known(each.owner, names), "")) for each in transcript.summaries
+        ),
     )
 
 
@@ -116,21 +145,6 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
         last_numbers[candidate] = last_numbers.get(candidate, 0) + 1
         last_numbers.setdefault(ids[name], 1)
     return ids
-
-
-def _format_of(text: str) -> str:
-    start = text.lstrip()[:1]
-    lines = [line for line in text.splitlines() if line.strip()]
-    if start in ("{", "[") and not formats.TIME_STAMP.match(text.lstrip()):
-        is_jsonl = len(lines) > 1 and all(
-            line.strip()[:1] == "{" and line.strip()[-1:] == "}" for line in lines
-        )
-        return "jsonl" if is_jsonl else "json"
-    if any(formats.BOLD.match(line) or line.startswith("## ") for line in lines):
-        return "md"
-    if lines and formats.header_of(lines[0]):
-        return "csv"
-    return "md" if formats.is_listed(lines) else "txt"
 
 
 def _from_document(raw_document: dict[str, object]) -> ImportedTranscript:

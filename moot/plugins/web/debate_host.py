@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple, NotRequired, cast
 
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field
@@ -58,6 +58,8 @@ class StreamedMessage(TypedDict):
 
     speaker: str
     text: str
+    replaces: NotRequired[bool]
+    """True if the text replaces what a client has received before."""
 
 
 def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> None:
@@ -66,6 +68,8 @@ def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> Non
     The key of a message is the id that its entry will have.
     """
     message = messages.setdefault(token["id"], {"speaker": token["speaker"], "text": ""})
+    if token.get("replaces"):
+        message["text"], message["replaces"] = "", True
     message["text"] += token["text"]
 
 

@@ -30,6 +30,7 @@ from moot.api import Event, open_debates
 from moot.config.stages import operators_config
 from moot.graph.json_schemas import graph_schemas
 from moot.graph.served import SERVED
+from moot.models.attempt import RETRACTS
 from moot.plugins.web.auth_middleware import AuthMiddleware, error_response
 from moot.plugins.web.debate_host import DebateHost
 from moot.plugins.web.mcp_server import McpEndpoint
@@ -103,13 +104,15 @@ class StreamListener(AsyncCallbackHandler):
     @override
     async def on_llm_new_token(self, *_: object, run_id: UUID, **details: object) -> None:
         message = getattr(details.get("chunk"), "message", None)
-        if run_id in self._runs and message and message.text:
+        replaces = message is not None and bool(message.response_metadata.get(RETRACTS))
+        if run_id in self._runs and message and (message.text or replaces):
             debate, entry = self._runs[run_id]
             event: Event = {
                 "event": "token",
                 "id": entry,
                 "speaker": message.name,
                 "text": message.text,
+                "replaces": replaces,
             }
             self._loop.call_soon_threadsafe(self._host.publish, debate, event)
 

@@ -71,8 +71,8 @@ export function Debate({ id, setup }) {
     }
     setStreams((before) => {
       const after = { ...before };
-      for (const [key, { speaker, text }] of Object.entries(message.tokens)) {
-        after[key] = { speaker, text: (before[key]?.text ?? "") + text };
+      for (const [key, { speaker, text, replaces }] of Object.entries(message.tokens)) {
+        after[key] = { speaker, text: (replaces ? "" : before[key]?.text ?? "") + text };
       }
       return after;
     });

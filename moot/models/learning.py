@@ -1,0 +1,80 @@
+"""Facts that a model's replies and errors show: its context size, its tokenizer, and what it refuses."""
+
+import math
+
+from moot.calls.model_calls import ModelCall
+from moot.models.error_kinds import Change
+from moot.models.failures import Failure
+from moot.state.entries import EntryUsage, ModelFacts
+
+LEAST_TOKENS = 1_000
+"""Minimum size of a prompt, in tokens by Moot's count, from which a ratio is learned. In shorter prompts, the
+constant tokens of a chat template would dominate."""
+OVERHEAD_TOKENS = 50
+"""Tokens that a server adds to every prompt, such as a default system message. SmolLM2's template adds
+about 30."""
+MAX_RATIO = 4.0
+"""Highest ratio that is believed. SmolLM2 has 2.87 in Russian."""
+RATIO_STEP = 0.05
+"""Ratios are rounded up to a multiple of this number, so that budgets, and with them the prefixes of
+prompts, seldom
+change."""
+CUT_SHARE = 0.5
+"""Share of the sent tokens below which a server has cut the prompt. Tokenizers differ by less in this
+direction."""
+LEAST_REPLY = 64
+"""Minimum number of tokens left for a reply. With fewer, the server is left to refuse the request."""
+
+
+def facts_of_usage(call: ModelCall, usage: EntryUsage) -> ModelFacts:
+    """Return what the reported usage of a call shows about the model's tokenizer, or `{}`."""
+    own, real = call.prompt_tokens, usage["prompt_tokens"]
+    if own < LEAST_TOKENS or call.tools:  # Moot's count contains no definitions of tools
+        return {}
+    ratio = min(MAX_RATIO, (real - OVERHEAD_TOKENS) / own)
+    return {"ratio": round(math.ceil(ratio / RATIO_STEP) * RATIO_STEP, 2)} if ratio > 1 else {}
+
+
+def cut_words(call: ModelCall, usage: EntryUsage) -> str:
+    """Describe that the server cut a prompt without an error, or return `""` if it did not."""
+    schema = call.prompt.sections.get("schema", 0) if call.prompt else 0
+    own, real = call.prompt_tokens - schema, usage["prompt_tokens"]
+    if own < LEAST_TOKENS or usage.get("cached_tokens") or real > CUT_SHARE * own:
+        return ""
+    return (
+        f"the server counted {real:,} of about {own:,} prompt tokens, so it probably cut the prompt: "
+        f"raise its "
+        f"context size, or set models.{call.model}.context_size"
+    )
+
+
+def facts_of_change(change: Change, known: ModelFacts) -> ModelFacts:
+    """Return the facts that a refused part of a request shows, or `{}` if they are known already."""
+    settings = {key: value for key, value in change.settings.items() if key != "max_reply"}
+    facts: ModelFacts = {"told": [change.words]}
+    if settings.items() - known.get("settings", {}).items():
+        facts["settings"] = settings
+    limit = change.settings.get("max_reply", 0)
+    if limit and limit < known.get("max_reply", math.inf):
+        facts["max_reply"] = limit
+    return facts if len(facts) > 1 else {}
+
+
+def facts_of_overflow(failure: Failure, call: ModelCall, max_tokens: int, known: ModelFacts) -> ModelFacts:
+    """Return the context size that a refused prompt shows, stated by the server or estimated."""
+    if failure.overflow is None:
+        return {}
+    excess = failure.excess_tokens(call.prompt_tokens, max_tokens)
+    estimate = int((call.prompt_tokens - excess) * known.get("ratio", 1.0)) + max_tokens
+    stated = failure.overflow.limit
+    return {"limit": stated if 0 < stated < call.prompt_tokens * MAX_RATIO + max_tokens else estimate}
+
+
+def reply_limit(call: ModelCall, max_tokens: int, context_size: int | None, facts: ModelFacts) -> int:
+    """Return the maximum number of reply tokens that fit into the model's context and its server's limit."""
+    limit = min(max_tokens, facts.get("max_reply", max_tokens))
+    real = math.ceil(call.prompt_tokens * facts.get("ratio", 1.0))
+    if "limit" in facts:  # a server that counts more than expected would refuse a reply that fills the rest
+        real += real // 4 + OVERHEAD_TOKENS
+    free = (context_size or 0) - real
+    return min(limit, free) if context_size and free >= LEAST_REPLY else limit

@@ -1,0 +1,157 @@
+"""Faults of a reply's text: no text, endless repetition, tool calls as text, lines of other speakers."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from moot.models.reply_markup import LABEL_NOTE, CodeSpans
+from moot.text.plain_text import plain_line
+
+_NO_TEXT = frozenset(
+    ("none", "null", "nil", "undefined", "[object object]", "(empty)", "(no content)", '""', "''")
+)
+"""Texts that servers and SDKs send instead of an empty reply."""
+
+
+def is_empty_text(text: str) -> bool:
+    """Return True if a reply has no visible character, or is only a word such as `None` for "no text"."""
+    line = plain_line(text)
+    return not line.strip("\u200c\u200d\ufe0f") or line.casefold() in _NO_TEXT
+
+
+MIN_REPEATED_CHARS = 100
+"""Length of the shortest repeated end that counts as a loop, in characters. A refrain or a row of a table is
+shorter."""
+REPETITIONS = 3
+"""Number of times that a loop must occur."""
+SEARCHED_CHARS = 20_000
+"""Number of characters at the end of a reply in which a loop is searched. It is about 5,000 tokens."""
+
+
+def length_before_loop(text: str) -> int | None:
+    """Return the length of a text up to the first repetition of the loop with which it ends.
+
+    A loop is a text that is repeated without a change until the end. The last repetition may be incomplete.
+    Return `None` if there is no loop. The run time is linear: the borders of the reversed text are computed
+    as in the algorithm of Knuth, Morris and Pratt.
+    """
+    tail = text[-SEARCHED_CHARS:][::-1]
+    borders, border = [0] * len(tail), 0
+    best_length = best_period = 0
+    for at in range(1, len(tail)):
+        while border and tail[at] != tail[border]:
+            border = borders[border - 1]
+        border += tail[at] == tail[border]
+        borders[at] = border
+        length, period = at + 1, at + 1 - border
+        if length >= MIN_REPEATED_CHARS and REPETITIONS * period <= length:
+            best_length, best_period = length, period
+    return len(text) - best_length + best_period if best_length else None
+
+
+_CALL_NAME = r"(?:[a-z]{1,12}:)?(?:tool_calls?|function_calls?|function|invoke|tool_code)"
+_CALL = re.compile(
+    r"^[ \t]*(?:"
+    rf"<({_CALL_NAME})(?:[ =][^<>\n]{{0,200}})?>(?=\s*[\[{{<\"'\w])"
+    r"|<[|｜]/?(?:tool[_▁]calls?\w{0,20}(?:▁\w{1,10}){0,2}|python_tag|START_ACTION|action_start|plugin)[|｜]?>"
+    r"|\[(?:TOOL_CALLS|TOOL_REQUEST)\]"
+    r"|```(?:tool_code|tool_calls?|function_calls?)\n"
+    r")",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CALL_END = re.compile(
+    rf"</{_CALL_NAME}>|<[|｜]?/?(?:tool[_▁]calls?\w{{0,20}}(?:▁\w{{1,10}}){{0,2}}|END_ACTION|action_end)[|｜]>"
+    r"|\[(?:END_TOOL_REQUEST|/TOOL_CALLS)\]|\n```",
+    re.IGNORECASE,
+)
+_CALLED = re.compile(
+    r"[\"']name[\"']\s*:\s*[\"']([\w.:-]{1,64})[\"']|<(?:function|invoke)[ =](?:name=)?\"?([\w.-]{1,64})"
+)
+
+
+def without_tool_calls(text: str, note: Callable[[str], str]) -> str:
+    """Replace tool calls that a model wrote as text.
+
+    `note` gets the name of the called tool, or `""` if it is unknown, and returns the replacement. Tool calls
+    in code stay. A reply that is one JSON object with the name and arguments of a tool is a call, too.
+    """
+    if (name := _json_call(text)) is not None:
+        return note(name)
+    if not _CALL.search(text):
+        return text
+    code, pieces, position = CodeSpans(text), list[str](), 0
+    while call := _CALL.search(text, position):
+        is_block = call[0].lstrip().startswith("```")
+        if call.start() in code and not is_block:
+            pieces.append(text[position : call.end()])
+            position = call.end()
+            continue
+        end = len(text)
+        for closing in _CALL_END.finditer(text, call.end()):
+            end = closing.end()
+            if not _CALL_END.match(text, len(text) - len(text[end:].lstrip())):
+                break
+        named = _CALLED.search(text, call.start(), end)
+        pieces += [text[position : call.start()], note((named[1] or named[2]) if named else "")]
+        position = end
+    return "".join([*pieces, text[position:]]).strip()
+
+
+def _json_call(text: str) -> str | None:
+    stripped = text.strip()
+    if not (stripped.startswith("{") and stripped.endswith("}") and len(stripped) < 20_000):
+        return None
+    try:
+        value = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return None
+    named = value.get("name") if isinstance(value.get("name"), str) else None
+    has_arguments = any(isinstance(value.get(key), dict) for key in ("arguments", "parameters"))
+    return named if named and has_arguments and len(value) <= 4 else None
+
+
+def mark_other_speakers(
+    text: str, author: str, others: Mapping[str, str], is_quotation: Callable[[str, str], bool]
+) -> str:
+    """Mark the lines of a message that begin with another debater's name.
+
+    In `Ben: I give up`, the name becomes `Ben (written by Ada)`, so that nobody takes the line for Ben's. The
+    author's own name at the start of a later line is removed. Code and exact quotations stay as they are.
+
+    Args:
+        text: the message.
+        author: display name of its author.
+        others: ids of the other debaters, by display name.
+        is_quotation: function that returns True if a text occurs in a debater's earlier messages. Its
+            arguments are the debater's id and the text.
+    """
+    ids = {name.casefold(): key for name, key in others.items()}
+    code = CodeSpans(text)
+
+    def marked(label: re.Match[str]) -> str:
+        name = label["name"].casefold()
+        if label.start() in code or (name not in ids and label.start() == 0):
+            return label[0]
+        if name not in ids:
+            return label["indent"]
+        line = text[label.end() : text.find("\n", label.end()) % (len(text) + 1)].strip(' \t"“”*_')
+        if len(line) >= MIN_QUOTED_CHARS and is_quotation(ids[name], line):
+            return label[0]
+        return f"{label['indent']}{label['before']}{label['name']} (written by {author}){label['rest']}"
+
+    return _speaker_line(tuple(dict.fromkeys([author, *others]))).sub(marked, text)
+
+
+MIN_QUOTED_CHARS = 12
+"""Length of the shortest line that may be an exact quotation, in characters."""
+
+
+@lru_cache(maxsize=64)
+def _speaker_line(names: tuple[str, ...]) -> re.Pattern[str]:
+    each = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.compile(
+        rf"^(?P<indent>[ \t]{{0,3}}(?:[>#][ \t]{{0,3}}){{0,6}})(?P<before>[*_\[]{{0,3}})(?P<name>{each})"
+        rf"(?P<rest>[*_\]]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}[ \t]{{0,3}}[:：][*_]{{0,3}}[ \t]*)(?=\S|$)",
+        re.IGNORECASE | re.MULTILINE,
+    )

@@ -1,0 +1,92 @@
+"""ChatGPT's data export: conversations as trees of messages, of which one branch is shown."""
+
+from collections.abc import Sequence
+
+from moot.importers import (
+    LeftOut,
+    ParsedMessage,
+    ParsedTranscript,
+    Reader,
+    Source,
+    choose_conversation,
+)
+from moot.plugins.importing.message_objects import INSTRUCTIONS, JsonDict, first_text, readable_time, text_of
+
+_LEFT_OUT = {
+    "code": "tool call",
+    "execution_output": "tool result",
+    "tether_browsing_display": "tool result",
+    "tether_quote": "tool result",
+    "thoughts": "reasoning",
+    "reasoning_recap": "reasoning",
+    "user_editable_context": "system message",
+    "model_editable_context": "system message",
+}
+"""What a message with this `content_type` is, for those that are no message of the conversation."""
+
+
+def _read(source: Source) -> ParsedTranscript | None:
+    value = source.json
+    conversations = [
+        each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)
+    ]
+    is_whole = not isinstance(value, list) or len(value) == len(conversations) > 0
+    if not is_whole or not conversations or not all(map(_is_conversation, conversations)):
+        return None
+    titles = [first_text(each, ("title", "conversation_id", "id")) for each in conversations]
+    conversation = choose_conversation(conversations, titles, source)
+    left_out = LeftOut()
+    messages = [
+        message
+        for node in _branch(conversation)
+        if isinstance(raw := node.get("message"), dict) and (message := _message(raw, left_out))
+    ]
+    return ParsedTranscript(messages, first_text(conversation, ("title",)), left_out=left_out)
+
+
+def _is_conversation(value: object) -> bool:
+    mapping = value.get("mapping") if isinstance(value, dict) else None
+    return (
+        isinstance(mapping, dict)
+        and bool(mapping)
+        and all(isinstance(node, dict) and "parent" in node for node in mapping.values())
+    )
+
+
+def _branch(conversation: JsonDict) -> Sequence[JsonDict]:
+    """Return the nodes from the root to the current node, or to the last node if none is current."""
+    mapping = conversation["mapping"]
+    assert isinstance(mapping, dict)  # noqa: S101  # a conversation has one
+    current = conversation.get("current_node")
+    key: object = current if isinstance(current, str) and current in mapping else list(mapping)[-1]
+    nodes: list[JsonDict] = []
+    seen = set[object]()
+    while isinstance(key, str) and key in mapping and key not in seen:
+        seen.add(key)
+        nodes.append(mapping[key])
+        key = mapping[key].get("parent")
+    return nodes[::-1]
+
+
+def _message(raw: JsonDict, left_out: LeftOut) -> ParsedMessage | None:
+    author, content, metadata = raw.get("author"), raw.get("content"), raw.get("metadata")
+    role = first_text(author, ("role",)) if isinstance(author, dict) else ""
+    if not isinstance(content, dict) or not role:
+        return None
+    kind = _LEFT_OUT.get(str(content.get("content_type")), "")
+    hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation") is True
+    if role in INSTRUCTIONS or hidden:
+        kind = "system message"
+    elif role == "tool":
+        kind = "tool result"
+    elif raw.get("recipient") not in (None, "", "all"):
+        kind = "tool call"
+    text = text_of(content.get("parts", content.get("text")), "the message", own := LeftOut())
+    if kind:
+        left_out[kind] += bool(text.strip()) or kind not in ("system message",)
+        return None
+    left_out.update(own)
+    return ParsedMessage(role, text, readable_time(raw.get("create_time")))
+
+
+READER = Reader("ChatGPT export", "json", _read)

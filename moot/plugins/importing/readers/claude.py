@@ -1,0 +1,58 @@
+"""Conversations exported from Claude's web application."""
+
+from collections.abc import Sequence
+
+from moot.importers import LeftOut, ParsedTranscript, Reader, Source, choose_conversation
+from moot.plugins.importing.message_objects import JsonDict, first_text, read_messages
+
+
+def _read(source: Source) -> ParsedTranscript | None:
+    value = source.json
+    conversations = [
+        each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)
+    ]
+    is_whole = not isinstance(value, list) or len(value) == len(conversations) > 0
+    if not is_whole or not conversations or not all(map(_is_conversation, conversations)):
+        return None
+    conversation = choose_conversation(
+        conversations, [first_text(each, ("name", "uuid")) for each in conversations], source
+    )
+    left_out = LeftOut()
+    items = [_item(message) for message in _branch(conversation)]
+    messages = read_messages(items, lambda index: f"message {index + 1}", left_out)
+    return ParsedTranscript(messages, first_text(conversation, ("name",)), left_out=left_out)
+
+
+def _is_conversation(value: object) -> bool:
+    messages = value.get("chat_messages") if isinstance(value, dict) else None
+    return isinstance(messages, list) and all(
+        isinstance(each, dict) and "sender" in each for each in messages
+    )
+
+
+def _branch(conversation: JsonDict) -> Sequence[JsonDict]:
+    """Return the messages on the branch that is shown. Without a current leaf that is every message."""
+    messages = conversation["chat_messages"]
+    assert isinstance(messages, list)  # noqa: S101  # a conversation has one
+    by_id = {first_text(message, ("uuid",)): message for message in messages}
+    key, branch = first_text(conversation, ("current_leaf_message_uuid",)), dict[str, JsonDict]()
+    while key and key in by_id and key not in branch:
+        branch[key] = by_id[key]
+        key = first_text(by_id[key], ("parent_message_uuid",))
+    return list(branch.values())[::-1] or messages
+
+
+def _item(message: JsonDict) -> JsonDict:
+    """Return a message with its content as blocks. Older exports have only its text."""
+    blocks = message.get("content")
+    content = blocks if isinstance(blocks, list) and blocks else message.get("text")
+    return {
+        "role": message["sender"],
+        "content": content,
+        "created_at": message.get("created_at"),
+        "attachments": message.get("attachments"),
+        "files": message.get("files"),
+    }
+
+
+READER = Reader("Claude export", "json", _read)

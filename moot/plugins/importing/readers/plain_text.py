@@ -1,0 +1,192 @@
+"""Plain text in which each message begins with a name: the reader for what no other reader recognises."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from moot.importers import ParsedMessage, ParsedTranscript, Source
+from moot.plugins.importing.dates import CLOCK
+from moot.plugins.importing.names import LABEL, first_messages, is_name, why_implausible
+from moot.state.errors import InputError
+
+SpeakerLines = Mapping[int, ParsedMessage]
+"""Messages, keyed by the index of the line on which they start. The first line has the index 0."""
+
+HEAD = (
+    rf"(?:[\[(](?P<before>{CLOCK})[\])]\s*)?"
+    r"(?P<name>[^\s:：*#>|`-](?:(?!\*\*)[^:：]){0,59}?)(?<!\s)"
+    rf"(?:\s*[\[(](?P<after>{CLOCK})[\])])?"
+)
+_LINE = re.compile(
+    # A colon without a space must not belong to a URL, a path, a time, a ratio or a smiley.
+    rf"{HEAD}(?:\s*[:：](?=\s|$)|(?<!\s)(?P<tight>[:：])(?![/\\:：]|(?<=\d[:：])\d|[()|DP]\s*$))\s*(?P<text>.*)"
+)
+_TOPIC = re.compile(
+    r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
+)
+_REPORTED = re.compile(r"[\d\"“「『]")
+"""Pattern for text after a colon that is probably not a speaker's message. Such text begins with a digit or a
+quotation mark."""
+_MAX_ABOVE_SHARE = 0.5
+"""Maximum share of a text that may stand above the first message."""
+_MIN_ABOVE_LINES = 4
+"""Number of lines above the first message from which the share counts. A title and a date are fewer."""
+
+_PREFIXES = tuple(
+    re.compile(form)
+    for form in (
+        r"(?P<prefix>\s+)(?=\S)",  # indented, as in court records
+        r"(?P<prefix>\s*\d{1,4}[.)]?\s{1,10})(?=[^\s\d])",  # numbered messages or lines
+        r"(?P<prefix>\s*>>+\s?)(?=\S)",  # captions of broadcasts
+        r"(?P<prefix>>\s)(?=\S)",
+        r"(?P<prefix>[-*+•]\s+)(?=[^\s*_])",
+        r"(?P<prefix>@)(?=\w)",
+    )
+)
+"""What may stand before each name. A file uses one of these forms."""
+_BRACKETED = re.compile(
+    r"\s*(?:\[(?P<name>[^\[\]\n]{1,60})\]|<(?P<angled>[^<>\n]{1,60})>)\s?[:：]?\s+(?P<text>\S.*)"
+)
+_EMPHASIZED = re.compile(
+    r"\s*(?P<mark>__|[*_`])(?P<name>[^*_`\n]{1,60}?)(?:[:：](?P=mark)|(?P=mark)\s?[:：])\s*(?P<text>.*)"
+)
+_SAID = re.compile(r"(?P<name>[^\W\d]\w{0,20}(?: \w{1,20})?) said:\s*")
+_DASHED = re.compile(r"(?P<name>[^\s:：*#>|`–—-][^:：\n–—]{0,40}?)\s+[–—]\s+(?P<text>\S.*)")
+_OWN_LINE = re.compile(r"\s*(?P<name>[^\s:：*#>|`–—-][^:：\n]{0,40}?)\s*")
+
+Reading = Callable[[Sequence[str]], SpeakerLines]
+
+
+def read_plain_text(source: Source, *, checked: bool) -> ParsedTranscript:
+    """Read messages from text in which each message starts with a name.
+
+    Each form is tried in turn, and the first plausible one is used. Without `checked`, messages in the form
+    `NAME: text` need not be plausible.
+
+    Raises:
+        InputError: No form fits, or none is plausible. The error shows the first messages as they are read.
+    """
+    refusal = ""
+    for reading in _READINGS:
+        heads = reading(source.lines)
+        if not heads:
+            continue
+        transcript = messages_under(source.lines, heads)
+        reason = why_implausible(transcript.messages) or _why_above(source.lines, heads)
+        if not reason or (not checked and reading is speaker_lines):
+            return transcript
+        refusal = refusal or implausible(reason, transcript.messages)
+    raise InputError(refusal or "line 1: no speaker was found; write each message as `NAME: text`")
+
+
+def implausible(reason: str, messages: Sequence[ParsedMessage]) -> str:
+    """Return the refusal of messages that are implausible, with the first ones as they are read."""
+    return (
+        f"line 1: the text was not recognised as a transcript: {reason}. The first messages as read:\n"
+        f"{first_messages(messages)}\nWrite each message as `NAME: text`. If this reading is right, use "
+        "--format txt"
+    )
+
+
+def _why_above(lines: Sequence[str], heads: SpeakerLines) -> str:
+    above = [line for line in lines[: next(iter(heads))] if line.strip()]
+    share = sum(map(len, above)) / max(1, sum(map(len, lines)))
+    too_much = len(above) >= _MIN_ABOVE_LINES and share > _MAX_ABOVE_SHARE
+    return f"{len(above)} lines of text stand above the first message" if too_much else ""
+
+
+def speaker_lines(lines: Sequence[str]) -> SpeakerLines:
+    """Find the lines that name a speaker before a colon, and return the message on each line.
+
+    Names that occur repeatedly are checked less strictly.
+    """
+    matches = {index: match for index, line in enumerate(lines) if (match := _LINE.match(line))}
+    matches = {index: match for index, match in matches.items() if not LABEL.fullmatch(match["name"])}
+    counts = Counter(match["name"] for match in matches.values())
+    first_speaker = next(iter(counts), "")
+    heads = {}
+    for index, match in matches.items():
+        is_known = counts[match["name"]] > 1 or (match["name"] == first_speaker and " " not in first_speaker)
+        is_setting = match["tight"] == ":" and match["name"][0].islower()  # `color:red`
+        is_reported = match["tight"] and not is_known and _REPORTED.match(match["text"])
+        if not (is_setting or is_reported) and is_name(match["name"], known=is_known):
+            heads[index] = ParsedMessage(
+                match["name"], match["text"], match["before"] or match["after"] or ""
+            )
+    return heads
+
+
+def _prefixed(form: re.Pattern[str]) -> Reading:
+    """Return a reading of messages with something before each name, such as a number."""
+
+    def read(lines: Sequence[str]) -> SpeakerLines:
+        stripped = [line[match.end() :] if (match := form.match(line)) else "" for line in lines]
+        return speaker_lines(stripped)
+
+    return read
+
+
+def _matching(form: re.Pattern[str]) -> Reading:
+    """Return a reading of lines with a name in brackets, with emphasis or before a dash."""
+
+    def read(lines: Sequence[str]) -> SpeakerLines:
+        matches = {index: match for index, line in enumerate(lines) if (match := form.match(line))}
+        names = {index: _name_in(match) for index, match in matches.items()}
+        counts = Counter(names.values())
+        return {
+            index: ParsedMessage(names[index], match.groupdict().get("text") or "")
+            for index, match in matches.items()
+            if is_name(names[index], known=counts[names[index]] > 1) and not LABEL.fullmatch(names[index])
+        }
+
+    return read
+
+
+def _name_in(match: re.Match[str]) -> str:
+    return (match["name"] or match.groupdict().get("angled") or "").strip()
+
+
+def _named_lines(lines: Sequence[str]) -> SpeakerLines:
+    """Find names that stand alone above their messages.
+
+    A line is a name if nothing else stands between two blank lines, or before it, and if it occurs again, or
+    consists of capitals. The line below has text.
+    """
+    matches = {
+        index: match
+        for index, line in enumerate(lines[:-1])
+        if (index == 0 or not lines[index - 1].strip())
+        and lines[index + 1].strip()
+        and (match := _OWN_LINE.fullmatch(line))
+    }
+    counts = Counter(match["name"] for match in matches.values())
+    heads = {
+        index: ParsedMessage(match["name"], "")
+        for index, match in matches.items()
+        if (counts[match["name"]] > 1 or match["name"].isupper()) and is_name(match["name"], known=False)
+    }
+    filled = [index for index, line in enumerate(lines) if line.strip()]
+    # Above the first name there may be a title.
+    return heads if heads and filled.index(next(iter(heads))) <= 1 else {}
+
+
+_READINGS: Sequence[Reading] = (
+    speaker_lines,
+    *map(_prefixed, _PREFIXES),
+    _matching(_BRACKETED),
+    _matching(_EMPHASIZED),
+    _matching(_SAID),
+    _matching(_DASHED),
+    _named_lines,
+)
+
+
+def messages_under(lines: Sequence[str], heads: SpeakerLines) -> ParsedTranscript:
+    """Split a transcript into messages. The lines in `heads` start the messages."""
+    starts = [*heads, len(lines)]
+    messages = [
+        ParsedMessage(head.speaker, "\n".join([head.content, *lines[start + 1 : end]]).strip(), head.time)
+        for (start, head), end in zip(heads.items(), starts[1:], strict=True)
+    ]
+    topic_lines = (_TOPIC.sub("", line.strip()) for line in lines[: starts[0]])
+    return ParsedTranscript(messages, " ".join(filter(None, topic_lines)))
