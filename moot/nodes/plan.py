@@ -7,11 +7,7 @@ from typing import Literal, cast
 
 from moot.calls import effects, model_calls
 from moot.nodes.clarify import clarification_step
-from moot.people import (
-    interjection_entries,
-    interjections_update,
-    planned_interjections,
-)
+from moot.people import interjection_entries, interjections_update, planned_interjections
 from moot.protocols.registry import limit_reached, next_step
 from moot.protocols.schedule import DECIDE, ConsultModels, End, make_step
 from moot.runtime.context import NodeContext

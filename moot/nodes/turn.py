@@ -12,16 +12,8 @@ from moot.models.failures import REFUSALS
 from moot.models.model_call import repetition_note
 from moot.models.reply_faults import mark_other_speakers
 from moot.protocols.registry import limit_reached
+from moot.runtime import run_turns
 from moot.runtime.context import NodeContext
-from moot.runtime.run_turns import (
-    HumanTurnRequest,
-    ModelTurnRequest,
-    TurnResult,
-    make_turn_requests,
-    run_human_turns,
-    run_turns,
-    turn_embedding_job,
-)
 from moot.state.conversation import Receipt, Turn
 from moot.state.entries import Entry, JsonObject, turns_taken
 from moot.text.tokens import TokenCounter, truncate_middle
@@ -51,21 +43,27 @@ def turn(context: NodeContext) -> NodeBody:
     state, config, step = context.state, context.config, context.state["step"]
     if limit_reached(state, config):
         return {}  # `plan` ends the debate: a client can write the state, and run this node again
-    job = turn_embedding_job(context)
+    job = run_turns.turn_embedding_job(context)
     failures: list[str] = (yield LocalWork([job])) if job else []
-    requests = make_turn_requests(context)
+    requests = run_turns.make_turn_requests(context)
     models = iter(
-        (yield from run_turns([request for request in requests if isinstance(request, ModelTurnRequest)]))
+        (
+            yield from run_turns.run_turns(
+                [request for request in requests if isinstance(request, run_turns.ModelTurnRequest)]
+            )
+        )
     )
     people = iter(
         (
-            yield from run_human_turns(
-                context, [request for request in requests if isinstance(request, HumanTurnRequest)]
+            yield from run_turns.run_human_turns(
+                context, [request for request in requests if isinstance(request, run_turns.HumanTurnRequest)]
             )
         )
     )
     results = [
-        next(models) if isinstance(request, ModelTurnRequest) else TurnResult(Reply(text=next(people)))
+        next(models)
+        if isinstance(request, run_turns.ModelTurnRequest)
+        else run_turns.TurnResult(Reply(text=next(people)))
         for request in requests
     ]
     if not any(each.reply.ok or is_pass(each.reply, config) for each in results):

@@ -12,9 +12,19 @@ from moot.prompts.templates import PromptTemplate, load_prompt_template
 from moot.prompts.truncation import Block
 from moot.protocols.base import Protocol
 from moot.protocols.long_form_prompt import long_form_blocks, summary_blocks, window_blocks
+from moot.protocols.outcome import Proceedings
 from moot.protocols.prompt_context import PromptContext, entry_block, rules_block, topic_block
 from moot.protocols.registry import register
-from moot.protocols.schedule import ConsultModels, End, TurnCount, make_step, make_turn, with_agreement
+from moot.protocols.schedule import (
+    ConsultModels,
+    End,
+    Phase,
+    TurnCount,
+    make_step,
+    make_turn,
+    phase_table,
+    with_agreement,
+)
 from moot.protocols.suffix import turn_suffix_block
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.entries import Entry, EntryKind
@@ -31,6 +41,8 @@ __all__ = [
     "EntryKind",
     "JudgeSpec",
     "ModelCall",
+    "Phase",
+    "Proceedings",
     "PromptContext",
     "PromptTemplate",
     "Protocol",
@@ -45,6 +57,7 @@ __all__ = [
     "long_form_blocks",
     "make_step",
     "make_turn",
+    "phase_table",
     "register",
     "rules_block",
     "structured_call",

@@ -67,7 +67,7 @@ class Phase:
 
     name: str
     following: tuple[str, ...]
-    """Names of the phases that the next step may have. `OVER`: the debate may end after this phase."""
+    """Names of the phases that the next step may have. `end`: the debate may end after this phase."""
     kind: EntryKind = "speech"
     """Kind of transcript entry that debaters write in this phase."""
     budget: int | None = None

@@ -6,6 +6,9 @@ from types import FunctionType
 import pytest
 
 import moot
+from moot.protocols.outcome import Outcome
+from moot.protocols.schedule import Schedule
+from moot.protocols.view import View
 from moot.state import errors
 
 PUBLIC = {
@@ -15,7 +18,7 @@ PUBLIC = {
         *("ProtocolSettings", "Reply", "Step", "TokenCounter", "Turn", "TurnCount", "entry_block"),
         *("load_prompt_template", "long_form_blocks", "make_step", "make_turn", "register", "rules_block"),
         *("structured_call", "structured_data", "summary_blocks", "topic_block", "turn_suffix_block"),
-        *("window_blocks", "with_agreement"),
+        *("window_blocks", "with_agreement", "Phase", "Proceedings", "phase_table"),
     },
     "moot.summarizers": {
         *("Draft", "Entry", "ModelCall", "Reply", "Summarizer", "SummaryFailed", "SummaryGenerator"),
@@ -49,6 +52,11 @@ def test_plugin_modules_export_the_expected_documented_names(module: str) -> Non
     for name in public.__all__:
         member = getattr(public, name)
         assert member.__doc__ or not isinstance(member, type | FunctionType), name
+
+
+@pytest.mark.parametrize(("role", "members"), [(Schedule, 8), (View, 8), (Outcome, 15)])
+def test_a_role_of_a_protocol_can_be_held_in_the_head(role: type, members: int) -> None:
+    assert sum(not name.startswith("_") for name in {**vars(role), **role.__annotations__}) <= members
 
 
 def test_every_error_class_is_public() -> None:
