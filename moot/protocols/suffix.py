@@ -87,10 +87,6 @@ def _references_section(ctx: PromptContext, request: SectionRequest) -> SectionT
     return SectionText(cross_debate_memory.reference_text(documents, query, request.max_tokens, ctx.count))
 
 
-def _blackboard_section(ctx: PromptContext, request: SectionRequest) -> SectionText:
-    return SectionText(blackboard_text(ctx, request.max_tokens))
-
-
 def _retrieved_section(ctx: PromptContext, request: SectionRequest) -> SectionText:
     if ctx.memories is None or window_start(ctx.state) <= 1:
         return SectionText()
@@ -111,7 +107,14 @@ def _retrieved_section(ctx: PromptContext, request: SectionRequest) -> SectionTe
 SECTIONS: tuple[SuffixSection, ...] = (
     SuffixSection("perspective", _cross_debate_section, 1, 1 / 4, kind="cross-debate memory"),
     SuffixSection("reference_documents", _references_section, 3, 1 / 3, kind="reference documents"),
-    SuffixSection("blackboard", _blackboard_section, 2, 0.55, shares_rest=True, kind="ledger"),
+    SuffixSection(
+        "blackboard",
+        lambda ctx, request: SectionText(blackboard_text(ctx, request.max_tokens)),
+        2,
+        0.55,  # more than `retrieved`, because it lists the unanswered challenges
+        shares_rest=True,
+        kind="ledger",
+    ),
     SuffixSection("retrieved", _retrieved_section, 4, 0.45, shares_rest=True, kind="retrieved"),
 )
 """Sections of the turn suffix, in the order in which they are rendered."""

@@ -331,7 +331,8 @@ def _rules_block(ctx: prompt_context.PromptContext) -> truncation.Block:
         scored=rubric_text(ctx.config, RUBRIC, ctx.state.get("question")),
         language=language,
     )
-    return prompt_context.rules_block(ctx, rules=break_template_tokens(text), contract=_contract(ctx))
+    contract = truncate_middle(_contract(ctx), ctx.config.memory.budget.system // 2, ctx.count)
+    return prompt_context.rules_block(ctx, rules=break_template_tokens(text), contract=contract)
 
 
 def _contract(ctx: prompt_context.PromptContext) -> str:
