@@ -15,6 +15,7 @@ from typer import Argument, Context, Option
 
 from moot.cli.databases import open_catalogue
 from moot.cli.inputs import configured_model, parse_debaters, read_answers
+from moot.cli.inputs import read_transcript as read_transcript  # plug-ins import it from here
 from moot.cli.terminal import format_of
 from moot.config.model_settings import OFFLINE, ModelSettings
 from moot.state.errors import ConfigError
