@@ -20,8 +20,8 @@ from typing import cast
 
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
-from moot.protocols.schedule import AGREEMENT_INSTRUCTIONS, End
 from moot.protocols.registry import next_step
+from moot.protocols.schedule import AGREEMENT_INSTRUCTIONS, End
 from moot.state.conversation import ConversationState
 from moot.state.entries import make_entry
 

@@ -19,8 +19,8 @@ from typing import Literal, cast
 
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
-from moot.protocols.schedule import End
 from moot.protocols.escalate import ALL, DEBATE_PHASE, Escalate
+from moot.protocols.schedule import End
 from moot.protocols.vote import Vote
 from moot.state.conversation import ConversationState
 from moot.state.entries import make_entry
