@@ -22,6 +22,7 @@ from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel, split_thinking
 from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
+from moot.models.structured import ParsedReply, parse_reply
 from moot.models.usage import counted_usage, reported_usage
 from moot.state.entries import EntryUsage, clean_text
 from moot.state.errors import UserError
@@ -123,14 +124,15 @@ class _ModelResponse:
     reasoning: str
     finish_reason: str
 
-    def read(self, schema: type[BaseModel]) -> adapters.ParsedReply:
+    def read(self, schema: type[BaseModel]) -> ParsedReply:
         """Parse the model's structured reply.
 
         The reply is in the arguments of a tool call, or else in the text.
         """
         calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
         text = self.text or "".join(call["args"] or "" for call in broken)
-        return adapters.parse_reply(schema, text, calls[0]["args"] if calls else None)
+        is_cut = self.finish_reason in ("length", INCOMPLETE, *model_failures.REFUSALS)
+        return parse_reply(schema, text, calls[0]["args"] if calls else None, is_cut=is_cut)
 
 
 async def _request(run: _CallState, name: str) -> "_ModelRequest":
@@ -161,7 +163,7 @@ class _ModelRequest:
         Only structured replies are validated. If a structured reply is invalid, ask the model once more and
         quote the validation error.
         """
-        call, parsed = self.run.call, adapters.ParsedReply()
+        call, parsed = self.run.call, ParsedReply()
         answer = await self._answer(call.messages)
         if call.schema is not None:
             parsed = answer.read(call.schema)
@@ -169,8 +171,9 @@ class _ModelRequest:
                 answer = await self._answer(
                     adapters.with_correction(call.messages, answer.text, parsed.error)
                 )
-                parsed = answer.read(call.schema)
-            if parsed.error:
+                first, parsed = parsed, answer.read(call.schema)
+                parsed = parsed if parsed.data is not None or first.data is None else first
+            if parsed.data is None:
                 raise model_failures.Failure(f"the reply does not match the schema: {parsed.error}")
         if isinstance(self.chat, adapters.OpenAICompatible):
             provider = self.run.models.endpoint_host(self.name)
