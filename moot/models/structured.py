@@ -6,10 +6,11 @@ Where a reply has two, it is an error, and the caller asks again.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
@@ -35,6 +36,8 @@ PERCENT = 100.0
 NAMED_CHARS = 200
 """Maximum length of a reply's part that is quoted in an error, in characters."""
 
+JsonValue: TypeAlias = Any
+"""Value of parsed JSON, whose type the code checks."""
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json|JSON)?[ \t]*\n?(.*?)\1", re.DOTALL)
 _KEY = re.compile(r"""[{,\n]\s*["'“]?([A-Za-z_]\w*)["'”]?\s*:""")
 _NUMBER = re.compile(r"[^\w+.,-]*([+-]?\d+(?:[.,]\d+)?)\s*(%?)(?:\s*(?:/|\bof\b|\bout of\b)\s*(\d+(?:[.,]\d+)?))?(\D*)")
@@ -74,7 +77,7 @@ def parse_reply(
     """
     fit = _Fit(schema, fence)
     error = "it is cut off at the token limit" if is_cut else "it contains no JSON object"
-    sources = [iter([dict(arguments)])] if arguments is not None else [_valid_values(text)]
+    sources: list[Iterator[object]] = [iter([dict(arguments)])] if arguments is not None else [_valid_values(text)]
     if arguments is None and not is_cut:
         sources.append(_repaired_values(text, fit.keys))
     for source in sources:
@@ -95,7 +98,7 @@ def parse_reply(
     return ParsedReply(error=error)
 
 
-def clean_json(value: Any, fence: str = "") -> Any:
+def clean_json(value: JsonValue, fence: str = "") -> JsonValue:
     """Return a JSON value with its strings cleaned by `clean_text`, without the delimiters of a fence.
 
     JSON escapes can produce characters that stored text must not contain.
@@ -143,7 +146,7 @@ def _repaired_values(text: str, keys: frozenset[str]) -> Iterator[object]:
     start, repairs = text.find("{"), 0
     while start >= 0 and repairs < MAX_REPAIRS:
         end = _object_end(text, start)
-        part = text[start:end] if end else _before_fence(text[start:])
+        part = text[start:end] if end else _without_last_value(_before_fence(text[start:]))
         named = _named_keys(part, keys)
         if named and len(part) <= MAX_REPAIRED_CHARS and _nesting(part) <= MAX_NESTING:
             repairs += 1
@@ -153,13 +156,13 @@ def _repaired_values(text: str, keys: frozenset[str]) -> Iterator[object]:
                 value = None
             if isinstance(value, list) and value and isinstance(value[0], dict):
                 value = value[0]  # the repair also returns what follows the object
-            if isinstance(value, dict) and named <= _all_keys(value) and (end or _ends_after_value(part)):
+            if isinstance(value, dict) and named <= _all_keys(value):
                 yield value if end else _Unclosed(value)
         start = text.find("{", end or len(text))
 
 
 class _Unclosed(dict[str, object]):
-    """Object whose closing brackets are missing. It must have every field that the schema asks for."""
+    """Object whose closing brackets are missing, and perhaps the last field that the schema asks for."""
 
 
 def _quotable(part: str) -> str:
@@ -167,11 +170,23 @@ def _quotable(part: str) -> str:
     return re.sub(r"(?<=[:\[,])(\s*)(-?)(?:nan|inf|infinity)\b", r"\g<1>\g<2>1e999", part, flags=re.IGNORECASE)
 
 
-def _ends_after_value(part: str) -> bool:
-    """Return True if only brackets are missing at the end of an object, and no part of a value."""
-    stripped = part.rstrip()
-    quotes = len(re.findall(r'(?<!\\)(?:\\\\)*"', stripped))
-    return quotes % 2 == 0 and stripped[-1:] not in (",", ":", "{", "[")
+def _without_last_value(part: str) -> str:
+    """Return an unclosed object up to its last complete field, or `""` if more than one value is incomplete.
+
+    A number at the end may lack digits, so it counts as incomplete. So does a text without its closing quote,
+    but a text cannot be left out.
+    """
+    depth = comma = colon = 0
+    for match in re.finditer(r'"(?:\\.|[^"\\])*("?)|[{}\[\],:]', part, re.DOTALL):
+        if match[0][0] == '"':
+            if not match[1]:
+                return ""
+            continue
+        depth += (match[0] in "{[") - (match[0] in "}]")
+        if depth == 1 and match[0] in ",:":
+            comma, colon = (match.start(), colon) if match[0] == "," else (comma, match.start())
+    is_complete = re.search(r'(?:["\]}]|true|false|null)\s*$', part) and (depth > 1 or colon > comma)
+    return part if is_complete else part[:comma] if depth == 1 else ""
 
 
 def _before_fence(part: str) -> str:
@@ -298,15 +313,16 @@ class _Fit:
             data = self._fitted(clean_json(value, self.fence), self.root, (), found)
         except RecursionError:
             return ParsedReply(error="it is nested too deeply")
-        if is_open and (missing := set(self.root.get("required", ())) - data.keys()):
+        missing = set(self.root.get("required", ())) - data.keys() if is_open else set()
+        if len(missing) > 1:
             return ParsedReply(error=f"its end is missing, with {', '.join(sorted(missing))}")
         if error := _rescale(data, found):
             return ParsedReply(error=error)
         return self._checked(data, found)
 
     def _checked(self, data: JsonObject, found: _Findings) -> ParsedReply:
-        """Validate fitted data. A row that is not valid is dropped, unless that leaves none of its list."""
-        dropped: dict[tuple[str | int, ...], int] = {}
+        """Validate fitted data. Rows that are not valid are dropped, unless they are most of a list."""
+        dropped = Counter[tuple[str | int, ...]]()
         while True:
             try:
                 valid = self.schema.model_validate(data).model_dump(mode="json")
@@ -318,8 +334,8 @@ class _Fit:
                     return ParsedReply(error=error)
                 *parents, index = row
                 rows = _at(data, parents)
-                dropped[tuple(parents)] = dropped.get(tuple(parents), 0) + 1
-                if len(rows) == 1:
+                dropped[tuple(parents)] += 1
+                if dropped[tuple(parents)] >= len(rows):
                     return ParsedReply(error=error)
                 del rows[index]
             except RecursionError:
@@ -331,7 +347,7 @@ class _Fit:
             node = self.definitions.get(node["$ref"].rpartition("/")[2], {})
         return node
 
-    def _fitted(self, value: Any, node: JsonObject, path: tuple[str | int, ...], found: _Findings) -> Any:
+    def _fitted(self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings) -> JsonValue:
         """Convert a JSON value to the type that a part of the schema asks for, where it has one meaning."""
         node = self._node(node)
         if options := node.get("anyOf") or node.get("oneOf"):
@@ -356,8 +372,8 @@ class _Fit:
         return value
 
     def _fitted_option(
-        self, value: Any, options: Sequence[JsonObject], path: tuple[str | int, ...], found: _Findings
-    ) -> Any:
+        self, value: JsonValue, options: Sequence[JsonObject], path: tuple[str | int, ...], found: _Findings
+    ) -> JsonValue:
         nodes = [self._node(option) for option in options]
         if value is None and any(node.get("type") == "null" for node in nodes):
             return None
@@ -369,8 +385,8 @@ class _Fit:
         return best
 
     def _fitted_object(
-        self, value: Any, node: JsonObject, path: tuple[str | int, ...], found: _Findings
-    ) -> Any:
+        self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings
+    ) -> JsonValue:
         if isinstance(value, str) and isinstance(inner := _inner_json(value), dict):
             value = inner
         if isinstance(value, list) and len(value) == 1:
@@ -391,8 +407,8 @@ class _Fit:
         return fitted
 
     def _fitted_list(
-        self, value: Any, node: JsonObject, path: tuple[str | int, ...], found: _Findings
-    ) -> Any:
+        self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings
+    ) -> JsonValue:
         items = self._node(node.get("items", {}))
         if isinstance(value, str) and isinstance(inner := _inner_json(value), list):
             value = inner
@@ -430,7 +446,7 @@ def _inner_json(text: str) -> object:
         value: object = json.loads(stripped)
     except (ValueError, RecursionError):
         return text
-    return value
+    return _inner_json(value) if isinstance(value, str) and value != text else value
 
 
 def _matching_keys(value: Mapping[str, object], names: Mapping[str, object]) -> dict[str, str]:
@@ -456,12 +472,16 @@ def _rows_of_map(value: Mapping[str, object], items: JsonObject) -> list[JsonObj
     return None
 
 
-def _number(value: Any, node: JsonObject) -> Any:
+def _number(value: JsonValue, node: JsonObject) -> JsonValue:
     """Convert a text, such as `70%`, `7/10` or `72,5`, to a number on the scale of the schema."""
     while isinstance(value, list | dict) and len(value) == 1:
         value = value[0] if isinstance(value, list) else next(iter(value.values()))
+    if isinstance(value, bool):
+        return str(value)  # Pydantic would take it for 1 or 0
     if not isinstance(value, str):
         return value
+    if value.strip().casefold().lstrip("+-") in ("nan", "inf", "infinity"):
+        return float(value)
     match = _NUMBER.fullmatch(value.strip().strip("*_` "))
     if match is None or len(value) > NAMED_CHARS:
         return value
@@ -473,7 +493,7 @@ def _number(value: Any, node: JsonObject) -> Any:
     return int(number) if number == int(number) else number
 
 
-def _fitted_string(value: Any, node: JsonObject, path: tuple[str | int, ...], found: _Findings) -> Any:
+def _fitted_string(value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings) -> JsonValue:
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):
@@ -535,7 +555,7 @@ def _is_float_one(value: float) -> bool:
     return isinstance(value, float) and value == 1
 
 
-def _at(data: Any, path: Sequence[str | int]) -> Any:
+def _at(data: JsonValue, path: Sequence[str | int]) -> JsonValue:
     for part in path:
         data = data[part]
     return data
@@ -547,7 +567,7 @@ def _invalid_row(data: JsonObject, invalid: ValidationError) -> tuple[str | int,
     for error in invalid.errors(include_url=False, include_context=False, include_input=False):
         path: list[str | int] = []
         row: tuple[str | int, ...] | None = None
-        node: Any = data
+        node: JsonValue = data
         for part in error["loc"]:
             try:
                 node = node[part]

@@ -28,19 +28,17 @@ def meant_name(text: str, names: Mapping[str, Iterable[str]]) -> str:
     """
     own_forms = {key: {folded(name) for name in (key, *others)} - {""} for key, others in names.items()}
     forms = {key: own - _shared(own_forms, key) for key, own in own_forms.items()}
-    exact = [key for key, name in ((key, name) for key, own in names.items() for name in (key, *own)) if text.strip() == name]
+    exact = {key for key, others in names.items() if text.strip() in (key, *others)}
     if exact:
-        return exact[0] if len(set(exact)) == 1 else ""
+        return exact.pop() if len(exact) == 1 else ""
     plain = folded(text)
     words = set(plain.split())
     if not words or len(text) > NAME_CHARS:
         return ""
-    for fits in (
-        lambda form: form == plain,
-        lambda form: words <= set(form.split()),
-    ):
-        if matches := [key for key, own in forms.items() if any(fits(form) for form in own)]:
-            return matches[0] if len(matches) == 1 else ""
+    if equal := [key for key, own in forms.items() if plain in own]:
+        return equal[0] if len(equal) == 1 else ""
+    if parts_of := [key for key, own in forms.items() if any(words <= {*form.split()} for form in own)]:
+        return parts_of[0] if len(parts_of) == 1 else ""
     if _DENIAL.search(text):
         return ""
     mentioned = {key for key, own in forms.items() if any(f" {form} " in f" {plain} " for form in own)}
