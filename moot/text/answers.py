@@ -10,6 +10,8 @@ from decimal import Decimal, InvalidOperation
 
 EDGES = " \t\r\n.,;:!?\"'`*_()[]{}“”‘’«»„"
 """Characters around an answer that do not belong to it."""
+READ_CHARS = 100_000
+"""Number of characters at the end of a text in which an answer is looked for."""
 SENTENCE_WORDS = 12
 """Maximum length of an answer in a sentence, such as "the answer is B", in words. Longer ones are prose."""
 
@@ -21,8 +23,8 @@ _DECISION = (
     r"(?:(?:the|my|our|final|die|meine|la|ma|mi|a)\s+){0,3}"
     r"(?:decision|verdict|choice|vote|entscheidung|décision|decisión|decisione|decisão|решение)(?:\s+finale?)?"
 )
-_LEAD = r"^[\s>*_#{\"'`•-]*(?:\d+[.)]\s+)?[*_\"'`]*"
-_SIGN = r"[\s*_\"'`]*(?::|：|=|→|->|\b(?:is|ist|est|es|è|é)\b:?)[ \t*_]*(?P<answer>[^\n]*)$"
+_LEAD = r"^[ \t>*_#{\"'`•-]*(?:\d+[.)]\s+)?[*_\"'`]*"
+_SIGN = r"[ \t*_\"'`]*(?::|：|=|→|->|\b(?:is|ist|est|es|è|é)\b:?)[ \t*_]*(?P<answer>[^\n]*)$"
 _LABELS = [re.compile(_LEAD + label + _SIGN, re.IGNORECASE | re.MULTILINE) for label in (_ANSWER, _DECISION)]
 """Lines with a label before the answer. A line with a label for answers counts before other lines."""
 _HEADINGS = [
@@ -30,8 +32,8 @@ _HEADINGS = [
     for label in (_ANSWER, _DECISION)
 ]
 _MARKUP = (
-    re.compile(r"<answer>\s*(?P<answer>.*?)\s*</answer>", re.IGNORECASE | re.DOTALL),
-    re.compile(r"\\boxed\{(?P<answer>(?:[^{}]|\{[^{}]*\})*)\}"),
+    re.compile(r"<answer>(?P<answer>[^<]*)</answer>", re.IGNORECASE),
+    re.compile(r"\\boxed\{(?P<answer>(?:[^{}]|\{[^{}]{0,500}\}){0,500})\}"),
     re.compile(r"^####[ \t]+(?P<answer>[^\n]*)\s*\Z", re.MULTILINE),
 )
 _SENTENCE = re.compile(
@@ -40,7 +42,7 @@ _SENTENCE = re.compile(
     r"(?:is|would be)\s*:?\s*(?P<answer>[^\n]+?)(?=[.!?](?:\s|$)|\n|$)",
     re.IGNORECASE,
 )
-_NO_ANSWER = re.compile(r"\W*(?:not|no longer|un\w+|that|still|probably|likely|what|whether|in|on)\b", re.IGNORECASE)
+_NO_ANSWER = re.compile(r"\W*(?:not|no longer|un\w+|that|still|probably|likely|what|whether|in|on|about)\b", re.IGNORECASE)
 _TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mathbf)\{([^{}]*)\}")
 _BEFORE_OPTION = r"(?:(?:option|choice|answer|output|candidate)\s+)?"
 _AFTER_OPTION = r"(?=\s*(?:$|[.,;:)\]—–-]|\((?!\w\))|because\b|since\b|weil\b|denn\b))"
@@ -60,16 +62,33 @@ def stated_answer(text: str) -> str:
     The last labelled line counts, such as `Answer: B` or `**Final answer:** no`, then markup for answers, and
     then a sentence such as "So the answer is B." Sentences that differ state no answer.
     """
-    plain = unicodedata.normalize("NFKC", text)
+    plain = unicodedata.normalize("NFKC", text[-READ_CHARS:])
     patterns = (_LABELS[0], _HEADINGS[0], *_MARKUP, _LABELS[1], _HEADINGS[1])
     for pattern in patterns:
-        for match in reversed(list(pattern.finditer(plain))):
-            answer = _unboxed(match["answer"])
-            if answer.strip(EDGES):
-                return answer.strip()
+        if matches := list(pattern.finditer(plain)):
+            # A label without an answer stands above its answer.
+            lines = [matches[-1]["answer"], *plain[matches[-1].end() :].splitlines()]
+            return next((_unboxed(line).strip() for line in lines if line.strip(EDGES + "#")), "")
     answers = [_unboxed(match["answer"]) for match in _SENTENCE.finditer(plain)]
     answers = [each for each in answers if len(each.split()) <= SENTENCE_WORDS and not _NO_ANSWER.match(each)]
     return answers[-1].strip() if len({answer_key(each) for each in answers}) == 1 else ""
+
+
+def stated_option(text: str, options: Sequence[str]) -> str:
+    """Return the option that a text states as its answer, or `""` if it states none of them.
+
+    Besides the forms of `stated_answer`, the last sentence may say that an option is better than the others.
+    """
+    if answer := stated_answer(text):
+        return option_of(answer, options)
+    *_, last = re.split(r"(?<=[.!?])\s+|\n", text[-READ_CHARS:].strip())
+    named = [option for option in options if re.fullmatch(_conclusion(option), last, re.IGNORECASE)]
+    others = [option for option in options if option not in named and _mentions(last, option)]
+    return named[0] if len(named) == 1 and not others else ""
+
+
+def _conclusion(option: str) -> str:
+    return rf"(?:[^\W\d]+,?\s+){{0,3}}[*_(]*{re.escape(option)}[*_)]*\s+is\s+(?:the\s+)?(?:better|best|correct|right)\b[^,;]*"
 
 
 def _unboxed(answer: str) -> str:
