@@ -7,7 +7,7 @@ from moot.state.verdict import VERDICT_FIELDS, Verdict
 from moot.text.plain_text import clip, count_noun
 
 MIN_REPEATED_WORDS = 4
-"""Minimum length of a text whose repetition is noted, in words. Short texts, such as "none", repeat by right."""
+"""Minimum length of a text whose repetition is noted, in words. Short texts may repeat, such as "none"."""
 REPEATED_FIELDS = 3
 """Number of fields with one text that is noted. Two fields, such as decision and solution, can be equal."""
 QUOTED_CHARS = 80

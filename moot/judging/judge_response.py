@@ -239,7 +239,7 @@ def response_schema(
     reasons = many(narrow_schema(CitedReason, {"citations": citation_type(ids)}), 0, reasons_each(len(sides)))
     types_by_kind: dict[Any, Any] = {
         float | None: Annotated[
-            float | None, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})
+            float | None, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": 100})
         ],
         dict[str, str]: many(narrow_schema(FinalPosition, debater_field), 0, len(sides)),
         list[verdict_types.Move]: many(
@@ -497,7 +497,10 @@ class ResponseCheck:
         verdict = self.failed("", model=reply.model, usage=reply.usage)
         exact_scores: dict[str, dict[str, float]] = {}
         for row in () if reply.placeholder else scores:
-            side, criterion = match_debater(row.debater, self._side_names), self.rubric.criterion(row.criterion)
+            side, criterion = (
+                match_debater(row.debater, self._side_names),
+                self.rubric.criterion(row.criterion),
+            )
             side_scores = verdict["scores"].get(side, {})
             if not side or criterion is None or criterion.id in side_scores or not isfinite(row.score):
                 verdict["dropped_scores"] += 1

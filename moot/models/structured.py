@@ -1,4 +1,4 @@
-"""Reading of structured replies: find the JSON object in a text, repair it, unwrap it, and fit it to a schema.
+"""Reading of structured replies: find a JSON object in a text, repair it, unwrap it, and fit it to a schema.
 
 Models and servers send the right content in many forms. Each step accepts a form only if it has one meaning.
 Where a reply has two, it is an error, and the caller asks again.
@@ -40,7 +40,9 @@ JsonValue: TypeAlias = Any
 """Value of parsed JSON, whose type the code checks."""
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json|JSON)?[ \t]*\n?(.*?)\1", re.DOTALL)
 _KEY = re.compile(r"""[{,\n]\s*["'“]?([A-Za-z_]\w*)["'”]?\s*:""")
-_NUMBER = re.compile(r"[^\w+.,-]*([+-]?\d+(?:[.,]\d+)?)\s*(%?)(?:\s*(?:/|\bof\b|\bout of\b)\s*(\d+(?:[.,]\d+)?))?(\D*)")
+_NUMBER = re.compile(
+    r"[^\w+.,-]*([+-]?\d+(?:[.,]\d+)?)\s*(%?)(?:\s*(?:/|\bof\b|\bout of\b)\s*(\d+(?:[.,]\d+)?))?(\D*)"
+)
 _ID = re.compile(r"[a-z]+\d+")
 
 
@@ -77,7 +79,9 @@ def parse_reply(
     """
     fit = _Fit(schema, fence)
     error = "it is cut off at the token limit" if is_cut else "it contains no JSON object"
-    sources: list[Iterator[object]] = [iter([dict(arguments)])] if arguments is not None else [_valid_values(text)]
+    sources: list[Iterator[object]] = (
+        [iter([dict(arguments)])] if arguments is not None else [_valid_values(text)]
+    )
     if arguments is None and not is_cut:
         sources.append(_repaired_values(text, fit.keys))
     for source in sources:
@@ -89,13 +93,15 @@ def parse_reply(
             elif all(outcome.data != each.data for each in results):
                 results.append(outcome)
         if len(results) > 1:
-            both = [clip(json.dumps(each.data, ensure_ascii=False), NAMED_CHARS) for each in results[:2]]
-            return ParsedReply(
-                error=f"it contains {len(results)} different answers, {both[0]} and {both[1]}: give only your own"
-            )
+            return _two_answers(results)
         if results:
             return results[0]
     return ParsedReply(error=error)
+
+
+def _two_answers(results: Sequence[ParsedReply]) -> ParsedReply:
+    first, second = (clip(json.dumps(each.data, ensure_ascii=False), NAMED_CHARS) for each in results[:2])
+    return ParsedReply(error=f"it contains different answers, {first} and {second}: give only your own")
 
 
 def clean_json(value: JsonValue, fence: str = "") -> JsonValue:
@@ -167,7 +173,9 @@ class _Unclosed(dict[str, object]):
 
 def _quotable(part: str) -> str:
     # Constants that JSON does not have would become strings.
-    return re.sub(r"(?<=[:\[,])(\s*)(-?)(?:nan|inf|infinity)\b", r"\g<1>\g<2>1e999", part, flags=re.IGNORECASE)
+    return re.sub(
+        r"(?<=[:\[,])(\s*)(-?)(?:nan|inf|infinity)\b", r"\g<1>\g<2>1e999", part, flags=re.IGNORECASE
+    )
 
 
 def _without_last_value(part: str) -> str:
@@ -266,30 +274,25 @@ class _Fit:
             if outcome.data is not None and all(each.data != outcome.data for each in results):
                 results.append(outcome)
         if len(results) > 1:
-            both = [clip(json.dumps(each.data, ensure_ascii=False), NAMED_CHARS) for each in results[:2]]
-            return ParsedReply(error=f"it contains different answers, {both[0]} and {both[1]}: give only your own")
+            return _two_answers(results)
         return results[0] if results else first or ParsedReply()
 
     def _unwrapped(self, value: object, depth: int) -> Iterator[JsonObject]:
         """Yield the objects that may be the reply: the outermost ones with a key of the schema."""
-        if isinstance(value, str):
-            value = _inner_json(value)
+        value = _inner_json(value) if isinstance(value, str) else value
+        inner: Sequence[object] = []
         if isinstance(value, list):
-            rows = self._rows(value)
-            if rows is not None:
+            if rows := self._rows(value):
                 yield rows
-            elif depth:
-                for item in value[:MAX_CANDIDATES]:
-                    yield from self._unwrapped(item, depth - 1)
-        if not isinstance(value, dict):
-            return
-        known = {_folded_key(key) for key in value} & self.keys
-        if known or not value:
-            yield value
-        if depth and not self._is_whole(known):
-            for item in value.values():
-                if isinstance(item, dict | list | str):
-                    yield from self._unwrapped(item, depth - 1)
+            else:
+                inner = value[:MAX_CANDIDATES]
+        elif isinstance(value, dict):
+            known = {_folded_key(key) for key in value} & self.keys
+            if known or not value:
+                yield value
+            inner = [] if self._is_whole(known) else list(value.values())
+        for item in inner if depth else ():
+            yield from self._unwrapped(item, depth - 1)
 
     def _is_whole(self, known: set[str]) -> bool:
         required = {_folded_key(key) for key in self._required()}
@@ -328,6 +331,8 @@ class _Fit:
                 valid = self.schema.model_validate(data).model_dump(mode="json")
                 break
             except ValidationError as invalid:
+                if _round_integers(data, invalid):
+                    continue
                 error = "\n".join(f"- {each}" for each in errors_in(invalid, "the object")[:8])
                 row = _invalid_row(data, invalid)
                 if row is None:
@@ -347,7 +352,9 @@ class _Fit:
             node = self.definitions.get(node["$ref"].rpartition("/")[2], {})
         return node
 
-    def _fitted(self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings) -> JsonValue:
+    def _fitted(
+        self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings
+    ) -> JsonValue:
         """Convert a JSON value to the type that a part of the schema asks for, where it has one meaning."""
         node = self._node(node)
         if options := node.get("anyOf") or node.get("oneOf"):
@@ -359,11 +366,9 @@ class _Fit:
                 return self._fitted_list(value, node, path, found)
             case "number" | "integer":
                 number = _number(value, node)
-                if isinstance(number, int | float) and not isinstance(number, bool):
-                    if node.get("minimum", 1) in (0, 1) and node.get("maximum", 0) > 1:
-                        found.numbers.append(_ScaleNumber(path, number, node["maximum"]))
-                    if node["type"] == "integer" and isinstance(number, float) and isfinite(number):
-                        return round(number)
+                is_scaled = node.get("minimum", 1) in (0, 1) and node.get("maximum", 0) > 1
+                if is_scaled and isinstance(number, int | float):
+                    found.numbers.append(_ScaleNumber(path, number, node["maximum"]))
                 return number
             case "boolean" if isinstance(value, str) and value.strip().casefold() in ("true", "false"):
                 return value.strip().casefold() == "true"
@@ -493,7 +498,9 @@ def _number(value: JsonValue, node: JsonObject) -> JsonValue:
     return int(number) if number == int(number) else number
 
 
-def _fitted_string(value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings) -> JsonValue:
+def _fitted_string(
+    value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings
+) -> JsonValue:
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):
@@ -559,6 +566,21 @@ def _at(data: JsonValue, path: Sequence[str | int]) -> JsonValue:
     for part in path:
         data = data[part]
     return data
+
+
+def _round_integers(data: JsonObject, invalid: ValidationError) -> bool:
+    """Round the numbers that a schema takes as integers only. Return True if there were any."""
+    found = False
+    for error in invalid.errors(include_url=False, include_context=False):
+        if error["type"] == "int_from_float" and isfinite(error["input"]):
+            *parents, key = error["loc"]
+            try:
+                rows = _at(data, parents)
+                rows[key] = round(rows[key])
+            except (KeyError, IndexError, TypeError):
+                continue  # the location has a tag of a union
+            found = True
+    return found
 
 
 def _invalid_row(data: JsonObject, invalid: ValidationError) -> tuple[str | int, ...] | None:

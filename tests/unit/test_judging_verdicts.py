@@ -117,7 +117,9 @@ def test_criteria_and_debaters_match_in_any_case() -> None:
     assert check(response(" Ada ", score("ADA", "Evidence", 5)))["scores"]["ada"].keys() == {"evidence"}
 
 
-@pytest.mark.parametrize(("winner", "recorded"), [("Tie", "tie"), ("SYNTHESIS", "synthesis"), ("**Bo Ray**.", "bo")])
+@pytest.mark.parametrize(
+    ("winner", "recorded"), [("Tie", "tie"), ("SYNTHESIS", "synthesis"), ("**Bo Ray**.", "bo")]
+)
 def test_winner_is_a_debater_a_tie_or_a_synthesis(winner: str, recorded: str) -> None:
     assert check(response(winner, score("ada", "evidence", 5)))["winner"] == recorded
 

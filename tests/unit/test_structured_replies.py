@@ -36,7 +36,9 @@ class Ruling(BaseModel):
 
     reasoning: str
     winner: one_of(["Debater A", "Debater B", "tie"])  # type: ignore[valid-type]
-    confidence: Annotated[float | None, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": 100})] = None
+    confidence: Annotated[float | None, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": 100})] = (
+        None
+    )
     open_points: list[str] = []
     rows: list[Row] = []
     positions: list[Position] = []
@@ -133,11 +135,26 @@ def test_a_wrapped_reply_is_unwrapped(value: object) -> None:
 @pytest.mark.parametrize(
     ("written", "number"),
     [
-        ("70%", 70), ("70 %", 70), ("7/10", 70), ("7 / 10", 70), ("70/100", 70), ("7 out of 10", 70), ("35 of 50", 70),
-        ("70", 70), ("**70**", 70), ("72,5", 72), ("70 points", 70), ("70 (fairly sure)", 70), ([70], 70),
-        ({"value": 70}, 70), (70.4, 70), (105, 105), (None, None), (0, 0),
+        ("70%", 70),
+        ("70 %", 70),
+        ("7/10", 70),
+        ("7 / 10", 70),
+        ("70/100", 70),
+        ("7 out of 10", 70),
+        ("35 of 50", 70),
+        ("70", 70),
+        ("**70**", 70),
+        ("72,5", 72.5),
+        ("70 points", 70),
+        ("70 (fairly sure)", 70),
+        ([70], 70),
+        ({"value": 70}, 70),
+        (70.4, 70.4),
+        (105, 105),
+        (None, None),
+        (0, 0),
     ],
-)  # fmt: skip
+)
 def test_a_number_is_read_on_the_scale_of_the_schema(written: object, number: float | None) -> None:
     data = changed(confidence=written)
     assert data is not None
@@ -145,7 +162,8 @@ def test_a_number_is_read_on_the_scale_of_the_schema(written: object, number: fl
 
 
 @pytest.mark.parametrize(
-    "written", [float("nan"), float("inf"), "NaN", "Infinity", -1, "-5%", "high", "60-80", 0.8, "0.8", True, {}]
+    "written",
+    [float("nan"), float("inf"), "NaN", "Infinity", -1, "-5%", "high", "60-80", 0.8, "0.8", True, {}],
 )
 def test_a_number_with_no_certain_meaning_is_an_error(written: object) -> None:
     parsed = parse_reply(Ruling, json.dumps({**GOOD, "confidence": written}))
@@ -197,10 +215,21 @@ def test_a_value_is_converted_to_the_type_of_the_schema(
 
 
 def test_a_row_out_of_bounds_drops_this_row_only() -> None:
-    items = [{"text": "a", "weight": 3}, {"text": "b", "weight": -1}, {"text": "c"}, {"text": "d", "weight": 99}]
+    items = [
+        {"text": "a", "weight": 3},
+        {"text": "b", "weight": -1},
+        {"text": "c"},
+        {"text": "d", "weight": 99},
+    ]
     data = parse_reply(Findings, json.dumps({"items": [*items, {"text": "e"}]})).data
     assert data is not None
     assert [item["text"] for item in data["items"]] == ["a", "c", "e"]
+
+
+def test_a_number_with_a_fraction_is_rounded_if_the_field_takes_integers() -> None:
+    assert parse_reply(Findings, '{"items": [{"text": "a", "weight": 3.6}]}').data == {
+        "items": [{"text": "a", "weight": 4}]
+    }
 
 
 def test_rows_that_are_mostly_invalid_are_an_error() -> None:
@@ -256,7 +285,9 @@ def test_the_last_digit_of_an_unclosed_reply_may_be_missing() -> None:
     assert data["confidence"] is None
 
 
-@pytest.mark.parametrize("winner", ["Carol", "", "draw", "Debater", "neither Debater A nor Debater B", "not Debater A"])
+@pytest.mark.parametrize(
+    "winner", ["Carol", "", "draw", "Debater", "neither Debater A nor Debater B", "not Debater A"]
+)
 def test_an_unknown_name_is_asked_again(winner: str) -> None:
     assert "winner" in parse_reply(Ruling, json.dumps({**GOOD, "winner": winner})).error or not winner
 
@@ -272,13 +303,30 @@ NAMES = {"ada": ("Ada Lovelace",), "ben": ("Ben Ito",), "Debater C": (), "Debate
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("ada", "ada"), ("ADA", "ada"), ("**Ada Lovelace**", "ada"), ("`ada`", "ada"), ("Lovelace", "ada"),
-        ("The winner is Ada Lovelace.", "ada"), ("Ben Ito, because he showed the figures", "ben"),
-        ("debater_c", "Debater C"), ("debater-c", "Debater C"), ("(Debater C)", "Debater C"), ("C", "Debater C"),
-        ("winner: Debater D!", "Debater D"), ("Debater C and Debater D", ""), ("Debater C beats D", ""),
-        ("Debater", ""), ("", ""), ("…", ""), ("Carol", ""), ("not Debater C", ""), ("nobody but Ben Ito", ""),
-        ("Neither Debater C nor D", ""), ("Adam", ""), ("x" * 500 + " Ben Ito", ""),
+        ("ada", "ada"),
+        ("ADA", "ada"),
+        ("**Ada Lovelace**", "ada"),
+        ("`ada`", "ada"),
+        ("Lovelace", "ada"),
+        ("The winner is Ada Lovelace.", "ada"),
+        ("Ben Ito, because he showed the figures", "ben"),
+        ("debater_c", "Debater C"),
+        ("debater-c", "Debater C"),
+        ("(Debater C)", "Debater C"),
+        ("C", "Debater C"),
+        ("winner: Debater D!", "Debater D"),
+        ("Debater C and Debater D", ""),
+        ("Debater C beats D", ""),
+        ("Debater", ""),
+        ("", ""),
+        ("…", ""),
+        ("Carol", ""),
+        ("not Debater C", ""),
+        ("nobody but Ben Ito", ""),
+        ("Neither Debater C nor D", ""),
+        ("Adam", ""),
+        ("x" * 500 + " Ben Ito", ""),
     ],
-)  # fmt: skip
+)
 def test_a_text_means_at_most_one_name(text: str, key: str) -> None:
     assert meant_name(text, NAMES) == key
