@@ -128,7 +128,7 @@ def _valid_values(text: str) -> Iterator[object]:
         return
     except (ValueError, RecursionError):
         pass
-    decoder, start = json.JSONDecoder(), text.find("{")
+    decoder, start, unclosed = json.JSONDecoder(), text.find("{"), 0
     for _ in range(MAX_CANDIDATES):
         if start < 0:
             return
@@ -136,7 +136,10 @@ def _valid_values(text: str) -> Iterator[object]:
             value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             # The objects inside a broken object are its parts, and no replies of their own.
-            end = _object_end(text, start) or start + 1
+            end = _object_end(text, start)
+            if not end:
+                unclosed += 1
+                end = start + 1 if unclosed < MAX_REPAIRS else len(text)
         else:
             yield value
         start = text.find("{", end)

@@ -40,8 +40,9 @@ _MARKUP = (
     re.compile(r"^####[ \t]+(?P<answer>[^\n]*)\s*\Z", re.MULTILINE),
 )
 _SENTENCE = re.compile(
-    r"(?:^|[.!?:]\s+|\n)(?:(?:so|therefore|thus|hence|overall|finally|in conclusion|in short|i think|i believe|"
-    r"i conclude that),?\s+){0,2}(?:the|my|our)\s+(?:final\s+|correct\s+|best\s+|right\s+)?(?:answer|choice)\s+"
+    r"(?:^|[.!?:]\s+|\n)"
+    r"(?:(?:so|therefore|thus|hence|overall|finally|in conclusion|in short|i think|i believe),?\s+)"
+    r"{0,2}(?:the|my|our)\s+(?:final\s+|correct\s+|best\s+|right\s+)?(?:answer|choice)\s+"
     r"(?:is|would be)\s*:?\s*(?P<answer>[^\n]+?)(?=[.!?](?:\s|$)|\n|$)",
     re.IGNORECASE,
 )
