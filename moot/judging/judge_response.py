@@ -15,7 +15,9 @@ from pydantic_core import CoreSchema
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config.rubrics import Rubric
 from moot.judging.blinding import Blinding
+from moot.judging.defects import defect_of, text_notes
 from moot.prompts.request import between, cause_type, citation_type, many, narrow_schema, one_of
+from moot.prompts.structured_calls import match_debater
 from moot.state import verdict as verdict_types
 from moot.state.entries import Entry, EntryUsage, cited_id
 from moot.text.plain_text import clip, count_noun
@@ -239,7 +241,7 @@ def response_schema(
     reasons = many(narrow_schema(CitedReason, {"citations": citation_type(ids)}), 0, reasons_each(len(sides)))
     types_by_kind: dict[Any, Any] = {
         float | None: Annotated[
-            float | None, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})
+            float | None, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": 100})
         ],
         dict[str, str]: many(narrow_schema(FinalPosition, debater_field), 0, len(sides)),
         list[verdict_types.Move]: many(
@@ -477,6 +479,10 @@ class ResponseCheck:
     options: Sequence[str] = ()
     """Possible answers to the debate's question. The decision must be one of them or `undecided`."""
 
+    @property
+    def _side_names(self) -> dict[str, str]:
+        return {side: self.names.get(side, side) for side in self.sides}
+
     def failed(
         self, error: str, *, model: str = "", usage: EntryUsage | None = None
     ) -> verdict_types.Verdict:
@@ -493,9 +499,12 @@ class ResponseCheck:
         verdict = self.failed("", model=reply.model, usage=reply.usage)
         exact_scores: dict[str, dict[str, float]] = {}
         for row in () if reply.placeholder else scores:
-            side, criterion = _side_meant(row.debater, self.sides), self.rubric.criterion(row.criterion)
-            side_scores = verdict["scores"].get(side or "", {})
-            if side is None or criterion is None or criterion.id in side_scores or not isfinite(row.score):
+            side, criterion = (
+                match_debater(row.debater, self._side_names),
+                self.rubric.criterion(row.criterion),
+            )
+            side_scores = verdict["scores"].get(side, {})
+            if not side or criterion is None or criterion.id in side_scores or not isfinite(row.score):
                 verdict["dropped_scores"] += 1
                 continue
             citations = self._existing_ids(row.citations, verdict)
@@ -521,8 +530,8 @@ class ResponseCheck:
         """Convert a judge's response to a verdict.
 
         Labels in the response must have been replaced with debater ids. The winner is a debater, `tie` or
-        `synthesis`. A response without a valid winner and without a valid score becomes a failed verdict. A
-        placeholder is always a tie.
+        `synthesis`. A response that names another winner, or most of whose scores cannot be used, becomes a
+        failed verdict. A placeholder is always a tie.
         """
         data = response.model_dump()
         scores = [CriterionScore.model_validate(row) for row in data.get("scores", ())]
@@ -532,15 +541,12 @@ class ResponseCheck:
             verdict["reasoning"], verdict["winner"] = data["reasoning"], verdict_types.TIE
             verdict["flip"]["winners"] = [verdict_types.TIE]
             return verdict
-        outcome = winner_text.strip().casefold()
-        winner = _side_meant(winner_text, self.sides) or (
-            outcome if outcome in (verdict_types.TIE, verdict_types.SYNTHESIS) else None
-        )
-        if winner is None and not verdict["scores"]:
-            del verdict["criteria"]
-            verdict["status"] = "failed"
-            verdict["error"] = f"the judge named {winner_text!r} as winner and scored no debater"
-            return verdict
+        winner = match_debater(winner_text, {**self._side_names, **verdict_types.NO_WINNER})
+        error = defect_of(verdict)
+        if not winner:
+            error = f"the judge named {clip(winner_text, NOTED_CHARS)!r} as winner, who took no part"
+        if error:
+            return self.failed(error, model=reply.model, usage=reply.usage)
         record = cast(dict[str, Any], verdict)
         for name, verdict_field in verdict_types.VERDICT_FIELDS.items():
             if name in data and name not in ("winner", "scores"):
@@ -549,11 +555,8 @@ class ResponseCheck:
             verdict["options"] = list(self.options)
             if "decision" in data:  # the second presentation order may be asked for scores alone
                 self._restrict_decision(verdict)
-        verdict["winner"] = winner or verdict_types.TIE
-        if winner is None:
-            verdict["notes"].append(
-                f"The judge named {winner_text!r} as winner, who took no part; recorded as a tie."
-            )
+        verdict["winner"] = winner
+        verdict["notes"] += text_notes(data)
         self._answer_for_totals(verdict, verdict["despite_scores"])
         verdict["flip"]["winners"] = [verdict["winner"]]
         clear_confidence(verdict)
@@ -604,8 +607,8 @@ class ResponseCheck:
         """
         row = dict(response_row)
         if "debater" in row:
-            side = _side_meant(row["debater"], self.sides)
-            if side is None:
+            side = match_debater(row["debater"], self._side_names)
+            if not side:
                 return None
             row["debater"] = side
         if message_id := row.get("message_id"):
@@ -621,8 +624,8 @@ class ResponseCheck:
         """
         cases: dict[str, verdict_types.Case] = {}
         for debater_case in debater_cases:
-            side = _side_meant(debater_case.debater, self.sides)
-            if side is None:
+            side = match_debater(debater_case.debater, self._side_names)
+            if not side:
                 continue
             case = cases.setdefault(side, verdict_types.Case(pros=[], cons=[]))
             for valid_reasons, reasons in (
@@ -782,15 +785,3 @@ def changed_text(verdict: verdict_types.Verdict) -> str:
     )
     corrections = [f"{count_noun(count, noun)} {change}" for count, noun, change in counts if count]
     return f"Corrected in the judge's reply: {'; '.join(corrections)}." if corrections else ""
-
-
-def _side_meant(text: str, sides: Sequence[str]) -> str | None:
-    """Return the id of the debater whom the judge named.
-
-    Return `None` if no debater matches. Case and surrounding spaces are ignored if only one id matches.
-    """
-    trimmed_text = text.strip()
-    if text in sides or trimmed_text in sides:
-        return text if text in sides else trimmed_text
-    matches = [side for side in sides if side.casefold() == trimmed_text.casefold()]
-    return matches[0] if len(matches) == 1 else None

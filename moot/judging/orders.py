@@ -265,12 +265,13 @@ def merge_decisions(verdict: verdict_types.Verdict, verdicts: Sequence[verdict_t
     ranked = votes.most_common(2)
     is_tied = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
     decision = verdict_types.UNDECIDED if is_tied else ranked[0][0]
-    confidences = [each["confidence"] or 0.0 for each in verdicts if each["decision"] == decision]
+    stated = [each["confidence"] for each in verdicts if each["decision"] == decision]
+    confidences = [each for each in stated if each is not None]
     verdict["decision"] = decision
     if len(verdicts) > 1:
-        verdict["confidence"] = (
-            None if decision == verdict_types.UNDECIDED else float(round(sum(confidences) / len(verdicts)))
-        )
+        # A confidence that no judge stated is unknown, and not 0.
+        has_confidence = bool(confidences) and decision != verdict_types.UNDECIDED
+        verdict["confidence"] = float(round(sum(confidences) / len(verdicts))) if has_confidence else None
     else:
         verdict["confidence"] = verdicts[0]["confidence"]
     if len(votes) > 1:

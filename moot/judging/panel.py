@@ -534,8 +534,10 @@ def _judge_requests(
             )
             if not requests:  # the labels of all judges have the same length
                 selector.measure(context.cost, config.memory.budget.total)
-            # The answer does not depend on who is shown first, so the second order only scores again.
-            spec = replace(judge_spec, judging="scores") if index else judge_spec
+            # The answer of a debate does not depend on who is shown first, so the second order only scores
+            # again. Where the winner is the better answer, both orders are asked the same question.
+            scores_only = index > 0 and judge_spec.interactive
+            spec = replace(judge_spec, judging="scores") if scores_only else judge_spec
             call = _call(context, panel_judge, spec, index)
             shown_ids = set(call.hints["message_ids"])
             check = judge_response.ResponseCheck(

@@ -5,7 +5,7 @@ Three kinds of chat models are supported: OpenAI-compatible ones, any other Lang
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -15,25 +15,19 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.outputs import ChatGeneration, ChatResult, Generation
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableSequence
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from moot.calls.model_calls import ModelCall, WireMessage
 from moot.config.model_settings import ModelSettings
-from moot.config.section import errors_in
 from moot.models.failures import Failure
 from moot.models.offline import LocalModel
 from moot.prompts.request import schema_instruction, sent_schema, strict_schema
-from moot.prompts.templates import without_frame
-from moot.state.entries import JsonObject, clean_text, memoize_by_identity
+from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.langgraph_internals import streams_tokens
 from moot.text.plain_text import break_template_tokens
 
 Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
 
-_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
-MAX_CANDIDATES = 40
-"""Maximum number of places in a reply at which the parser looks for a JSON object. Each place is an opening
-brace."""
 ECHO_CHARS = 2_000
 """Maximum number of characters quoted from an invalid reply. The quotation is part of a request to correct
 the reply."""
@@ -60,78 +54,6 @@ def with_tool_refusal(messages: tuple[WireMessage, ...], text: str) -> tuple[Wir
     quoted = break_template_tokens(text[:ECHO_CHARS]) or "(a tool call)"
     refusal = "You cannot call this tool. Write your message as plain text, without a tool call."
     return (*messages, {"role": "assistant", "content": quoted}, {"role": "user", "content": refusal})
-
-
-@dataclass(frozen=True)
-class ParsedReply:
-    """Data parsed from a structured reply, or an error message if parsing failed."""
-
-    data: JsonObject | None = None
-    error: str = ""
-
-
-def parse_reply(
-    schema: type[BaseModel], text: str, arguments: JsonObject | None = None, fence: str = ""
-) -> ParsedReply:
-    """Parse a structured reply, and validate it against the schema.
-
-    Args:
-        schema: model of the expected object.
-        text: text of the reply. The first JSON object in it that fits the schema is used.
-        arguments: arguments of a tool call, used instead of the text.
-        fence: fence of the prompt. Strings lose the delimiters that the model copied.
-    """
-    error = "it contains no JSON object"
-    candidates = [dict(arguments)] if arguments is not None else _objects(text)
-    for candidate in candidates:
-        try:
-            return ParsedReply(
-                data=schema.model_validate(clean_json(candidate, fence)).model_dump(mode="json")
-            )
-        except ValidationError as invalid:
-            error = "\n".join(f"- {each}" for each in errors_in(invalid, "the object")[:8])
-        except RecursionError:
-            error = "it is nested too deeply"
-    return ParsedReply(error=error)
-
-
-def clean_json(value: Any, fence: str = "") -> Any:
-    """Return a JSON value with its strings cleaned by `clean_text`, without the delimiters of a fence.
-
-    JSON escapes can produce characters that stored text must not contain.
-    """
-    if isinstance(value, str):
-        return without_frame(clean_text(value), fence)
-    if isinstance(value, list):
-        return [clean_json(item, fence) for item in value]
-    if isinstance(value, dict):
-        return {clean_text(key): clean_json(item, fence) for key, item in value.items()}
-    return value
-
-
-def _objects(text: str) -> Iterator[JsonObject]:
-    """Yield each JSON object found in the text of a model's reply.
-
-    The whole text is tried first, then code fences, then any position.
-    """
-    for part in (text, *_FENCE.findall(text)):
-        try:
-            value = json.loads(part)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            yield value
-    decoder, start = json.JSONDecoder(), text.find("{")
-    for _ in range(MAX_CANDIDATES):
-        if start < 0:
-            return
-        try:
-            value, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            end = start + 1
-        else:
-            yield value
-        start = text.find("{", end)
 
 
 _NOT_SLUG = re.compile(r"[^a-zA-Z0-9_-]+")

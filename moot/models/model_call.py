@@ -31,6 +31,7 @@ from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
 from moot.models.reply_faults import is_empty_text, length_before_loop, without_tool_calls
 from moot.models.reply_markup import SplitText
+from moot.models.structured import ParsedReply, parse_reply
 from moot.models.usage import counted_usage, reported_usage
 from moot.prompts.templates import fence_of, without_frame
 from moot.state.entries import EntryUsage, ModelFacts
@@ -166,13 +167,15 @@ class _ModelResponse:
         """Return the text, or the broken arguments of tool calls if there is no text."""
         return self.text or "".join(call["args"] or "" for call in self.message.invalid_tool_calls)
 
-    def read(self, schema: type[BaseModel], fence: str) -> adapters.ParsedReply:
+    def read(self, schema: type[BaseModel], fence: str) -> ParsedReply:
         """Parse the model's structured reply.
 
         The reply is in the arguments of a tool call, or else in the text.
         """
         calls = self.message.tool_calls
-        return adapters.parse_reply(schema, self.raw_text, calls[0]["args"] if calls else None, fence)
+        is_cut = self.finish_reason in ("length", INCOMPLETE, *model_failures.REFUSALS)
+        arguments = calls[0]["args"] if calls else None
+        return parse_reply(schema, self.raw_text, arguments, fence=fence, is_cut=is_cut)
 
 
 def speaker_labels(call: ModelCall) -> tuple[str, ...]:
@@ -226,7 +229,7 @@ class _ModelRequest:
         Only structured replies are validated. If a structured reply is invalid, ask the model once more and
         quote the validation error.
         """
-        call, parsed = self.run.call, adapters.ParsedReply()
+        call, parsed = self.run.call, ParsedReply()
         answer = await self._answer(call.messages)
         if call.schema is not None:
             parsed = answer.read(call.schema, self.fence)
@@ -234,8 +237,9 @@ class _ModelRequest:
                 answer = await self._answer(
                     adapters.with_correction(call.messages, answer.text, parsed.error)
                 )
-                parsed = answer.read(call.schema, self.fence)
-            if parsed.error:
+                first, parsed = parsed, answer.read(call.schema, self.fence)
+                parsed = parsed if parsed.data is not None or first.data is None else first
+            if parsed.data is None:
                 raise model_failures.Failure(f"the reply does not match the schema: {parsed.error}")
         elif self._calls_unknown_tool(answer):
             answer = await self._without_unknown_tools(answer)

@@ -312,9 +312,13 @@ def cause_type(ids: Sequence[str]) -> Any:
 def between(low: float, high: float, number: type[float] = float) -> Any:
     """Return a Pydantic type for a number in the given range.
 
-    A number out of range is clamped when it is read.
+    The schema asks for an integer if the ends are integers with others between them, because grammars of
+    servers enforce bounds of integers only. A number out of range is clamped when it is read.
     """
-    return Annotated[number, Field(json_schema_extra={"minimum": low, "maximum": high})]
+    limits: JsonObject = {"minimum": low, "maximum": high}
+    if low == int(low) and high == int(high) and high - low > 1:
+        limits = {"type": "integer", "minimum": int(low), "maximum": int(high)}
+    return Annotated[number, Field(json_schema_extra=limits)]
 
 
 def many(item: Any, min_items: int, max_items: int) -> Any:

@@ -12,6 +12,7 @@ from moot.prompts.templates import system_message, truncate_fenced
 from moot.prompts.truncation import render_entry, truncate_messages
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, traits_of
+from moot.text.naming import meant_name
 from moot.text.plain_text import sanitize_line
 from moot.text.tokens import TokenCounter, common_length
 
@@ -127,16 +128,8 @@ def shown_entries(
 
 
 def match_debater(name: str, names: Mapping[str, str]) -> str:
-    """Return the id of the debater whose id or display name matches `name`, ignoring case.
+    """Return the id of the debater that `name` means, by id or display name, or `""` if there is none.
 
-    Return `""` if there is no such debater.
+    `name` may also be a short sentence with one debater's name.
     """
-    folded_name = name.strip().casefold()
-    return next(
-        (
-            debater
-            for debater, display_name in names.items()
-            if folded_name in (debater, display_name.casefold())
-        ),
-        "",
-    )
+    return meant_name(name, {debater: (display_name,) for debater, display_name in names.items()})

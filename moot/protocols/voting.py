@@ -2,10 +2,8 @@
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field
@@ -23,38 +21,20 @@ from moot.protocols.prompt_context import PromptContext, PromptSource, assemble_
 from moot.state import verdict as verdict_types
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import Entry, JsonObject, traits_of
+from moot.text.answers import answer_key, option_of, stated_answer, stated_option
 from moot.text.plain_text import break_template_tokens, clip, count_noun, quoted
 
 ANSWER_WORDS = 12
 """Maximum number of words in an answer, as stated in the instruction to debaters. Longer answers are not
 compared with others."""
-_LAST_LINE = re.compile(r"^[\s>*_#-]*answer[\s*_]*:[\s*_]*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
 _CONFIDENCE = re.compile(
     r"^[\s>*_#-]*confidence[\s*_]*:[\s*_]*(\d{1,3}(?:\.\d+)?)\b[^\n]*$", re.IGNORECASE | re.MULTILINE
 )
-_EDGES = " \t\r\n.,;:!?\"'`*_()[]{}“”‘’«»"
 
 
 def answer_as_written(text: str) -> str:
-    """Return the answer in a text's last `Answer:` line, or the whole text if there is no such line."""
-    answer_lines: list[str] = _LAST_LINE.findall(text)
-    return answer_lines[-1] if answer_lines else " ".join(text.split())
-
-
-def parse_final_answer(text: str) -> str:
-    """Return the normalised answer from a text's last `Answer:` line, or else from the whole text.
-
-    Normalisation removes case, markup, outer punctuation, character width and digit grouping. Numbers of
-    equal value have the same form.
-    """
-    plain = unicodedata.normalize("NFKC", answer_as_written(text)).casefold()
-    plain = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", plain)
-    plain = " ".join(plain.split()).strip(_EDGES)
-    try:
-        number = Decimal(plain)
-    except InvalidOperation:
-        return plain
-    return format(number.normalize(), "f") if number.is_finite() else plain
+    """Return the answer that a text states, or the whole text if it states none."""
+    return stated_answer(text) or " ".join(text.split())
 
 
 def parse_confidence(text: str) -> float | None:
@@ -63,26 +43,20 @@ def parse_confidence(text: str) -> float | None:
     return min(100.0, float(matches[-1])) if matches else None
 
 
-def match_option(text: str, options: Sequence[str]) -> str:
-    """Return the option that a text names, ignoring case and markup, or `""` if there is none."""
-    form = parse_final_answer(text)
-    return next((option for option in options if parse_final_answer(option) == form), "")
-
-
 def read_answer(text: str, options: Sequence[str], *, allow_full_text: bool = False) -> str:
     """Return the answer in a message, matched to an option if the question has options.
 
     Args:
         text: text of the message.
         options: options of the question. Without options any answer is returned.
-        allow_full_text: True to use the whole text if there is no answer line.
+        allow_full_text: True to use the whole text if it states no answer.
 
     Returns:
-        `""` if the message has no answer line, or if its answer is none of the options.
+        `""` if the message states no answer, or if its answer is none of the options.
     """
-    if not allow_full_text and not _LAST_LINE.search(text):
-        return ""
-    return match_option(text, options) if options else answer_as_written(text)
+    if options:
+        return stated_option(text, options) or (option_of(text, options) if allow_full_text else "")
+    return stated_answer(text) or (" ".join(text.split()) if allow_full_text else "")
 
 
 def comparable_answer(text: str, options: Sequence[str]) -> str:
@@ -91,7 +65,7 @@ def comparable_answer(text: str, options: Sequence[str]) -> str:
     Return `""` if the answer cannot be compared: it is missing, none of the options, or too long.
     """
     answer = read_answer(text, options)
-    form = answer if options else parse_final_answer(answer)
+    form = answer if options else answer_key(answer)
     return form if len(form.split()) <= ANSWER_WORDS or options else ""
 
 
@@ -247,7 +221,7 @@ def _by_model(debater: str, call: ModelCall, reply: Reply, config: DebateConfig)
     reply_data = structured_data(call.schema, reply) if call.schema else None
     answer = " ".join(str((reply_data or {}).get("answer", "")).split())
     if config.options and answer:
-        answer = match_option(answer, config.options) or verdict_types.UNDECIDED
+        answer = option_of(answer, config.options) or verdict_types.UNDECIDED
     confidence = (reply_data or {}).get("confidence")
     return verdict_types.FinalAnswer(
         debater=debater,
@@ -296,7 +270,7 @@ class AnswerBallot:
     @property
     def form(self) -> str:
         """Normalised form of the answer, used to compare ballots."""
-        return parse_final_answer(self.answer)
+        return answer_key(self.answer)
 
 
 def ballots_of_answers(answers: Sequence[verdict_types.FinalAnswer]) -> list[AnswerBallot]:

@@ -11,7 +11,8 @@ from moot.api import open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config.config_files import make_config
 from moot.documents import DebateDocument
-from moot.protocols.voting import parse_final_answer
+from moot.protocols.voting import answer_as_written
+from moot.text.answers import answer_key
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
@@ -163,7 +164,7 @@ def test_pairwise_judge_is_told_to_compare_answers(tmp_path: Path) -> None:
     ],
 )
 def test_answers_are_normalised_before_they_are_compared(text: str, normalised: str) -> None:
-    assert parse_final_answer(text) == normalised
+    assert answer_key(answer_as_written(text)) == normalised
 
 
 @pytest.mark.parametrize("protocol", ["single", "vote"])

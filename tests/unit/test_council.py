@@ -11,7 +11,7 @@ from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig, DebaterConfig
 from moot.config.config_files import make_config
 from moot.documents import DebateDocument
-from moot.models.adapters import parse_reply
+from moot.models.structured import parse_reply
 from moot.prompts.templates import SECTIONS, role_of, shipped_roles
 from moot.protocols.council.council import Convergence
 from moot.state.entries import critique_labels

@@ -256,6 +256,13 @@ def test_a_single_decision_without_a_confidence_keeps_none() -> None:
     assert (both["decision"], both["confidence"]) == ("merge", None)
 
 
+def test_two_decisions_without_a_confidence_have_none_and_not_0() -> None:
+    first, second = verdict(DEBATERS, "ada"), verdict(DEBATERS[::-1], "ada")
+    for each in (first, second):
+        each |= {"options": ["merge", "hold"], "decision": "merge", "confidence": None}
+    assert reconcile(first, second)["confidence"] is None
+
+
 def test_the_confidence_of_a_decision_counts_other_options_as_zero() -> None:
     chosen = (("merge", 90.0), ("hold", 60.0), ("merge", 75.0))
     verdicts = [

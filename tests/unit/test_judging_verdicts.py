@@ -31,7 +31,7 @@ from moot.judging.judge_response import (
 )
 from moot.judging.panel import ballots_of
 from moot.judging.rubrics import rubric_for
-from moot.models.adapters import parse_reply
+from moot.models.structured import parse_reply
 from moot.protocols.registry import protocol_named
 from moot.state.conversation import DebateQuestion
 from moot.state.errors import ConfigError
@@ -117,13 +117,35 @@ def test_criteria_and_debaters_match_in_any_case() -> None:
     assert check(response(" Ada ", score("ADA", "Evidence", 5)))["scores"]["ada"].keys() == {"evidence"}
 
 
-@pytest.mark.parametrize(("winner", "recorded"), [("Tie", "tie"), ("SYNTHESIS", "synthesis"), ("cy", "tie")])
+@pytest.mark.parametrize(
+    ("winner", "recorded"), [("Tie", "tie"), ("SYNTHESIS", "synthesis"), ("**Bo Ray**.", "bo")]
+)
 def test_winner_is_a_debater_a_tie_or_a_synthesis(winner: str, recorded: str) -> None:
     assert check(response(winner, score("ada", "evidence", 5)))["winner"] == recorded
 
 
-def test_an_unknown_winner_is_noted() -> None:
-    assert "'cy'" in check(response("cy", score("ada", "evidence", 5)))["notes"][0]
+def test_an_unknown_winner_is_no_tie_but_a_failed_verdict() -> None:
+    verdict = check(response("cy", score("ada", "evidence", 5)))
+    assert (verdict["status"], verdict["winner"]) == ("failed", "")
+    assert "'cy'" in verdict["error"]
+
+
+def test_a_verdict_most_of_whose_scores_were_dropped_is_defective() -> None:
+    useless = [score("cy", "evidence", 5), score("ada", "charm", 5)]
+    verdict = check(response("ada", score("ada", "evidence", 5), *useless, confidence=100))
+    assert (verdict["status"], verdict["winner"], verdict["confidence"]) == ("failed", "", None)
+    assert "2 of 3 scores cannot be used" in verdict["error"]
+
+
+def test_one_text_in_three_fields_is_noted() -> None:
+    text = "Two of nine people know the queue."
+    notes = check(response("ada", decision=text, first_step=text, unresolved=[text]))["notes"]
+    assert notes == [f"The judge gave one text in several fields (Unresolved, Decision, First step): {text}"]
+
+
+def test_a_placeholder_of_the_instruction_is_noted() -> None:
+    notes = check(response("ada", decision="[Your Position]", unresolved=["[m000001]"]))["notes"]
+    assert notes == ["The judge left a placeholder in Decision: [Your Position]"]
 
 
 UNEQUAL_SCORES = (score("ada", "evidence", 9), score("bo", "evidence", 2))

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
 from moot.calls.model_calls import WireMessage
-from moot.models.adapters import parse_reply, request_fields, with_correction, with_schema
+from moot.models.adapters import request_fields, with_correction, with_schema
+from moot.models.structured import parse_reply
 from moot.prompts.request import sent_schema, strict_schema
 
 PROMPT: tuple[WireMessage, ...] = ({"role": "user", "content": "Judge."},)

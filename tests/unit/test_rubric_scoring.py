@@ -139,7 +139,7 @@ def test_averages_have_two_decimals_and_skip_missing_scores() -> None:
 
 @given(
     scores=st.lists(st.one_of(st.none(), st.integers(-2, 14)), min_size=1, max_size=6),
-    name=st.text(max_size=8),
+    name=st.text(min_size=1, max_size=8),
 )
 def test_an_average_is_the_mean_of_the_clamped_scores(scores: list[int | None], name: str) -> None:
     evaluations = [evaluation_with(Subject(name, "p", "s"), security=score) for score in scores]

@@ -34,6 +34,7 @@ from moot.prompts.structured_calls import structured_call
 from moot.prompts.templates import fenced, load_prompt_template
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, file_error_reason
+from moot.text.answers import option_of, stated_answer
 from moot.text.tokens import TokenCounter
 
 Kind = Literal["question", "pair", "topic"]
@@ -377,9 +378,6 @@ assert get_args(Kind) == tuple(ITEM_TYPES)  # noqa: S101  # one type for each ki
 
 GRADER = load_prompt_template("grade-answer", home=__package__)
 
-_ANSWER_LINE = re.compile(
-    r"^[\s>*_#-]*(?:final\s+)?answer[\s*_]*:[\s*_]*(.*?)\s*$", re.IGNORECASE | re.MULTILINE
-)
 _CHOICE = re.compile(r"\(?([a-z])(?:\)|[.:])?", re.IGNORECASE)
 _CHOICE_WITH_TEXT = re.compile(r"\(?([a-z])(?:\)|[.:])\s*(.+)", re.IGNORECASE)
 
@@ -407,11 +405,9 @@ def topic_of(item: QuestionItem) -> str:
 def read_answer(text: str, item: QuestionItem) -> str | None:
     """Return the normalised answer in a text, or `None` if the text has no readable answer.
 
-    The answer is the text after the last `Answer:` at the start of a line. A text without such a line is read
-    as a whole.
+    A text that states no answer is read as a whole.
     """
-    answer_lines: list[str] = _ANSWER_LINE.findall(text)
-    answer_text = answer_lines[-1] if answer_lines else text
+    answer_text = stated_answer(text) or text
     match item.form:
         case "choice":
             return _read_choice(answer_text, item.choices)
@@ -433,29 +429,16 @@ DECISIONS = {
 options instead."""
 
 
-def has_answer_line(text: str) -> bool:
-    """Return True if a line of a text begins with `Answer:`."""
-    return _ANSWER_LINE.search(text) is not None
-
-
 MAX_PART = 2_000
-"""Maximum length of a text without an `Answer:` line, in characters. `answer_part` truncates a longer
+"""Maximum length of a text that states no answer, in characters. `answer_part` truncates a longer
 text."""
 
 
 def answer_part(text: str) -> str:
-    """Return the last `Answer:` line of a text.
-
-    Without such a line, return the text's beginning.
-    """
-    answer_lines: list[str] = _ANSWER_LINE.findall(text)
-    return (
-        f"Answer: {answer_lines[-1]}"
-        if answer_lines
-        else text
-        if len(text) <= MAX_PART
-        else text[:MAX_PART] + "…"
-    )
+    """Return the answer that a text states, as an `Answer:` line, or else the text's beginning."""
+    if answer := stated_answer(text):
+        return f"Answer: {answer}"
+    return text if len(text) <= MAX_PART else text[:MAX_PART] + "…"
 
 
 def gold_answer(item: QuestionItem) -> str | None:
@@ -487,7 +470,7 @@ def _read_choice(text: str, choices: Sequence[str]) -> str | None:
     letter_match = _CHOICE.fullmatch(bare)
     if letter_match and ascii_uppercase.index(letter_match[1].upper()) < len(texts):
         return letter_match[1].upper()
-    return None
+    return option_of(text, ascii_uppercase[: len(choices)]) or None
 
 
 @dataclass(frozen=True)

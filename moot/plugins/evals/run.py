@@ -38,6 +38,7 @@ from moot.state.reducers import add_totals
 from moot.state.verdict import TIE, FinalAnswer, PanelVerdict, Verdict
 from moot.storage.catalogue import thread_id_of
 from moot.storage.rate_limiter import SharedBudget
+from moot.text.answers import stated_answer
 
 if TYPE_CHECKING:
     from moot.api import Debate, Debates
@@ -527,7 +528,7 @@ def _answer_text(document: JsonMapping, item: eval_items.Item) -> str:
     if isinstance(item, eval_items.QuestionItem) and item.form == "free":
         return str(result)
     decision = verdict.get("status") == "ok" and not verdict.get("placeholder") and verdict.get("decision")
-    if decision and ("options" in verdict or not eval_items.has_answer_line(result)):
+    if decision and ("options" in verdict or not stated_answer(result)):
         return eval_items.answer_part(str(decision))
     return eval_items.answer_part(result)
 
