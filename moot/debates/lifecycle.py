@@ -156,8 +156,8 @@ def start_debate(
 ) -> DebateSession:
     """Create a debate from the graph input and a configuration. The topic defaults to the configured topic.
 
-    Only `open` runs, so the debate is validated and stored before any model is called. `operator` is the
-    operator's configuration if a client chose `config`. The client's configuration then grants nothing.
+    Only `open` runs, which validates and stores the debate and calls no model. `operator` is the operator's
+    configuration if a client chose `config`. The client's configuration then grants nothing.
     """
     topic = entries.topic_text(config.topic if graph_input["topic"] is None else graph_input["topic"])
     if not topic:
@@ -181,9 +181,9 @@ def start_debate(
 
 @contextmanager
 def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]:
-    """Add a debate to the catalogue, and hold its lease for a `with` block.
+    """Add a debate to the catalogue with status `new`, and hold its lease for a `with` block.
 
-    If the block fails, the debate is deleted.
+    The block lists the debate by giving it another status. If the block fails before, the debate is deleted.
 
     A process that is killed leaves a row with status `new`, which the next process deletes.
 
@@ -202,7 +202,8 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
         try:
             yield new_session
         except BaseException:
-            _discard(new_session)
+            if new_session.records.catalogue.is_new(row.id):
+                _discard(new_session)
             raise
 
 
@@ -433,32 +434,27 @@ def store_import(
     """Store an imported debate in the database, so that it can be continued.
 
     Messages that exceed the window are summarized. Without a `document`, claims are extracted as well.
-    `granted` are the capabilities of the operator's own configuration.
+    `granted` are the capabilities of the operator's own configuration. The debate is listed before its first
+    model call. If the calls are interrupted, the next command that writes the debate makes the others.
     """
     row = imported_row(values, name, session.environment.clock(), document)
+    # A finished debate runs the nodes after `turn`, and closes again. A document has been through them.
+    before = "turn" if document is None else "close" if row.status in ENDED_STATUSES else "trim"
+    status = row.status if row.status in ENDED_STATUSES else "running"
+    verdict = values.get("verdict")
     try:
         with _creating(session, row) as new_session:
-            new_session.records.grants.add(new_session.thread, granted)
-            # The status stays `new` until everything is stored, so that an unfinished import is deleted.
-            new_session.update_after(
-                "trim" if document else "turn", {**filled_channels(values), "status": "new"}
-            )
-            following = new_session.state().next
-            # `interrupt_before` does not stop if `plan` is already the next node.
-            if "summarize" in following or not (document or "plan" in following):
-                new_session.advance(interrupt_before=["plan"])
-            if row.status in ENDED_STATUSES:
-                new_session.update_after("close", {"status": row.status})
-            else:
-                new_session.update({"status": "running"})
-            stored_values = new_session.state().values
-            new_session.records.results.note(row.id, stored_values, {})
-            if stored_values.get("verdict"):
-                new_session.records.imports.add(row.id, stored_values["verdict"], session.environment.clock())
-            # The run above changed the row, which has to describe the import.
-            progress: dict[str, str | float] = {"status": row.status, "turns": row.turns}
-            usage = row_usage(stored_values.get("usage") or {})
-            new_session.records.catalogue.update(row.id, **progress, **usage, updated_at=row.updated_at)
+            records = new_session.records
+            records.grants.add(row.id, granted)
+            new_session.update_after(before, {**filled_channels(values), "status": status})
+            records.results.note(row.id, new_session.state().values, {})
+            if verdict:
+                records.imports.add(row.id, verdict, session.environment.clock())
+            records.catalogue.update(row.id, status=row.status)
+            if new_session.finish_import():
+                # The nodes changed the row, which has to describe the import.
+                usage = row_usage(new_session.state().values.get("usage") or {})
+                records.catalogue.update(row.id, turns=row.turns, **usage, updated_at=row.updated_at)
     except DebateExists:
         raise DebateExists(f"debate {row.name!r} already exists: choose another name with --id") from None
     return session.on(row.id)

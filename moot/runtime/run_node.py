@@ -481,6 +481,9 @@ class Node(Runnable[conversation.ConversationState, effects.Update]):
                 update = await run.run_body(self.body)
                 note_recovered(update)
                 return update
+            if run.state.get("config") and not run.state.get("step"):
+                # A debate that a LangGraph server started is listed before its first call.
+                await concurrency.run_inline(records.catalogue.note_begun, debate)
             try:
                 update = await run.run_body(self.body)
                 note_recovered(update)

@@ -2,8 +2,9 @@
 
 A run takes the debate's row in the database and increases its epoch. Every transaction of the run checks the
 lease and is refused once another run has taken the debate. A run that was suspended past the end of its lease
-can therefore do no harm. A holder that died on this machine is recognized by its process id at once. A holder
-on another machine is replaced after its lease expires.
+can therefore do no harm. A holder on this machine is judged by its process: one that died is replaced at once,
+one that runs never, whatever the clock says. A holder that is suspended or on another machine is replaced
+after its lease expires.
 """
 
 import json
@@ -62,6 +63,13 @@ class ProcessIdentity:
             pass
         stat = _stat(self.pid)
         return bool(stat) and (stat[_STATE] in "ZX" or stat[_STARTED] != self.started)
+
+    def is_alive(self) -> bool:
+        """Return True if the process certainly runs on this machine. A suspended process does not run."""
+        if self.machine != this_process().machine:
+            return False
+        stat = _stat(self.pid)
+        return bool(stat) and stat[_STATE] not in "ZXTt" and stat[_STARTED] == self.started
 
     def to_text(self) -> str:
         """Return the process identity as JSON text for the database."""
@@ -176,8 +184,12 @@ class _LeaseRow:
     @property
     def live(self) -> bool:
         holder = self.holder
-        left = holder == this_process() and self.token not in _own_tokens
-        return bool(self.token) and not (self.expired or left or holder.is_dead())
+        if not self.token:
+            return False
+        if holder == this_process():
+            return self.token in _own_tokens and not self.expired
+        # If a clock jumps, leases expire whose holders still renew them.
+        return holder.is_alive() or not (self.expired or holder.is_dead())
 
 
 class Leases(DebateTable):

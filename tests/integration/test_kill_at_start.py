@@ -5,14 +5,17 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from moot import DebateConfig, open_debates
+from moot import DebateConfig, build_graph, open_debates
+from moot.calls.model_calls import ModelCall, Reply
 from moot.state.errors import DebateNotFound, InputError
 from moot.storage.catalogue import Catalogue
 from moot.storage.checkpoints import MootSqliteSaver
-from tests.support.fakes import FakeModel
+from tests.support.fakes import FakeModel, fake_reply
 
 CONFIG = DebateConfig(protocol="council", rounds=1, model="dear")
 
@@ -71,7 +74,7 @@ def test_a_killed_start_leaves_a_complete_debate_or_none(
     assert {"gone", "whole"} == set(fates)
 
 
-def test_a_killed_import_leaves_a_complete_transcript_or_none(
+def test_a_killed_import_leaves_a_debate_that_a_resume_completes_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = FakeModel().environment()
@@ -83,18 +86,45 @@ def test_a_killed_import_leaves_a_complete_transcript_or_none(
     fates = []
     for copy in copies:
         with open_debates(str(copy), environment=environment) as debates:
+            shown = [row.name for row in debates.rows()]
             try:
-                document = debates.get("early").document()
+                debate = debates.get("early")
             except DebateNotFound:
                 fates.append(False)
-                assert not debates.rows()
+                assert not shown
                 continue
             fates.append(True)
+            debate.run()
+            document = debate.document()
             assert document["transcript"] == whole["transcript"]
             assert document["summaries"] == whole["summaries"]
             assert [row.status for row in debates.rows()] == ["done"]
     assert fates == sorted(fates), "a transcript that was stored is gone later"
     assert {False, True} == set(fates)
+
+
+def test_a_new_debate_calls_no_model_before_it_is_stored(tmp_path: Path) -> None:
+    model = FakeModel()
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start("Which queue?", CONFIG, name="early")
+        assert debate.state().next == ("read_topic",)
+        assert [row.name for row in debates.rows()] == ["early"]
+    assert not model.calls
+
+
+def test_a_graph_lists_a_debate_before_its_first_call(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel().environment()) as debates:
+        listed: list[str] = []
+
+        def reply(call: ModelCall) -> Reply:
+            listed.extend(row.status for row in debates.rows())
+            return fake_reply(call)
+
+        model = FakeModel(reply)
+        graph = build_graph(debates.graph.checkpointer, environment=model.environment())
+        thread: Any = {"configurable": {"thread_id": str(uuid4())}}
+        graph.invoke({"topic": "Which queue?"}, thread, context=CONFIG, interrupt_after=["read_topic"])
+    assert listed[0] == "running"
 
 
 def test_a_debate_without_a_configuration_cannot_run(tmp_path: Path) -> None:
