@@ -27,7 +27,7 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.telemetry import start_langsmith_root
 from moot.state import entries
 from moot.state.conversation import ENDED_STATUSES
-from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError, StorageError
+from moot.state.errors import ConfigError, DebateBusy, DebateExists, InputError, StorageError
 from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, check_name, new_debate_id, row_usage
 from moot.storage.records import Records
@@ -190,7 +190,7 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
     Raises:
         DebateExists: The id or the name is taken.
     """
-    _delete_unstarted(session, row.name)
+    _delete_leftovers(session)
     with ExitStack() as stack:
         try:
             new_session = stack.enter_context(session.on(row.id).writing())
@@ -207,14 +207,14 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
             raise
 
 
-def _delete_unstarted(session: DebateSession, name: str) -> None:
-    """Delete the debate with this name if its creation was interrupted."""
-    with suppress(DebateNotFound, InputError, DebateBusy):
-        row = session.records.catalogue.find(name)
-        if session.records.never_began(row):
-            with session.on(row.id).writing() as leftover:
-                if leftover.state().values.get("status", "new") == "new":
-                    _discard(leftover)
+def _delete_leftovers(session: DebateSession) -> None:
+    """Delete the debates whose creation was interrupted, and leases of debates that do not exist."""
+    records = session.records
+    for row in records.catalogue.unstarted():
+        with suppress(DebateBusy, InputError, StorageError), session.on(row.id).writing() as leftover:
+            if leftover.state().values.get("status", "new") == "new":
+                _discard(leftover)
+    records.leases.delete_orphans()
 
 
 def _discard(session: DebateSession) -> None:
@@ -450,33 +450,34 @@ def store_import(
             records.results.note(row.id, new_session.state().values, {})
             if verdict:
                 records.imports.add(row.id, verdict, session.environment.clock())
-            records.catalogue.update(row.id, status=row.status)
-            if new_session.finish_import():
-                # The nodes changed the row, which has to describe the import.
-                usage = row_usage(new_session.state().values.get("usage") or {})
-                records.catalogue.update(row.id, turns=row.turns, **usage, updated_at=row.updated_at)
+            records.catalogue.update(row.id, status="paused")
+            new_session.finish_import()
+            usage = row_usage(new_session.state().values.get("usage") or {})
+            records.catalogue.update(row.id, status=row.status, **usage, updated_at=row.updated_at)
     except DebateExists:
         raise DebateExists(f"debate {row.name!r} already exists: choose another name with --id") from None
     return session.on(row.id)
 
 
 def delete_debate(session: DebateSession) -> None:
-    """Delete a debate, its checkpoints and its entries in the cross-debate memory."""
+    """Delete a debate, its checkpoints and its entries in the cross-debate memory.
+
+    If the deletion is interrupted, the whole debate can still be read, and be deleted again.
+    """
     with session.writing() as leased_session:
-        call_from_sync(_delete, leased_session)
-        leased_session.records.forget(leased_session.thread)
+        records, lease = leased_session.records, leased_session.lease
+        call_from_sync(_delete_memories, leased_session)
+        records.forget(leased_session.thread, records.leases.permit(lease) if lease else None)
 
 
-async def _delete(session: DebateSession) -> None:
+async def _delete_memories(session: DebateSession) -> None:
     graph = session.graph
-    names: list[str] = []
+    if graph.store is None:
+        return
     with suppress(StorageError, ConfigError), reading("the state"):  # a damaged debate can be deleted, too
         values = (await graph.aget_state(session.run_config)).values
-        names = [*identities(frozen_config(values)).values()] if values.get("config") else []
-    if graph.store is not None:
-        for name in names:
+        for name in identities(frozen_config(values)).values() if values.get("config") else ():
             await graph.store.adelete(namespace_of(name), session.thread)
-    await graph.checkpointer.adelete_thread(session.thread)  # type: ignore[union-attr]  # compiled with a checkpointer
 
 
 MIN_GAIN = 0.2
@@ -514,11 +515,9 @@ def prune(session: DebateSession) -> tuple[int, int]:
         channels = leased_session.graph.channels.items()
         deltas = [name for name, channel in channels if isinstance(channel, DeltaChannel)]
         checkpoints = call_from_sync(_checkpoints_of, leased_session, referenced_ids, deltas)
-        table = "writes" if isinstance(leased_session.records.sql, SqliteSql) else "checkpoint_writes"
-        if statements := _statements(leased_session.thread, checkpoints, deltas, table):
-            leased_session.records.sql.transact(
-                statements, leased_session.records.leases.permit(leased_session.lease)
-            )
+        sql = leased_session.records.sql
+        if statements := _statements(leased_session.thread, checkpoints, deltas, sql.checkpoint_tables[-1]):
+            sql.transact(statements, leased_session.records.leases.permit(leased_session.lease))
         return sum(not each.needed for each in checkpoints), len(checkpoints)
 
 

@@ -154,6 +154,7 @@ class DebateSession:
         if "plan" not in snapshot.next:  # `interrupt_before` does not stop if `plan` is already the next node
             self.advance(interrupt_before=["plan"])
         self.update_after("close", {"status": status})
+        self.note_status(status)
         return True
 
     def advance(self, graph_input: Values | None = None, **options: Any) -> None:

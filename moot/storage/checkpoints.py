@@ -185,7 +185,6 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
     @shielded
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints and all of its rows in Moot's tables."""
-        await super().adelete_thread(thread_id)
         await run_in_thread(self.records.forget, str(thread_id))
 
     @shielded

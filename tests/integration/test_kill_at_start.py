@@ -17,6 +17,8 @@ from moot.storage.catalogue import Catalogue
 from moot.storage.checkpoints import MootSqliteSaver
 from tests.support.fakes import FakeModel, fake_reply
 
+LONG_TOPIC = "Which queue?\n\nWe send 40 jobs a second."
+"""Topic in which a model finds the question."""
 CONFIG = DebateConfig(protocol="council", rounds=1, model="dear")
 
 
@@ -106,8 +108,8 @@ def test_a_killed_import_leaves_a_debate_that_a_resume_completes_or_none(
 def test_a_new_debate_calls_no_model_before_it_is_stored(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
-        debate = debates.start("Which queue?", CONFIG, name="early")
-        assert debate.state().next == ("read_topic",)
+        debate = debates.start(LONG_TOPIC, CONFIG, name="early")
+        assert debate.session.state().next == ("read_topic",)
         assert [row.name for row in debates.rows()] == ["early"]
     assert not model.calls
 
@@ -123,7 +125,7 @@ def test_a_graph_lists_a_debate_before_its_first_call(tmp_path: Path) -> None:
         model = FakeModel(reply)
         graph = build_graph(debates.graph.checkpointer, environment=model.environment())
         thread: Any = {"configurable": {"thread_id": str(uuid4())}}
-        graph.invoke({"topic": "Which queue?"}, thread, context=CONFIG, interrupt_after=["read_topic"])
+        graph.invoke({"topic": LONG_TOPIC}, thread, context=CONFIG, interrupt_after=["read_topic"])
     assert listed[0] == "running"
 
 

@@ -33,7 +33,19 @@ ORDER = (
 )
 """Packages and modules of `moot`: each imports only itself and those before it."""
 FILES = [path for path in source_files() if path.parent != ROOT or path.stem in ORDER]
-NODES = {"open", "read_topic", "plan", "clarify", "turn", "extract", "trim", "summarize", "reflect", "judge", "close"}
+NODES = {
+    "open",
+    "read_topic",
+    "plan",
+    "clarify",
+    "turn",
+    "extract",
+    "trim",
+    "summarize",
+    "reflect",
+    "judge",
+    "close",
+}
 
 
 def _module(path: Path) -> str:

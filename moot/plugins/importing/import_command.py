@@ -69,10 +69,11 @@ def import_debate(
     speaker, minute and text. In plain text, each message begins with `NAME:`. From an exported debate in the
     moot.debate/1 format, `moot import` also restores the summaries, blackboard and verdicts.
     """
+    from moot.cli.running import handle_sigterm_as_interrupt
     from moot.debates.lifecycle import unused_name
 
     imported = inputs.read_transcript(path, form)
-    with databases.open_database(db, make=True) as debates:
+    with databases.open_database(db, make=True) as debates, handle_sigterm_as_interrupt():
         if imported.document is not None:
             options = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
             if refused_options := [option for option, value in options.items() if value]:

@@ -10,7 +10,7 @@ import psycopg
 from typing_extensions import override
 
 from moot.calls.concurrency import WouldBlock, non_blocking
-from moot.state.errors import InputError, StorageError
+from moot.state.errors import DebateBusy, InputError, StorageError
 from moot.state.settings import redact_urls, register_database_password
 from moot.storage.servers import DISK_FULL, Permit, Row, Sql, Statement, Value
 
@@ -70,6 +70,7 @@ class PostgresSql(Sql):
     exists_query = "SELECT to_regclass(?) IS NOT NULL"
     version_query = "SELECT obj_description(to_regclass('moot_debates'), 'pg_class')"
     version_statement = "COMMENT ON TABLE moot_debates IS '{}'"
+    checkpoint_tables = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -92,20 +93,21 @@ class PostgresSql(Sql):
 
     @override
     def transact(
-        self, statements: Sequence[Statement], permit: Permit, *, durable: bool = False
+        self, statements: Sequence[Statement], permit: Permit | None, *, durable: bool = False
     ) -> list[Row]:
-        statement, parameters = permit.statement
-
-        def run() -> tuple[list[Row], list[Row] | None]:
+        def run() -> list[Row] | DebateBusy:
             with self._connection.transaction():
-                rows = self._run(f"{statement} FOR SHARE", parameters)
-                last = [self._run(*each) for each in statements][-1] if permit.allows(rows) else None
-            return rows, last
+                if permit is not None:
+                    statement, parameters = permit.statement
+                    rows = self._run(f"{statement} FOR SHARE", parameters)
+                    if not permit.allows(rows):
+                        return permit.refusal(rows)
+                return [self._run(*each) for each in statements][-1]
 
-        rows, last = self._retry(run)
-        if last is None:
-            raise permit.refusal(rows)
-        return last
+        outcome = self._retry(run)
+        if isinstance(outcome, DebateBusy):
+            raise outcome
+        return outcome
 
     def _retry(self, run: Callable[[], T]) -> T:
         """Run a function, and repeat it if the connection is lost.
