@@ -346,7 +346,7 @@ class _NodeRun:
         permissions = self.context.permissions
         limited = bool(self.state.get("config")) and permissions.config is not self.context.config
         return limited or bool(
-            permissions.granted
+            permissions.granted or permissions.config.context_paths()  # paths are resolved in a thread
             if self._position.node == "open"
             else boundary.capabilities_of(permissions.config)
         )

@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -225,6 +226,8 @@ def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
         file_values = dotenv_values(path, interpolate=interpolate, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {str(path)!r}: {file_error_reason(error)}") from error
+    if any("\0" in (value or "") for value in file_values.values()):
+        raise ConfigError(f"cannot read {str(path)!r}: a value contains a NUL character")
     new_values = {
         name: value for name, value in file_values.items() if value and value != os.environ.get(name)
     }
@@ -266,14 +269,18 @@ def write_user_settings(values: Mapping[str, str]) -> Path:
     path = user_settings_file()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.chmod(0o600)
-        for name, value in values.items():
-            if value:
-                set_key(path, name, value)
-            else:
-                unset_key(path, name)
-        path.chmod(0o600)
+        with TemporaryDirectory(dir=path.parent) as folder:  # a key is never stored without its endpoint
+            draft = Path(folder) / path.name
+            draft.touch(mode=0o600)
+            if path.exists():
+                draft.write_bytes(path.read_bytes())
+            for name, value in values.items():
+                if value:
+                    set_key(draft, name, value)
+                else:
+                    unset_key(draft, name)
+            draft.chmod(0o600)
+            draft.replace(path)
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {file_error_reason(error)}") from error
     return path

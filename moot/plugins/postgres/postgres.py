@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, repeat
 from typing import TypeVar
 
@@ -61,6 +62,38 @@ def server_error(error: psycopg.Error) -> StorageError:
     return StorageError(
         f"the database failed ({redact_urls(message).strip()})" + (f": {advice}" if advice else "")
     )
+
+
+@contextmanager
+def server_errors() -> Iterator[None]:
+    """Convert errors from a Postgres server in a `with` block to errors that tell the user what to do."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise server_error(error) from error
+
+
+def wait_for_server(open_server: Callable[[], T], say: Callable[[str], None]) -> T:
+    """Open a database, and wait up to a minute for a server that cannot be reached or is starting.
+
+    `say` is called with the reason if the server has to be waited for.
+
+    Raises:
+        InputError: The database cannot be opened.
+        StorageError: The server stopped again.
+    """
+    pauses, is_waiting = reconnect_pauses(), False
+    while True:
+        try:
+            return open_server()
+        except (InputError, StorageError) as error:
+            pause = next(pauses, None) if is_connection_lost(error.__cause__) else None
+            if pause is None:
+                raise
+            if not is_waiting:
+                say(f"{error}: waiting up to {RECONNECT_S:g} s for the server")
+            is_waiting = True
+        time.sleep(pause)
 
 
 class PostgresSql(Sql):
