@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moot.state import settings
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, InputError
 
 VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MOOT_MODEL", "MOOT_CONFIG", "MISTRAL_API_KEY")
 
@@ -73,3 +73,26 @@ def test_a_binary_dotenv_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="cannot read"):
         settings.read_dotenv(tmp_path / ".env")
+
+
+def test_a_nul_character_in_dotenv_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="NUL character"):
+        settings.read_dotenv(_write_dotenv(tmp_path, "OPENAI_API_KEY=a\0b\n"))
+
+
+def test_user_settings_are_stored_together_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "settings.env"
+    path.write_text("OPENAI_API_KEY='old'\nOPENAI_BASE_URL='http://old/v1'\n")
+    before = path.read_text()
+    monkeypatch.setattr(settings, "user_settings_file", lambda: path)
+
+    def fail(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dotenv.unset_key", fail)
+    with pytest.raises(InputError, match="No space left"):
+        settings.write_user_settings({"OPENAI_API_KEY": "new", "OPENAI_BASE_URL": ""})
+    assert path.read_text() == before
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]

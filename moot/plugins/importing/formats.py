@@ -196,7 +196,7 @@ def parse_json(text: str, line: int = 0) -> object:
     """
     try:
         return json.loads(text)
-    except ValueError as error:  # also of a number with thousands of digits
+    except json.JSONDecodeError as error:
         raise InputError(
             f"line {line or error.lineno}: the text is not valid JSON ({error.msg}, column {error.colno}); "
             "correct the JSON, or set the format"
