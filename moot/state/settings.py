@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -199,17 +199,17 @@ def read_settings_files() -> list[str]:
         ConfigError: A file cannot be read.
     """
     own_model = variable("MOOT_MODEL") is None
-    project = read_dotenv(Path.cwd() / ".env")
+    project = read_dotenv(Path.cwd() / ".env", ignored=("MOOT_DB",))  # debates could go to somebody's server
     own_model = own_model and variable("MOOT_MODEL") is None
     user = read_dotenv(user_settings_file(), interpolate=True)
     # A project with its own endpoint and model needs no warning about the user's default endpoint.
     return [each for each in (project, user if own_model else "") if each]
 
 
-def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
+def read_dotenv(path: Path, *, interpolate: bool = False, ignored: Collection[str] = ()) -> str:
     """Set environment variables from a `.env` file, except variables that are already set.
 
-    The URL and the key of an OpenAI-compatible endpoint are taken from the same source, because a key belongs
+    The variables in `ignored` are left alone. The URL and the key of an OpenAI-compatible endpoint are taken from the same source, because a key belongs
     to an endpoint. The environment takes precedence.
 
     Returns:
@@ -235,14 +235,17 @@ def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
     ignored_names = [
         name for name in _ENDPOINT if name in new_values and endpoint_names and name not in endpoint_names
     ]
-    for name in new_values.keys() - ignored_names:
+    for name in new_values.keys() - {*ignored_names, *ignored}:
         if DOTENV.fullmatch(name) and not os.environ.get(name):
             os.environ[name], _origins[name] = new_values[name], str(path)
     warning = (
         f"{' and '.join(ignored_names)} in {path.name} is ignored: {' and '.join(endpoint_names)} is set in "
         f"{' and '.join(dict.fromkeys(map(origin_of, endpoint_names)))} and "
     )
-    return f"{warning}belongs to another endpoint" if ignored_names else ""
+    if ignored_names:
+        return f"{warning}belongs to another endpoint"
+    unused = " and ".join(name for name in ignored if name in new_values)
+    return f"{unused} in {path.name} is ignored: set it in the environment" if unused else ""
 
 
 def set_variables(values: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from moot.state import settings
 from moot.state.errors import ConfigError, InputError
 
-VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MOOT_MODEL", "MOOT_CONFIG", "MISTRAL_API_KEY")
+VARIABLES = ("MOOT_DB", "OPENAI_API_KEY", "OPENAI_BASE_URL", "MOOT_MODEL", "MOOT_CONFIG", "MISTRAL_API_KEY")
 
 
 @pytest.fixture(autouse=True)
@@ -96,3 +96,13 @@ def test_user_settings_are_stored_together_or_not_at_all(
         settings.write_user_settings({"OPENAI_API_KEY": "new", "OPENAI_BASE_URL": ""})
     assert path.read_text() == before
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_dotenv_of_a_folder_cannot_choose_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MOOT_DB", raising=False)
+    monkeypatch.chdir(tmp_path)
+    _write_dotenv(tmp_path, "MOOT_DB=postgresql://somebody.example/x\n")
+    assert settings.read_settings_files()[0].startswith("MOOT_DB in .env is ignored")
+    assert "MOOT_DB" not in os.environ
