@@ -209,8 +209,8 @@ def read_settings_files() -> list[str]:
 def read_dotenv(path: Path, *, interpolate: bool = False, ignored: Collection[str] = ()) -> str:
     """Set environment variables from a `.env` file, except variables that are already set.
 
-    The variables in `ignored` are left alone. The URL and the key of an OpenAI-compatible endpoint are taken from the same source, because a key belongs
-    to an endpoint. The environment takes precedence.
+    The variables in `ignored` are left alone. The URL and the key of an OpenAI-compatible endpoint are taken
+    from the same source, because a key belongs to an endpoint. The environment takes precedence.
 
     Returns:
         Warning about variables in the file that are ignored, `""` for none.
