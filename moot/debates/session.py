@@ -148,8 +148,8 @@ class DebateSession:
         Return False if there is nothing to do. Replies that are in the journal are not asked for again.
         """
         snapshot = self.state()
-        status = snapshot.values.get("status")
-        if not snapshot.next or status not in ENDED_STATUSES:  # only an import ends before its last node
+        status, has_run = snapshot.values.get("status"), bool(snapshot.values.get("step"))
+        if has_run or not snapshot.next or status not in ENDED_STATUSES:  # only an import ends before a step
             return False
         if "plan" not in snapshot.next:  # `interrupt_before` does not stop if `plan` is already the next node
             self.advance(interrupt_before=["plan"])
