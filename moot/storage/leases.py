@@ -272,11 +272,11 @@ class Leases(DebateTable):
     def delete_orphans(self) -> None:
         """Delete the rows of debates that do not exist. A process that was killed may have left them."""
         orphans = self._sql.execute(f"{self._columns}, debate, namespace FROM moot_leases WHERE {_NO_DEBATE}")
-        for *row, debate, namespace in orphans:
-            if not (str(debate).startswith(SLOT_PREFIX) or _LeaseRow.of([row]).live):
+        for *columns, debate, namespace in orphans:
+            if not (str(debate).startswith(SLOT_PREFIX) or _LeaseRow.of([tuple(columns)]).live):
                 self._sql.execute(
                     "DELETE FROM moot_leases WHERE debate = ? AND namespace = ? AND epoch = ?",
-                    (debate, namespace, row[0]),
+                    (debate, namespace, columns[0]),
                 )
 
     @contextmanager

@@ -83,7 +83,10 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         put = partial(super().aput, config, checkpoint, metadata, new_versions)
-        return await self._repeat_while_restarting(config, put)
+        saved = await self._repeat_while_restarting(config, put)
+        if "config" in checkpoint["channel_versions"] and metadata.get("step", 0) <= 1:
+            await run_in_thread(self.records.catalogue.note_begun, str(config["configurable"]["thread_id"]))
+        return saved
 
     @override
     async def aput_writes(
