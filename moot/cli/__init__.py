@@ -5,6 +5,7 @@ decorated with `command`.
 """
 
 import gc
+import signal
 
 from moot.cli.group import command
 
@@ -19,6 +20,7 @@ def main() -> None:
     """Run the `moot` command line and exit with the command's exit code."""
     gc.set_threshold(ALLOCATIONS)
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a command ends as after Ctrl-C
         from moot.cli.group import run_command_line
 
         run_command_line()

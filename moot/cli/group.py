@@ -6,6 +6,7 @@ Help is click's plain text, because rich takes a quarter of a second to import.
 from __future__ import annotations
 
 import ast
+import errno
 import io
 import json
 import os
@@ -27,7 +28,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from moot.cli.terminal import print_error
-from moot.state.errors import ConfigError, InputError, MootError
+from moot.state.errors import ConfigError, InputError, MootError, file_error_reason
 from moot.state.settings import is_on, is_shipped, plugin_entry_points, read_settings_files, redact_urls
 
 if TYPE_CHECKING:
@@ -282,6 +283,9 @@ def run_command_line() -> None:
             _exit_after_closed_pipe()
         raise
     except Exception as error:  # the last place that can report a bug without a traceback
+        if advice := _limit_of_system(error):
+            print_error(advice)
+            sys.exit(InputError.exit_code)
         if is_on("MOOT_DEBUG"):
             print_error(redact_urls("".join(traceback.format_exception(error))))
         else:
@@ -289,6 +293,20 @@ def run_command_line() -> None:
                 f"internal error: {type(error).__name__}: {error}. Set MOOT_DEBUG=1 to see the traceback"
             )
         sys.exit(1)
+
+
+def _limit_of_system(error: Exception) -> str:
+    """Return advice if an error comes from a limit of the operating system, or `""` for any other error."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory: raise the limit (`ulimit -v`), or give the command less to read"
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return "no more threads can be started: raise the limits (`ulimit -u`, `ulimit -v`)"
+    code = error.errno if isinstance(error, OSError) else 0
+    if code in (errno.EMFILE, errno.ENFILE):
+        return "too many files are open: raise the limit, for example with `ulimit -n 1024`"
+    if isinstance(error, OSError) and code in (errno.ENAMETOOLONG, errno.ELOOP):
+        return f"cannot use the file {str(error.filename)!r}: {file_error_reason(error)}"
+    return ""
 
 
 def _exit_after_closed_pipe() -> None:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Literal, NamedTuple, Self
@@ -180,9 +181,16 @@ def _allows(capability: Capability) -> bool:
             return capability.value in environment.names_in("MOOT_ALLOW_TOOLS")
         case "context":
             root = environment.variable("MOOT_CONTEXT_ROOT")
-            return root is not None and Path(capability.value).resolve().is_relative_to(Path(root).resolve())
+            return root is not None and _is_within(capability.value, root)
         case _:
             return False
+
+
+@lru_cache(256)
+def _is_within(path: str, root: str) -> bool:
+    # The cache is filled in a thread, because a server's event loop may not read links. `open_context` checks
+    # the path again.
+    return Path(path).resolve().is_relative_to(Path(root).resolve())
 
 
 class UntrustedConfig(BaseModel):

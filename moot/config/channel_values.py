@@ -28,6 +28,8 @@ _INTERNAL = (
     "receipts",
     "calls",
     "model_facts",
+    "question",
+    "ui",
 )
 """State channels that only the debate's own nodes can write. Their form is that of a protocol or of
 earlier debates, or they say what the debate has read, counted and called."""

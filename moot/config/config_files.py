@@ -10,7 +10,7 @@ import yaml
 
 from moot.config.debate_config import DebateConfig
 from moot.config.section import ProtocolSpecTable, duplicates
-from moot.state.errors import ConfigError, file_error_reason
+from moot.state.errors import ConfigError, file_error_reason, read_file
 
 ENDINGS = {".yaml", ".yml", ".toml", ".json"}
 MAX_YAML_NODES = 200_000
@@ -26,7 +26,7 @@ def load_config(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path, regular=True).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read configuration {str(path)!r}: {file_error_reason(error)}") from error
     if path.suffix.lower() not in ENDINGS:
@@ -55,7 +55,7 @@ def data_in(text: str, path: Path, what: str) -> object:
                 return json.loads(text, object_pairs_hook=_pairs)
             case _:
                 return yaml.load(text, _StrictLoader)  # noqa: S506  # a SafeLoader
-    except (yaml.YAMLError, tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # also of a number with thousands of digits
         raise ConfigError(f"{what} {str(path)!r} is malformed: {error}") from error
     except RecursionError as error:
         raise ConfigError(f"the {what} file {str(path)!r} is nested too deeply") from error

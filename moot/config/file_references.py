@@ -9,7 +9,7 @@ from typing import cast
 
 from moot.config.rubrics import load_rubric, rubric_names
 from moot.state.entries import JsonObject
-from moot.state.errors import ConfigError, InputError, file_error_reason
+from moot.state.errors import ConfigError, InputError, file_error_reason, read_file
 
 STDIN = Path("-")
 """Path that means "read the configuration from stdin"."""
@@ -39,7 +39,7 @@ def read_bytes(path: Path, what: str) -> bytes:
         InputError: The file cannot be read.
     """
     try:
-        return sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+        return sys.stdin.buffer.read() if path == STDIN else read_file(path)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {what} from {str(path)!r}: {file_error_reason(error)}") from error
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from moot.config.config_files import data_in
 from moot.config.section import duplicates, errors_in
-from moot.state.errors import ConfigError, file_error_reason
+from moot.state.errors import ConfigError, file_error_reason, read_file
 from moot.state.settings import load_plugin, plugin_entry_points
 from moot.state.verdict import CriterionScale
 
@@ -156,7 +156,7 @@ def load_rubric(path: Path) -> Rubric:
         ConfigError: the file cannot be read or is not a valid rubric.
     """
     try:
-        return parse_rubric(data_in(path.read_text(encoding="utf-8"), path, "rubric"), str(path))
+        return parse_rubric(data_in(read_file(path, regular=True).decode(), path, "rubric"), str(path))
     except (OSError, ValueError) as error:
         names = ", ".join(map(repr, rubric_names()))
         raise ConfigError(

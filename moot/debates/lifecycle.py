@@ -27,7 +27,7 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.telemetry import start_langsmith_root
 from moot.state import entries
 from moot.state.conversation import ENDED_STATUSES
-from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError, StorageError
+from moot.state.errors import ConfigError, DebateBusy, DebateExists, InputError, StorageError
 from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, check_name, new_debate_id, row_usage
 from moot.storage.records import Records
@@ -156,8 +156,8 @@ def start_debate(
 ) -> DebateSession:
     """Create a debate from the graph input and a configuration. The topic defaults to the configured topic.
 
-    Only `open` runs, so the debate is validated and stored before any model is called. `operator` is the
-    operator's configuration if a client chose `config`. The client's configuration then grants nothing.
+    Only `open` runs, which validates and stores the debate and calls no model. `operator` is the operator's
+    configuration if a client chose `config`. The client's configuration then grants nothing.
     """
     topic = entries.topic_text(config.topic if graph_input["topic"] is None else graph_input["topic"])
     if not topic:
@@ -181,16 +181,16 @@ def start_debate(
 
 @contextmanager
 def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]:
-    """Add a debate to the catalogue, and hold its lease for a `with` block.
+    """Add a debate to the catalogue with status `new`, and hold its lease for a `with` block.
 
-    If the block fails, the debate is deleted.
+    The block lists the debate by giving it another status. If the block fails before, the debate is deleted.
 
     A process that is killed leaves a row with status `new`, which the next process deletes.
 
     Raises:
         DebateExists: The id or the name is taken.
     """
-    _delete_unstarted(session, row.name)
+    _delete_leftovers(session)
     with ExitStack() as stack:
         try:
             new_session = stack.enter_context(session.on(row.id).writing())
@@ -202,18 +202,19 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
         try:
             yield new_session
         except BaseException:
-            _discard(new_session)
+            if new_session.records.catalogue.is_new(row.id):
+                _discard(new_session)
             raise
 
 
-def _delete_unstarted(session: DebateSession, name: str) -> None:
-    """Delete the debate with this name if its creation was interrupted."""
-    with suppress(DebateNotFound, InputError, DebateBusy):
-        row = session.records.catalogue.find(name)
-        if session.records.never_began(row):
-            with session.on(row.id).writing() as leftover:
-                if leftover.state().values.get("status", "new") == "new":
-                    _discard(leftover)
+def _delete_leftovers(session: DebateSession) -> None:
+    """Delete the debates whose creation was interrupted, and leases of debates that do not exist."""
+    records = session.records
+    for row in records.catalogue.unstarted():
+        with suppress(DebateBusy, InputError, StorageError), session.on(row.id).writing() as leftover:
+            if leftover.state().values.get("status", "new") == "new":
+                _discard(leftover)
+    records.leases.delete_orphans()
 
 
 def _discard(session: DebateSession) -> None:
@@ -433,54 +434,50 @@ def store_import(
     """Store an imported debate in the database, so that it can be continued.
 
     Messages that exceed the window are summarized. Without a `document`, claims are extracted as well.
-    `granted` are the capabilities of the operator's own configuration.
+    `granted` are the capabilities of the operator's own configuration. The debate is listed before its first
+    model call. If the calls are interrupted, the next command that writes the debate makes the others.
     """
     row = imported_row(values, name, session.environment.clock(), document)
+    # A finished debate runs the nodes after `turn`, and closes again. A document has been through them.
+    before = "turn" if document is None else "close" if row.status in ENDED_STATUSES else "trim"
+    status = row.status if row.status in ENDED_STATUSES else "running"
+    verdict = values.get("verdict")
     try:
         with _creating(session, row) as new_session:
-            new_session.records.grants.add(new_session.thread, granted)
-            # The status stays `new` until everything is stored, so that an unfinished import is deleted.
-            new_session.update_after(
-                "trim" if document else "turn", {**filled_channels(values), "status": "new"}
-            )
-            following = new_session.state().next
-            # `interrupt_before` does not stop if `plan` is already the next node.
-            if "summarize" in following or not (document or "plan" in following):
-                new_session.advance(interrupt_before=["plan"])
-            if row.status in ENDED_STATUSES:
-                new_session.update_after("close", {"status": row.status})
-            else:
-                new_session.update({"status": "running"})
-            stored_values = new_session.state().values
-            new_session.records.results.note(row.id, stored_values, {})
-            if stored_values.get("verdict"):
-                new_session.records.imports.add(row.id, stored_values["verdict"], session.environment.clock())
-            # The run above changed the row, which has to describe the import.
-            progress: dict[str, str | float] = {"status": row.status, "turns": row.turns}
-            usage = row_usage(stored_values.get("usage") or {})
-            new_session.records.catalogue.update(row.id, **progress, **usage, updated_at=row.updated_at)
+            records = new_session.records
+            records.grants.add(row.id, granted)
+            new_session.update_after(before, {**filled_channels(values), "status": status})
+            records.results.note(row.id, new_session.state().values, {})
+            if verdict:
+                records.imports.add(row.id, verdict, session.environment.clock())
+            records.catalogue.update(row.id, status="paused")
+            new_session.finish_import()
+            usage = row_usage(new_session.state().values.get("usage") or {})
+            records.catalogue.update(row.id, status=row.status, **usage, updated_at=row.updated_at)
     except DebateExists:
         raise DebateExists(f"debate {row.name!r} already exists: choose another name with --id") from None
     return session.on(row.id)
 
 
 def delete_debate(session: DebateSession) -> None:
-    """Delete a debate, its checkpoints and its entries in the cross-debate memory."""
+    """Delete a debate, its checkpoints and its entries in the cross-debate memory.
+
+    If the deletion is interrupted, the whole debate can still be read, and be deleted again.
+    """
     with session.writing() as leased_session:
-        call_from_sync(_delete, leased_session)
-        leased_session.records.forget(leased_session.thread)
+        records, lease = leased_session.records, leased_session.lease
+        call_from_sync(_delete_memories, leased_session)
+        records.forget(leased_session.thread, records.leases.permit(lease) if lease else None)
 
 
-async def _delete(session: DebateSession) -> None:
+async def _delete_memories(session: DebateSession) -> None:
     graph = session.graph
-    names: list[str] = []
+    if graph.store is None:
+        return
     with suppress(StorageError, ConfigError), reading("the state"):  # a damaged debate can be deleted, too
         values = (await graph.aget_state(session.run_config)).values
-        names = [*identities(frozen_config(values)).values()] if values.get("config") else []
-    if graph.store is not None:
-        for name in names:
+        for name in identities(frozen_config(values)).values() if values.get("config") else ():
             await graph.store.adelete(namespace_of(name), session.thread)
-    await graph.checkpointer.adelete_thread(session.thread)  # type: ignore[union-attr]  # compiled with a checkpointer
 
 
 MIN_GAIN = 0.2
@@ -518,11 +515,9 @@ def prune(session: DebateSession) -> tuple[int, int]:
         channels = leased_session.graph.channels.items()
         deltas = [name for name, channel in channels if isinstance(channel, DeltaChannel)]
         checkpoints = call_from_sync(_checkpoints_of, leased_session, referenced_ids, deltas)
-        table = "writes" if isinstance(leased_session.records.sql, SqliteSql) else "checkpoint_writes"
-        if statements := _statements(leased_session.thread, checkpoints, deltas, table):
-            leased_session.records.sql.transact(
-                statements, leased_session.records.leases.permit(leased_session.lease)
-            )
+        sql = leased_session.records.sql
+        if statements := _statements(leased_session.thread, checkpoints, deltas, sql.checkpoint_tables[-1]):
+            sql.transact(statements, leased_session.records.leases.permit(leased_session.lease))
         return sum(not each.needed for each in checkpoints), len(checkpoints)
 
 

@@ -22,7 +22,7 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import JournalPosition
 from moot.runtime.telemetry import within_langsmith_root
-from moot.state.conversation import ConversationInput, check_schema_version
+from moot.state.conversation import ENDED_STATUSES, ConversationInput, check_schema_version
 from moot.storage.leases import Lease, with_lease
 from moot.storage.records import Records
 from moot.storage.sqlite import reading
@@ -131,7 +131,7 @@ class DebateSession:
         return snapshot._replace(values={**snapshot.values})
 
     def caught_up(self) -> StateSnapshot:
-        """Return the latest state snapshot of a debate, after completing an interrupted step.
+        """Return the latest state snapshot of a debate, after completing an interrupted step or import.
 
         A step is interrupted if its run died after the step's work but before its checkpoint was written.
         Updating the state of an unfinished step would start a second branch.
@@ -140,7 +140,22 @@ class DebateSession:
         if not snapshot.next and not is_over(snapshot):
             self.advance(interrupt_before="*")
             snapshot = self.state()
-        return snapshot
+        return self.state() if self.finish_import() else snapshot
+
+    def finish_import(self) -> bool:
+        """Extract the claims and write the summaries of an imported debate, and end the debate again.
+
+        Return False if there is nothing to do. Replies that are in the journal are not asked for again.
+        """
+        snapshot = self.state()
+        status, has_run = snapshot.values.get("status"), bool(snapshot.values.get("step"))
+        if has_run or not snapshot.next or status not in ENDED_STATUSES:  # only an import ends before a step
+            return False
+        if "plan" not in snapshot.next:  # `interrupt_before` does not stop if `plan` is already the next node
+            self.advance(interrupt_before=["plan"])
+        self.update_after("close", {"status": status})
+        self.note_status(status)
+        return True
 
     def advance(self, graph_input: Values | None = None, **options: Any) -> None:
         """Run the debate's graph until it is interrupted or ends."""

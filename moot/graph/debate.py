@@ -20,6 +20,7 @@ from moot.nodes.extract import extract
 from moot.nodes.judge import judge
 from moot.nodes.open import open_debate
 from moot.nodes.plan import plan
+from moot.nodes.read_topic import read_topic
 from moot.nodes.reflect import reflect
 from moot.nodes.summarize import summarize
 from moot.nodes.trim import trim
@@ -100,12 +101,14 @@ def build_graph(
     builder.add_node("reflect", Node("reflect", reflect, env), trace_policy=NODE_TRACING)
     builder.add_node("judge", Node("judge", judge, env), trace_policy=NODE_TRACING)
     builder.add_node("close", Node("close", close, env), trace_policy=NODE_TRACING)
+    builder.add_node("read_topic", Node("read_topic", read_topic, env), trace_policy=NODE_TRACING)
 
     builder.add_edge(START, "open")
-    after_open = Route(
-        "open", env, ("extract", "summarize", "trim", "plan", "clarify", "turn", END), protocol
-    )
+    opened = ("read_topic", "extract", "summarize", "trim", "plan", "clarify", "turn", END)
+    after_open = Route("open", env, opened, protocol)
     builder.add_conditional_edges("open", after_open, after_open.labelled)
+    after_topic = Route("read_topic", env, ("summarize", "trim", "plan"))
+    builder.add_conditional_edges("read_topic", after_topic, after_topic.labelled)
     after_plan = Route("plan", env, ("clarify", "turn", "judge", "close"), protocol)
     builder.add_conditional_edges("plan", after_plan, after_plan.labelled)
     after_clarify = Route("clarify", env, ("summarize", "trim", "reflect", "plan"))

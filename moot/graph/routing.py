@@ -10,6 +10,7 @@ from langchain_core.runnables.graph import Edge
 from langgraph.graph import END, START
 
 from moot.nodes.extract import extraction_due
+from moot.nodes.read_topic import topic_parts
 from moot.nodes.reflect import reflect_due
 from moot.nodes.summarize import entries_to_fold, perspectives_due
 from moot.nodes.trim import trim_through
@@ -23,6 +24,7 @@ from moot.state.entries import traits_of
 from moot.state.errors import InputError
 
 LABELS: Mapping[str, str] = {
+    "read_topic": "a model finds the question",
     "extract": "claims are due",
     "trim": "the window is full",
     "summarize": "messages are leaving the window",
@@ -96,7 +98,8 @@ def after_open(context: NodeContext) -> str:
     """Return the node that runs after `open`.
 
     The node is `END` if a question was answered, or the waiting node if a message resumes a debate.
-    Otherwise, the node is `extract` if an imported transcript has to be read, or else `summarize` or `plan`.
+    Otherwise, the node is `read_topic` if a model has to find the question, `extract` if an imported
+    transcript has to be read, or else `summarize` or `plan`.
     """
     state = context.state
     if state["status"] in ENDED_STATUSES:
@@ -104,6 +107,8 @@ def after_open(context: NodeContext) -> str:
     step = state.get("step") or {}
     if step.get("resumed"):
         return "clarify" if step["kind"] == "clarify" else "turn"
+    if topic_parts(context):
+        return "read_topic"
     imported = not state["turn_count"] and any(traits_of(entry).argues for entry in state["full_transcript"])
     return "extract" if imported else first_due(context, ("summarize", "trim"))
 

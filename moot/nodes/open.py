@@ -1,4 +1,7 @@
-"""Node `open`: authorizes the configuration, stores it in the state, and starts the transcript."""
+"""Node `open`: authorizes the configuration, stores it in the state, and starts the transcript.
+
+A new debate asks no model here. Every call of a debate comes after a checkpoint with which it can be resumed.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,12 +11,11 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import Overwrite
 
 from moot.asking.chat import answer_questions, can_continue, refuse_continuation
-from moot.calls import effects, model_calls
+from moot.calls import effects
 from moot.config import DebateConfig
 from moot.config.debate_config import fence_for
 from moot.config.model_settings import McpServerConfig
 from moot.config.stages import freeze
-from moot.judging.question import asked_of_topic, question_call, question_found, question_text
 from moot.memory.cross_debate_memory import retrieve_earlier_positions
 from moot.memory.tool_results import input_tool_use
 from moot.memory.window import TranscriptWriter, window_message
@@ -22,7 +24,7 @@ from moot.prompts.templates import LOADED_TEMPLATES
 from moot.protocols.registry import check_names, limit_reached
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.context import NodeContext
-from moot.state.conversation import SCHEMA_VERSION, DebateQuestion
+from moot.state.conversation import SCHEMA_VERSION
 from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_provided_in
 from moot.state.errors import InputError
 from moot.tools.registry import check_tools
@@ -45,11 +47,6 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
     if is_input_message and input_messages[0].id:
         entries[0]["message_id"] = input_messages[0].id
     config = config.with_fence(fence_for(topic))
-    question, failures = yield from _ask_question(context, config, topic, entries)
-    if text := question_text(question, topic):
-        writer = TranscriptWriter(len(entries), context.count, context.env.clock)
-        writer.write("moot", "context", text)
-        entries += writer.entries
     # A topic that came as a message is in the window already, so the two are linked. A continued
     # transcript enters the window whole: `summarize` covers what does not fit before `trim` removes it.
     window: list[Any] = [assign_ids_operation(entries[:1])] if is_input_message else []
@@ -59,7 +56,6 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
     return {
         "topic": topic,
         "options": list(config.options),
-        "question": question,
         "cross_debate_memory": cross_debate_memory,
         "config": freeze(config),
         "full_transcript": Overwrite(entries),
@@ -70,7 +66,6 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
         "round": 0,
         "current_speaker": "",
         "schema_version": SCHEMA_VERSION,
-        **effects.errors_update(state, "open", failures),
         "prompt_sources": {
             name: {"path": prompt.path, "sha256": prompt.sha256}
             for name, prompt in sorted(LOADED_TEMPLATES.items())
@@ -108,29 +103,6 @@ def _reopen(context: NodeContext) -> effects.NodeBody:
         "solution": "",
         "answer": "",
     }
-
-
-def _ask_question(
-    context: NodeContext, config: DebateConfig, topic: str, entries: Sequence[Entry]
-) -> model_calls.CallGenerator[tuple[DebateQuestion, list[str]]]:
-    """Ask a model to find the question in the debate's topic text.
-
-    The model also finds the options and criteria if they are needed. No model is asked if the topic is short
-    and neither options nor criteria are needed.
-    """
-    protocol = context.protocol
-    extracts = protocol.extracts_by_model(config)
-    background = [entry for entry in entries if traits_of(entry).user_input == "document"]
-    has_background = bool(background)
-    parts = asked_of_topic(
-        config, topic, protocol.judge_spec, extracts=extracts, has_background=has_background
-    )
-    if not parts or any(traits_of(entry).argues for entry in entries):
-        return {}, []
-    (reply,) = yield [question_call(config, topic, parts, background, context.count, extracts=extracts)]
-    question = question_found(parts, reply)
-    has_failed = not question and not reply.placeholder
-    return question, [reply.error or "the reply has no question"] if has_failed else []
 
 
 def _topic(context: NodeContext, input_messages: Sequence[BaseMessage]) -> tuple[str, bool]:

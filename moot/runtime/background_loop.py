@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from moot.calls.concurrency import run_in_thread, shield
+from moot.calls.concurrency import GRACE_S, run_in_thread, shield
 from moot.storage.sqlite import storage_error
 
 T = TypeVar("T")
@@ -54,14 +54,23 @@ def call_from_sync(
     """Run a coroutine function on a background event loop, and return its result.
 
     The caller may itself run inside an event loop, as in a notebook. Interrupting the caller cancels the
-    coroutine.
+    coroutine, and waits until it has ended.
     """
-    future = asyncio.run_coroutine_threadsafe(function(*arguments), _loop(loop))
+    finished = threading.Event()
+
+    async def run() -> T:
+        try:
+            return await function(*arguments)
+        finally:
+            finished.set()
+
+    future = asyncio.run_coroutine_threadsafe(run(), _loop(loop))
     try:
         with _storage_errors():
             return future.result()
     except BaseException:
-        future.cancel()
+        if future.cancel():
+            finished.wait(GRACE_S + 1)  # a running call finishes, and its reply is stored
         raise
 
 

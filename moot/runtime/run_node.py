@@ -37,7 +37,7 @@ from moot.runtime.spending import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state import conversation
 from moot.state.entries import JsonObject, ModelFacts, memoize_by_identity
-from moot.state.errors import BudgetReached, ConfigError, ModelError
+from moot.state.errors import BudgetReached, ConfigError, ModelError, StorageError
 from moot.state.langgraph_internals import checkpointer_in, is_nested
 from moot.state.reducers import add_totals, merge_facts
 from moot.state.settings import redact_values
@@ -110,6 +110,8 @@ class EffectHandler:
         self._permissions = permissions
         self._limit = limit or asyncio.Semaphore(permissions.config.limits.concurrency)
         self._reached = ""
+        self._failure: StorageError | None = None
+        """Error of a reply that could not be stored. No further call of the batch is made."""
 
     async def handle(
         self, effect: Sequence[model_calls.ModelCall] | effects.LocalWork
@@ -184,6 +186,8 @@ class EffectHandler:
             known = await concurrency.run_inline(
                 lambda: [get(key, position.base_checkpoint, resumed=position.resumed) for key in keys]
             )
+            if None in known:
+                await concurrency.run_inline(journal.require_space, sum(each is None for each in known))
 
         async def reply_to(
             make: Callable[[JournalKey], Awaitable[model_calls.Reply]],
@@ -192,9 +196,13 @@ class EffectHandler:
         ) -> model_calls.Reply:
             return await make(key) if known_reply is None else known_reply
 
-        replies = await asyncio.gather(*map(reply_to, [make for _, make in requests], keys, known))
+        work = map(reply_to, [make for _, make in requests], keys, known)
+        replies = await asyncio.gather(*work, return_exceptions=True)
         self.batches += 1
-        return list(replies)
+        for reply in replies:  # if one fails, the others end first, because their calls are paid for
+            if isinstance(reply, BaseException):
+                raise reply
+        return cast(list[model_calls.Reply], replies)
 
     async def _ask(self, call: model_calls.ModelCall, key: JournalKey) -> model_calls.Reply:
         try:
@@ -206,6 +214,8 @@ class EffectHandler:
         if records is not None:
             models = replace(models, rate_limiter=records.rate_limiter)
         async with self._limit:
+            if self._failure is not None:
+                raise self._failure
             if records and (reached := await concurrency.run_inline(records.budgets.reached, debate)):
                 self._reached = reached
                 return model_calls.Reply(error=reached)
@@ -220,7 +230,11 @@ class EffectHandler:
         # An endpoint or a tool may repeat a key in its reply. The key must not be stored or sent to others.
         reply = model_calls.Reply.from_json(cast(JsonObject, redact_values(reply.to_json())))
         if reply.is_final and (journal := self.position.journal) is not None:
-            await concurrency.run_inline(journal.put, key, self.position.base_checkpoint, reply)
+            try:
+                await concurrency.run_inline(journal.put, key, self.position.base_checkpoint, reply)
+            except StorageError as error:
+                self._failure = error
+                raise
         if reply.usage and (records := self.position.records) is not None:
             await concurrency.run_inline(records.budgets.spend, self.position.debate, reply.usage)
         return reply
@@ -346,7 +360,7 @@ class _NodeRun:
         permissions = self.context.permissions
         limited = bool(self.state.get("config")) and permissions.config is not self.context.config
         return limited or bool(
-            permissions.granted
+            permissions.granted or permissions.config.context_paths()  # paths are resolved in a thread
             if self._position.node == "open"
             else boundary.capabilities_of(permissions.config)
         )
@@ -501,6 +515,9 @@ class Node(Runnable[conversation.ConversationState, effects.Update]):
                 update = await run.run_body(self.body)
                 note_recovered(update)
                 return update
+            if run.state.get("config") and not run.state.get("step"):
+                # A debate that a LangGraph server started is listed before its first call.
+                await concurrency.run_inline(records.catalogue.note_begun, debate)
             try:
                 update = await run.run_body(self.body)
                 note_recovered(update)

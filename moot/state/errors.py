@@ -19,6 +19,10 @@
 server shows clients the messages of built-in exceptions and hides those of others.
 """
 
+import errno
+import stat
+from pathlib import Path
+
 
 class MootError(RuntimeError):
     """Base class of all exceptions that Moot raises."""
@@ -34,6 +38,20 @@ def file_error_reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8 text"
     return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def read_file(path: Path, *, regular: bool = False) -> bytes:
+    """Return the content of a file that a user names. Devices are refused, because they may have no end.
+
+    With `regular`, pipes are refused, too.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or (regular and stat.S_ISFIFO(mode)):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return path.read_bytes()
 
 
 class UserError(MootError):

@@ -7,9 +7,10 @@ import re
 import shlex
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -198,18 +199,18 @@ def read_settings_files() -> list[str]:
         ConfigError: A file cannot be read.
     """
     own_model = variable("MOOT_MODEL") is None
-    project = read_dotenv(Path.cwd() / ".env")
+    project = read_dotenv(Path.cwd() / ".env", ignored=("MOOT_DB",))  # debates could go to somebody's server
     own_model = own_model and variable("MOOT_MODEL") is None
     user = read_dotenv(user_settings_file(), interpolate=True)
     # A project with its own endpoint and model needs no warning about the user's default endpoint.
     return [each for each in (project, user if own_model else "") if each]
 
 
-def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
+def read_dotenv(path: Path, *, interpolate: bool = False, ignored: Collection[str] = ()) -> str:
     """Set environment variables from a `.env` file, except variables that are already set.
 
-    The URL and the key of an OpenAI-compatible endpoint are taken from the same source, because a key belongs
-    to an endpoint. The environment takes precedence.
+    The variables in `ignored` are left alone. The URL and the key of an OpenAI-compatible endpoint are taken
+    from the same source, because a key belongs to an endpoint. The environment takes precedence.
 
     Returns:
         Warning about variables in the file that are ignored, `""` for none.
@@ -225,6 +226,8 @@ def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
         file_values = dotenv_values(path, interpolate=interpolate, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {str(path)!r}: {file_error_reason(error)}") from error
+    if any("\0" in (value or "") for value in file_values.values()):
+        raise ConfigError(f"cannot read {str(path)!r}: a value contains a NUL character")
     new_values = {
         name: value for name, value in file_values.items() if value and value != os.environ.get(name)
     }
@@ -232,14 +235,17 @@ def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
     ignored_names = [
         name for name in _ENDPOINT if name in new_values and endpoint_names and name not in endpoint_names
     ]
-    for name in new_values.keys() - ignored_names:
+    for name in new_values.keys() - {*ignored_names, *ignored}:
         if DOTENV.fullmatch(name) and not os.environ.get(name):
             os.environ[name], _origins[name] = new_values[name], str(path)
     warning = (
         f"{' and '.join(ignored_names)} in {path.name} is ignored: {' and '.join(endpoint_names)} is set in "
         f"{' and '.join(dict.fromkeys(map(origin_of, endpoint_names)))} and "
     )
-    return f"{warning}belongs to another endpoint" if ignored_names else ""
+    if ignored_names:
+        return f"{warning}belongs to another endpoint"
+    unused = " and ".join(name for name in ignored if name in new_values)
+    return f"{unused} in {path.name} is ignored: set it in the environment" if unused else ""
 
 
 def set_variables(values: Mapping[str, str]) -> None:
@@ -266,14 +272,18 @@ def write_user_settings(values: Mapping[str, str]) -> Path:
     path = user_settings_file()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.chmod(0o600)
-        for name, value in values.items():
-            if value:
-                set_key(path, name, value)
-            else:
-                unset_key(path, name)
-        path.chmod(0o600)
+        with TemporaryDirectory(dir=path.parent) as folder:  # a key is never stored without its endpoint
+            draft = Path(folder) / path.name
+            draft.touch(mode=0o600)
+            if path.exists():
+                draft.write_bytes(path.read_bytes())
+            for name, value in values.items():
+                if value:
+                    set_key(draft, name, value)
+                else:
+                    unset_key(draft, name)
+            draft.chmod(0o600)
+            draft.replace(path)
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {file_error_reason(error)}") from error
     return path

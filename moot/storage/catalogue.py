@@ -205,6 +205,15 @@ class Catalogue(DebateTable):
         """Return True if a debate is still being created (status `new`)."""
         return bool(self._select("WHERE id = ? AND status = 'new'", [debate]))
 
+    def unstarted(self) -> list[DebateRow]:
+        """Return the rows of all debates that are being created, or whose creation was interrupted."""
+        return self._select("WHERE status = 'new'", [])
+
+    def note_begun(self, debate: str) -> None:
+        """List a debate whose state is stored. It is resumable from now on."""
+        if self.is_new(debate):
+            self.update(debate, status="running")
+
     def rows(self) -> list[DebateRow]:
         """Return the rows of all debates, starting with the most recently active debate."""
         return self._select("ORDER BY updated_at DESC, id", [])

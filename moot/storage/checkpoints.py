@@ -152,7 +152,9 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
         ids = (str(configurable["thread_id"]), configurable["checkpoint_ns"], checkpoint["id"])
         blob = self.serde.dumps_typed(checkpoint)
         row = (*ids, configurable.get("checkpoint_id"), *blob, metadata_json.encode("utf-8", "ignore"))
-        await self._write(config, [(_PUT, row)])
+        # The first checkpoint with a configuration makes a debate, which is listed from now on.
+        begins = "config" in checkpoint["channel_versions"] and metadata.get("step", 0) <= 1
+        await self._write(config, [(_PUT, row), *([(_BEGIN, ids[:1])] if begins else [])])
         return {"configurable": dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), ids, strict=True))}
 
     async def aput_writes(
@@ -185,7 +187,6 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
     @shielded
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints and all of its rows in Moot's tables."""
-        await super().adelete_thread(thread_id)
         await run_in_thread(self.records.forget, str(thread_id))
 
     @shielded
@@ -252,6 +253,7 @@ INSERT OR REPLACE INTO checkpoints
 (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 """
+_BEGIN = "UPDATE moot_debates SET status = 'running' WHERE id = ? AND status = 'new'"
 _PUT_WRITES = """
 INSERT OR {} INTO writes
 (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)

@@ -19,6 +19,11 @@ HasOtherChild = Callable[[str, str, str], bool]
 present)`. It returns True if the checkpoint has a child other than `present`."""
 
 
+MAX_REPLY_BYTES = 65_536
+"""Number of bytes that the disk must have free for each reply before its call. A reply of 8,000 tokens with
+its reasoning takes about 60,000."""
+
+
 @dataclass(frozen=True)
 class JournalKey:
     """Key of a stored model reply, consisting of the call's position and a hash of the request."""
@@ -76,6 +81,14 @@ class Journal(DebateTable):
                     self.put(key, base_checkpoint, reply)
                 return reply
         return None
+
+    def require_space(self, replies: int) -> None:
+        """Check that the database can store this number of replies, so that no paid reply is lost.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        self._sql.require_space(replies * MAX_REPLY_BYTES)
 
     def put(self, key: JournalKey, base_checkpoint: str, reply: Reply) -> None:
         """Store a model's reply in the journal.

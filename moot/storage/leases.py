@@ -2,8 +2,9 @@
 
 A run takes the debate's row in the database and increases its epoch. Every transaction of the run checks the
 lease and is refused once another run has taken the debate. A run that was suspended past the end of its lease
-can therefore do no harm. A holder that died on this machine is recognized by its process id at once. A holder
-on another machine is replaced after its lease expires.
+can therefore do no harm. A holder on this machine is judged by its process: one that died is replaced at
+once, one that runs never, whatever the clock says. A holder that is suspended or on another machine is
+replaced after its lease expires.
 """
 
 import json
@@ -63,6 +64,13 @@ class ProcessIdentity:
         stat = _stat(self.pid)
         return bool(stat) and (stat[_STATE] in "ZX" or stat[_STARTED] != self.started)
 
+    def is_alive(self) -> bool:
+        """Return True if the process certainly runs on this machine. A suspended process does not run."""
+        if self.machine != this_process().machine:
+            return False
+        stat = _stat(self.pid)
+        return bool(stat) and stat[_STATE] not in "ZXTt" and stat[_STARTED] == self.started
+
     def to_text(self) -> str:
         """Return the process identity as JSON text for the database."""
         return json.dumps(asdict(self))
@@ -114,6 +122,9 @@ _own_tokens: set[str] = set()
 """Lease tokens of the runs in this process. If releasing a lease failed, for example on a full disk, this
 process may acquire the lease again."""
 
+SLOT_PREFIX = "endpoint "
+"""Name prefix of the leases that limit the number of concurrent calls to an endpoint."""
+_NO_DEBATE = "debate NOT IN (SELECT id FROM moot_debates)"
 _MAX_EPOCH = 2**53
 """Upper limit for the sequence number of a lease. A stored epoch that reaches the limit counts as damaged."""
 _KEY = "__moot_lease"  # LangGraph writes no checkpoint metadata under keys with this prefix
@@ -176,8 +187,12 @@ class _LeaseRow:
     @property
     def live(self) -> bool:
         holder = self.holder
-        left = holder == this_process() and self.token not in _own_tokens
-        return bool(self.token) and not (self.expired or left or holder.is_dead())
+        if not self.token:
+            return False
+        if holder == this_process():
+            return self.token in _own_tokens and not self.expired
+        # If a clock jumps, leases expire whose holders still renew them.
+        return holder.is_alive() or not (self.expired or holder.is_dead())
 
 
 class Leases(DebateTable):
@@ -194,8 +209,8 @@ class Leases(DebateTable):
     def __init__(self, sql: Sql, name_of: Callable[[str], str]) -> None:
         super().__init__(sql)
         self._name_of = name_of
-        select = f"SELECT epoch, token, holder, expires + 0 < {sql.clock} FROM moot_leases"  # noqa: S608  # constants of ours
-        self._of_debate = f"{select} WHERE debate = ?"
+        self._columns = f"SELECT epoch, token, holder, expires + 0 < {sql.clock}"
+        self._of_debate = f"{self._columns} FROM moot_leases WHERE debate = ?"
         self._of_namespace = f"{self._of_debate} AND namespace = ?"
         self._live: weakref.WeakSet[Lease] = weakref.WeakSet()  # leases of abandoned runs are not renewed
         self._guard = threading.Lock()
@@ -238,7 +253,8 @@ class Leases(DebateTable):
     def release(self, lease: Lease) -> None:
         """Release a lease so that other runs can acquire it.
 
-        If the database cannot be written, other processes must wait until the lease expires.
+        If the database cannot be written, other processes must wait until the lease expires. The row of a
+        deleted debate is deleted.
         """
         self._live.discard(lease)
         _own_tokens.discard(lease.token)
@@ -247,6 +263,21 @@ class Leases(DebateTable):
                 "UPDATE moot_leases SET token = '' WHERE debate = ? AND namespace = ? AND token = ?",
                 (lease.debate, lease.namespace, lease.token),
             )
+            if not lease.debate.startswith(SLOT_PREFIX):
+                self._sql.execute(
+                    f"DELETE FROM moot_leases WHERE debate = ? AND token = '' AND {_NO_DEBATE}",  # noqa: S608  # constants of ours
+                    (lease.debate,),
+                )
+
+    def delete_orphans(self) -> None:
+        """Delete the rows of debates that do not exist. A process that was killed may have left them."""
+        orphans = self._sql.execute(f"{self._columns}, debate, namespace FROM moot_leases WHERE {_NO_DEBATE}")
+        for *columns, debate, namespace in orphans:
+            if not (str(debate).startswith(SLOT_PREFIX) or _LeaseRow.of([tuple(columns)]).live):
+                self._sql.execute(
+                    "DELETE FROM moot_leases WHERE debate = ? AND namespace = ? AND epoch = ?",
+                    (debate, namespace, columns[0]),
+                )
 
     @contextmanager
     def hold(self, debate: str, namespace: str = "") -> Iterator[Lease]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from moot.config.model_settings import MAX_WAIT_S, ModelSettings
 from moot.state.entries import EntryUsage, tokens_of
 from moot.state.errors import DebateBusy, StorageError
-from moot.storage.leases import Lease, Leases
+from moot.storage.leases import SLOT_PREFIX, Lease, Leases
 from moot.storage.sqlite import DebateTable, Row, Sql, reading, stored_number, stored_text
 
 OPEN_AFTER_FAILURES = 5
@@ -39,8 +39,6 @@ CACHE_S = 1.0
 after this delay."""
 BURST_S = 1.0
 """Maximum number of seconds by which a call may start too early for the rate limit."""
-SLOT_PREFIX = "endpoint "
-"""Name prefix of the leases that limit the number of concurrent calls to an endpoint."""
 _PROBE_PREFIX = "probe "
 """Key prefix of the database rows for trial calls. A row has the time of an endpoint's next trial call."""
 

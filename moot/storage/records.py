@@ -29,7 +29,7 @@ from moot.storage.catalogue import Catalogue, DebateRow, ResultTable, check_name
 from moot.storage.leases import Lease, Leases
 from moot.storage.rate_limiter import Budgets, RateLimiter
 from moot.storage.servers import database_servers, server_of
-from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Sql, SqliteSql, reading
+from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Permit, Sql, SqliteSql, reading
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -274,13 +274,23 @@ class Records:
             raise DebateExists(f"the name {name!r} is or was used by another debate: choose another name")
         self.catalogue.update(debate, name=name)
 
-    def forget(self, debate: str) -> None:
-        """Delete all of a debate's rows from Moot's tables.
+    def forget(self, debate: str, permit: Permit | None = None) -> None:
+        """Delete a debate's checkpoints and all of its rows in Moot's tables, in one transaction.
 
-        From then on, writes of a run in another process are refused.
+        From then on, writes of a run in another process are refused. Without a `permit`, a debate that is
+        running is deleted, too.
+
+        Raises:
+            DebateBusy: The permit does not allow the deletion.
         """
-        for table in (self.catalogue, *self.tables()):
-            table.delete(debate)
+        # The lease comes first. A run that writes at this moment waits for its row, and is refused.
+        tables = (self.leases, self.catalogue, *self.tables())
+        keys = {table.name: table.debate for table in tables}
+        for table in self.sql.checkpoint_tables:
+            if self.sql.execute(self.sql.exists_query, (table,))[0][0]:
+                keys[table] = "thread_id"
+        deletions = [(f"DELETE FROM {table} WHERE {key} = ?", (debate,)) for table, key in keys.items()]  # noqa: S608  # constants of ours
+        self.sql.transact(deletions, permit)
 
     def with_pending_usage(self, debate: str, state: StateValues) -> JsonObject:
         """Return a debate's state values, with pending usage added to the totals.

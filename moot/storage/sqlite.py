@@ -1,6 +1,7 @@
 """SQL interface for Moot's own tables, the SQLite database, its backups, and errors with advice."""
 
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -17,6 +18,11 @@ from typing_extensions import override
 
 from moot.calls.concurrency import WouldBlock, non_blocking
 from moot.state.errors import DebateBusy, DebateNotFound, InputError, StorageError, file_error_reason
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 DATABASE_VERSION = 3
 """Version number of the schema of Moot's tables. Databases with a higher version are refused."""
@@ -57,6 +63,9 @@ class Sql(ABC):
     """SQL query that returns the version of Moot's tables."""
     version_statement: ClassVar[str]
     """SQL statement that stores the version of Moot's tables. The version number replaces `{}`."""
+    checkpoint_tables: ClassVar[tuple[str, ...]]
+    """Names of LangGraph's tables, in which the column `thread_id` contains the debate's id. The last one
+    contains the writes."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
@@ -94,11 +103,11 @@ class Sql(ABC):
 
     @abstractmethod
     def transact(
-        self, statements: Sequence[Statement], permit: Permit, *, durable: bool = False
+        self, statements: Sequence[Statement], permit: Permit | None, *, durable: bool = False
     ) -> list[Row]:
         """Execute statements in one transaction, and return the rows of the last statement.
 
-        Nothing is written if the permit does not allow it.
+        Nothing is written if the permit does not allow it. `None`: any transaction is allowed.
 
         Raises:
             DebateBusy: The permit does not allow the transaction.
@@ -108,6 +117,14 @@ class Sql(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close the database connection."""
+
+    def require_space(self, size: int) -> None:
+        """Check that the disk has space for values of `size` bytes. The disk of a server is not checked.
+
+        Raises:
+            StorageError: The disk has less space.
+        """
+        return
 
     def create(self, name: str, statement: str) -> None:
         """Create a table or an index, unless it exists or the database is read-only.
@@ -238,6 +255,7 @@ class SqliteSql(Sql):
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
     exists_query = "SELECT count(*) FROM sqlite_master WHERE name = ?"
     version_query, version_statement = "PRAGMA user_version", "PRAGMA user_version = {}"
+    checkpoint_tables = ("checkpoints", "writes")
 
     def __init__(self, path: str | Path) -> None:
         super().__init__()
@@ -270,14 +288,14 @@ class SqliteSql(Sql):
 
     @override
     def transact(
-        self, statements: Sequence[Statement], permit: Permit, *, durable: bool = False
+        self, statements: Sequence[Statement], permit: Permit | None, *, durable: bool = False
     ) -> list[Row]:
         with self._transaction(durable):
             run = self._connection.execute
             run("BEGIN IMMEDIATE")
             try:
-                rows = run(*permit.statement).fetchall()
-                if permit.allows(rows):
+                rows = run(*permit.statement).fetchall() if permit else []
+                if permit is None or permit.allows(rows):
                     last = [run(*each).fetchall() for each in statements][-1]
                     run("COMMIT")
                     return last
@@ -330,6 +348,19 @@ class SqliteSql(Sql):
                 f"the database file {str(self._file)!r} was deleted or replaced while it was open, so Moot "
                 "no longer writes to it: restore the file, or start again"
             )
+
+    @override
+    def require_space(self, size: int) -> None:
+        if self._file is None:
+            return
+        # A value is written to the log and to the database.
+        space, files = shutil.disk_usage(self._file.parent).free // 2, (self._file, f"{self._file}-wal")
+        if resource is not None:
+            largest, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+            used = max(os.path.getsize(each) for each in files if os.path.exists(each))
+            space = space if largest == resource.RLIM_INFINITY else min(space, largest - used)
+        if space < size:
+            raise StorageError(f"the database needs {size // 1024} KiB for the next replies: {DISK_FULL}")
 
     @override
     def close(self) -> None:

@@ -81,6 +81,8 @@ CASES = [
         "memory: {budget: {totl: 1}}",
     ),
     Case("malformed YAML", RUN_WITH_CONFIG, "malformed", "turns: [1,"),
+    Case("number of 100,000 digits", RUN_WITH_CONFIG, "malformed", f"seed: {'1' * 100_000}"),
+    Case("name of 300 characters", ("run", "T?", "-m", "offline", "--context", "n" * 300), "name too long"),
     Case("YAML list instead of a mapping", RUN_WITH_CONFIG, "must be a mapping of keys to values", "- 1"),
     Case("missing configuration file", ("run", "T?", "--config", "missing.yaml"), "missing.yaml"),
     Case(

@@ -56,6 +56,7 @@ def test_workers_survive_a_postgres_restart_and_repeat_no_finished_call(
     with OpenAIServer(latency=0.3) as model:
         fleet = Fleet(tmp_path, url, model)
         names = [fleet.start("--drain", "--quiet") for _ in range(2)]
+        restart(server, "immediate")  # while the workers start
         for count, mode in RESTARTS:
             assert wait_until(lambda count=count: len(model.requests) >= count)  # type: ignore[misc]
             restart(server, mode)

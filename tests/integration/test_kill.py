@@ -20,6 +20,7 @@ import pytest
 from moot import open_debates
 from moot.cli.commands.doctor import inspect_database
 from tests.support.killing import (
+    LONG_TOPIC,
     SCENARIOS,
     KillRunner,
     Scenario,
@@ -140,6 +141,24 @@ def test_ctrl_c_waits_for_running_calls_which_are_not_repeated(tmp_path: Path) -
         request_counts = Counter(request.body for request in server.requests)
     assert document["status"] == "done"
     assert set(request_counts.values()) == {1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_the_first_call_of_a_debate_is_paid_once_after_a_signal(tmp_path: Path, number: int) -> None:
+    config, database = tmp_path / "council.yaml", tmp_path / "moot.sqlite"
+    config.write_text(COUNCIL)
+    with OpenAIServer(latency=0.8) as server:
+        arguments = ("--config", str(config), "--id", "x", "--db", str(database))
+        process = _start(server, tmp_path, "run", LONG_TOPIC, *arguments)
+        while not server.requests:
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=LONG_TIMEOUT_S)
+        assert process.returncode == 130
+        assert "moot resume x" in errors
+        _finish(server, tmp_path, "resume", "x", "--json", "--quiet", "--db", str(database))
+        assert set(Counter(request.body for request in server.requests).values()) == {1}
 
 
 COUNCIL_GRAPH = """

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -23,7 +24,7 @@ from moot.cli.commands.doctor import inspect_database
 from moot.config.model_settings import ModelSettings
 from moot.debates.lifecycle import prune, shrink
 from moot.models.registry import Models
-from moot.plugins.postgres.postgres import IDLE_TIMEOUT, PostgresSql
+from moot.plugins.postgres.postgres import IDLE_TIMEOUT, PostgresSql, wait_for_server
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
 from moot.storage.checkpoints import open_saver
 from moot.storage.rate_limiter import OPEN_AFTER_FAILURES
@@ -209,6 +210,21 @@ def test_rollback_of_a_run_restores_the_state_before_it(url: str) -> None:
 def test_unreachable_server_raises_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot open database"):
         open_debates(f"postgresql://postgres@/none?host={tmp_path}")
+
+
+def test_a_worker_waits_for_a_server_that_cannot_be_reached_yet(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, failures, said = psycopg.connect, [psycopg.OperationalError("starting up")] * 2, list[str]()
+
+    def connect_later(*arguments: Any, **options: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return connect(*arguments, **options)
+
+    monkeypatch.setattr(psycopg, "connect", connect_later)
+    wait_for_server(lambda: open_records(url), said.append).close()
+    assert said == ["cannot open database: starting up: waiting up to 60 s for the server"]
 
 
 def test_checkpointer_of_the_server_reads_its_url_from_moot_db(

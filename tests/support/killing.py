@@ -33,7 +33,9 @@ TRANSCRIPT_CSV = (
 )
 DOSSIER = "The build takes 41 minutes."
 FAILED_RUN_EXIT_CODE = 3
-MODEL_COMMANDS = ("run", "resume", "judge")
+MODEL_COMMANDS = ("run", "resume", "judge", "import")
+LONG_TOPIC = "Should we?\n\nThe build takes 41 minutes."
+"""Topic in which a model finds the question before the first turn."""
 DISK_FULL_ERROR = re.compile(
     "free some space|File too large|readonly"
 )  # "readonly" if the limit is below 32 KB
@@ -83,6 +85,16 @@ SCENARIOS = {
             "import",
             _config(),
             (("import", "talk.csv", "-t", "Tax carbon?", "-c", "c.json", "--id", "d"), *_FOLLOW_UPS[:2]),
+        ),
+        Scenario(
+            "long topic",
+            _config(protocol="council", rounds=1),
+            (("run", LONG_TOPIC, "-c", "c.json", "--id", "d"),),
+        ),
+        Scenario(
+            "delete",
+            _config(turns=2, judge={}),
+            (*Scenario("").steps, _FOLLOW_UPS[2], ("delete", "d", "--yes"), ("resume", "f")),
         ),
     )
 }
@@ -212,7 +224,7 @@ class KillRunner:
         """Return a random limit for the size of a file, a little above that of the database or its log."""
         log = Path(db + "-wal")
         size = max(path.stat().st_size if path.exists() else 0 for path in (Path(db), log))
-        return self._rng.randrange(4096, max(size, 8192) + 100_000)
+        return self._rng.randrange(4096, max(size, 8192) + 500_000)
 
     def _kill(self, process: WarmProcess, server: OpenAIServer, duration: float, *, calls: bool) -> bool:
         """Kill a process at a random moment, and return True if it was still running.
@@ -267,6 +279,8 @@ def _remaining_command(db: str, words: tuple[str, ...]) -> tuple[str, ...]:
                 return _run_or_resume(debates, words, words[1])
             case "import" | "fork":
                 return () if _exists(debates, words[-1]) else words
+            case "delete":
+                return words if _exists(debates, words[1]) else ()
             case "judge":
                 judged = debates.get(words[1]).state().values.get("verdicts") or []
                 return () if any(each["judge"] == "judge-1" for each in judged) else words

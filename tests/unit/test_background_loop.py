@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
+import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -32,6 +34,21 @@ def test_call_from_sync_works_inside_a_running_loop() -> None:
         return call_from_sync(_read_mark)
 
     assert asyncio.run(outer()) == "unset"
+
+
+def test_an_interrupted_call_waits_for_the_end_of_its_coroutine() -> None:
+    ended: list[str] = []
+
+    async def interrupted() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append(await asyncio.to_thread(lambda: "stored"))
+
+    with pytest.raises(KeyboardInterrupt):
+        call_from_sync(interrupted)
+    assert ended == ["stored"]
 
 
 def test_errors_reach_the_caller() -> None:

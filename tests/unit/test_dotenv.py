@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from moot.state import settings
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, InputError
 
-VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MOOT_MODEL", "MOOT_CONFIG", "MISTRAL_API_KEY")
+VARIABLES = ("MOOT_DB", "OPENAI_API_KEY", "OPENAI_BASE_URL", "MOOT_MODEL", "MOOT_CONFIG", "MISTRAL_API_KEY")
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +73,36 @@ def test_a_binary_dotenv_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="cannot read"):
         settings.read_dotenv(tmp_path / ".env")
+
+
+def test_a_nul_character_in_dotenv_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="NUL character"):
+        settings.read_dotenv(_write_dotenv(tmp_path, "OPENAI_API_KEY=a\0b\n"))
+
+
+def test_user_settings_are_stored_together_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "settings.env"
+    path.write_text("OPENAI_API_KEY='old'\nOPENAI_BASE_URL='http://old/v1'\n")
+    before = path.read_text()
+    monkeypatch.setattr(settings, "user_settings_file", lambda: path)
+
+    def fail(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dotenv.unset_key", fail)
+    with pytest.raises(InputError, match="No space left"):
+        settings.write_user_settings({"OPENAI_API_KEY": "new", "OPENAI_BASE_URL": ""})
+    assert path.read_text() == before
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_dotenv_of_a_folder_cannot_choose_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MOOT_DB", raising=False)
+    monkeypatch.chdir(tmp_path)
+    _write_dotenv(tmp_path, "MOOT_DB=postgresql://somebody.example/x\n")
+    assert settings.read_settings_files()[0].startswith("MOOT_DB in .env is ignored")
+    assert "MOOT_DB" not in os.environ

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +50,32 @@ def test_unopenable_database_is_refused_without_an_error_number(tmp_path: Path) 
         SqliteSql(tmp_path / "file" / "d.sqlite")
     assert "Errno" not in str(error.value)
     assert str(error.value).count("d.sqlite") == 1
+
+
+@pytest.mark.parametrize("access", [load_config, load_rubric], ids=["configuration", "rubric"])
+def test_a_pipe_or_an_endless_device_is_no_configuration(
+    access: Callable[[Path], object], tmp_path: Path
+) -> None:
+    pipe, device = tmp_path / "pipe.yaml", tmp_path / "device.yaml"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    for path in (pipe, device):
+        with pytest.raises(UserError, match="not a regular file"):
+            access(path)
+
+
+def test_an_endless_device_is_no_text() -> None:
+    with pytest.raises(UserError, match="not a regular file"):
+        read_text(Path("/dev/zero"), "the topic")
+
+
+def test_scores_are_not_appended_through_a_symbolic_link(tmp_path: Path) -> None:
+    link, target = tmp_path / "x.csv", tmp_path / "mine.txt"
+    target.write_text("mine")
+    link.symlink_to(target)
+    with pytest.raises(UserError, match="symbolic link"):
+        add_rows(link, [])
+    assert target.read_text() == "mine"
 
 
 def _shown_errors(handler: ast.ExceptHandler) -> list[str]:

@@ -33,7 +33,19 @@ ORDER = (
 )
 """Packages and modules of `moot`: each imports only itself and those before it."""
 FILES = [path for path in source_files() if path.parent != ROOT or path.stem in ORDER]
-NODES = {"open", "plan", "clarify", "turn", "extract", "trim", "summarize", "reflect", "judge", "close"}
+NODES = {
+    "open",
+    "read_topic",
+    "plan",
+    "clarify",
+    "turn",
+    "extract",
+    "trim",
+    "summarize",
+    "reflect",
+    "judge",
+    "close",
+}
 
 
 def _module(path: Path) -> str:
@@ -189,7 +201,7 @@ PRIVATE: dict[str, set[str]] = {
         *("moot.runtime.background_loop", "moot.runtime.environment", "moot.runtime.run_node"),
         *("moot.state.entries", "moot.state.reducers", "moot.state.settings", "moot.state.verdict"),
         *("moot.storage.catalogue", "moot.storage.rate_limiter", "moot.storage.sqlite"),
-        *("moot.text.plain_text", "moot.text.tokens"),
+        *("moot.text.answers", "moot.text.plain_text", "moot.text.tokens"),
     },
     "importing": {
         *("moot.config.file_references", "moot.config.memory_config", "moot.config.participants"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import uuid
@@ -24,6 +25,7 @@ from moot.storage.journal import JournalKey
 from moot.storage.leases import LEASE_S, ProcessIdentity, this_process
 from moot.storage.records import Records, open_records
 from tests.support.fakes import FakeModel
+from tests.support.waiting import wait_until
 
 KEY = JournalKey("d1", 3, "turn", 0, 1, "digest")
 OTHER_MACHINE = ProcessIdentity("another/boot/space", 7, "1")
@@ -98,6 +100,37 @@ def test_a_lease_with_a_damaged_holder_ends_when_it_expires(records: Records, da
         records.leases.acquire("d1")
     _expire(records)
     assert records.leases.acquire("d1").epoch == 2
+
+
+def test_a_clock_that_jumps_ahead_takes_no_lease_from_a_live_process(records: Records) -> None:
+    records.leases.acquire("d1")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        started = Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        _set_holder(records, replace(this_process(), pid=other.pid, started=started))
+        _expire(records)
+        with pytest.raises(DebateBusy, match=f"in use by process {other.pid}"):
+            records.leases.acquire("d1")
+        other.send_signal(signal.SIGSTOP)
+        assert wait_until(lambda: not records.leases.is_held("d1"))
+        other.kill()
+
+
+def test_a_deleted_debate_leaves_no_lease(records: Records) -> None:
+    with records.leases.hold("d1") as lease:
+        records.forget("d1")
+        with pytest.raises(DebateBusy, match="was deleted while"):
+            records.fenced_by(lease).catalogue.update("d1", status="paused")
+    with records.leases.hold("d1"):
+        pass
+    assert not records.sql.execute("SELECT * FROM moot_leases")
+
+
+def test_a_lease_of_a_killed_process_and_no_debate_is_deleted(records: Records) -> None:
+    records.leases.acquire("d1")
+    records.leases.acquire("d2")
+    records.sql.execute("UPDATE moot_leases SET expires = 0 WHERE debate = 'd1'")
+    records.leases.delete_orphans()
+    assert records.sql.execute("SELECT debate FROM moot_leases") == [("d2",)]
 
 
 def test_zombie_process_counts_as_dead() -> None:

@@ -17,9 +17,13 @@ from typing_extensions import TypedDict
 
 from moot.calls.effects import Ask, Emit, NodeBody
 from moot.calls.model_calls import ModelCall, Reply
+from moot.config.debate_config import LimitsConfig
 from moot.runtime.context import NodeContext
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import Node
+from moot.state.errors import StorageError
+from moot.storage.journal import MAX_REPLY_BYTES, Journal
+from moot.storage.sqlite import SqliteSql
 from tests.support.fakes import FakeModel
 from tests.support.waiting import LONG_TIMEOUT_S
 
@@ -146,6 +150,34 @@ def test_failed_calls_are_not_journalled_and_are_repeated() -> None:
         graph.invoke({}, CONFIG)
     failing = False
     assert graph.invoke(None, CONFIG)["replies"] == ["A"]
+
+
+def test_a_full_disk_stops_a_batch_before_its_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    def require_space(self: object, size: int) -> None:
+        raise StorageError(f"{size}: the disk is full")
+
+    monkeypatch.setattr(SqliteSql, "require_space", require_space)
+    model = FakeModel(_echo)
+    with pytest.raises(StorageError, match=str(2 * MAX_REPLY_BYTES)):
+        _graph(two_batches, model.environment()).invoke({}, CONFIG)
+    assert not model.calls
+
+
+def test_a_batch_makes_no_more_calls_after_a_reply_could_not_be_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def put(self: object, *arguments: object) -> None:
+        raise StorageError("the disk is full")
+
+    def twenty(context: NodeContext) -> NodeBody:
+        yield [_call(str(number)) for number in range(20)]
+        return {}
+
+    monkeypatch.setattr(Journal, "put", put)
+    model = FakeModel(_echo)
+    with pytest.raises(StorageError):
+        _graph(twenty, model.environment()).invoke({}, CONFIG)
+    assert len(model.calls) <= LimitsConfig().concurrency
 
 
 def test_progress_goes_to_the_custom_stream() -> None:

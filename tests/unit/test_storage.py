@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sqlite3
 import stat
 import sys
@@ -52,6 +53,15 @@ def test_opening_a_new_database_waits_for_another_writer(tmp_path: Path) -> None
         assert records.sql.execute("SELECT x FROM first") == [(1,)]
         records.close()
         done.join()
+
+
+def test_space_is_required_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(SqliteSql(tmp_path / "m.sqlite")) as sql:
+        sql.require_space(65_536)
+        usage = shutil.disk_usage(tmp_path)._replace(free=100_000)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+        with pytest.raises(StorageError, match="needs 64 KiB for the next replies: the disk is full"):
+            sql.require_space(65_536)
 
 
 def test_only_the_owner_can_read_the_database_files(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from moot.state.errors import DebateBusy, InputError, MootError, StorageError, U
 from moot.state.langgraph_internals import TESTED_VERSIONS
 from moot.state.reducers import entry_id_of
 from moot.state.settings import check_database, database_exists, redact_urls
-from moot.storage.rate_limiter import SLOT_PREFIX
+from moot.storage.leases import SLOT_PREFIX
 from moot.storage.sqlite import DATABASE_VERSION, DebateTable, SqliteSql, stored_text
 from moot.text.plain_text import count_noun
 from moot.text.tokens import counter

@@ -364,15 +364,16 @@ def _table(debates: list[tuple[DebateRow, ListedResult | None]]) -> Table:
         result = outcome or ListedResult()
         rows.append(
             [
-                terminal.one_line(handle(row.id, row.name), MAX_NAME),
-                terminal.one_line(result.question or question_in(row.topic), 200),
-                terminal.one_line(result.text, 200),
+                handle(row.id, row.name),
+                result.question or question_in(row.topic),
+                result.text,
                 _confidence(result),
                 row.status,
                 *([_cost(row)] if has_costs else []),
                 age(row.updated_at),
             ]
         )
+    rows = [[terminal.one_line(cell, 200) for cell in cells] for cells in rows]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     remaining = terminal.columns() - sum(widths[1:]) - terminal.COLUMN_GAP * len(widths)
     table = terminal.borderless_table()

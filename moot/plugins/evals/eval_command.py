@@ -566,6 +566,10 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
     """
     from moot.plugins.evals.scorecards import to_csv
 
+    if path.is_symlink():
+        raise InputError(
+            f"cannot append to {str(path)!r}, because it is a symbolic link: give the file itself"
+        )
     try:
         with path.open("a+", encoding="utf-8", newline="") as file:
             is_empty = file.tell() == 0

@@ -82,13 +82,14 @@ def import_debate(
     a file in which it is not clear who speaks. From an exported debate in the moot.debate/1 format,
     `moot import` also restores the summaries, blackboard and verdicts.
     """
+    from moot.cli.running import handle_sigterm_as_interrupt
     from moot.debates.lifecycle import unused_name
 
     imported = _read(path, form, conversation)
     if dry_run:
         preview = imported.preview()
         return terminal.print_json(preview) if as_json else terminal.print_text(_preview_text(preview))
-    with databases.open_database(db, make=True) as debates:
+    with databases.open_database(db, make=True) as debates, handle_sigterm_as_interrupt():
         if imported.document is not None:
             options = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
             if refused_options := [option for option, value in options.items() if value]:

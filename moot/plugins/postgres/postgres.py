@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, repeat
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ import psycopg
 from typing_extensions import override
 
 from moot.calls.concurrency import WouldBlock, non_blocking
-from moot.state.errors import InputError, StorageError
+from moot.state.errors import DebateBusy, InputError, StorageError
 from moot.state.settings import redact_urls, register_database_password
 from moot.storage.servers import DISK_FULL, Permit, Row, Sql, Statement, Value
 
@@ -63,6 +64,38 @@ def server_error(error: psycopg.Error) -> StorageError:
     )
 
 
+@contextmanager
+def server_errors() -> Iterator[None]:
+    """Convert errors from a Postgres server in a `with` block to errors that tell the user what to do."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise server_error(error) from error
+
+
+def wait_for_server(open_server: Callable[[], T], say: Callable[[str], None]) -> T:
+    """Open a database, and wait up to a minute for a server that cannot be reached or is starting.
+
+    `say` is called with the reason if the server has to be waited for.
+
+    Raises:
+        InputError: The database cannot be opened.
+        StorageError: The server stopped again.
+    """
+    pauses, is_waiting = reconnect_pauses(), False
+    while True:
+        try:
+            return open_server()
+        except (InputError, StorageError) as error:
+            pause = next(pauses, None) if is_connection_lost(error.__cause__) else None
+            if pause is None:
+                raise
+            if not is_waiting:
+                say(f"{error}: waiting up to {RECONNECT_S:g} s for the server")
+            is_waiting = True
+        time.sleep(pause)
+
+
 class PostgresSql(Sql):
     """Postgres database with one autocommit connection. A lost connection is reopened."""
 
@@ -70,6 +103,7 @@ class PostgresSql(Sql):
     exists_query = "SELECT to_regclass(?) IS NOT NULL"
     version_query = "SELECT obj_description(to_regclass('moot_debates'), 'pg_class')"
     version_statement = "COMMENT ON TABLE moot_debates IS '{}'"
+    checkpoint_tables = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -92,20 +126,21 @@ class PostgresSql(Sql):
 
     @override
     def transact(
-        self, statements: Sequence[Statement], permit: Permit, *, durable: bool = False
+        self, statements: Sequence[Statement], permit: Permit | None, *, durable: bool = False
     ) -> list[Row]:
-        statement, parameters = permit.statement
-
-        def run() -> tuple[list[Row], list[Row] | None]:
+        def run() -> list[Row] | DebateBusy:
             with self._connection.transaction():
-                rows = self._run(f"{statement} FOR SHARE", parameters)
-                last = [self._run(*each) for each in statements][-1] if permit.allows(rows) else None
-            return rows, last
+                if permit is not None:
+                    statement, parameters = permit.statement
+                    rows = self._run(f"{statement} FOR SHARE", parameters)
+                    if not permit.allows(rows):
+                        return permit.refusal(rows)
+                return [self._run(*each) for each in statements][-1]
 
-        rows, last = self._retry(run)
-        if last is None:
-            raise permit.refusal(rows)
-        return last
+        outcome = self._retry(run)
+        if isinstance(outcome, DebateBusy):
+            raise outcome
+        return outcome
 
     def _retry(self, run: Callable[[], T]) -> T:
         """Run a function, and repeat it if the connection is lost.

@@ -83,7 +83,10 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         put = partial(super().aput, config, checkpoint, metadata, new_versions)
-        return await self._repeat_while_restarting(config, put)
+        saved = await self._repeat_while_restarting(config, put)
+        if "config" in checkpoint["channel_versions"] and metadata.get("step", 0) <= 1:
+            await run_in_thread(self.records.catalogue.note_begun, str(config["configurable"]["thread_id"]))
+        return saved
 
     @override
     async def aput_writes(
@@ -143,7 +146,6 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a debate's checkpoints and all of its rows in Moot's tables."""
-        await super().adelete_thread(thread_id)
         await run_in_thread(self.records.forget, str(thread_id))
 
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:

@@ -41,13 +41,17 @@ def worker(
     """Run the debates that are queued in a Postgres database.
 
     `moot batch --queue` adds debates to the queue. You can start workers on as many machines as you like. If
-    a worker dies or hangs, another worker continues its debates. On Ctrl-C or SIGTERM, a worker finishes its
-    running model calls and returns its debates to the queue.
+    a worker dies or hangs, another worker continues its debates. If the database server restarts, workers
+    wait for it. On Ctrl-C or SIGTERM, a worker finishes its running model calls and returns its debates to
+    the queue.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
 
     queue, results = _queue(db), []
-    with open_database(db) as debates, handle_sigterm_as_interrupt():
+    from moot.plugins.postgres.postgres import wait_for_server
+
+    opened = wait_for_server(lambda: open_database(db), terminal.print_error)
+    with opened as debates, handle_sigterm_as_interrupt():
         for debate, error in queue.work(debates, workers, drain=drain):
             name = debates.records.catalogue.name_of(debate)
             if as_json:

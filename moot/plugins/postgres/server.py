@@ -42,13 +42,15 @@ async def open_saver(
 ) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Open a checkpointer that creates its tables if necessary."""
     with require_extra(*EXTRA):
+        from moot.plugins.postgres.postgres import server_errors
         from moot.plugins.postgres.postgres_saver import MootPostgresSaver, is_migrated, open_pool
     async with open_pool(url) as pool:
         saver = MootPostgresSaver(pool, serde=serde, records=records)
-        async with pool.connection() as connection:
-            ready = await is_migrated(connection, "checkpoint_migrations", saver.MIGRATIONS)
-        if not ready:
-            await saver.setup()
+        with server_errors():
+            async with pool.connection() as connection:
+                ready = await is_migrated(connection, "checkpoint_migrations", saver.MIGRATIONS)
+            if not ready:
+                await saver.setup()
         yield saver
 
 

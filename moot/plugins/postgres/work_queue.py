@@ -25,15 +25,17 @@ with require_extra("queue", "a queue of debates"):
     from procrastinate import exceptions as queue_errors
     from procrastinate.job_context import AbortReason
     from procrastinate.jobs import Job as Entry
-    from psycopg import AsyncConnection
+    from psycopg import AsyncConnection, OperationalError
     from psycopg.rows import DictRow
 
-    from moot.plugins.postgres.postgres import IDLE_TIMEOUT
+    from moot.plugins.postgres.postgres import IDLE_TIMEOUT, reconnect_pauses, server_errors
 
 if TYPE_CHECKING:
     from moot.api import Debates
 
 QUEUE, TASK = "moot", "moot.debate"
+LOST = (queue_errors.ConnectorException, OperationalError)
+"""Errors after which a worker waits for the server. The library reports some as errors of psycopg."""
 SHOWN = ("doing", "todo", "failed")
 HEARTBEAT_S = 5.0
 """Number of seconds between a worker's heartbeats."""
@@ -152,24 +154,27 @@ class WorkQueue:
         return iterate_from_sync(lambda: self._run(debates, workers, drain=drain), BATCH_LOOP)
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[App]:
-        """Open the queue, and create its database tables if necessary."""
+    async def _open(self, *, waits: bool = False) -> AsyncIterator[App]:
+        """Open the queue, and create its database tables if necessary.
+
+        With `waits`, wait for a server that is starting.
+        """
         connector = PsycopgConnector(
             conninfo=self._url, min_size=1, max_size=4, configure=_limit_idle_transactions
         )
-        app = App(connector=connector)
+        app, pauses = App(connector=connector), reconnect_pauses() if waits else iter(())
         try:
             async with app.open_async():
-                if not await app.check_connection_async():
-                    with suppress(queue_errors.ConnectorException):  # another process creates them
-                        await app.schema_manager.apply_schema_async()
-                    if not await app.check_connection_async():
-                        raise StorageError(
-                            "the queue's tables cannot be created in this database: check that the "
-                            "database user may create tables"
-                        )
+                while True:
+                    try:
+                        await _create_tables(app)
+                        break
+                    except LOST:
+                        if (pause := next(pauses, None)) is None:
+                            raise
+                    await asyncio.sleep(pause)
                 yield app
-        except queue_errors.ConnectorException as error:
+        except LOST as error:
             raise StorageError(f"the queue failed: {redact_urls(str(error.__cause__ or error))}") from error
 
     async def _run(self, debates: Debates, workers: int, *, drain: bool) -> AsyncIterator[tuple[str, str]]:
@@ -181,7 +186,8 @@ class WorkQueue:
             Its id and any error are put into the queue `ended`.
             """
             try:
-                await run_until_done(await run_in_thread(debates.get, debate))
+                with server_errors():
+                    await run_until_done(await run_in_thread(debates.get, debate))
             except asyncio.CancelledError:
                 if context.abort_reason() is not AbortReason.USER_REQUEST:
                     raise
@@ -192,7 +198,7 @@ class WorkQueue:
                 raise
             ended.put_nowait((debate, ""))
 
-        async with self._open() as app:
+        async with self._open(waits=True) as app:
             app.task(name=TASK, queue=QUEUE, retry=_RetryStrategy(), pass_context=True)(run)
             coroutines = [_work(app, workers), _rescue(app), *([_wait_until_empty(app)] if drain else [])]
             under_way = [asyncio.create_task(each) for each in coroutines]
@@ -208,6 +214,18 @@ class WorkQueue:
                 await cancel_all(under_way)
 
 
+async def _create_tables(app: App) -> None:
+    """Create the queue's tables if they do not exist."""
+    if not await app.check_connection_async():
+        with suppress(queue_errors.ConnectorException):  # another process creates them
+            await app.schema_manager.apply_schema_async()
+        if not await app.check_connection_async():
+            raise StorageError(
+                "the queue's tables cannot be created in this database: check that the "
+                "database user may create tables"
+            )
+
+
 async def _limit_idle_transactions(connection: AsyncConnection[DictRow]) -> None:
     """Make the database end transactions that stay idle, such as those of a suspended worker."""
     await connection.execute(IDLE_TIMEOUT)
@@ -217,7 +235,7 @@ async def _limit_idle_transactions(connection: AsyncConnection[DictRow]) -> None
 async def _work(app: App, workers: int) -> None:
     """Run a queue worker forever, and restart it when the database connection is lost."""
     while True:
-        with suppress(queue_errors.ConnectorException):
+        with suppress(*LOST):
             await app.run_worker_async(
                 queues=[QUEUE],
                 concurrency=workers,
@@ -235,7 +253,7 @@ async def _wait_until_empty(app: App) -> None:
     """Wait until the queue is empty and no debate is running."""
     while True:
         await asyncio.sleep(0.5)
-        with suppress(queue_errors.ConnectorException):  # the server restarts
+        with suppress(*LOST):
             if not await _under_way(app):
                 return
 
@@ -243,7 +261,7 @@ async def _wait_until_empty(app: App) -> None:
 async def _rescue(app: App) -> None:
     """Check for dead workers at regular intervals, and return their debates to the queue."""
     while True:
-        with suppress(queue_errors.ConnectorException):  # another worker or the next round does it
+        with suppress(*LOST):  # another worker or the next round does it
             stalled = app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)
             for each in await stalled:
                 await app.job_manager.retry_job(each)
