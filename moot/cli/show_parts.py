@@ -16,8 +16,8 @@ from moot.cli import terminal
 from moot.config import OFFLINE
 from moot.config.debate_config import frozen_config
 from moot.documents import document_title, extracts_claims
-from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
 from moot.judging.panel import RULES
+from moot.judging.verdict_fields import ShownField, changed_text, confidence_of, shown
 from moot.models.registry import Models
 from moot.protocols.base import Protocol
 from moot.protocols.registry import protocol_of

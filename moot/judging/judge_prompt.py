@@ -14,7 +14,8 @@ from moot.calls.model_calls import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
 from moot.config.rubrics import Rubric
 from moot.judging.blinding import Blinding
-from moot.judging.judge_response import JudgeSpec, reasons_each
+from moot.judging.judge_spec import JudgeSpec
+from moot.judging.response_schema import reasons_each
 from moot.memory.background import select_background, with_background
 from moot.memory.summarizers.drafting import FRAME_TOKENS as SUMMARY_FRAME_TOKENS
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, Point, SummaryPoints, layout_points, render

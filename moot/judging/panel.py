@@ -14,9 +14,12 @@ from typing_extensions import TypedDict
 from moot.calls.model_calls import CallGenerator, Hints, ModelCall
 from moot.config import PanelJudge
 from moot.judging import judge_prompt as judge_prompts
-from moot.judging import judge_response, orders
+from moot.judging import orders, response_schema
 from moot.judging.blinding import make_blinding
+from moot.judging.judge_spec import JudgeSpec
+from moot.judging.response_check import JudgeRequest, ResponseCheck, failed_verdict
 from moot.judging.rubrics import rubric_for
+from moot.judging.verdict_fields import combine
 from moot.memory.background import background_entries
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import make_call, model_params, prompt_budget, schema_tokens
@@ -265,8 +268,8 @@ def decision_of(
         outcome = decide(ballots_of(usable), "majority" if is_single_judge else rule)
     except JudgeFailed as error:
         errors = "; ".join(verdict["error"] for verdict in verdicts if verdict["error"])
-        failed_verdict = judge_response.failed_verdict(verdict_types.PANEL, f"{error}: {errors}")
-        return as_decision(failed_verdict, agreement=panel_report(verdicts, None, earlier))
+        failed = failed_verdict(verdict_types.PANEL, f"{error}: {errors}")
+        return as_decision(failed, agreement=panel_report(verdicts, None, earlier))
     report = panel_report(verdicts, outcome, earlier)
     if is_single_judge:
         return as_decision(usable[0], outcome, report)
@@ -299,9 +302,7 @@ def decision_of(
     }
     for field in verdict_types.VERDICT_FIELDS.values():
         if field.panel not in ("own", "speaker"):
-            cast(dict[str, Any], combined_verdict)[field.name] = judge_response.combine(
-                field, usable, field.panel
-            )
+            cast(dict[str, Any], combined_verdict)[field.name] = combine(field, usable, field.panel)
     if deciding_verdicts := [each for each in usable if "options" in each]:
         orders.merge_decisions(combined_verdict, deciding_verdicts)
     decision = as_decision(combined_verdict, outcome, report)
@@ -436,13 +437,13 @@ class Judging:
     """Requests to a debate's judges. Each prompt is built once, when it is first needed."""
 
     debate: DebateContext
-    judge_spec: judge_response.JudgeSpec
+    judge_spec: JudgeSpec
     """Defaults of the protocol."""
     evidence: Sequence[Entry] | None = None
     """Messages to judge. `None`: all arguments of the debaters."""
 
     @cached_property
-    def requests(self) -> list[judge_response.JudgeRequest]:
+    def requests(self) -> list[JudgeRequest]:
         """One model request for each judge and presentation order."""
         return _judge_requests(self.debate, self.judge_spec, self.evidence)
 
@@ -455,7 +456,7 @@ class Judging:
             response, check = request.response(reply), request.check
             order_verdict = (
                 check.response_verdict(response, reply)
-                if isinstance(response, judge_response.JudgeResponse)
+                if isinstance(response, response_schema.JudgeResponse)
                 else request.failed(reply)
             )
             verdicts_by_judge.setdefault(check.judge, []).append(order_verdict)
@@ -501,8 +502,8 @@ def next_judging(state: ConversationState) -> int:
 
 
 def _judge_requests(
-    debate: DebateContext, judge_spec: judge_response.JudgeSpec, evidence: Sequence[Entry] | None
-) -> list[judge_response.JudgeRequest]:
+    debate: DebateContext, judge_spec: JudgeSpec, evidence: Sequence[Entry] | None
+) -> list[JudgeRequest]:
     """Return one model request for each judge and presentation order. Shared parts are computed once."""
     state, config, transcript = debate.state, debate.config, debate.state["full_transcript"]
     speakers = {entry["speaker"] for entry in transcript}
@@ -524,7 +525,7 @@ def _judge_requests(
     selector = judge_prompts.TranscriptSelector(material, sides, debate.names, evidence)
     swap = judge_spec.swap if config.judge.swap is None else config.judge.swap
     user_ids = frozenset(entry["id"] for entry in background)
-    requests: list[judge_response.JudgeRequest] = []
+    requests: list[JudgeRequest] = []
     for panel_judge in config.judge.judges():
         rubric = rubric_for(panel_judge, config, judge_spec.rubric, state.get("question"))
         for index, order in enumerate(orders.presentation_orders(sides, swap=swap)):
@@ -538,24 +539,24 @@ def _judge_requests(
             spec = replace(judge_spec, judging="scores") if index else judge_spec
             call = _call(context, panel_judge, spec, index)
             shown_ids = set(call.hints["message_ids"])
-            check = judge_response.ResponseCheck(
+            check = ResponseCheck(
                 rubric, order, shown_ids, panel_judge.id, lengths, debate.names, config.options
             )
-            requests.append(judge_response.JudgeRequest(call, check, order_blinding))
+            requests.append(JudgeRequest(call, check, order_blinding))
     return requests
 
 
 def _call(
     context: judge_prompts.JudgeContext,
     panel_judge: PanelJudge,
-    judge_spec: judge_response.JudgeSpec,
+    judge_spec: JudgeSpec,
     index: int,
 ) -> ModelCall:
     labels, total = [context.label(debater) for debater in context.order], context.config.memory.budget.total
 
-    def schema_for(ids: Sequence[str]) -> type[judge_response.JudgeResponse]:
+    def schema_for(ids: Sequence[str]) -> type[response_schema.JudgeResponse]:
         options = context.config.options
-        return judge_response.response_schema(
+        return response_schema.response_schema(
             context.rubric, labels, ids, judging=judge_spec.judging, options=options
         )
 
@@ -579,7 +580,7 @@ def _call(
         if fuller_prompt.total_tokens <= prompt_budget(total, wider_schema, context.count):
             prompt, schema = fuller_prompt, wider_schema
     hints: Hints = {"debaters": labels, "message_ids": list(prompt.citable)}
-    min_tokens = judge_response.response_tokens(
+    min_tokens = response_schema.response_tokens(
         len(labels), len(context.rubric.criteria), judging=judge_spec.judging
     )
     reply_tokens = max(context.config.judge.reply, min_tokens)

@@ -9,7 +9,7 @@ from moot.calls.model_calls import CallGenerator, ModelCall, Reply
 from moot.claims.model_extraction import uses_model
 from moot.config import DebateConfig
 from moot.config.section import ProtocolSpec
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.memory.cross_debate_memory import RetrievalQuery
 from moot.prompts.truncation import Block
 from moot.protocols.prompt_context import PromptContext, PromptSource

@@ -11,7 +11,7 @@ from itertools import cycle, islice
 from pydantic import Field
 
 from moot.config import DebateConfig, ProtocolSettings
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
 from moot.protocols.base import End, TurnCount, make_step, make_turn

@@ -1,7 +1,7 @@
 """Protocol `pairwise`."""
 
 from moot.config import DebateConfig
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.prompts.truncation import Block
 from moot.protocols.base import End, Protocol, TurnCount
 from moot.protocols.prompt_context import PromptContext

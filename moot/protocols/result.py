@@ -1,7 +1,7 @@
 """Result of a debate as text: headline, decision, verdict and final answer."""
 
 from moot.config.debate_config import frozen_config
-from moot.judging.judge_response import ShownField, shown
+from moot.judging.verdict_fields import ShownField, shown
 from moot.protocols.registry import protocol_named, protocol_of
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.verdict import COUNT, PLACEHOLDER, PanelVerdict

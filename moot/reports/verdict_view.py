@@ -9,7 +9,7 @@ from typing import cast
 
 from moot.config.rubrics import parse_rubric, shipped_rubrics
 from moot.documents import DebateDocument, DocumentDebater, document_config
-from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
+from moot.judging.verdict_fields import ShownField, changed_text, confidence_of, shown
 from moot.protocols.base import Protocol
 from moot.protocols.registry import protocol_of
 from moot.reports.markdown_html import group_digits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moot.documents import DebateDocument, board_document
-from moot.judging.judge_response import failed_verdict
+from moot.judging.response_check import failed_verdict
 from moot.state.claim_events import CruxCard, Reflection
 from moot.state.conversation import Receipt
 from moot.state.entries import entry_id, make_entry

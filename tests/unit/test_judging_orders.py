@@ -9,16 +9,15 @@ import pytest
 
 from moot.calls.model_calls import Reply
 from moot.config.rubrics import Criterion, Rubric
-from moot.judging.judge_response import (
+from moot.judging.orders import flip_rate, flip_rates, merge_decisions, presentation_orders, reconcile
+from moot.judging.response_check import ResponseCheck, failed_verdict
+from moot.judging.response_schema import (
     CitedReason,
     CriterionScore,
     DebaterCase,
-    ResponseCheck,
     UnmetRequirement,
-    failed_verdict,
     response_type,
 )
-from moot.judging.orders import flip_rate, flip_rates, merge_decisions, presentation_orders, reconcile
 from moot.state.verdict import UNDECIDED, Rate, Verdict
 
 RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))

@@ -16,21 +16,20 @@ from moot.config import rubrics
 from moot.config.config_files import make_config
 from moot.config.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
 from moot.judging.judge_prompt import CONTEST, OPTIONS, VERDICT, VERDICT_ALONE
-from moot.judging.judge_response import (
+from moot.judging.panel import ballots_of
+from moot.judging.response_check import ResponseCheck, failed_verdict
+from moot.judging.response_schema import (
     CitedReason,
     CriterionScore,
     DebaterCase,
     JudgeResponse,
-    ResponseCheck,
     UnmetRequirement,
-    changed_text,
-    failed_verdict,
     reasons_each,
     response_schema,
     response_type,
 )
-from moot.judging.panel import ballots_of
 from moot.judging.rubrics import rubric_for
+from moot.judging.verdict_fields import changed_text
 from moot.models.adapters import parse_reply
 from moot.protocols.registry import protocol_named
 from moot.state.conversation import DebateQuestion

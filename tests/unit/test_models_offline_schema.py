@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from moot.config.rubrics import shipped_rubrics
-from moot.judging.judge_response import response_schema, response_type
+from moot.judging.response_schema import response_schema, response_type
 from moot.models.offline import OfflineModel, smallest_instance
 
 RESPONSE = response_type("design")
