@@ -19,6 +19,7 @@ from moot.judging.blinding import make_blinding
 from moot.judging.judge_spec import JudgeSpec
 from moot.judging.response_check import JudgeRequest, ResponseCheck, failed_verdict
 from moot.judging.rubrics import rubric_for
+from moot.judging.transcript_selection import TranscriptSelector, is_argued
 from moot.judging.verdict_fields import combine
 from moot.memory.background import background_entries
 from moot.prompts.debate_context import DebateContext
@@ -481,7 +482,7 @@ class Judging:
         evidence_ids = {
             entry["id"]
             for entry in (transcript if self.evidence is None else self.evidence)
-            if judge_prompts.is_argued(entry, list(self.debate.names))
+            if is_argued(entry, list(self.debate.names))
         }
         return all(
             prompt
@@ -511,7 +512,7 @@ def _judge_requests(
     sides = [debater.id for debater in debaters]
     lengths = dict.fromkeys(sides, 0)
     for entry in transcript:
-        if judge_prompts.is_argued(entry, sides):
+        if is_argued(entry, sides):
             lengths[entry["speaker"]] += entry["tokens"]
     background = judge_prompts.background_of(transcript, debate.names)
     blinding = None
@@ -522,7 +523,7 @@ def _judge_requests(
     # Every prompt shows the background right after the topic, so it is not selected once more.
     background_ids = {entry["id"] for entry in background_entries(debate)}
     material = [entry for entry in transcript if entry["id"] not in background_ids]
-    selector = judge_prompts.TranscriptSelector(material, sides, debate.names, evidence)
+    selector = TranscriptSelector(material, sides, debate.names, evidence)
     swap = judge_spec.swap if config.judge.swap is None else config.judge.swap
     user_ids = frozenset(entry["id"] for entry in background)
     requests: list[JudgeRequest] = []

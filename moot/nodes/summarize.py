@@ -8,7 +8,7 @@ from functools import partial
 
 from moot.calls.effects import NodeBody, errors_update
 from moot.calls.model_calls import gather_calls
-from moot.judging.judge_prompt import exceeds
+from moot.judging.transcript_selection import exceeds
 from moot.memory.background import select_background
 from moot.memory.perspectives import due_debaters, perspective_summary
 from moot.memory.summarizers import drafting

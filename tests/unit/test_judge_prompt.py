@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from moot.calls.model_calls import ModelCall
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
-from moot.judging.judge_prompt import MIN_MESSAGE_TOKENS, TranscriptSelector, fair_shares
+from moot.judging.transcript_selection import MIN_MESSAGE_TOKENS, TranscriptSelector, fair_shares
 from moot.memory.summarizers.rule_based import fold, render
 from moot.prompts.request import schema_tokens
 from moot.runtime.context import node_context
