@@ -17,6 +17,7 @@ from moot.config import OFFLINE
 from moot.config.debate_config import frozen_config
 from moot.documents import document_title, extracts_claims
 from moot.judging.panel import RULES
+from moot.judging.shortcomings import shortcomings
 from moot.judging.verdict_fields import ShownField, changed_text, confidence_of, shown
 from moot.models.registry import Models
 from moot.protocols.base import Protocol
@@ -62,14 +63,14 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     )
     if is_placeholder:  # the scores and reasons of a placeholder have no meaning
         headline = Text.assemble((f"{protocol.result}: {result}", "bold"), (f"  {judge_text}", "dim"))
-        return [*_import_note(document), headline, *answer]
+        return [*_notes_before(document), headline, *answer]
     fields = _shown_fields(document, result)
     if solution and terminal.one_line(solution, len(solution)) in result:
         answer = []  # the headline of a vote is the answer already
 
     speaker = verdict.get("speaker")
     parts = [
-        *_import_note(document),
+        *_notes_before(document),
         *_field_parts(fields),
         Text(f"Judged by {judge_text}", "dim") if judge_text else Text(),
         *_ruling(verdict, names),
@@ -90,10 +91,17 @@ def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
     return shown(document["verdict"], names, headline=headline, winner_label=label, transcript=transcript)
 
 
-def _import_note(document: JsonMapping) -> list[RenderableType]:
-    """Return a warning to print if the verdict comes from an imported file."""
-    note = import_note(document.get("imported_at", ""))
-    return [Text(terminal.safe(note), "yellow")] if note else []
+def _notes_before(document: JsonMapping) -> list[RenderableType]:
+    """Return what readers must know before the verdict, such as that it was imported."""
+    lines = shortcomings(
+        document["verdict"],
+        verdicts=document.get("verdicts") or [],
+        transcript=document.get("transcript") or [],
+        errors=document.get("errors") or [],
+        names=terminal.debater_names(document["config"], 30),
+    )
+    notes = filter(None, [import_note(document.get("imported_at", "")), *lines])
+    return [Text(terminal.safe(note), "yellow") for note in notes]
 
 
 def bulleted(text: str) -> str:
@@ -132,7 +140,7 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
     result = winner_text(verdict, names, protocol)
     fields = _shown_fields(document, result)
     answer = _field_parts([each for each in fields if each.lead or each.name == "question"])
-    return [*_import_note(document), *answer]
+    return [*_notes_before(document), *answer]
 
 
 def digest_parts(document: JsonMapping) -> list[RenderableType]:
@@ -159,7 +167,7 @@ def digest_parts(document: JsonMapping) -> list[RenderableType]:
     ]
     title = [fields["question"]] if "question" in fields else []
     return [
-        *_import_note(document),
+        *_notes_before(document),
         *_field_parts(title),
         *debaters,
         *(part for field in turning_points for part in (Text(), *_field_parts([field]))),

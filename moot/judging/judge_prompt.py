@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, cast
 from moot.calls.model_calls import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
 from moot.config.rubrics import Rubric
+from moot.judging import judge_floor
 from moot.judging.blinding import Blinding
 from moot.judging.judge_spec import JudgeSpec
 from moot.judging.response_schema import reasons_each
-from moot.judging.transcript_selection import Selection, TranscriptSelector, fair_shares, is_argued
+from moot.judging.transcript_selection import (
+    MIN_MESSAGE_TOKENS,
+    Selection,
+    TranscriptSelector,
+    fair_shares,
+    is_argued,
+)
 from moot.memory.background import select_background, with_background
 from moot.memory.summarizers.drafting import FRAME_TOKENS as SUMMARY_FRAME_TOKENS
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, Point, SummaryPoints, layout_points, render
@@ -22,6 +29,7 @@ from moot.prompts.debate_context import DebateContext
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template, system_message
 from moot.state.conversation import MemoryKind, Omission
 from moot.state.entries import Entry, critique_labels, ids_in, traits_of
+from moot.state.verdict import MessagesRead
 from moot.text.plain_text import break_template_tokens, quoted
 from moot.text.tokens import message_tokens, prompt_tokens
 
@@ -51,7 +59,10 @@ NAMING_UNBLINDED = (
 """Instructions for a judge who sees the debaters' names. `NAMING` applies if names are hidden from the
 judge."""
 
-SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
+FLOOR_PRIORITY, SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 2, 3, 4, 5, 7
+FLOOR_SHARE = 0.25
+"""Maximum share of the tokens left by frame, topic and request for the quotations of all sides. It applies if
+not all messages fit."""
 EVIDENCE = "evidence"
 """Label of the messages to judge in a judge's prompt. The record of omitted messages uses it."""
 EARLIER_EVIDENCE = "earlier messages"
@@ -139,8 +150,10 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
     ]
     background = select_background(context, partial(_entry_message, context))
 
+    floor: list[truncation.Block] = []
+
     def remaining_tokens(*blocks: truncation.Block) -> int:
-        fixed = [*shared_prefix, *background.blocks, *blocks, last]
+        fixed = [*shared_prefix, *background.blocks, *floor, *blocks, last]
         return budget - prompt_tokens([block.message for block in fixed], context.count)
 
     # All messages whole come first, then the ledger. A summary stands only for messages that are left out.
@@ -149,6 +162,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         # Scores need only the messages. The answer also rests on what the ledger says about them.
         notes = [] if judge_spec.judging == "scores" else _ledger(context, remaining_tokens(*evidence))
     else:
+        floor = _floor(context, int(remaining_tokens() * FLOOR_SHARE))
         # Messages that a later one replaced come before the summary of them. If not even the messages to
         # judge fit (0), they share what the summaries leave.
         reserved_tokens = context.selector.reserved(remaining_tokens())
@@ -169,7 +183,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
     if not judge_spec.interactive:
         evidence = _in_presentation_order(context, evidence)
     passages = background.passages(_query(context), remaining_tokens(*notes, *evidence))
-    blocks = [*shared_prefix, *passages, *notes, *evidence, last]
+    blocks = [*shared_prefix, *passages, *floor, *notes, *evidence, last]
     prompt = truncation.truncate_blocks(with_background(blocks, background.blocks), budget, context.count)
     omitted_entries = context.selector.unselected(
         key for block in (*blocks, *background.blocks) for key in block.ids
@@ -181,6 +195,15 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         "count": len(omitted_entries),
     }
     return replace(prompt, omitted=(*prompt.omitted, note)) if omitted_entries else prompt
+
+
+def messages_read(context: JudgeContext, prompt: Prompt) -> MessagesRead:
+    """Return how many of the debaters' messages a judge's prompt shows in full and in part."""
+    argued = [entry for entry in context.state["full_transcript"] if is_argued(entry, context.order)]
+    shown_ids, contents = set(prompt.shown_ids), {message["content"] for message in prompt.messages}
+    shown_entries = [entry for entry in argued if entry["id"] in shown_ids]
+    full = sum(_entry_message(context, entry)["content"] in contents for entry in shown_entries)
+    return {"full": full, "part": len(shown_entries) - full, "of": len(argued)}
 
 
 def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> truncation.Block:
@@ -221,6 +244,29 @@ def _listed(context: JudgeContext, debater: str) -> str:
     """
     label = context.label(debater)
     return label if context.blinding else f"{label}: {truncation.prompt_name(debater, context.labels)}"
+
+
+def _floor(context: JudgeContext, max_tokens: int) -> list[truncation.Block]:
+    """Return the prompt block with quotations of all sides, using at most `max_tokens` tokens."""
+    labels = {debater: context.labels[debater] for debater in context.order if debater in context.labels}
+    argued = [entry for entry in context.state["full_transcript"] if is_argued(entry, context.order)]
+    for chars, most in judge_floor.LEVELS:
+        lines, cited = judge_floor.floor_lines(context, argued, labels, chars=chars, most=most)
+        if not cited:
+            return []
+        text = "\n".join(label + context.blind(quotation) for label, quotation in lines).strip()
+        message: WireMessage = {
+            "role": "user",
+            "content": fenced(text, context.config.fence, judge_floor.HEADING),
+        }
+        if message_tokens(message, context.count) <= max_tokens:
+            break
+    if max_tokens < MIN_MESSAGE_TOKENS:
+        return []
+    block = truncation.cut_block(
+        "floor", message, max_tokens, context.count, label="quotations of all sides", priority=FLOOR_PRIORITY
+    )
+    return [replace(block, grows=False, cites=tuple(cited))]
 
 
 def _judge_summary(context: JudgeContext, remaining: int) -> list[truncation.Block]:

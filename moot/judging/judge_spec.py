@@ -1,7 +1,9 @@
-"""Default settings of a protocol for its judge."""
+"""Default settings of a protocol for its judge, and the size of a judge's prompt."""
 
 from dataclasses import dataclass
 
+from moot.config import DebateConfig, PanelJudge
+from moot.prompts.request import ModelParams, model_params
 from moot.state import verdict as verdict_types
 
 
@@ -31,3 +33,41 @@ class JudgeSpec:
         The judge then also checks whether it meets the requirements.
         """
         return self.judging in verdict_types.SOLVED
+
+
+MAX_PROMPT_TOKENS = 32_000
+"""Maximum size of a judge's prompt that the model's context alone allows. It holds a council of 23 messages
+and a document of 2,500 words whole, which needs 2 % more tokens than a prompt of 8,000."""
+CONTEXT_SHARE = 0.25
+"""Share of the model's context that a judge's prompt may use without a higher `memory.budget.total`."""
+
+
+def context_size(config: DebateConfig, params: ModelParams) -> int | None:
+    """Return the smallest known context size, in tokens, of a model and its fallbacks. `None`: unknown."""
+    sizes = (config.settings(name).context_size for name in (params.model, *params.fallbacks))
+    return min(filter(None, sizes), default=None)
+
+
+def judge_config(config: DebateConfig, panel_judge: PanelJudge, reply: int) -> DebateConfig:
+    """Return the configuration with the token budget of a judge's prompt.
+
+    The budget is `memory.budget.total`, or a quarter of the model's context up to `MAX_PROMPT_TOKENS` if that
+    is more. Prompt and reply never exceed the context. The shares of the prompt's parts grow with the budget.
+
+    Args:
+        config: configuration of the debate.
+        panel_judge: the judge.
+        reply: number of tokens reserved for the judge's reply.
+    """
+    budget, size = config.memory.budget, context_size(config, model_params(config, panel_judge))
+    if not size:
+        return config
+    wanted = max(budget.total, min(MAX_PROMPT_TOKENS, int(size * CONTEXT_SHARE)))
+    total = min(wanted, max(size - reply, size // 2))  # else the reply is cut
+    if total == budget.total:
+        return config
+    parts = {
+        name: int(getattr(budget, name) * total / budget.total) for name in ("system", "summary", "messages")
+    }
+    judge_budget = budget.model_copy(update={"total": total, **parts})
+    return config.model_copy(update={"memory": config.memory.model_copy(update={"budget": judge_budget})})

@@ -1,5 +1,6 @@
 """Requests to judges, and the check that turns a judge's reply into a verdict."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -13,7 +14,7 @@ from moot.judging.blinding import Blinding
 from moot.judging.response_schema import CriterionScore, DebaterCase, JudgeResponse, reasons_each
 from moot.judging.verdict_fields import empty_value
 from moot.state import verdict as verdict_types
-from moot.state.entries import EntryUsage, cited_id
+from moot.state.entries import EntryUsage, cited_id, ids_in
 from moot.text.plain_text import clip
 
 MAJOR_CAP = 40.0
@@ -21,6 +22,10 @@ MAJOR_CAP = 40.0
 NOTED_CHARS = 160
 """Maximum length of a quotation in a verdict's note, in characters. The quotation is from a requirement or a
 decision. The list of requirements has the full text."""
+
+
+_ID_FIELDS = ("citations", "message_id", "stated_in", "caused_by")
+"""Fields of a judge's reply that hold only ids of messages."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,10 @@ class ResponseCheck:
     """Debaters' names to show in notes, keyed by debater id."""
     options: Sequence[str] = ()
     """Possible answers to the debate's question. The decision must be one of them or `undecided`."""
+    read: verdict_types.MessagesRead | None = None
+    """How many messages the judge's prompt shows. `None`: unknown."""
+    transcript_ids: Collection[str] = frozenset()
+    """Ids of all messages of the debate. Other ids in a text are marked. Empty: no id is checked."""
 
     def failed(
         self, error: str, *, model: str = "", usage: EntryUsage | None = None
@@ -82,6 +91,8 @@ class ResponseCheck:
             verdict["placeholder"] = True
         verdict["criteria"] = self.rubric.scales()
         verdict["lengths"] = dict(self.lengths)
+        if self.read:
+            verdict["read"] = self.read
         return verdict
 
     def response_verdict(self, response: JudgeResponse, reply: Reply) -> verdict_types.Verdict:
@@ -91,9 +102,10 @@ class ResponseCheck:
         `synthesis`. A response without a valid winner and without a valid score becomes a failed verdict. A
         placeholder is always a tie.
         """
-        data = response.model_dump()
+        data, invented = self._with_marks(response.model_dump())
         scores = [CriterionScore.model_validate(row) for row in data.get("scores", ())]
         verdict = self.score_verdict(scores, reply)
+        verdict["dropped_citations"] += invented
         winner_text = data["winner"]
         if reply.placeholder:
             verdict["reasoning"], verdict["winner"] = data["reasoning"], verdict_types.TIE
@@ -127,6 +139,26 @@ class ResponseCheck:
         if "solution_markdown" in data:
             cap_confidence(verdict)
         return verdict
+
+    def _with_marks(self, value: Any) -> tuple[Any, int]:
+        """Mark the ids of missing messages in all texts of a reply, and count them.
+
+        Fields that hold only ids are left as they are, because their check drops unknown ids.
+        """
+        if isinstance(value, str):
+            invented = [key for key in ids_in(value) if key not in self.transcript_ids]
+            for key in invented if self.transcript_ids else ():
+                value = re.sub(rf"\b{key}\b", f"{key} (no such message)", value)
+            return value, len(invented) if self.transcript_ids else 0
+        if isinstance(value, list):
+            rows = [self._with_marks(each) for each in value]
+            return [row for row, _ in rows], sum(count for _, count in rows)
+        if isinstance(value, dict):
+            fields = {
+                key: (each, 0) if key in _ID_FIELDS else self._with_marks(each) for key, each in value.items()
+            }
+            return {key: each for key, (each, _) in fields.items()}, sum(n for _, n in fields.values())
+        return value, 0
 
     def _restrict_decision(self, verdict: verdict_types.Verdict) -> None:
         """Replace a decision that is not one of the options with `undecided`.

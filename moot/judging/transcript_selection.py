@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
 from moot.prompts import truncation
@@ -155,30 +155,38 @@ class TranscriptSelector:
         others_limit = _others_part(other_tokens, argument_tokens, remaining)
         all_fit = argument_tokens + sum(map(self._cost, self.earlier)) + others_limit <= remaining
         if argument_tokens + other_tokens <= remaining and not all_fit:
-            earlier_entries, _ = self._with_earlier(remaining - argument_tokens - other_tokens)
-            entries = (*self._arguments, *self._others, *earlier_entries)
-            return Selection(_in_order(SelectedMessage(entry, remaining) for entry in entries), None)
+            earlier_messages, _ = self._with_earlier(remaining - argument_tokens - other_tokens)
+            entries = (*self._arguments, *self._others)
+            messages = [*(SelectedMessage(entry, remaining) for entry in entries), *earlier_messages]
+            return Selection(_in_order(messages), None)
         if remaining < MIN_MESSAGE_TOKENS or not self.sides:
             return Selection((), 0)
         if argument_tokens <= remaining:
-            earlier_entries, spare_tokens = self._with_earlier(remaining - argument_tokens - others_limit)
-            messages = [SelectedMessage(entry, remaining) for entry in (*self._arguments, *earlier_entries)]
+            earlier_messages, spare_tokens = self._with_earlier(remaining - argument_tokens - others_limit)
+            messages = [*(SelectedMessage(entry, remaining) for entry in self._arguments), *earlier_messages]
             return self._with_others(messages, others_limit + spare_tokens, None)
         share = (remaining - others_limit) // len(self.sides)
         return self._with_others(self._shares(query, share), others_limit, share)
 
-    def _with_earlier(self, remaining: int) -> tuple[list[Entry], int]:
+    def _with_earlier(self, remaining: int) -> tuple[list[SelectedMessage], int]:
         """Return the additional arguments that fit in `remaining` tokens.
 
         Also return the number of tokens left over. Additional arguments are those that are not part of the
-        evidence. The newest are selected first.
+        evidence. The messages of the newest steps come first. If those of one step do not fit, all of them
+        are truncated to the same length, so that no side is shown whole and another not at all.
         """
-        entries = []
-        for entry in self.earlier:
-            if self._cost(entry) <= remaining:
-                entries.append(entry)
-                remaining -= self._cost(entry)
-        return entries, remaining
+        messages: list[SelectedMessage] = []
+        for _, group in groupby(self.earlier, key=lambda entry: (entry["round"], entry["phase"])):
+            entries = list(group)
+            limits = truncation.common_length([self._cost(entry) for entry in entries], remaining)
+            if max(limits) < MIN_MESSAGE_TOKENS and any(
+                limit < self._cost(entry) for entry, limit in zip(entries, limits, strict=True)
+            ):
+                break
+            shown = [SelectedMessage(*pair) for pair in zip(entries, limits, strict=True)]
+            messages += shown
+            remaining -= sum(min(self._cost(each.entry), each.remaining) for each in shown)
+        return messages, remaining
 
     def is_whole(self, shown_ids: Iterable[str]) -> bool:
         """Return True if all messages in which debaters argue are shown.

@@ -75,11 +75,7 @@ def entries_to_fold(context: NodeContext, leaving: int = -1) -> Sequence[Entry]:
 
 def judge_sees_everything(context: NodeContext) -> bool:
     """Return True if the judges' prompts show all messages in full, without a summary."""
-    transcript, config, total = (
-        context.state["full_transcript"],
-        context.config,
-        context.config.memory.budget.total,
-    )
+    transcript, config, total = context.state["full_transcript"], context.config, context.judging.budget
     sides = [debater.id for debater in config.debaters]
     # Half of the budget always holds the messages of a shorter debate, beside a verdict's schema.
     if not exceeds(transcript, sides, total // 2):

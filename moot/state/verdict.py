@@ -235,6 +235,16 @@ def shown_fields(*sections: Section) -> list[VerdictField]:
     return sorted(fields, key=lambda field: field.show_order)
 
 
+class MessagesRead(TypedDict):
+    """Number of the debaters' messages that a judge's prompt showed."""
+
+    full: int
+    part: int
+    """Number of messages that the prompt showed in part."""
+    of: int
+    """Number of all messages of the debaters."""
+
+
 class Verdict(VerdictContent):
     """Stored verdict of one judge."""
 
@@ -255,6 +265,8 @@ class Verdict(VerdictContent):
     options: NotRequired[list[str]]
     """Possible answers to the debated question. The decision is one of them or `undecided`. Missing if the
     question has no options."""
+    read: NotRequired[MessagesRead]
+    """How many messages the judge's prompt showed. Of several prompts, the one with the fewest in full."""
     judging: NotRequired[int]
     """Sequence number of this judgement within the debate, starting at 1. The combined verdict has the same
     number."""
