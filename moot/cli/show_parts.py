@@ -25,7 +25,7 @@ from moot.protocols.registry import protocol_of
 from moot.reports.positions import cited_quotation
 from moot.state.entries import Entry, JsonMapping, tokens_of, turns_taken
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict, import_note
-from moot.text.plain_text import count_noun
+from moot.text.plain_text import clip, count_noun
 
 if TYPE_CHECKING:
     from moot.debates.continuation import Judgement
@@ -139,8 +139,22 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
     names, protocol = terminal.debater_names(document["config"], 30), protocol_of(document)
     result = winner_text(verdict, names, protocol)
     fields = _shown_fields(document, result)
-    answer = _field_parts([each for each in fields if each.lead or each.name == "question"])
-    return [*_notes_before(document), *answer]
+    answer = [_shortened(each) for each in fields if each.lead or each.name == "question"]
+    return [*_notes_before(document), *_field_parts(answer)]
+
+
+SHORT_LINES, SHORT_CHARS = 3, 150
+"""Maximum number of lines in a list of the short answer, and of characters in each line. It then has about 20
+lines."""
+
+
+def _shortened(field: ShownField) -> ShownField:
+    if field.single:
+        return field
+    lines = [replace(line, text=clip(line.text, SHORT_CHARS)) for line in field.lines[:SHORT_LINES]]
+    more = len(field.lines) - len(lines)
+    label = f"{field.label} ({more} more with moot show)" if more else field.label
+    return replace(field, label=label, lines=tuple(lines))
 
 
 def digest_parts(document: JsonMapping) -> list[RenderableType]:

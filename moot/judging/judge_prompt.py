@@ -13,7 +13,6 @@ from moot.config.rubrics import Rubric
 from moot.judging import judge_floor
 from moot.judging.blinding import Blinding
 from moot.judging.judge_spec import JudgeSpec
-from moot.judging.response_schema import reasons_each
 from moot.judging.transcript_selection import (
     MIN_MESSAGE_TOKENS,
     Selection,
@@ -40,11 +39,16 @@ INDEPENDENT_ANSWERS = "independent answers to one question, whose authors saw no
 """Description of what is judged if debaters cannot read each other's messages. It replaces
 `JudgeSpec.subject`."""
 JUDGE = load_prompt_template("judge", "judged", "debaters", "rubric", "instruction", "naming")
-VERDICT = load_prompt_template("verdict", "most", "ending")
-VERDICT_ALONE = load_prompt_template("verdict-alone", "most", "ending")
+VERDICT = load_prompt_template("verdict", "ending")
+VERDICT_ALONE = load_prompt_template("verdict-alone", "ending")
 VERDICT_SCORES = load_prompt_template("verdict-scores").render()
 CONTEST = load_prompt_template("contest").render()
 
+SCORES = (
+    "- `scores` rates every debater on every criterion. Before each score, give its reason and the messages "
+    "that support the reason."
+)
+"""Instruction to score the debaters, for judges of a contest."""
 OPTIONS = (
     "- `decision` is exactly one of the question's options, word for word: {}. Write `undecided` only if "
     "what was said supports no option better than the others."
@@ -129,14 +133,11 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
     if context.config.options:
         options = quoted(map(break_template_tokens, context.config.options))
         ending = "\n".join(filter(None, (OPTIONS.format(options), ending)))
-    max_reasons = reasons_each(len(context.order))
-    limit_text = (
-        "the strongest of each" if max_reasons == 1 else f"at most {max_reasons} of each, the strongest first"
-    )
     request_text = VERDICT_SCORES
     if judge_spec.judging != "scores":
+        scores = "" if judge_spec.solution else SCORES
         request_text = (VERDICT if judge_spec.interactive else VERDICT_ALONE).render(
-            most=limit_text, ending=ending
+            ending="\n".join(filter(None, (scores, ending)))
         )
     last = truncation.Block(
         "turn_suffix", {"role": "user", "content": request_text}, label="verdict asked for"

@@ -82,14 +82,16 @@ def decide(ballots: Sequence[Ballot], rule: verdict_types.Rule = "mean") -> verd
         raise ConfigError(f"judge.rule: {rule!r} is not a decision rule: use one of {', '.join(RULES)}")
     if not ballots:
         raise JudgeFailed("no judge returned a usable verdict, so no decision can be made")
-    tally, winner, tied = RULES[rule].tally(ballots)
+    has_scores = any(ballot["scores"] for ballot in ballots)  # judges of a solution give none
+    counted_rule = rule if has_scores or rule not in ("mean", "ranked") else "majority"
+    tally, winner, tied = RULES[counted_rule].tally(ballots)
     dissents = [
         verdict_types.Dissent(judge=ballot["judge"], winner=ballot["winner"])
         for ballot in ballots
         if ballot["winner"] != winner
     ]
     return verdict_types.RuleResult(
-        rule=rule,
+        rule=counted_rule,
         winner=winner,
         tally=tally,
         tied=tied,

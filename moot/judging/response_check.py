@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config.rubrics import Rubric
 from moot.judging.blinding import Blinding
-from moot.judging.response_schema import CriterionScore, DebaterCase, JudgeResponse, reasons_each
+from moot.judging.response_schema import CriterionScore, JudgeResponse
 from moot.judging.verdict_fields import empty_value
 from moot.state import verdict as verdict_types
 from moot.state.entries import EntryUsage, cited_id, ids_in
@@ -186,8 +186,6 @@ class ResponseCheck:
             return float(round(min(max(value, 0.0), 100.0))) if isfinite(value) else 0.0
         if value is None:
             return None
-        if field.kind == dict[str, verdict_types.Case]:
-            return self._valid_cases(map(DebaterCase.model_validate, value), verdict)
         if field.kind == list[str]:
             return [text.strip() for text in value if text.strip()]
         rows = [row for each in value if (row := self._row(each, verdict)) is not None]
@@ -207,39 +205,14 @@ class ResponseCheck:
             if side is None:
                 return None
             row["debater"] = side
+        if "criterion" in row and self.rubric.criterion(row["criterion"]) is None:
+            return None
+        if "findings" in row:
+            row["findings"] = [finding for each in row["findings"] if (finding := self._row(each, verdict))]
+            row["citations"] = self._existing_ids(row["citations"], verdict)
         if message_id := row.get("message_id"):
             row["message_id"] = next(iter(self._existing_ids([message_id], verdict)), "")
         return row
-
-    def _valid_cases(
-        self, debater_cases: Iterable[DebaterCase], verdict: verdict_types.Verdict
-    ) -> dict[str, verdict_types.Case]:
-        """Return the valid reasons for and against each debater's answer.
-
-        Empty reasons and citations of missing messages are dropped.
-        """
-        cases: dict[str, verdict_types.Case] = {}
-        for debater_case in debater_cases:
-            side = _side_meant(debater_case.debater, self.sides)
-            if side is None:
-                continue
-            case = cases.setdefault(side, verdict_types.Case(pros=[], cons=[]))
-            for valid_reasons, reasons in (
-                (case["pros"], debater_case.pros),
-                (case["cons"], debater_case.cons),
-            ):
-                valid_reasons += [
-                    verdict_types.Reason(
-                        text=reason.text.strip(), citations=self._existing_ids(reason.citations, verdict)
-                    )
-                    for reason in reasons
-                    if reason.text.strip()
-                ]
-        max_reasons = reasons_each(len(self.sides))
-        return {
-            side: verdict_types.Case(pros=case["pros"][:max_reasons], cons=case["cons"][:max_reasons])
-            for side, case in cases.items()
-        }
 
     def _existing_ids(self, citations: Iterable[str], verdict: verdict_types.Verdict) -> list[str]:
         """Return the cited ids that belong to known messages.

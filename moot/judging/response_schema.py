@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, Field, GetJsonSchemaHandler, WithJsonSchema, create_model
 from pydantic_core import CoreSchema
@@ -12,16 +12,12 @@ from moot.prompts.request import between, cause_type, citation_type, many, narro
 from moot.state import verdict as verdict_types
 
 MAX_POINTS = 12
-"""Maximum number of position changes in a judge's response. The reasons for all answers together have the
-same limit, and so have the reasons against them."""
-MAX_REASONS = 3
-"""Maximum number of reasons for a debater's answer. The same limit applies to reasons against the answer. The
-numbers are lower with more than four debaters."""
+"""Maximum number of position changes in a judge's response. The options have the same limit."""
 SCORE_TOKENS = 80
 """Estimated number of tokens for one score in a judge's JSON response. `VerdictField.tokens` has the tokens
 of other fields."""
-REASON_TOKENS = 60
-"""Estimated number of tokens for one reason in a judge's JSON response."""
+RESULT_TOKENS = 40
+"""Estimated number of tokens for how far a decision meets one criterion."""
 
 
 class CriterionScore(BaseModel):
@@ -34,22 +30,42 @@ class CriterionScore(BaseModel):
     score: float
 
 
-class CitedReason(BaseModel):
-    """Reason for or against an answer, with the ids of the messages that it cites.
+class FindingOnOption(BaseModel):
+    """What the debate showed about an option by one criterion."""
 
-    It is about the debated question, not about the quality of the arguments.
-    """
+    criterion: str
+    rating: Literal["good", "neutral", "bad"] = "neutral"
+    finding: str = Field("", description="What was said, with its figures, in at most 20 words.")
 
-    text: str = Field(description="Reason that is clear to a reader who has not seen the debate.")
+
+class WeighedOption(BaseModel):
+    """Option that the debate considered."""
+
+    option: str
+    outcome: Literal["chosen", "part of the decision", "rejected"]
+    because: str = Field("", description="The reason that decided it, clear to a reader of this line alone.")
+    findings: list[FindingOnOption] = []
     citations: list[str] = []
 
 
-class DebaterCase(BaseModel):
-    """Reasons for and against one debater's answer."""
+class CriterionMet(BaseModel):
+    """How far the decision meets one criterion."""
 
-    debater: str
-    pros: list[CitedReason] = []
-    cons: list[CitedReason] = []
+    criterion: str
+    met: Literal["met", "partly met", "not met"]
+    because: str = ""
+
+
+class CheckToMake(BaseModel):
+    """Question to answer before somebody acts on the decision."""
+
+    question: str
+    how: str = Field("", description="How it can be answered.")
+    who: str = ""
+    cost: str = ""
+    by: str = Field("", description="Date by which the answer is needed.")
+    if_yes: str = Field("", description="What changes in the decision.")
+    if_no: str = ""
 
 
 class UnmetRequirement(BaseModel):
@@ -96,24 +112,16 @@ class JudgeResponse(BaseModel):
         return schema
 
 
-def reasons_each(sides: int) -> int:
-    """Return how many reasons a judge may give for each answer.
-
-    The same limit applies to reasons against an answer.
-    """
-    return max(1, min(MAX_REASONS, MAX_POINTS // max(1, sides)))
-
-
 def response_tokens(sides: int, criteria: int, *, judging: verdict_types.Judging) -> int:
     """Return the expected number of tokens in a judge's response."""
-    reason_tokens = 0 if judging == "scores" else 2 * REASON_TOKENS * reasons_each(sides)
-    tokens_per_side = SCORE_TOKENS * criteria + reason_tokens
-    row_kinds = (dict[str, str], list[verdict_types.Move])
+    score_tokens = 0 if judging in verdict_types.SOLVED else SCORE_TOKENS * criteria * sides
+    result_tokens = 0 if judging == "scores" else RESULT_TOKENS * criteria
+    row_kinds = (dict[str, str], list[verdict_types.Move], list[verdict_types.ConsideredOption])
     field_tokens = sum(
         field.tokens * (sides if field.kind in row_kinds else 1)
         for field in verdict_types.asked_fields(judging)
     )
-    return tokens_per_side * sides + field_tokens
+    return score_tokens + result_tokens + field_tokens
 
 
 def response_type(
@@ -146,7 +154,9 @@ _REPLY_TYPES: Mapping[Any, Any] = {
     dict[str, str]: list[FinalPosition],
     list[verdict_types.Move]: list[DebaterMove],
     list[verdict_types.Unmet]: list[UnmetRequirement],
-    dict[str, verdict_types.Case]: list[DebaterCase],
+    list[verdict_types.ConsideredOption]: list[WeighedOption],
+    list[verdict_types.CriterionResult]: list[CriterionMet],
+    list[verdict_types.OpenCheck]: list[CheckToMake],
     dict[str, dict[str, verdict_types.ScoreRecord]]: list[CriterionScore],
 }
 """Field types in a judge's response, keyed by the matching types in a stored verdict."""
@@ -196,7 +206,8 @@ def response_schema(
         for number, (scale, criteria) in enumerate(scales.items(), 1)
     ]
     row_count, debater_field = len(sides) * len(rubric.criteria), {"debater": one_of(sides, "Debater")}
-    reasons = many(narrow_schema(CitedReason, {"citations": citation_type(ids)}), 0, reasons_each(len(sides)))
+    criterion_field = {"criterion": one_of([criterion.id for criterion in rubric.criteria], "Criterion")}
+    finding = narrow_schema(FindingOnOption, criterion_field)
     types_by_kind: dict[Any, Any] = {
         float | None: Annotated[
             float | None, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})
@@ -205,10 +216,19 @@ def response_schema(
         list[verdict_types.Move]: many(
             narrow_schema(DebaterMove, {**debater_field, "message_id": cause_type(ids)}), 0, MAX_POINTS
         ),
-        dict[str, verdict_types.Case]: many(
-            narrow_schema(DebaterCase, {**debater_field, "pros": reasons, "cons": reasons}),
-            len(sides),
-            len(sides),
+        list[verdict_types.ConsideredOption]: many(
+            narrow_schema(
+                WeighedOption,
+                {
+                    "findings": many(finding, 0, len(rubric.criteria)),
+                    "citations": citation_type(ids),
+                },
+            ),
+            0,
+            MAX_POINTS,
+        ),
+        list[verdict_types.CriterionResult]: many(
+            narrow_schema(CriterionMet, criterion_field), 0, len(rubric.criteria)
         ),
         dict[str, dict[str, verdict_types.ScoreRecord]]: many(Union[tuple(row_types)], row_count, row_count),  # noqa: UP007  # built at run time
     }

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain
 from statistics import fmean
 from typing import Any, cast, get_origin
 
-from moot.judging.response_schema import reasons_each
 from moot.state import verdict as verdict_types
 from moot.state.entries import Entry
 from moot.text.plain_text import count_noun
@@ -70,24 +69,8 @@ def combine(field: verdict_types.VerdictField, verdicts: Sequence[Mapping[str, A
     if how != "union" or isinstance(filled_values[0], str):
         return deepcopy(filled_values[0])
     if isinstance(filled_values[0], Mapping):
-        return _union_of_maps(filled_values, reasons_each(len(verdicts[0]["order"])))
+        return dict(chain.from_iterable(value.items() for value in reversed(filled_values)))
     return stated_once(chain.from_iterable(filled_values))
-
-
-def _union_of_maps(maps: Sequence[Mapping[str, Any]], max_reasons: int) -> dict[str, Any]:
-    union: dict[str, Any] = {}
-    for key in dict.fromkeys(chain.from_iterable(maps)):
-        values = [each[key] for each in maps if key in each]
-        if isinstance(values[0], Mapping):  # alternate between the verdicts' lists of reasons
-            union[key] = {
-                part: stated_once(filter(None, chain(*zip_longest(*(value[part] for value in values)))))[
-                    :max_reasons
-                ]
-                for part in values[0]
-            }
-        else:
-            union[key] = values[0]
-    return union
 
 
 def stated_once(statements: Iterable[Any]) -> list[Any]:
@@ -145,27 +128,50 @@ def shown(
             a move after that message.
     """
     fields, speakers = [], {entry["id"]: entry["speaker"] for entry in transcript}
+    decision, argued_best = verdict.get("decision", ""), argued_best_text(verdict, names)
     for verdict_field in verdict_types.shown_fields(*(sections or ("title", "answer"))):
         value = cast(Mapping[str, Any], verdict).get(verdict_field.name)
         if verdict_field.name == "decision" and value and headline.startswith(value):
             value = headline  # the headline also names the winner
+        elif verdict_field.name == "winner" and value and argued_best:
+            value = argued_best
+        elif verdict_field.name == "winner" and verdict.get("solution_markdown") and decision:
+            value = headline if value not in verdict_types.NO_WINNER else ""
         elif verdict_field.name == "winner" and value:
             value = headline or verdict_types.NO_WINNER.get(value, "").capitalize() or names.get(value, value)
-            value = "" if (decision := verdict.get("decision")) and value.startswith(decision) else value
+            value = "" if decision and value.startswith(decision) else value
         lines = tuple(_lines(value, names, speakers))
         if lines:
             is_headline = verdict_field.name == "winner" or (
                 verdict_field.name == "decision" and value == headline
             )
             label = winner_label if is_headline and winner_label else verdict_field.label
+            if verdict_field.name == "winner" and argued_best:
+                label = "Argued best"
             if verdict_field.name == "winner_confidence" and verdict["winner"] in verdict_types.NO_WINNER:
                 label = "Confidence in this result"
             percent = round(min(max(value, 0.0), 100.0)) if isinstance(value, int | float) else None
             is_single = not isinstance(value, list | dict)
-            fields.append(
-                ShownField(verdict_field.name, label, lines, is_single, percent, lead=verdict_field.lead)
-            )
+            # Who argued best is not the decision, so it is no part of the short answer beside one.
+            lead = verdict_field.lead and not (argued_best and verdict_field.name.startswith("winner"))
+            fields.append(ShownField(verdict_field.name, label, lines, is_single, percent, lead=lead))
+    if not decision:
+        fields.sort(key=lambda field: (field.name != "question", not field.name.startswith("winner")))
     return fields
+
+
+def argued_best_text(verdict: verdict_types.Verdict, names: Mapping[str, str]) -> str:
+    """Return who argued best, if a verdict has a decision too, or `""`."""
+    winner = verdict["winner"]
+    if not verdict.get("decision") or verdict["judge"] == verdict_types.COUNT or not winner:
+        return ""
+    if verdict.get("solution_markdown"):
+        return ""
+    total = verdict["totals"].get(winner)
+    name = names.get(winner, winner) + ("" if total is None else f" ({total:.0f})")
+    if winner in verdict_types.NO_WINNER:
+        name = "no single debater"
+    return f"{name}. This is not the decision."
 
 
 def _lines(value: Any, names: Mapping[str, str], speakers: Mapping[str, str]) -> Iterable[ShownLine]:
@@ -181,17 +187,25 @@ def _lines(value: Any, names: Mapping[str, str], speakers: Mapping[str, str]) ->
                 yield ShownLine(f"{names.get(key, key)}: {text}")
     else:
         for item in value:
-            if isinstance(item, str):
-                yield ShownLine(item)
-            elif "before" in item:
-                name, cause = names.get(item["debater"], item["debater"]), item["message_id"]
-                change = f"from “{item['before']}” to “{item['after']}”" if item["before"] else item["after"]
-                is_own_message = speakers.get(cause, item["debater"]) == item["debater"]
-                yield ShownLine(
-                    f"{name}: {change}{'' if is_own_message else ', after'}", (cause,) if cause else ()
-                )
-            else:
-                yield ShownLine(f"{'major: ' if item.get('major') else ''}{item['text']}")
+            yield ShownLine(item) if isinstance(item, str) else _row_line(item, names, speakers)
+
+
+def _row_line(item: Mapping[str, Any], names: Mapping[str, str], speakers: Mapping[str, str]) -> ShownLine:
+    """Return the displayed line of a row, whose keys tell its type."""
+    if "before" in item:
+        name, cause = names.get(item["debater"], item["debater"]), item["message_id"]
+        change = f"from “{item['before']}” to “{item['after']}”" if item["before"] else item["after"]
+        is_own_message = speakers.get(cause, item["debater"]) == item["debater"]
+        return ShownLine(f"{name}: {change}{'' if is_own_message else ', after'}", (cause,) if cause else ())
+    if "outcome" in item:
+        because = f": {item['because']}" if item["because"] else ""
+        return ShownLine(f"{item['option']} ({item['outcome']}){because}", tuple(item["citations"]))
+    if "met" in item:
+        because = f": {item['because']}" if item["because"] else ""
+        return ShownLine(f"{item['criterion'].replace('_', ' ')}, {item['met']}{because}")
+    if "if_yes" in item:
+        return ShownLine(check_text(item))
+    return ShownLine(f"{'major: ' if item.get('major') else ''}{item['text']}")
 
 
 def confidence_of(verdict: verdict_types.Verdict) -> int | None:
@@ -203,6 +217,23 @@ def confidence_of(verdict: verdict_types.Verdict) -> int | None:
     if confidence is None or (verdict["winner"] == verdict_types.TIE and not verdict.get("decision")):
         return None
     return round(min(max(confidence, 0.0), 100.0))
+
+
+CHECK_PARTS = {
+    "how": "How",
+    "who": "Who",
+    "cost": "Cost",
+    "by": "By",
+    "if_yes": "If yes",
+    "if_no": "If no",
+}
+"""Labels of the parts of an open check, in display order."""
+
+
+def check_text(check: Mapping[str, str]) -> str:
+    """Return an open check as one line of text."""
+    parts = [f"{label}: {check[key].rstrip('.')}." for key, label in CHECK_PARTS.items() if check[key]]
+    return " ".join([check["question"], *parts])
 
 
 def changed_text(verdict: verdict_types.Verdict) -> str:
