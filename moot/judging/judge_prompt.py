@@ -48,7 +48,10 @@ SCORES = (
     "- `scores` rates every debater on every criterion. Before each score, give its reason and the messages "
     "that support the reason."
 )
-"""Instruction to score the debaters, for judges of a contest."""
+BY_CRITERION = (
+    "- `by_criterion` says for each criterion of the rubric how far your decision meets it, and why."
+)
+"""Instructions to score the debaters, for judges of a contest, and the decision, for judges of a solution."""
 OPTIONS = (
     "- `decision` is exactly one of the question's options, word for word: {}. Write `undecided` only if "
     "what was said supports no option better than the others."
@@ -135,7 +138,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         ending = "\n".join(filter(None, (OPTIONS.format(options), ending)))
     request_text = VERDICT_SCORES
     if judge_spec.judging != "scores":
-        scores = "" if judge_spec.solution else SCORES
+        scores = BY_CRITERION if judge_spec.solution else SCORES
         request_text = (VERDICT if judge_spec.interactive else VERDICT_ALONE).render(
             ending="\n".join(filter(None, (scores, ending)))
         )

@@ -205,7 +205,7 @@ class ResponseCheck:
             if side is None:
                 return None
             row["debater"] = side
-        if "criterion" in row and self.rubric.criterion(row["criterion"]) is None:
+        if "met" in row and self.rubric.criterion(row["criterion"]) is None:
             return None
         if "findings" in row:
             row["findings"] = [finding for each in row["findings"] if (finding := self._row(each, verdict))]

@@ -115,7 +115,7 @@ class JudgeResponse(BaseModel):
 def response_tokens(sides: int, criteria: int, *, judging: verdict_types.Judging) -> int:
     """Return the expected number of tokens in a judge's response."""
     score_tokens = 0 if judging in verdict_types.SOLVED else SCORE_TOKENS * criteria * sides
-    result_tokens = 0 if judging == "scores" else RESULT_TOKENS * criteria
+    result_tokens = RESULT_TOKENS * criteria if judging in verdict_types.SOLVED else 0
     row_kinds = (dict[str, str], list[verdict_types.Move], list[verdict_types.ConsideredOption])
     field_tokens = sum(
         field.tokens * (sides if field.kind in row_kinds else 1)
@@ -207,7 +207,9 @@ def response_schema(
     ]
     row_count, debater_field = len(sides) * len(rubric.criteria), {"debater": one_of(sides, "Debater")}
     criterion_field = {"criterion": one_of([criterion.id for criterion in rubric.criteria], "Criterion")}
-    finding = narrow_schema(FindingOnOption, criterion_field)
+    # The rubric of a contest is about arguments, not about options.
+    is_solution = judging in verdict_types.SOLVED
+    finding = narrow_schema(FindingOnOption, criterion_field if is_solution else {})
     types_by_kind: dict[Any, Any] = {
         float | None: Annotated[
             float | None, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})

@@ -178,14 +178,16 @@ class TranscriptSelector:
         messages: list[SelectedMessage] = []
         for _, group in groupby(self.earlier, key=lambda entry: (entry["round"], entry["phase"])):
             entries = list(group)
-            limits = truncation.common_length([self._cost(entry) for entry in entries], remaining)
-            if max(limits) < MIN_MESSAGE_TOKENS and any(
-                limit < self._cost(entry) for entry, limit in zip(entries, limits, strict=True)
-            ):
-                break
-            shown = [SelectedMessage(*pair) for pair in zip(entries, limits, strict=True)]
-            messages += shown
-            remaining -= sum(min(self._cost(each.entry), each.remaining) for each in shown)
+            costs = [self._cost(entry) for entry in entries]
+            limits = truncation.common_length(costs, remaining)
+            if limits == costs:  # costs are estimates, so a message that fits is not truncated to its cost
+                messages += [SelectedMessage(entry, remaining) for entry in entries]
+                remaining -= sum(costs)
+                continue
+            if max(limits) >= MIN_MESSAGE_TOKENS:
+                messages += [SelectedMessage(*pair) for pair in zip(entries, limits, strict=True)]
+                remaining -= sum(limits)
+            break
         return messages, remaining
 
     def is_whole(self, shown_ids: Iterable[str]) -> bool:

@@ -105,7 +105,7 @@ def _is_misleading_link(text: str) -> bool:
 
 MAX_WORDS = 900
 """Maximum number of words in a brief or a decision record. A longer one is rendered with less detail."""
-DETAILS = (1.0, 0.6, 0.4, 0.25, 0.1)
+DETAILS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1)
 """Shares of the limits below that are tried until a brief or a decision record is short enough."""
 MAX_ROWS = 8
 """Maximum number of rows in each table of a brief or a decision record, and of lines in each list."""
@@ -164,7 +164,8 @@ def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
             considered=_considered(report),
             background=_background(report, int(share * BACKGROUND_CHARS)) if form == "adr" else [],
             added=_added(report, int(share * TOPIC_CHARS)),
-            most=max(2, int(share * MAX_ROWS)),
+            most=max(1, int(share * MAX_ROWS)),
+            rows=MAX_ROWS,
             excerpt=_solution_excerpt(report.at_a_glance, int(share * SOLUTION_CHARS)),
             asked=_excerpt(beyond_title, int(share * TOPIC_CHARS)),
             reasons=_whole_sentences(report.verdict.record["reasoning"], int(share * SOLUTION_CHARS))
@@ -177,34 +178,39 @@ def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
     return text
 
 
-_CITATION = re.compile(r"(?:\\?\[|\()?\b(m\d{6,})\b(?:\\?\]|\))?")
+_ID = r"m\d{6,}"
+_CITATIONS = re.compile(rf"[ ]?(?:\\?\[|\()({_ID}(?:\s*,\s*{_ID})*)(?:\\?\]|\))|\b({_ID})\b")
 
 
 def _with_sources(text: str, report: Report, most: int) -> str:
     """Replace message ids by numbered notes, which quote the sentence of the message that fits best.
 
-    Readers without Moot cannot look up an id. Ids beyond the first `most` messages stay.
+    Readers without Moot cannot look up an id. In brackets, ids beyond the first `most` messages are left out.
     """
     entries = {entry["id"]: entry for entry in report.document["transcript"]}
     notes: dict[str, str] = {}
 
-    def mark(match: re.Match[str]) -> str:
-        entry = entries.get(match[1])
-        if entry is None or (match[1] not in notes and len(notes) >= most):
-            return match[0]
-        if match[1] not in notes:
-            line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
+    def number(key: str, line: str) -> str:
+        entry = entries.get(key)
+        if key not in notes and entry and len(notes) < most:
             quotation = clip(_one_line(_closest_sentence(entry["content"], line)), SOURCE_CHARS)
-            notes[match[1]] = f"{report.people[entry['speaker']].name}: “{quotation}”"
-        return f"[{list(notes).index(match[1]) + 1}]"
+            notes[key] = f"{report.people[entry['speaker']].name}: “{quotation}”"
+        return f"[{list(notes).index(key) + 1}]" if key in notes else ""
 
-    marked = _CITATION.sub(mark, text)
+    def mark(match: re.Match[str]) -> str:
+        line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
+        if match[2]:
+            return number(match[2], line) or match[0]
+        numbers = "".join(number(key.strip(), line) for key in match[1].split(","))
+        return f" {numbers}" if numbers else ""
+
+    marked = _CITATIONS.sub(mark, text)
     if not notes:
         return marked
-    lines = [f"{number}. {plain(note)}" for number, note in enumerate(notes.values(), 1)]
-    body, rule, footer = marked.rpartition("\n---\n")
+    lines = [f"{place}. {plain(note)}" for place, note in enumerate(notes.values(), 1)]
     sources = "\n".join(["", "## Sources", "", *lines, ""])
-    return f"{body}\n{sources}{rule}{footer}" if rule else f"{marked}\n{sources}"
+    body, rule, footer = marked.rpartition("\n---\n")
+    return f"{body}\n{sources}{rule}{footer}" if "\n# " in f"\n{body}" else f"{marked}\n{sources}"
 
 
 def _closest_sentence(text: str, line: str) -> str:

@@ -84,7 +84,7 @@ class OptionFinding(TypedDict):
     """What the debate showed about an option by one criterion."""
 
     criterion: str
-    """Id of the criterion."""
+    """Id of a criterion of the rubric, or a word such as "cost"."""
     rating: Literal["good", "neutral", "bad"]
     finding: str
     """What was said, with its figures."""
@@ -237,7 +237,7 @@ class VerdictContent(TypedDict):
     unmet_requirements: Annotated[list[Unmet], VerdictField("Requirements not met", "What the topic asks for and your decision does not give.", ask_order=38, orders="union", tokens=120)]  # noqa: E501
     reasoning: Annotated[str, VerdictField("Reasons", "In at most 200 words.", section="reasons", required=True, ask_order=10, orders="own", tokens=300, asked_for=SCORED)]  # noqa: E501
     considered: Annotated[list[ConsideredOption], VerdictField("Options", "", section="reasons", ask_order=25, tokens=150)]  # noqa: E501
-    by_criterion: Annotated[list[CriterionResult], VerdictField("The decision by criterion", "", section="reasons", ask_order=38, tokens=0)]  # noqa: E501
+    by_criterion: Annotated[list[CriterionResult], VerdictField("The decision by criterion", "", section="reasons", asked_for=SOLVED, ask_order=38, tokens=0)]  # noqa: E501
     scores: Annotated[dict[str, dict[str, ScoreRecord]], VerdictField("Scores", "", section="scores", ask_order=60, orders="own", panel="own", tokens=0, asked_for=("contest", "scores"))]  # noqa: E501
     solution_markdown: Annotated[str, VerdictField("Solution", "In Markdown, in at most 700 words.", section="solution", asked_for=SOLVED, ask_order=37, tokens=1_100)]  # noqa: E501
     # fmt: on

@@ -20,6 +20,7 @@ from moot.config.boundary import Permissions
 from moot.config.config_files import make_config
 from moot.judging.panel import Assessment, panel_report
 from moot.judging.response_check import failed_verdict
+from moot.judging.shortcomings import shortcomings
 from moot.models.offline import ScriptedCall, ScriptedModel
 from moot.runtime.context import node_context
 from moot.runtime.environment import Environment
@@ -156,11 +157,26 @@ def test_a_judge_without_a_valid_response_fails_the_decision() -> None:
 
 
 def test_a_failed_judge_leaves_the_decision_to_the_others() -> None:
-    panel = [{"id": "good", "model": "good"}, {"id": "bad", "model": "bad"}]
-    assessment = judge_with({"good": prefers_ann, "bad": returns_invalid_data}, panel=panel)
+    panel = [{"id": each, "model": each} for each in ("good", "bad", "fine")]
+    models = {"good": prefers_ann, "bad": returns_invalid_data, "fine": prefers_ann}
+    assessment = judge_with(models, panel=panel)
     assert assessment.decision["winner"] == "ann"
-    assert [verdict["status"] for verdict in assessment.verdicts] == ["ok", "failed"]
-    assert assessment.decision["agreement"]["judges"] == 1
+    assert [verdict["status"] for verdict in assessment.verdicts] == ["ok", "failed", "ok"]
+    assert assessment.decision["agreement"]["judges"] == 2
+    assert shortcomings(assessment.decision) == ["2 of 3 judges gave a verdict."]
+
+
+def test_half_of_a_panel_makes_no_decision() -> None:
+    panel = [{"id": "good", "model": "good"}, {"id": "bad", "model": "bad"}]
+    decision = judge_with({"good": prefers_ann, "bad": returns_invalid_data}, panel=panel).decision
+    assert decision["status"] == "failed"
+    assert decision["error"].startswith("only 1 of 2 judges gave a verdict, and 2 are needed: ")
+
+
+def test_a_lower_quorum_lets_one_judge_decide() -> None:
+    panel = [{"id": "good", "model": "good"}, {"id": "bad", "model": "bad"}]
+    models = {"good": prefers_ann, "bad": returns_invalid_data}
+    assert judge_with(models, panel=panel, quorum=1).decision["winner"] == "ann"
 
 
 def test_the_decision_lists_dissent() -> None:

@@ -135,7 +135,7 @@ def test_a_prompt_for_5000_turns_is_fast_within_budget_and_fair() -> None:
         schema = schema_tokens(call.schema, COUNT)
         assert call.prompt_tokens + schema <= 8000
         assert shares["Debater A"] == pytest.approx(shares["Debater B"], rel=0.1)
-        assert sum(shares.values()) + schema > 6500
+        assert call.prompt_tokens + schema > 7000
 
 
 @pytest.mark.parametrize("sides", [2, 3, 5])
