@@ -293,7 +293,6 @@ def decision_of(
         "dropped_scores": sum(verdict["dropped_scores"] for verdict in usable),
         "clamped_scores": sum(verdict["clamped_scores"] for verdict in usable),
         "judge": verdict_types.PANEL,
-        **_least_read(usable),
         "model": ", ".join(dict.fromkeys(verdict["model"] for verdict in usable)),
         "criteria": list(_criteria(usable).values()),
         "scores": orders.in_tenths(mean_scores_of(usable)),
@@ -310,6 +309,8 @@ def decision_of(
         # Each judge has its own flip, and `agreement` has the flip rate of all judges.
         "flip": verdict_types.Flip(orders=[], winners=[], flipped=None),
     }
+    if counts := [verdict["read"] for verdict in usable if "read" in verdict]:
+        combined_verdict["read"] = min(counts, key=lambda read: read["full"])
     for field in verdict_types.VERDICT_FIELDS.values():
         if field.panel not in ("own", "speaker"):
             cast(dict[str, Any], combined_verdict)[field.name] = combine(field, usable, field.panel)
@@ -318,12 +319,6 @@ def decision_of(
     decision = as_decision(combined_verdict, outcome, report)
     decision["speaker"] = speaker_verdict["judge"]
     return decision
-
-
-def _least_read(verdicts: Sequence[verdict_types.Verdict]) -> dict[str, Any]:
-    """Return how many messages the judge with the smallest prompt read, or `{}` if it is unknown."""
-    counts = [verdict["read"] for verdict in verdicts if "read" in verdict]
-    return {"read": min(counts, key=lambda read: read["full"])} if counts else {}
 
 
 def as_decision(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from moot.prompts import truncation
 from moot.prompts.templates import FENCE_TOKENS
 from moot.state.entries import Entry, traits_of
+from moot.text.tokens import common_length
 
 if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
@@ -179,7 +180,7 @@ class TranscriptSelector:
         for _, group in groupby(self.earlier, key=lambda entry: (entry["round"], entry["phase"])):
             entries = list(group)
             costs = [self._cost(entry) for entry in entries]
-            limits = truncation.common_length(costs, remaining)
+            limits = common_length(costs, remaining)
             if limits == costs:  # costs are estimates, so a message that fits is not truncated to its cost
                 messages += [SelectedMessage(entry, remaining) for entry in entries]
                 remaining -= sum(costs)
