@@ -33,6 +33,7 @@ VERDICT: Verdict = {
     "totals": {"ada": 83.3, "grace": 55.6},
     "winner": "ada",
     "confidence": 78,
+    "read": {"full": 4, "part": 0, "of": 4},
     "considered": [
         {
             "option": "Modules first",
