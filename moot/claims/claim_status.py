@@ -98,11 +98,23 @@ class StanceChange(NamedTuple):
             and self.held_change.side not in ANSWERS
         ):
             return not is_given_up(self.before)
-        if not self.side or self.held_change is None:
+        held_change = self.held_before
+        if not self.side or held_change is None:
             return False
         if self.before is not None and self.before["kind"] == "concedes":
             return bool(self.conditions)  # a concession changed the side itself
-        return (self.side, set(self.conditions)) != (self.held_change.side, set(self.held_change.conditions))
+        return (self.side, set(self.conditions)) != (held_change.side, set(held_change.conditions))
+
+    @property
+    def held_before(self) -> "StanceChange | None":
+        """Return the last change of an earlier message after which the debater held an answer.
+
+        A position and its condition in one message are one statement, so the one is no change of the other.
+        """
+        change = self.held_change
+        while change is not None and change.event["message_id"] == self.event["message_id"]:
+            change = change.held_change
+        return change
 
     @property
     def conditions_note(self) -> str:
@@ -110,7 +122,7 @@ class StanceChange(NamedTuple):
 
         The note is empty if the debater's answer changed too, or if nothing changed.
         """
-        held_change = self.held_change
+        held_change = self.held_before
         if (
             held_change is None
             or not self.side

@@ -112,7 +112,10 @@ def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:
             )
             return f"[{tally.goal()}] {words}"
         case "step" if event["kind"] != "turn":
-            return {"judge": "judging …", "reflect": "reflecting …"}.get(event["kind"], "")
+            # The judge's model also compares the proposals of a council after each round.
+            is_final = event.get("phase", "closing") == "closing"
+            judging = "judging …" if is_final else "comparing positions …"
+            return {"judge": judging, "reflect": "reflecting …"}.get(event["kind"], "")
         case "summary":
             failure = one_line(event.get("failure", ""), 160)
             if "version" not in event:

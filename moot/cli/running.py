@@ -149,7 +149,8 @@ def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:
         terminal.print_error(
             f"the verdict failed: {reason}\nThe debate is saved. Judge it again with: {resume}"
         )
-        return JudgeFailed.exit_code
+        # The judges who answered cannot decide alone: a program that waits for a decision gets none.
+        return GATE_REFUSED if gate and verdict.get("agreement", {}).get("judges") else JudgeFailed.exit_code
     if gate and (refusal := gate.refusal(verdict)):
         terminal.print_error(refusal)
         return GATE_REFUSED

@@ -16,15 +16,16 @@ from moot.cli import terminal
 from moot.config import OFFLINE
 from moot.config.debate_config import frozen_config
 from moot.documents import document_title, extracts_claims
-from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
 from moot.judging.panel import RULES
+from moot.judging.shortcomings import shortcomings
+from moot.judging.verdict_fields import ShownField, changed_text, confidence_of, shown
 from moot.models.registry import Models
 from moot.protocols.base import Protocol
 from moot.protocols.registry import protocol_of
 from moot.reports.positions import cited_quotation
 from moot.state.entries import Entry, JsonMapping, entry_details, tokens_of, turns_taken
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict, import_note
-from moot.text.plain_text import count_noun
+from moot.text.plain_text import clip, count_noun
 
 if TYPE_CHECKING:
     from moot.debates.continuation import Judgement
@@ -62,14 +63,14 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     )
     if is_placeholder:  # the scores and reasons of a placeholder have no meaning
         headline = Text.assemble((f"{protocol.result}: {result}", "bold"), (f"  {judge_text}", "dim"))
-        return [*_import_note(document), headline, *answer]
+        return [*_notes_before(document), headline, *answer]
     fields = _shown_fields(document, result)
     if solution and terminal.one_line(solution, len(solution)) in result:
         answer = []  # the headline of a vote is the answer already
 
     speaker = verdict.get("speaker")
     parts = [
-        *_import_note(document),
+        *_notes_before(document),
         *_field_parts(fields),
         Text(f"Judged by {judge_text}", "dim") if judge_text else Text(),
         *_ruling(verdict, names),
@@ -90,10 +91,17 @@ def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
     return shown(document["verdict"], names, headline=headline, winner_label=label, transcript=transcript)
 
 
-def _import_note(document: JsonMapping) -> list[RenderableType]:
-    """Return a warning to print if the verdict comes from an imported file."""
-    note = import_note(document.get("imported_at", ""))
-    return [Text(terminal.safe(note), "yellow")] if note else []
+def _notes_before(document: JsonMapping) -> list[RenderableType]:
+    """Return what readers must know before the verdict, such as that it was imported."""
+    lines = shortcomings(
+        document["verdict"],
+        verdicts=document.get("verdicts") or [],
+        transcript=document.get("transcript") or [],
+        errors=document.get("errors") or [],
+        names=terminal.debater_names(document["config"], 30),
+    )
+    notes = filter(None, [import_note(document.get("imported_at", "")), *lines])
+    return [Text(terminal.safe(note), "yellow") for note in notes]
 
 
 def bulleted(text: str) -> str:
@@ -131,8 +139,22 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
     names, protocol = terminal.debater_names(document["config"], 30), protocol_of(document)
     result = winner_text(verdict, names, protocol)
     fields = _shown_fields(document, result)
-    answer = _field_parts([each for each in fields if each.lead or each.name == "question"])
-    return [*_import_note(document), *answer]
+    answer = [_shortened(each) for each in fields if each.lead or each.name == "question"]
+    return [*_notes_before(document), *_field_parts(answer)]
+
+
+SHORT_LINES, SHORT_CHARS = 3, 150
+"""Maximum number of lines in a list of the short answer, and of characters in each line. It then has about 20
+lines."""
+
+
+def _shortened(field: ShownField) -> ShownField:
+    if field.single:
+        return field
+    lines = [replace(line, text=clip(line.text, SHORT_CHARS)) for line in field.lines[:SHORT_LINES]]
+    more = len(field.lines) - len(lines)
+    label = f"{field.label} ({more} more with moot show)" if more else field.label
+    return replace(field, label=label, lines=tuple(lines))
 
 
 def digest_parts(document: JsonMapping) -> list[RenderableType]:
@@ -159,7 +181,7 @@ def digest_parts(document: JsonMapping) -> list[RenderableType]:
     ]
     title = [fields["question"]] if "question" in fields else []
     return [
-        *_import_note(document),
+        *_notes_before(document),
         *_field_parts(title),
         *debaters,
         *(part for field in turning_points for part in (Text(), *_field_parts([field]))),

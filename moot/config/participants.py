@@ -345,6 +345,9 @@ class JudgeConfig(Section):
     """Judges on the panel. Empty: one judge."""
     rule: Rule = "mean"
     """Name of the rule that combines the verdicts of the panel's judges."""
+    quorum: int | None = Field(default=None, ge=1)
+    """Number of judges who must give a verdict. With fewer, the panel makes no decision. `None`: more than
+    half of the panel. Raise it if every judge's opinion counts."""
     reply: int = Field(default=2000, ge=200)
     """Minimum number of tokens reserved for a judge's reply. Raise it if verdicts fail because replies are
     cut off."""

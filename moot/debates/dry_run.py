@@ -36,6 +36,7 @@ from moot.debates.stub_replies import (
     no_check,
 )
 from moot.graph.debate import build_graph
+from moot.judging.judge_spec import judge_config
 from moot.models.registry import Models
 from moot.people import questions_in
 from moot.protocols.registry import protocol_named
@@ -403,6 +404,11 @@ def omission_warnings(planned: Estimate, config: DebateConfig) -> list[str]:
         phase_budget = config.memory.budget.phases.get(phase)
         setting = f"memory.budget.phases.{phase}" if phase_budget else "memory.budget.total"
         limit = phase_budget or total
+        if phase == "judge":
+            limit = min(
+                judge_config(config, each, config.judge.reply).memory.budget.total
+                for each in config.judge.judges()
+            )
         new_limit = -(-(limit + tokens) // 1000) * 1000
         warnings.append(
             f"{setting}: prompts of the phase {phase!r} hold {limit:,} tokens and may leave out {tokens:,} "

@@ -11,7 +11,7 @@ from moot.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.config.channel_values import check_types
 from moot.config.config_files import make_config
 from moot.config.participants import slug, unreserved_name
-from moot.judging.judge_response import failed_verdict
+from moot.judging.response_check import failed_verdict
 from moot.memory.window import window_message
 from moot.protocols.long_form_prompt import evict_through
 from moot.runtime.environment import Environment

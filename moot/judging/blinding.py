@@ -380,6 +380,11 @@ def make_blinding(
         each for text in (*names, *names.values(), *texts) for each in re.findall(rf"\b{_LETTERS}\b", text)
     }
     letters = _LETTERED[: len(names)]
+    options = {each for text in background for each in re.findall(rf"\b{_LETTERS}\b", text)} | used_letters
+    free_letters = [each for each in _LETTERED if each not in options]
+    # “A” and “I” are words. Other used letters, such as options, would be confused with labels.
+    if options.intersection(letters) - {"A", "I"} and len(free_letters) >= len(names):
+        letters = free_letters[: len(names)]
     return Blinding(
         labels={debater: f"{kind} {letter}" for debater, letter in zip(names, letters, strict=True)},
         names=names,

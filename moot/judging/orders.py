@@ -12,7 +12,8 @@ from statistics import NormalDist, fmean
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from moot.judging.judge_response import cap_confidence, clear_confidence, combine
+from moot.judging.response_check import cap_confidence, clear_confidence
+from moot.judging.verdict_fields import combine
 from moot.state import verdict as verdict_types
 from moot.state.reducers import add_totals
 

@@ -11,15 +11,20 @@ from typing import Any, NamedTuple, cast
 
 from typing_extensions import TypedDict
 
-from moot.calls.model_calls import CallGenerator, Hints, ModelCall
-from moot.config import PanelJudge
+from moot.calls.model_calls import CallGenerator, Hints
+from moot.config import DebateConfig, PanelJudge
+from moot.config.rubrics import Rubric
 from moot.judging import judge_prompt as judge_prompts
-from moot.judging import judge_response, orders
+from moot.judging import orders, response_schema
 from moot.judging.blinding import make_blinding
+from moot.judging.judge_spec import JudgeSpec, judge_config
+from moot.judging.response_check import JudgeRequest, ResponseCheck, failed_verdict
 from moot.judging.rubrics import rubric_for
+from moot.judging.transcript_selection import TranscriptSelector, is_argued
+from moot.judging.verdict_fields import combine
 from moot.memory.background import background_entries
 from moot.prompts.debate_context import DebateContext
-from moot.prompts.request import make_call, model_params, prompt_budget, schema_tokens
+from moot.prompts.request import MAX_IDS, make_call, model_params, schema_tokens
 from moot.prompts.truncation import SHOWN_IN_PART
 from moot.state import verdict as verdict_types
 from moot.state.conversation import ConversationState
@@ -77,14 +82,16 @@ def decide(ballots: Sequence[Ballot], rule: verdict_types.Rule = "mean") -> verd
         raise ConfigError(f"judge.rule: {rule!r} is not a decision rule: use one of {', '.join(RULES)}")
     if not ballots:
         raise JudgeFailed("no judge returned a usable verdict, so no decision can be made")
-    tally, winner, tied = RULES[rule].tally(ballots)
+    has_scores = any(ballot["scores"] for ballot in ballots)  # judges of a solution give none
+    counted_rule = rule if has_scores or rule not in ("mean", "ranked") else "majority"
+    tally, winner, tied = RULES[counted_rule].tally(ballots)
     dissents = [
         verdict_types.Dissent(judge=ballot["judge"], winner=ballot["winner"])
         for ballot in ballots
         if ballot["winner"] != winner
     ]
     return verdict_types.RuleResult(
-        rule=rule,
+        rule=counted_rule,
         winner=winner,
         tally=tally,
         tied=tied,
@@ -248,11 +255,12 @@ def decision_of(
     verdicts: Sequence[verdict_types.Verdict],
     rule: verdict_types.Rule,
     earlier: Sequence[verdict_types.Verdict] = (),
+    quorum: int | None = None,
 ) -> verdict_types.PanelVerdict:
     """Return the panel's combined verdict.
 
-    The verdict includes statistics on the judges' agreement. The status of the verdict is `failed` if all
-    judges failed.
+    The verdict includes statistics on the judges' agreement. The status of the verdict is `failed` if fewer
+    than `quorum` judges gave a verdict. `None`: more than half of them are needed.
 
     The scores are means over all judges. Reasoning, solution and open questions come from the first judge who
     named the winner, or else from the first judge. `speaker` is the id of this judge. Placeholders count only
@@ -262,11 +270,15 @@ def decision_of(
     ok_verdicts = [verdict for verdict in verdicts if verdict["status"] == "ok"]
     usable = [verdict for verdict in ok_verdicts if not verdict.get("placeholder")] or ok_verdicts
     try:
+        needed = min(quorum or len(verdicts) // 2 + 1, len(verdicts))
+        if 0 < len(ok_verdicts) < needed:
+            judges = f"{len(ok_verdicts)} of {len(verdicts)} judges"
+            raise JudgeFailed(f"only {judges} gave a verdict, and {needed} are needed")
         outcome = decide(ballots_of(usable), "majority" if is_single_judge else rule)
     except JudgeFailed as error:
         errors = "; ".join(verdict["error"] for verdict in verdicts if verdict["error"])
-        failed_verdict = judge_response.failed_verdict(verdict_types.PANEL, f"{error}: {errors}")
-        return as_decision(failed_verdict, agreement=panel_report(verdicts, None, earlier))
+        failed = failed_verdict(verdict_types.PANEL, f"{error}: {errors}")
+        return as_decision(failed, agreement=panel_report(verdicts, None, earlier))
     report = panel_report(verdicts, outcome, earlier)
     if is_single_judge:
         return as_decision(usable[0], outcome, report)
@@ -297,11 +309,11 @@ def decision_of(
         # Each judge has its own flip, and `agreement` has the flip rate of all judges.
         "flip": verdict_types.Flip(orders=[], winners=[], flipped=None),
     }
+    if counts := [verdict["read"] for verdict in usable if "read" in verdict]:
+        combined_verdict["read"] = min(counts, key=lambda read: read["full"])
     for field in verdict_types.VERDICT_FIELDS.values():
         if field.panel not in ("own", "speaker"):
-            cast(dict[str, Any], combined_verdict)[field.name] = judge_response.combine(
-                field, usable, field.panel
-            )
+            cast(dict[str, Any], combined_verdict)[field.name] = combine(field, usable, field.panel)
     if deciding_verdicts := [each for each in usable if "options" in each]:
         orders.merge_decisions(combined_verdict, deciding_verdicts)
     decision = as_decision(combined_verdict, outcome, report)
@@ -436,13 +448,13 @@ class Judging:
     """Requests to a debate's judges. Each prompt is built once, when it is first needed."""
 
     debate: DebateContext
-    judge_spec: judge_response.JudgeSpec
+    judge_spec: JudgeSpec
     """Defaults of the protocol."""
     evidence: Sequence[Entry] | None = None
     """Messages to judge. `None`: all arguments of the debaters."""
 
     @cached_property
-    def requests(self) -> list[judge_response.JudgeRequest]:
+    def requests(self) -> list[JudgeRequest]:
         """One model request for each judge and presentation order."""
         return _judge_requests(self.debate, self.judge_spec, self.evidence)
 
@@ -455,7 +467,7 @@ class Judging:
             response, check = request.response(reply), request.check
             order_verdict = (
                 check.response_verdict(response, reply)
-                if isinstance(response, judge_response.JudgeResponse)
+                if isinstance(response, response_schema.JudgeResponse)
                 else request.failed(reply)
             )
             verdicts_by_judge.setdefault(check.judge, []).append(order_verdict)
@@ -468,10 +480,21 @@ class Judging:
         number = next_judging(state)
         for verdict in verdicts:
             verdict["judging"] = number
-        decision = decision_of(verdicts, debate.config.judge.rule, state.get("verdicts") or [])
-        if question := decision["question"]:
+        judge_settings = debate.config.judge
+        decision = decision_of(
+            verdicts, judge_settings.rule, state.get("verdicts") or [], judge_settings.quorum
+        )
+        if question := decision["question"]:  # a later judge keeps the title of the debate
+            earlier_verdict: verdict_types.PanelVerdict | None = state.get("verdict") or None
+            question = (earlier_verdict["question"] if earlier_verdict else "") or question
             decision["question"] = title_of(state["topic"], question)
         return Assessment(verdicts, {**decision, "judging": number})
+
+    @cached_property
+    def budget(self) -> int:
+        """Maximum number of tokens in the smallest prompt of a judge."""
+        configs = judge_configs(self.debate, self.judge_spec).values()
+        return min(config.memory.budget.total for _, config in configs)
 
     @cached_property
     def shows_whole(self) -> bool:
@@ -480,7 +503,7 @@ class Judging:
         evidence_ids = {
             entry["id"]
             for entry in (transcript if self.evidence is None else self.evidence)
-            if judge_prompts.is_argued(entry, list(self.debate.names))
+            if is_argued(entry, list(self.debate.names))
         }
         return all(
             prompt
@@ -500,9 +523,24 @@ def next_judging(state: ConversationState) -> int:
     return 1 + max((verdict.get("judging") or 0 for verdict in earlier_verdicts), default=0)
 
 
+def judge_configs(
+    debate: DebateContext, judge_spec: JudgeSpec
+) -> dict[PanelJudge, tuple[Rubric, DebateConfig]]:
+    """Return each judge's rubric, and the configuration with the token budget of its prompt."""
+    config, question, facts = debate.config, debate.state.get("question"), debate.state.get("model_facts")
+    rubrics = {each: rubric_for(each, config, judge_spec.rubric, question) for each in config.judge.judges()}
+    return {
+        panel_judge: (
+            rubric,
+            judge_config(config, panel_judge, reply_tokens(config, judge_spec, rubric), facts or {}),
+        )
+        for panel_judge, rubric in rubrics.items()
+    }
+
+
 def _judge_requests(
-    debate: DebateContext, judge_spec: judge_response.JudgeSpec, evidence: Sequence[Entry] | None
-) -> list[judge_response.JudgeRequest]:
+    debate: DebateContext, judge_spec: JudgeSpec, evidence: Sequence[Entry] | None
+) -> list[JudgeRequest]:
     """Return one model request for each judge and presentation order. Shared parts are computed once."""
     state, config, transcript = debate.state, debate.config, debate.state["full_transcript"]
     speakers = {entry["speaker"] for entry in transcript}
@@ -510,7 +548,7 @@ def _judge_requests(
     sides = [debater.id for debater in debaters]
     lengths = dict.fromkeys(sides, 0)
     for entry in transcript:
-        if judge_prompts.is_argued(entry, sides):
+        if is_argued(entry, sides):
             lengths[entry["speaker"]] += entry["tokens"]
     background = judge_prompts.background_of(transcript, debate.names)
     blinding = None
@@ -521,71 +559,75 @@ def _judge_requests(
     # Every prompt shows the background right after the topic, so it is not selected once more.
     background_ids = {entry["id"] for entry in background_entries(debate)}
     material = [entry for entry in transcript if entry["id"] not in background_ids]
-    selector = judge_prompts.TranscriptSelector(material, sides, debate.names, evidence)
+    selector = TranscriptSelector(material, sides, debate.names, evidence)
     swap = judge_spec.swap if config.judge.swap is None else config.judge.swap
     user_ids = frozenset(entry["id"] for entry in background)
-    requests: list[judge_response.JudgeRequest] = []
-    for panel_judge in config.judge.judges():
-        rubric = rubric_for(panel_judge, config, judge_spec.rubric, state.get("question"))
+    judged_configs = judge_configs(debate, judge_spec)
+    requests: list[JudgeRequest] = []
+    for panel_judge, (rubric, judged_config) in judged_configs.items():
         for index, order in enumerate(orders.presentation_orders(sides, swap=swap)):
             order_blinding = blinding and blinding.in_order(order)
             context = judge_prompts.JudgeContext(
-                state, config, debate.count, rubric, order_blinding, order, selector, user_ids
+                state, judged_config, debate.count, rubric, order_blinding, order, selector, user_ids
             )
             if not requests:  # the labels of all judges have the same length
-                selector.measure(context.cost, config.memory.budget.total)
+                selector.measure(
+                    context.cost, max(each.memory.budget.total for _, each in judged_configs.values())
+                )
             # The answer of a debate does not depend on who is shown first, so the second order only scores
             # again. Where the winner is the better answer, both orders are asked the same question.
             scores_only = index > 0 and judge_spec.interactive
             spec = replace(judge_spec, judging="scores") if scores_only else judge_spec
-            call = _call(context, panel_judge, spec, index)
-            shown_ids = set(call.hints["message_ids"])
-            check = judge_response.ResponseCheck(
-                rubric, order, shown_ids, panel_judge.id, lengths, debate.names, config.options
-            )
-            requests.append(judge_response.JudgeRequest(call, check, order_blinding))
+            requests.append(_request(context, panel_judge, spec, index, lengths))
     return requests
 
 
-def _call(
+def _request(
     context: judge_prompts.JudgeContext,
     panel_judge: PanelJudge,
-    judge_spec: judge_response.JudgeSpec,
+    judge_spec: JudgeSpec,
     index: int,
-) -> ModelCall:
+    lengths: Mapping[str, int],
+) -> JudgeRequest:
+    """Return the request to a judge for one presentation order. Its prompt is built once."""
     labels, total = [context.label(debater) for debater in context.order], context.config.memory.budget.total
 
-    def schema_for(ids: Sequence[str]) -> type[judge_response.JudgeResponse]:
-        options = context.config.options
-        return judge_response.response_schema(
-            context.rubric, labels, ids, judging=judge_spec.judging, options=options
+    def schema_for(ids: Sequence[str]) -> type[response_schema.JudgeResponse]:
+        return response_schema.response_schema(
+            context.rubric, labels, ids, judging=judge_spec.judging, options=context.config.options
         )
 
-    # The schema counts towards the budget. It lists the ids that the judge may cite if the budget allows.
-    prompt, bare_schema = judge_prompts.judge_prompt(context, judge_spec), schema_for(())
-    listed_ids, schema = prompt.citable, schema_for(prompt.citable)
-    ids_tokens = schema_tokens(schema, context.count) - schema_tokens(bare_schema, context.count)
-    has_ids = ids_tokens <= total * IDS_SHARE
-    prompt = judge_prompts.judge_prompt(
-        context, judge_spec, prompt_budget(total, schema if has_ids else bare_schema, context.count)
-    )
-    if not has_ids:
+    # The schema counts towards the budget. The tokens for all ids that it may list are reserved before the
+    # prompt is built. It then lists the ids that the prompt shows.
+    bare_schema, all_ids = schema_for(()), [entry["id"] for entry in context.state["full_transcript"]]
+    bare_tokens = schema_tokens(bare_schema, context.count)
+    ids_tokens = schema_tokens(schema_for(all_ids[:MAX_IDS]), context.count) - bare_tokens
+    reserved_tokens = bare_tokens + min(ids_tokens, int(total * IDS_SHARE))
+    prompt = judge_prompts.judge_prompt(context, judge_spec, max(total // 2, total - reserved_tokens))
+    schema = schema_for(prompt.citable)
+    if schema_tokens(schema, context.count) > reserved_tokens:
         schema = bare_schema
-    elif prompt.citable != listed_ids:
-        # The schema lists fewer ids than the first prompt showed, so one more message may fit.
-        schema = schema_for(prompt.citable)
-        fuller_prompt = judge_prompts.judge_prompt(
-            context, judge_spec, prompt_budget(total, schema, context.count)
-        )
-        wider_schema = schema_for(fuller_prompt.citable)
-        if fuller_prompt.total_tokens <= prompt_budget(total, wider_schema, context.count):
-            prompt, schema = fuller_prompt, wider_schema
     hints: Hints = {"debaters": labels, "message_ids": list(prompt.citable)}
-    min_tokens = judge_response.response_tokens(
-        len(labels), len(context.rubric.criteria), judging=judge_spec.judging
-    )
-    reply_tokens = max(context.config.judge.reply, min_tokens)
+    reply = reply_tokens(context.config, judge_spec, context.rubric)
     params = model_params(context.config, panel_judge)
-    return make_call(
-        params, "judge", prompt, schema=schema, reply=reply_tokens, call_index=index, hints=hints
+    call = make_call(params, "judge", prompt, schema=schema, reply=reply, call_index=index, hints=hints)
+    check = ResponseCheck(
+        context.rubric,
+        context.order,
+        set(prompt.citable),
+        panel_judge.id,
+        lengths,
+        context.names,
+        context.config.options,
+        judge_prompts.messages_read(context, prompt),
+        frozenset(all_ids),
     )
+    return JudgeRequest(call, check, context.blinding)
+
+
+def reply_tokens(config: DebateConfig, judge_spec: JudgeSpec, rubric: Rubric) -> int:
+    """Return the number of tokens to reserve for a judge's reply."""
+    needed_tokens = response_schema.response_tokens(
+        len(config.debaters), len(rubric.criteria), judging=judge_spec.judging
+    )
+    return max(config.judge.reply, needed_tokens)

@@ -15,7 +15,7 @@ from moot.config import DebateConfig
 from moot.config.debate_config import OPTION_CHARS
 from moot.config.model_settings import is_built_in
 from moot.config.rubrics import criterion_key
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.judging.rubrics import asks_for_criteria
 from moot.prompts.request import many, model_params
 from moot.prompts.structured_calls import debater_lines, shown_entries, structured_call, structured_data

@@ -9,7 +9,7 @@ from typing import Literal
 
 from moot.claims.ledger_from_events import ledger_of
 from moot.config.debate_config import frozen_config
-from moot.judging.judge_response import shown
+from moot.judging.verdict_fields import shown
 from moot.state.conversation import StateValues, UIMessage
 from moot.state.entries import JsonObject
 from moot.state.verdict import PanelVerdict

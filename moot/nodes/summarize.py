@@ -8,7 +8,7 @@ from functools import partial
 
 from moot.calls.effects import NodeBody, errors_update
 from moot.calls.model_calls import gather_calls
-from moot.judging.judge_prompt import exceeds
+from moot.judging.transcript_selection import exceeds
 from moot.memory.background import select_background
 from moot.memory.perspectives import due_debaters, perspective_summary
 from moot.memory.summarizers import drafting
@@ -76,11 +76,7 @@ def entries_to_fold(context: NodeContext, leaving: int = -1) -> Sequence[Entry]:
 
 def judge_sees_everything(context: NodeContext) -> bool:
     """Return True if the judges' prompts show all messages in full, without a summary."""
-    transcript, config, total = (
-        context.state["full_transcript"],
-        context.config,
-        context.config.memory.budget.total,
-    )
+    transcript, config, total = context.state["full_transcript"], context.config, context.judging.budget
     sides = [debater.id for debater in config.debaters]
     # Half of the budget always holds the messages of a shorter debate, beside a verdict's schema.
     if not exceeds(transcript, sides, total // 2):

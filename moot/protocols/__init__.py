@@ -6,7 +6,7 @@ class in an entry point of the group `moot.protocols` instead. `examples/own_pro
 
 from moot.calls.model_calls import CallGenerator, ModelCall, Reply
 from moot.config import DebateConfig, ProtocolSettings
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.prompts.structured_calls import structured_call, structured_data
 from moot.prompts.templates import PromptTemplate, load_prompt_template
 from moot.prompts.truncation import Block

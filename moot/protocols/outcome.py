@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from moot.config import DebateConfig
 from moot.config.section import ProtocolSpec
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_answers, vote_headline
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry

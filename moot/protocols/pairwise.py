@@ -1,7 +1,7 @@
 """Protocol `pairwise`."""
 
 from moot.config import DebateConfig
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.protocols.base import Protocol
 from moot.protocols.schedule import End, TurnCount
 from moot.state.conversation import ConversationState

@@ -1,7 +1,8 @@
 """Result of a debate as text: headline, decision, verdict and final answer."""
 
 from moot.config.debate_config import frozen_config
-from moot.judging.judge_response import ShownField, shown
+from moot.judging.shortcomings import shortcomings
+from moot.judging.verdict_fields import ShownField, shown
 from moot.protocols.registry import protocol_named, protocol_of
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.verdict import COUNT, PLACEHOLDER, PanelVerdict
@@ -59,6 +60,13 @@ def verdict_text(verdict: PanelVerdict, values: StateValues, share: float = 1.0)
     names, transcript = frozen_config(values).names(), values.get("full_transcript") or []
     fields = shown(verdict, names, headline=judged_headline(values), transcript=transcript)
     parts = [
+        *shortcomings(
+            verdict,
+            verdicts=values.get("verdicts") or [],
+            transcript=transcript,
+            errors=values.get("errors") or [],
+            names=names,
+        ),
         *(_field_text(field, max_items, max_chars) for field in fields),
         clip(verdict["reasoning"], max_chars),
         f"From {', '.join(citations)}." if citations else "",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from moot.config import DebateConfig, DebaterConfig
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
 from moot.protocols import prompt_context

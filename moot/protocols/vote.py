@@ -9,7 +9,7 @@ from pydantic import Field
 
 from moot.config import DebateConfig, ProtocolSettings
 from moot.config.debate_config import frozen_config
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.protocols import voting
 from moot.protocols.prompt_context import PromptContext
 from moot.protocols.schedule import End, TurnCount, make_step, make_turn

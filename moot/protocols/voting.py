@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 from moot.calls.effects import errors_update
 from moot.calls.model_calls import CallGenerator, Hints, ModelCall, Reply
 from moot.config import DebateConfig
-from moot.judging.judge_response import failed_verdict
 from moot.judging.panel import as_decision
+from moot.judging.response_check import failed_verdict
 from moot.prompts.request import between, make_call, model_params, narrow_schema, one_of, prompt_budget
 from moot.prompts.structured_calls import structured_data
 from moot.prompts.templates import load_prompt_template

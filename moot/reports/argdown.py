@@ -149,18 +149,16 @@ def _verdict_nodes(document: DebateDocument, names: Mapping[str, str]) -> Iterat
         return
     if valid_verdict["decision"]:
         yield MapNode("[Decision]", valid_verdict["decision"])
-    positions, cases = valid_verdict.get("final_position", {}), valid_verdict.get("cases", {})
-    for debater in dict.fromkeys([*positions, *cases]):
-        node = MapNode(
-            f"[Answer of {_title(names.get(debater, debater), debater)}]",
-            positions.get(debater, "") or "No position",
-        )
-        case = cases.get(debater, {"pros": [], "cons": []})
-        for relation, side, reasons in (("+", "for", case["pros"]), ("-", "against", case["cons"])):
-            for number, reason in enumerate(reasons, 1):
-                citations = f" [{', '.join(reason['citations'])}]" if reason["citations"] else ""
-                argument = _argument(names, debater, f"reason {number} {side}")
-                node.children.append((relation, MapNode(argument, reason["text"] + citations)))
+    for debater, position in valid_verdict.get("final_position", {}).items():
+        name = _title(names.get(debater, debater), debater)
+        yield MapNode(f"[Answer of {name}]", position or "No position")
+    for number, option in enumerate(valid_verdict.get("considered", []), 1):
+        node = MapNode(f"[Option {number}]", f"{option['option']} ({option['outcome']}). {option['because']}")
+        for finding in option["findings"]:
+            if not (relation := {"good": "+", "bad": "-"}.get(finding["rating"])):
+                continue
+            title = _title(f"option {number} - {finding['criterion']}", "finding")
+            node.children.append((relation, MapNode(f"<{title}>", finding["finding"])))
         yield node
 
 

@@ -34,6 +34,7 @@ from moot.documents import (
     read_document,
 )
 from moot.judging.panel import RULES
+from moot.judging.shortcomings import shortcomings
 from moot.protocols.registry import protocol_of
 from moot.reports import markdown_html, positions
 from moot.reports.verdict_view import Message, Panel, Participants, Transcript, anchors_of
@@ -82,6 +83,14 @@ class Report:
         self.verdict = self.panel.decision
         self.import_note = import_note(document.get("imported_at", "") if self.verdict else "")
         """Warning that the verdict comes from an imported file. Empty if Moot judged the debate."""
+        self.shortcomings = shortcomings(
+            document["verdict"],
+            verdicts=document["verdicts"],
+            transcript=document["transcript"],
+            errors=document["errors"],
+            names={person.id: person.name for person in self.people.values()},
+        )
+        """What readers must know before they rely on the verdict, one sentence each."""
 
         self.protocol = protocol_of(document)
         """Protocol of the debate, which names the headings of the result."""
@@ -125,7 +134,7 @@ class Report:
         self.threshold: float | None = document_config(document).termination.threshold
         """Agreement at which a council ends, 0 to 1. `None`: unknown."""
 
-        self.prompts = positions.Prompts(document["receipts"])
+        self.prompts = positions.Prompts(document["receipts"], document["calls"])
         self.usage = positions.read_usage(document["usage"])
         self.plan = positions.read_plan(document)
         self.errors = [f"Step {each['step']}, {each['node']}: {each['error']}" for each in document["errors"]]

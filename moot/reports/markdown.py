@@ -1,8 +1,7 @@
 """A debate as Markdown: the whole report, a one-page brief or an architecture decision record."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, Literal
@@ -17,9 +16,9 @@ from moot.reports.markdown_html import PLAIN_ABOVE, Prose, is_safe_link, parser,
 from moot.reports.verdict_view import Participant
 from moot.state.conversation import options_of
 from moot.state.entries import is_program_note, traits_of
-from moot.state.verdict import UNDECIDED, Reason
-from moot.text.plain_text import show_reordering
-from moot.text.terms import split_sentences
+from moot.state.verdict import UNDECIDED
+from moot.text.plain_text import clip, show_reordering
+from moot.text.terms import split_sentences, term_set
 
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<!\S)#")
 """Pattern for characters with a special meaning in Markdown or HTML."""
@@ -104,31 +103,20 @@ def _is_misleading_link(text: str) -> bool:
     return misleading or bool(environment.get("references"))
 
 
-MAX_REASONS = {"brief": 2, "adr": 3}
-"""Maximum number of reasons that a report shows for each option, keyed by report type. The same limit
-applies to reasons against the option. A brief fits on one page."""
-REASON_CHARS, MAX_CITED = 240, 4
+MAX_WORDS = 900
+"""Maximum number of words in a brief or a decision record. A longer one is rendered with less detail."""
+DETAILS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1)
+"""Shares of the limits below that are tried until a brief or a decision record is short enough."""
+MAX_ROWS = 8
+"""Maximum number of rows in each table of a brief or a decision record, and of lines in each list."""
+MAX_SOURCES, SOURCE_CHARS = 12, 140
+"""Maximum number of footnotes, and maximum length of a quotation in a footnote, in characters."""
 BACKGROUND_CHARS = 600
 """Maximum length of each background document in a decision record, in characters."""
 SOLUTION_CHARS = 1200
 """Maximum length of the solution in a one-page report (brief), in characters."""
 TOPIC_CHARS = 600
 """Maximum length of the topic in a one-page report (brief), in characters."""
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option that the debate considered, with reasons for and against it."""
-
-    title: str
-    """Text of the option. It comes from the claim ledger, or else from a debater's final position or stance.
-    Empty if none is known."""
-    debaters: Sequence[str]
-    """Names of the debaters who argue for this option."""
-    pros: Sequence[Reason]
-    cons: Sequence[Reason]
-    remarks: Sequence[Reason]
-    """The judge's comments on the arguments for this option."""
 
 
 def render_markdown(document: Mapping[str, object]) -> str:
@@ -167,20 +155,69 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
 
 
 def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
-    environment = template_environment(plain=plain, quoted=block_quote, section=section, cited=_reason_text)
+    environment = template_environment(plain=plain, quoted=block_quote, section=section)
+    template = environment.get_template(f"{form}.md.j2")
     beyond_title = report.topic.removeprefix(report.title).removesuffix(report.title)
-    options = _options(report)
-    text = environment.get_template(f"{form}.md.j2").render(
-        report=report,
-        options=options,
-        considered=_considered(report, options),
-        background=_background(report) if form == "adr" else [],
-        added=_added(report),
-        most=MAX_REASONS[form],
-        excerpt=_solution_excerpt(report.at_a_glance),
-        asked=_whole_sentences(beyond_title, TOPIC_CHARS),
-    )
-    return _tidy(text)
+    for share in DETAILS:
+        text = template.render(
+            report=report,
+            considered=_considered(report),
+            background=_background(report, int(share * BACKGROUND_CHARS)) if form == "adr" else [],
+            added=_added(report, int(share * TOPIC_CHARS)),
+            most=max(1, int(share * MAX_ROWS)),
+            rows=MAX_ROWS,
+            excerpt=_solution_excerpt(report.at_a_glance, int(share * SOLUTION_CHARS)),
+            asked=_excerpt(beyond_title, int(share * TOPIC_CHARS)),
+            reasons=_whole_sentences(report.verdict.record["reasoning"], int(share * SOLUTION_CHARS))
+            if report.verdict
+            else "",
+        )
+        text = _tidy(_with_sources(text, report, int(share * MAX_SOURCES)))
+        if len(text.split()) <= MAX_WORDS:
+            break
+    return text
+
+
+_ID = r"m\d{6,}"
+_CITATIONS = re.compile(rf"[ ]?(?:\\?\[|\()({_ID}(?:\s*,\s*{_ID})*)(?:\\?\]|\))|\b({_ID})\b")
+
+
+def _with_sources(text: str, report: Report, most: int) -> str:
+    """Replace message ids by numbered notes, which quote the sentence of the message that fits best.
+
+    Readers without Moot cannot look up an id. In brackets, ids beyond the first `most` messages are left out.
+    """
+    entries = {entry["id"]: entry for entry in report.document["transcript"]}
+    notes: dict[str, str] = {}
+
+    def number(key: str, line: str) -> str:
+        entry = entries.get(key)
+        if key not in notes and entry and len(notes) < most:
+            quotation = clip(_one_line(_closest_sentence(entry["content"], line)), SOURCE_CHARS)
+            notes[key] = f"{report.people[entry['speaker']].name}: “{quotation}”"
+        return f"[{list(notes).index(key) + 1}]" if key in notes else ""
+
+    def mark(match: re.Match[str]) -> str:
+        line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
+        if match[2]:
+            return number(match[2], line) or match[0]
+        numbers = "".join(number(key.strip(), line) for key in match[1].split(","))
+        return f" {numbers}" if numbers else ""
+
+    marked = _CITATIONS.sub(mark, text)
+    if not notes:
+        return marked
+    lines = [f"{place}. {plain(note)}" for place, note in enumerate(notes.values(), 1)]
+    sources = "\n".join(["", "## Sources", "", *lines, ""])
+    body, rule, footer = marked.rpartition("\n---\n")
+    return f"{body}\n{sources}{rule}{footer}" if "\n# " in f"\n{body}" else f"{marked}\n{sources}"
+
+
+def _closest_sentence(text: str, line: str) -> str:
+    """Return the sentence of a text that shares the most words with a line, or its first sentence."""
+    line_terms = term_set(line)
+    sentences = [each.text for each in split_sentences(text) if each.kind != "heading"]
+    return max(sentences, key=lambda sentence: len(term_set(sentence) & line_terms), default=text)
 
 
 def render_brief_html(document: Mapping[str, object]) -> str:
@@ -208,35 +245,20 @@ def as_page(
     )
 
 
-def _options(report: Report) -> list[Option]:
-    """Return the options that debaters argued for. Debaters with the same position share an option."""
-    options: dict[str, Option] = {}
-    for person in report.people.values():
-        title = _position_of(report, person)
-        pros, cons, remarks = _reasons(report, person)
-        key = " ".join(title.casefold().split()) or person.id
-        option = options.get(key, Option(title, (), (), (), ()))
-        options[key] = Option(
-            title,
-            [*option.debaters, person.name],
-            [*option.pros, *pros],
-            [*option.cons, *cons],
-            [*option.remarks, *remarks],
-        )
-    return list(options.values())
-
-
-def _considered(report: Report, options: Sequence[Option]) -> list[str]:
-    """Return the answers that the debate considered.
+def _considered(report: Report) -> list[str]:
+    """Return the answers that the debate considered, if the judge did not weigh them.
 
     Each answer names the debaters who argue for it or gave it up. The options of the question that nobody
     chose follow, then the judge's decision if it is another answer.
     """
+    holders: dict[str, list[str]] = {}
+    for person in report.people.values():
+        if position := _position_of(report, person):
+            holders.setdefault(position, []).append(person.name)
     former_holders = {
         option: [report.people[debater].name for debater in debaters if report.option_of(debater) != option]
         for option, debaters in report.options_chosen.items()
     }
-    holders = {option.title: list(option.debaters) for option in options if option.title}
     decision = report.verdict.record.get("decision", "") if report.verdict else ""
     question_options, lines = options_of(report.document.get("state") or {}), []
     for answer in dict.fromkeys([*former_holders, *question_options, *holders]):
@@ -262,44 +284,17 @@ def _position_of(report: Report, person: Participant) -> str:
     return report.option_of(person.id) or final.strip() or person.stance.strip()
 
 
-def _reasons(report: Report, person: Participant) -> tuple[list[Reason], list[Reason], list[Reason]]:
-    """Return the reasons for and against a debater's position, and the judge's comments."""
-    verdict = report.verdict
-    if verdict and (case := verdict.cases.get(person.id)):
-        return case["pros"], case["cons"], []
-    scores = [
-        (row.name, score)
-        for row in (verdict.criteria if verdict else ())
-        for score in row.scores
-        if score.person.id == person.id and score.reasoning
-    ]
-    remarks = [
-        Reason(
-            text=f"{name}: {_whole_sentences(score.reasoning, REASON_CHARS)}",
-            citations=list(score.citations),
-        )
-        for name, score in sorted(scores, key=lambda each: -each[1].share)
-    ]
-    pros: list[Reason] = []
-    cons: list[Reason] = []
-    for standing in report.standings:
-        for holding in standing.holdings if standing.person.id == person.id else ():
-            pros += [Reason(text=_one_line(text), citations=[]) for text in holding.evidence]
-            cons += [Reason(text=_one_line(text), citations=[]) for text in holding.challenged]
-    return pros, cons, remarks
-
-
-def _background(report: Report) -> list[tuple[str, str]]:
+def _background(report: Report, limit: int) -> list[tuple[str, str]]:
     """Return the name and the beginning of each background document."""
     documents = []
     for entry in report.document["transcript"]:
         if traits_of(entry).user_input == "document" and not is_program_note(entry):
             name, _, text = entry["content"].partition("\n\n")
-            documents.append((name.strip(), _excerpt(text, BACKGROUND_CHARS)))
+            documents.append((name.strip(), _excerpt(text, limit)))
     return [(name, text) for name, text in documents if text]
 
 
-def _added(report: Report) -> list[tuple[str, str]]:
+def _added(report: Report, limit: int) -> list[tuple[str, str]]:
     """Return the id and the beginning of each message that a person sent during the debate.
 
     Such a message may change the facts on which the decision rests.
@@ -307,19 +302,19 @@ def _added(report: Report) -> list[tuple[str, str]]:
     entries = (
         entry for entry in report.document["transcript"] if traits_of(entry).user_input == "interjection"
     )
-    return [(entry["id"], _excerpt(entry["content"], TOPIC_CHARS)) for entry in entries]
+    return [(entry["id"], _excerpt(entry["content"], limit)) for entry in entries]
 
 
-def _solution_excerpt(text: str) -> str:
+def _solution_excerpt(text: str, limit: int) -> str:
     """Shorten a long solution to its first whole lines, and add a note about the full report."""
     text = text.strip()
-    if len(text) <= SOLUTION_CHARS:
+    if len(text) <= limit:
         return text
-    excerpt, _, rest = text[: SOLUTION_CHARS + 1].rpartition("\n")
+    excerpt, _, rest = text[: limit + 1].rpartition("\n")
     for fence in ("```", "~~~"):
         if excerpt.count(fence) % 2:
             excerpt = excerpt[: excerpt.rindex(fence)]
-    return f"{excerpt.strip() or _whole_sentences(rest, SOLUTION_CHARS)}\n\n*The rest is in the full report.*"
+    return f"{excerpt.strip() or _whole_sentences(rest, limit)}\n\n*The rest is in the full report.*"
 
 
 def _excerpt(text: str, limit: int) -> str:
@@ -356,12 +351,6 @@ def _whole_sentences(text: str, limit: int) -> str:
 
 def _one_line(text: str) -> str:
     return board_text(text, len(text) + 1)
-
-
-def _reason_text(reason: Reason) -> str:
-    """Return a reason as Markdown, with the ids of the messages that it cites."""
-    citations = f" ({plain(', '.join(reason['citations'][:MAX_CITED]))})" if reason["citations"] else ""
-    return plain(reason["text"]) + citations
 
 
 def _tidy(text: str) -> str:

@@ -14,7 +14,7 @@ from moot.documents import ClaimStatusRecord, DebateDocument, PositionChange, St
 from moot.reports.markdown_html import group_digits
 from moot.reports.verdict_view import Fold, Participant, Participants
 from moot.state.claim_events import MAIN_QUESTION, Challenge, Evidence, StanceEvent
-from moot.state.conversation import Omission, Receipt
+from moot.state.conversation import CallReceipt, Omission, Receipt
 from moot.state.entries import seq_of, tokens_of
 
 EVIDENCE_SOURCES = {
@@ -308,7 +308,7 @@ def _when(message_id: str, rounds: Mapping[str, int]) -> str:
 class Prompts:
     """Statistics about the prompts of a debate, computed from the records of its model calls."""
 
-    def __init__(self, receipts: Sequence[Receipt]) -> None:
+    def __init__(self, receipts: Sequence[Receipt], calls: Sequence[CallReceipt] = ()) -> None:
         self.receipts = receipts
         budgets = [receipt["budget"] for receipt in receipts]
         totals = [receipt["total_tokens"] for receipt in receipts]
@@ -320,10 +320,12 @@ class Prompts:
         """Number of prompts that exceed their token budget."""
         times: Counter[tuple[str, str]] = Counter()
         tokens: Counter[tuple[str, str]] = Counter()
-        for receipt in receipts:
+        judge_calls = [call for call in calls if call["purpose"] == "judge"]
+        for receipt in (*receipts, *judge_calls):
             for omission in receipt["omitted"]:
                 # Omitted messages share one row, because there can be thousands.
                 what = "messages" if seq_of(omission["what"]) is not None else omission["what"]
+                what = what if "speaker" in receipt else f"{what}, for the judge"
                 key = (what, omission["why"])
                 times[key] += 1
                 tokens[key] += omission["tokens"]

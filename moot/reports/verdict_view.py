@@ -9,7 +9,7 @@ from typing import cast
 
 from moot.config.rubrics import parse_rubric, shipped_rubrics
 from moot.documents import DebateDocument, DocumentDebater, document_config
-from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
+from moot.judging.verdict_fields import ShownField, changed_text, confidence_of, shown
 from moot.protocols.base import Protocol
 from moot.protocols.registry import protocol_of
 from moot.reports.markdown_html import group_digits
@@ -48,6 +48,11 @@ class VerdictView:
     A failed verdict never names a winner.
     """
 
+    def criterion_name(self, key: str) -> str:
+        """Return the displayed name of a criterion."""
+        scales = {scale["id"]: scale["name"] for scale in self.record.get("criteria", [])}
+        return scales.get(key) or key.replace("_", " ").replace("-", " ").capitalize()
+
     def __init__(
         self,
         verdict: verdict_types.Verdict,
@@ -74,8 +79,12 @@ class VerdictView:
         self.totals: Sequence[Score] = ()
         self.outcome: verdict_types.RuleResult | None = None
         """Result of the panel's voting rule. `None` for a single judge's verdict."""
-        self.cases: Mapping[str, verdict_types.Case] = {}
-        """Reasons for and against each debater's position, by debater id."""
+        self.considered: Sequence[verdict_types.ConsideredOption] = ()
+        """Options that the debate considered, with their outcome."""
+        self.by_criterion: Sequence[verdict_types.CriterionResult] = ()
+        """How far the decision meets each criterion."""
+        self.checks: Sequence[verdict_types.OpenCheck] = ()
+        """Questions to answer before somebody acts on the decision."""
         self.positions: Mapping[str, str] = {}
         """Final position of each debater, by debater id."""
         if self.failed or self.placeholder:  # no judge's opinion
@@ -99,7 +108,6 @@ class VerdictView:
         top = fields.pop("decision", None) or fields.pop("winner", None)
         self.top = top.text if top else self.headline
         self.top_label = top.label if top else protocol.result
-        self.fields = tuple(fields.values())
         self.criteria = _criteria(record, people, record.get("criteria") or scales.get(record["rubric"], []))
         totals = {people[key].id: total for key, total in record["totals"].items()}
         self.totals = [
@@ -107,8 +115,12 @@ class VerdictView:
             for person in _in_order(record["totals"], people)
         ]
         self.outcome = record.get("outcome") if record["judge"] == verdict_types.PANEL else None
-        self.cases = record.get("cases", {})
+        self.considered = record.get("considered", [])
+        self.by_criterion = record.get("by_criterion", [])
+        self.checks = record.get("checks", [])
+        fields.pop("checks", None)  # reports show a table of them
         self.positions = record.get("final_position", {})
+        self.fields = tuple(fields.values())
 
 
 class Panel:

@@ -80,20 +80,49 @@ class ScoreRecord(TypedDict):
     removed."""
 
 
-class Reason(TypedDict):
-    """Reason for or against a debater's answer."""
+class OptionFinding(TypedDict):
+    """What the debate showed about an option by one criterion."""
 
-    text: str
+    criterion: str
+    """Id of a criterion of the rubric, or a word such as "cost"."""
+    rating: Literal["good", "neutral", "bad"]
+    finding: str
+    """What was said, with its figures."""
+
+
+class ConsideredOption(TypedDict):
+    """Option that the debate considered, and why the decision takes or rejects it."""
+
+    option: str
+    outcome: Literal["chosen", "part of the decision", "rejected"]
+    because: str
+    findings: list[OptionFinding]
     citations: list[str]
-    """Ids of the messages that the judge cites to support this reason. Duplicates and unknown messages are
-    removed."""
+    """Ids of the messages that the judge cites. Duplicates and unknown messages are removed."""
 
 
-class Case(TypedDict):
-    """Reasons for and against one debater's answer, strongest first."""
+class CriterionResult(TypedDict):
+    """How far the decision meets one criterion of the rubric."""
 
-    pros: list[Reason]
-    cons: list[Reason]
+    criterion: str
+    """Id of the criterion."""
+    met: Literal["met", "partly met", "not met"]
+    because: str
+
+
+class OpenCheck(TypedDict):
+    """Open question to answer before somebody acts on the decision. Unknown parts are empty."""
+
+    question: str
+    how: str
+    """How the question can be answered."""
+    who: str
+    cost: str
+    by: str
+    """Date by which the answer is needed."""
+    if_yes: str
+    """What the answer "yes" changes in the decision."""
+    if_no: str
 
 
 class Unmet(TypedDict):
@@ -190,25 +219,26 @@ class VerdictContent(TypedDict):
 
     # fmt: off
     question: Annotated[str, VerdictField("Question", "The debated question, in one line.", section="title", required=True, ask_order=30)]  # noqa: E501  # one line for each field
-    decision: Annotated[str, VerdictField("Decision", "One sentence that somebody can act on.", required=True, lead=True, ask_order=31)]  # noqa: E501
+    decision: Annotated[str, VerdictField("Decision", "One sentence of at most 20 words that somebody can act on.", required=True, lead=True, ask_order=31)]  # noqa: E501
     confidence: Annotated[float | None, VerdictField("Confidence", "", required=True, lead=True, ask_order=39, orders="mean", panel="mean", tokens=10)]  # noqa: E501
     conditions: Annotated[list[str], VerdictField("Conditions", "Every condition under which the decision holds.", lead=True, ask_order=32, orders="union", tokens=120)]  # noqa: E501
-    would_reverse: Annotated[list[str], VerdictField("What would reverse it", "Findings that would reverse the decision.", lead=True, ask_order=33, orders="union", tokens=120)]  # noqa: E501
-    first_step: Annotated[str, VerdictField("First step", "Who does what first, and by when if the debate says so.", lead=True, ask_order=34)]  # noqa: E501
+    first_step: Annotated[str, VerdictField("First step", "Who does what first, and by which date.", lead=True, ask_order=34)]  # noqa: E501
+    would_reverse: Annotated[list[str], VerdictField("What would reverse it", "Findings that would reverse the decision, each with the date by which it shows.", lead=True, ask_order=33, orders="union", tokens=120)]  # noqa: E501
     tradeoffs: Annotated[list[str], VerdictField("Trade-offs", "What the solution gives up, and for what.", asked_for=SOLVED, ask_order=36, orders="union", tokens=120)]  # noqa: E501
-    winner: Annotated[str, VerdictField("Verdict", "", required=True, lead=True, ask_order=70, orders="own", panel="own", tokens=10, asked_for=SCORED)]  # noqa: E501
+    winner: Annotated[str, VerdictField("Verdict", "", required=True, lead=True, ask_order=70, show_order=90, orders="own", panel="own", tokens=10, asked_for=SCORED)]  # noqa: E501
     despite_scores: Annotated[str, VerdictField("Despite the scores", "If the winner's scores are not the highest, why; otherwise empty.", section="hidden", ask_order=71, tokens=40, asked_for=SCORED)]  # noqa: E501
-    winner_confidence: Annotated[float | None, VerdictField("Confidence in the winner", "", asked_for=("contest", "scores"), required=True, lead=True, ask_order=72, orders="own", panel="own", tokens=10)]  # noqa: E501
+    winner_confidence: Annotated[float | None, VerdictField("Confidence in the winner", "", asked_for=("contest", "scores"), required=True, lead=True, ask_order=72, show_order=91, orders="own", panel="own", tokens=10)]  # noqa: E501
     dissent: Annotated[list[str], VerdictField("Dissent", "What somebody who rejects the decision would rightly say.", ask_order=35, orders="union", panel="union", tokens=120)]  # noqa: E501
     final_position: Annotated[dict[str, str], VerdictField("Final positions", "", ask_order=20, orders="union", tokens=60)]  # noqa: E501
     moved: Annotated[list[Move], VerdictField("Who moved", "Each change of a position, and the message that caused or states it.", ask_order=21, orders="union", tokens=90)]  # noqa: E501
     agreed: Annotated[list[str], VerdictField("Agreed", "What all debaters agree on at the end.", ask_order=22, orders="union", tokens=120)]  # noqa: E501
-    unresolved: Annotated[list[str], VerdictField("Unresolved", "What is undecided, and what must be found out to decide it.", ask_order=23, orders="union", tokens=120)]  # noqa: E501
+    checks: Annotated[list[OpenCheck], VerdictField("Before you decide", "Questions whose answers would change the decision, the most important first.", ask_order=34, tokens=250)]  # noqa: E501
     unsourced: Annotated[list[str], VerdictField("Unsourced", "Facts on which the decision rests but which have no source.", ask_order=24, orders="union", tokens=120)]  # noqa: E501
     unmet_requirements: Annotated[list[Unmet], VerdictField("Requirements not met", "What the topic asks for and your decision does not give.", ask_order=38, orders="union", tokens=120)]  # noqa: E501
     reasoning: Annotated[str, VerdictField("Reasons", "In at most 200 words.", section="reasons", required=True, ask_order=10, orders="own", tokens=300, asked_for=SCORED)]  # noqa: E501
-    cases: Annotated[dict[str, Case], VerdictField("For and against", "", section="reasons", ask_order=40, orders="union", tokens=0)]  # noqa: E501
-    scores: Annotated[dict[str, dict[str, ScoreRecord]], VerdictField("Scores", "", section="scores", ask_order=60, orders="own", panel="own", tokens=0, asked_for=SCORED)]  # noqa: E501
+    considered: Annotated[list[ConsideredOption], VerdictField("Options", "", section="reasons", ask_order=25, tokens=150)]  # noqa: E501
+    by_criterion: Annotated[list[CriterionResult], VerdictField("The decision by criterion", "", section="reasons", asked_for=SOLVED, ask_order=38, tokens=0)]  # noqa: E501
+    scores: Annotated[dict[str, dict[str, ScoreRecord]], VerdictField("Scores", "", section="scores", ask_order=60, orders="own", panel="own", tokens=0, asked_for=("contest", "scores"))]  # noqa: E501
     solution_markdown: Annotated[str, VerdictField("Solution", "In Markdown, in at most 700 words.", section="solution", asked_for=SOLVED, ask_order=37, tokens=1_100)]  # noqa: E501
     # fmt: on
 
@@ -235,6 +265,16 @@ def shown_fields(*sections: Section) -> list[VerdictField]:
     return sorted(fields, key=lambda field: field.show_order)
 
 
+class MessagesRead(TypedDict):
+    """Number of the debaters' messages that a judge's prompt showed."""
+
+    full: int
+    part: int
+    """Number of messages that the prompt showed in part."""
+    of: int
+    """Number of all messages of the debaters."""
+
+
 class Verdict(VerdictContent):
     """Stored verdict of one judge."""
 
@@ -255,6 +295,8 @@ class Verdict(VerdictContent):
     options: NotRequired[list[str]]
     """Possible answers to the debated question. The decision is one of them or `undecided`. Missing if the
     question has no options."""
+    read: NotRequired[MessagesRead]
+    """How many messages the judge's prompt showed. Of several prompts, the one with the fewest in full."""
     judging: NotRequired[int]
     """Sequence number of this judgement within the debate, starting at 1. The combined verdict has the same
     number."""

@@ -20,7 +20,7 @@ from moot.config.boundary import Capability
 from moot.config.config_files import make_config
 from moot.config.stages import operators_config, requested_config
 from moot.graph.debate import build_graph
-from moot.judging.judge_response import failed_verdict
+from moot.judging.response_check import failed_verdict
 from moot.plugins.web.debate_host import MAX_ASKED_AT_ONCE, DebateHost
 from moot.plugins.web.page_routes import page_app
 from moot.runtime.background_loop import call_from_sync

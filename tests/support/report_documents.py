@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moot.documents import DebateDocument, board_document
-from moot.judging.judge_response import failed_verdict
+from moot.judging.response_check import failed_verdict
 from moot.state.claim_events import CruxCard, Reflection
 from moot.state.conversation import Receipt
 from moot.state.entries import entry_id, make_entry
@@ -33,15 +33,37 @@ VERDICT: Verdict = {
     "totals": {"ada": 83.3, "grace": 55.6},
     "winner": "ada",
     "confidence": 78,
-    "cases": {
-        "ada": {
-            "pros": [{"text": "One team can release alone.", "citations": ["m000001"]}],
-            "cons": [{"text": "The database stays shared.", "citations": ["m000002"]}],
+    "read": {"full": 4, "part": 0, "of": 4},
+    "considered": [
+        {
+            "option": "Modules first",
+            "outcome": "chosen",
+            "because": "One team can release alone.",
+            "findings": [
+                {"criterion": "cost", "rating": "bad", "finding": "The database stays shared."},
+            ],
+            "citations": ["m000001"],
         },
-        "grace": {"pros": [], "cons": []},
-    },
+        {
+            "option": "Split along team lines",
+            "outcome": "rejected",
+            "because": "Nobody priced it.",
+            "findings": [],
+            "citations": ["m000002"],
+        },
+    ],
     "unmet_requirements": [{"text": "No audit trail", "major": True}],
-    "unresolved": ["Who owns the schema?"],
+    "checks": [
+        {
+            "question": "Who owns the schema?",
+            "how": "Ask the heads of the teams.",
+            "who": "Ada",
+            "cost": "an hour",
+            "by": "1 May",
+            "if_yes": "Begin.",
+            "if_no": "Wait.",
+        }
+    ],
     "solution_markdown": "",
     "tradeoffs": ["One release train for longer"],
     "first_step": "Cut the ledger out first",
@@ -307,7 +329,7 @@ def hostile_document() -> Document:
     entries.append({**entries[0], "id": name, "phase": name, "room": name, "targets": [name]})
     scores = {name: {name: {"score": 3, "reason": bad, "citations": [name, "m000001"]}}}
     verdict = {**VERDICT, "judge": name, "model": name, "reasoning": bad, "winner": name, "scores": scores}
-    verdict |= {"totals": {name: 3}, "unresolved": [bad], "tradeoffs": [bad], "first_step": bad}
+    verdict |= {"totals": {name: 3}, "dissent": [bad], "tradeoffs": [bad], "first_step": bad}
     stance = {
         "kind": "asserts",
         "quote": bad,

@@ -12,7 +12,7 @@ from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.debates.config_checks import warnings_about
 from moot.graph.debate import build_graph
-from moot.judging.judge_prompt import TranscriptSelector
+from moot.judging.transcript_selection import TranscriptSelector
 from moot.memory.background import select_background
 from moot.prompts.debate_context import DebateContext
 from moot.state.entries import make_entry

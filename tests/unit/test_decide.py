@@ -15,9 +15,10 @@ from moot.config import OFFLINE
 from moot.config.config_files import make_config
 from moot.config.rubrics import Criterion, Rubric
 from moot.documents import DebateDocument
-from moot.judging.judge_response import CriterionScore, ResponseCheck, response_type
 from moot.judging.orders import reconcile
 from moot.judging.panel import decision_of
+from moot.judging.response_check import ResponseCheck
+from moot.judging.response_schema import CriterionScore, response_type
 from moot.state.verdict import Verdict
 from tests.support.fakes import FakeModel
 

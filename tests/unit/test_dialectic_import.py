@@ -112,7 +112,7 @@ def test_models_tokens_and_dates_are_kept(debate: Debate) -> None:
 def test_the_solution_becomes_a_verdict_that_is_marked_as_imported(debate: Debate) -> None:
     document = debate.document()
     verdict = document["verdict"] or {}
-    assert (verdict["confidence"], verdict["unresolved"], verdict["judge"]) == (
+    assert (verdict["confidence"], [each["question"] for each in verdict["checks"]], verdict["judge"]) == (
         72.0,
         ["Which region?"],
         "judge-main",

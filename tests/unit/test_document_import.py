@@ -17,7 +17,7 @@ from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.debates.imported_debate import transcript_config
 from moot.importers import parse_transcript
-from moot.judging.judge_response import failed_verdict
+from moot.judging.response_check import failed_verdict
 from moot.memory.window import entries_to_cover
 from moot.reports import render_brief, render_html, render_markdown
 from moot.state.entries import EntryKind, make_entry

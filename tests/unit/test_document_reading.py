@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.documents import read_document, whole_document
-from moot.judging.judge_response import failed_verdict
+from moot.judging.response_check import failed_verdict
 from moot.reports import render_brief, render_html, render_markdown
 from moot.reports.argdown import render_argdown
 from moot.state.conversation import SCHEMA_VERSION

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import krippendorff
@@ -18,8 +18,9 @@ from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.boundary import Permissions
 from moot.config.config_files import make_config
-from moot.judging.judge_response import failed_verdict
 from moot.judging.panel import Assessment, panel_report
+from moot.judging.response_check import failed_verdict
+from moot.judging.shortcomings import shortcomings
 from moot.models.offline import ScriptedCall, ScriptedModel
 from moot.runtime.context import node_context
 from moot.runtime.environment import Environment
@@ -42,7 +43,7 @@ def state_of(config: DebateConfig) -> Any:
     return {"topic": "A tax?", "full_transcript": entries, "config": config.to_json()}
 
 
-def judge_with(script: JudgeScript | dict[str, JudgeScript], **judge: Any) -> Assessment:
+def judge_with(script: JudgeScript | Mapping[str, JudgeScript], **judge: Any) -> Assessment:
     """Run the judges with scripted models: one script for all, or one per model name."""
     config = make_config({"debaters": DEBATERS, "judge": judge})
     environment = Environment(factory=lambda name, _: ScriptedModel(_scripted_reply(script, name)))
@@ -57,9 +58,9 @@ def judge_with(script: JudgeScript | dict[str, JudgeScript], **judge: Any) -> As
 
 
 def _scripted_reply(
-    script: JudgeScript | dict[str, JudgeScript], name: str
+    script: JudgeScript | Mapping[str, JudgeScript], name: str
 ) -> Callable[[ScriptedCall], dict[str, Any]]:
-    chosen = script[name] if isinstance(script, dict) else script
+    chosen = script[name] if isinstance(script, Mapping) else script
     return lambda call: chosen("\n".join(str(message.content) for message in call.messages))
 
 
@@ -156,11 +157,26 @@ def test_a_judge_without_a_valid_response_fails_the_decision() -> None:
 
 
 def test_a_failed_judge_leaves_the_decision_to_the_others() -> None:
-    panel = [{"id": "good", "model": "good"}, {"id": "bad", "model": "bad"}]
-    assessment = judge_with({"good": prefers_ann, "bad": returns_invalid_data}, panel=panel)
+    panel = [{"id": each, "model": each} for each in ("good", "bad", "fine")]
+    models = {"good": prefers_ann, "bad": returns_invalid_data, "fine": prefers_ann}
+    assessment = judge_with(models, panel=panel)
     assert assessment.decision["winner"] == "ann"
-    assert [verdict["status"] for verdict in assessment.verdicts] == ["ok", "failed"]
-    assert assessment.decision["agreement"]["judges"] == 1
+    assert [verdict["status"] for verdict in assessment.verdicts] == ["ok", "failed", "ok"]
+    assert assessment.decision["agreement"]["judges"] == 2
+    assert shortcomings(assessment.decision) == ["2 of 3 judges gave a verdict."]
+
+
+def test_half_of_a_panel_makes_no_decision() -> None:
+    panel = [{"id": "good", "model": "good"}, {"id": "bad", "model": "bad"}]
+    decision = judge_with({"good": prefers_ann, "bad": returns_invalid_data}, panel=panel).decision
+    assert decision["status"] == "failed"
+    assert decision["error"].startswith("only 1 of 2 judges gave a verdict, and 2 are needed: ")
+
+
+def test_a_lower_quorum_lets_one_judge_decide() -> None:
+    panel = [{"id": "good", "model": "good"}, {"id": "bad", "model": "bad"}]
+    models = {"good": prefers_ann, "bad": returns_invalid_data}
+    assert judge_with(models, panel=panel, quorum=1).decision["winner"] == "ann"
 
 
 def test_the_decision_lists_dissent() -> None:

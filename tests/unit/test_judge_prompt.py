@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from moot.calls.model_calls import ModelCall
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
-from moot.judging.judge_prompt import MIN_MESSAGE_TOKENS, TranscriptSelector, fair_shares
+from moot.judging.transcript_selection import MIN_MESSAGE_TOKENS, TranscriptSelector, fair_shares
 from moot.memory.summarizers.rule_based import fold, render
 from moot.prompts.request import schema_tokens
 from moot.runtime.context import node_context
@@ -135,7 +135,7 @@ def test_a_prompt_for_5000_turns_is_fast_within_budget_and_fair() -> None:
         schema = schema_tokens(call.schema, COUNT)
         assert call.prompt_tokens + schema <= 8000
         assert shares["Debater A"] == pytest.approx(shares["Debater B"], rel=0.1)
-        assert sum(shares.values()) + schema > 6500
+        assert call.prompt_tokens + schema > 7000
 
 
 @pytest.mark.parametrize("sides", [2, 3, 5])
@@ -488,3 +488,58 @@ def test_arguments_that_fit_are_shown_whole_despite_other_messages() -> None:
         selection = selector.select("news", arguments + spare)
         assert selector.is_whole(one.entry["id"] for one in selection.messages)
         assert selection.share is None
+
+
+def council_entries() -> list[Entry]:
+    """Return a council round whose messages are too long for a small judge's prompt."""
+    filler = " The load grows by a quarter each year." * 120
+    rows = [
+        (1, "alice", "proposal", "propose", "Take the bus." + filler),
+        (2, "bob", "proposal", "propose", "Take the tram." + filler),
+        (3, "bob", "critique", "critique", "1. Buses are slow.\n2. Nobody priced them." + filler),
+        (4, "alice", "refinement", "refine", "Take the tram now. 1A.1 adopted." + filler),
+        (5, "bob", "refinement", "refine", "Take the tram in May." + filler),
+    ]
+    entries = entries_of([])
+    for seq, who, kind, phase, words in rows:
+        entry = make_entry(seq, who, cast(Any, kind), words, phase=phase, round=1)
+        targets = ["alice"] if kind == "critique" else []
+        entries.append({**entry, "targets": targets, "tokens": COUNT(words)})
+    return entries
+
+
+def small_council_prompt() -> str:
+    config = make_config(
+        {"debaters": DEBATERS, "judge": {"blind": False}, "memory": {"budget": {"total": 3000}}}
+    )
+    return "\n".join(message["content"] for message in calls_for(council_entries(), config)[0].messages)
+
+
+def test_a_judge_always_reads_each_opening_and_last_position() -> None:
+    prompt = small_council_prompt()
+    for line in (
+        "- Opening [m000001]: “Take the bus.”",
+        "- Last position [m000004]: “Take the tram now.”",
+        "- Opening [m000002]: “Take the tram.”",
+    ):
+        assert line in prompt
+
+
+def test_a_judge_always_reads_each_criticism_with_its_answer() -> None:
+    prompt = small_council_prompt()
+    assert "- 1A.1, Bob Smith on Alice Johnson [m000003]: “Buses are slow.”" in prompt
+    assert "  Answer [m000004]: “1A.1 adopted.”" in prompt
+    assert "  No later proposal names this point." in prompt
+
+
+@pytest.mark.parametrize(
+    ("context_size", "total"), [(None, 8000), (16_000, 8000), (64_000, 16_000), (1_000_000, 32_000)]
+)
+def test_a_judge_prompt_grows_with_the_models_context(context_size: int | None, total: int) -> None:
+    models = {"m": {"context_size": context_size}} if context_size else {}
+    config = make_config({"debaters": DEBATERS, "model": "m", "models": models})
+    prompt = calls_for(long_debate(20), config)[0].prompt
+    assert prompt
+    schema = calls_for(long_debate(20), config)[0].schema
+    assert schema
+    assert total - 1_000 < prompt.budget + schema_tokens(schema, COUNT) <= total

@@ -9,16 +9,13 @@ import pytest
 
 from moot.calls.model_calls import Reply
 from moot.config.rubrics import Criterion, Rubric
-from moot.judging.judge_response import (
-    CitedReason,
+from moot.judging.orders import flip_rate, flip_rates, merge_decisions, presentation_orders, reconcile
+from moot.judging.response_check import ResponseCheck, failed_verdict
+from moot.judging.response_schema import (
     CriterionScore,
-    DebaterCase,
-    ResponseCheck,
     UnmetRequirement,
-    failed_verdict,
     response_type,
 )
-from moot.judging.orders import flip_rate, flip_rates, merge_decisions, presentation_orders, reconcile
 from moot.state.verdict import UNDECIDED, Rate, Verdict
 
 RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))
@@ -38,7 +35,7 @@ def verdict(
     confidence: float = 60,
     major: bool = False,
 ) -> Verdict:
-    response = response_type("design")(
+    response = response_type("contest")(
         reasoning=f"For {winner}.",
         scores=[
             CriterionScore(debater="ada", criterion="merit", score=merit, citations=["m000001", "m000404"])
@@ -46,7 +43,7 @@ def verdict(
         winner=winner,
         confidence=confidence,
         unmet_requirements=[UnmetRequirement(text="speed", major=major)],
-        unresolved=["Why?"],
+        dissent=["Why?"],
     )
     reply = Reply(usage={"prompt_tokens": 100, "cost_usd": 0.5})
     return ResponseCheck(RUBRIC, order, {"m000001"}, judge).response_verdict(response, reply)
@@ -94,7 +91,7 @@ def test_agreeing_orders_keep_the_winner_and_average_the_rest() -> None:
         "winners": ["ada", "ada"],
         "flipped": False,
     }
-    assert (merged["dropped_citations"], merged["unresolved"]) == (2, ["Why?"])
+    assert (merged["dropped_citations"], merged["dissent"]) == (2, ["Why?"])
     assert merged["usage"] == {"prompt_tokens": 200, "cost_usd": 1.0}
 
 
@@ -211,27 +208,6 @@ def test_presentation_orders_are_the_given_and_the_reversed_order() -> None:
     assert presentation_orders(["a", "b", "c"]) == [["a", "b", "c"], ["c", "b", "a"]]
     assert presentation_orders(["a", "b"], swap=False) == [["a", "b"]]
     assert presentation_orders(["a"]) == [["a"]]
-
-
-def test_reasons_of_both_orders_are_interleaved_without_duplicates() -> None:
-    def passed(order: list[str], *reasons: tuple[str, str]) -> Verdict:
-        pros = [CitedReason(text=text, citations=[key]) for text, key in reasons]
-        case = DebaterCase(debater="ada", pros=pros, cons=pros[:1])
-        response = response_type("design")(reasoning="So.", cases=[case], winner="ada", confidence=60)
-        check = ResponseCheck(RUBRIC, order, {"m000001", "m000002", "m000003"}, "j1")
-        return check.response_verdict(response, Reply())
-
-    first = passed(["ada", "bo"], ("The sum is payable.", "m000001"), ("Roads need less repair.", "m000002"))
-    second = passed(["bo", "ada"], ("Trams are quiet.", "m000003"), ("The sum is payable!", "m000003"))
-    case = reconcile(first, second)["cases"]["ada"]
-    assert [each["text"] for each in case["pros"]] == [
-        "The sum is payable.",
-        "Trams are quiet.",
-        "Roads need less repair.",
-    ]
-    assert case["pros"][0]["citations"] == ["m000001", "m000003"]
-    assert [each["text"] for each in case["cons"]] == ["The sum is payable.", "Trams are quiet."]
-    assert reconcile(failed_verdict("j1", "down"), failed_verdict("j1", "down"))["cases"] == {}
 
 
 def test_decision_is_taken_from_the_order_that_has_options() -> None:

@@ -15,22 +15,19 @@ from moot.calls.model_calls import Reply
 from moot.config import rubrics
 from moot.config.config_files import make_config
 from moot.config.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
-from moot.judging.judge_prompt import CONTEST, OPTIONS, VERDICT, VERDICT_ALONE
-from moot.judging.judge_response import (
-    CitedReason,
+from moot.judging.judge_prompt import BY_CRITERION, CONTEST, OPTIONS, SCORES, VERDICT, VERDICT_ALONE
+from moot.judging.panel import ballots_of
+from moot.judging.response_check import ResponseCheck, failed_verdict
+from moot.judging.response_schema import (
     CriterionScore,
-    DebaterCase,
     JudgeResponse,
-    ResponseCheck,
     UnmetRequirement,
-    changed_text,
-    failed_verdict,
-    reasons_each,
+    WeighedOption,
     response_schema,
     response_type,
 )
-from moot.judging.panel import ballots_of
 from moot.judging.rubrics import rubric_for
+from moot.judging.verdict_fields import changed_text, shown
 from moot.models.structured import parse_reply
 from moot.protocols.registry import protocol_named
 from moot.state.conversation import DebateQuestion
@@ -44,7 +41,7 @@ RUBRIC = Rubric(
         Criterion(id="clarity", name="Clarity", scale_min=0, scale_max=4),
     ),
 )
-RESPONSE = response_type("design")
+SOLUTION = response_type("design")
 KNOWN = {"m000001", "m000002"}
 NAMES = {"ada": "Ada", "bo": "Bo Ray"}
 
@@ -56,7 +53,8 @@ def score(debater: str, criterion: str, value: float, *citations: str) -> Criter
 def response(
     winner: str = "ada", *scores: CriterionScore, confidence: float = 80, **more: Any
 ) -> JudgeResponse:
-    return RESPONSE(reasoning="Because.", winner=winner, scores=list(scores), confidence=confidence, **more)
+    kind = response_type("contest" if scores else "design")
+    return kind(reasoning="Because.", winner=winner, scores=list(scores), confidence=confidence, **more)
 
 
 def check(judge_response: JudgeResponse) -> Verdict:
@@ -210,9 +208,9 @@ def test_response_without_winner_and_scores_is_a_failed_verdict() -> None:
 
 
 def test_verdict_text_contains_no_nul_or_surrogate() -> None:
-    response_data = response(solution_markdown="a\x00b\ud800", unresolved=["\x00why?"]).model_dump()
-    verdict = check(RESPONSE.model_validate(parse_reply(RESPONSE, "", response_data).data))
-    assert (verdict["solution_markdown"], verdict["unresolved"]) == ("ab?", ["why?"])
+    response_data = response(solution_markdown="a\x00b\ud800", dissent=["\x00why?"]).model_dump()
+    verdict = check(SOLUTION.model_validate(parse_reply(SOLUTION, "", response_data).data))
+    assert (verdict["solution_markdown"], verdict["dissent"]) == ("ab?", ["why?"])
 
 
 @settings(deadline=None)
@@ -249,26 +247,27 @@ def test_any_response_gives_a_consistent_verdict(
 
 
 def test_response_schema_puts_reasons_before_scores() -> None:
-    assert next(iter(RESPONSE.model_json_schema()["properties"])) == "reasoning"
+    assert next(iter(SOLUTION.model_json_schema()["properties"])) == "reasoning"
     assert list(CriterionScore.model_fields)[-1] == "score"
 
 
 @pytest.mark.parametrize("protocol", ["round-robin", "dialogue", "council", "vote"])
 def test_every_response_field_is_described_once_to_the_judge(protocol: str) -> None:
     spec = protocol_named(protocol).judge_spec
-    ending = spec.instruction if spec.solution else f"{CONTEST} {spec.instruction}"
-    prompt = (VERDICT if spec.interactive else VERDICT_ALONE).render(most="some", ending=ending)
+    parts = BY_CRITERION if spec.solution else f"{SCORES} {CONTEST}"
+    ending = f"{parts} {spec.instruction}"
+    prompt = (VERDICT if spec.interactive else VERDICT_ALONE).render(ending=ending)
     schema = response_schema(RUBRIC, ["A", "B"], ["m000001"], judging=spec.judging)
     fields = schema.model_json_schema()["properties"]
     assert [name for name, field in fields.items() if "description" not in field and name not in prompt] == []
-    prompt_only = ("cases", "confidence", "final_position", "scores", "winner_confidence")
+    prompt_only = ("considered", "confidence", "final_position", "scores", "winner_confidence")
     assert [name for name in prompt_only if "description" in fields.get(name, {})] == []
 
 
 @pytest.mark.parametrize("judging", ["contest", "design", "synthesis"])
 def test_response_lists_unmet_requirements_before_the_confidence(judging: Judging) -> None:
     names = [field.name for field in asked_fields(judging)]
-    assert names.index("unmet_requirements") < names.index("confidence") < names.index("scores")
+    assert names.index("unmet_requirements") < names.index("confidence") < names.index("winner")
 
 
 def test_schema_for_scores_only_offers_no_synthesis() -> None:
@@ -280,7 +279,7 @@ def test_schema_for_scores_only_offers_no_synthesis() -> None:
 def test_judge_prompt_explains_the_confidence_once(protocol: str) -> None:
     spec = protocol_named(protocol).judge_spec
     ending = f"{OPTIONS} {spec.instruction}"
-    prompt = (VERDICT if spec.interactive else VERDICT_ALONE).render(most="some", ending=ending)
+    prompt = (VERDICT if spec.interactive else VERDICT_ALONE).render(ending=ending)
     assert prompt.count("`confidence`") == 1
 
 
@@ -380,20 +379,27 @@ def test_error_for_an_unknown_rubric_lists_the_shipped_ones() -> None:
         load_rubric(Path("nosuch"))
 
 
-def test_pros_and_cons_are_checked_like_scores() -> None:
-    ada = DebaterCase(
-        debater="Ada",
-        pros=[CitedReason(text=f"Reason {n}.", citations=["m000001", "m000009"]) for n in range(5)],
-        cons=[CitedReason(text="  ")],
+def test_citations_of_options_are_checked() -> None:
+    option = WeighedOption(option="Trams", outcome="rejected", citations=["m000001", "m000009"])
+    verdict = check(response(considered=[option]))
+    assert verdict["considered"][0]["citations"] == ["m000001"]
+    assert verdict["dropped_citations"] == 1
+
+
+def test_ids_of_missing_messages_are_marked_and_counted_in_prose() -> None:
+    checker = ResponseCheck(RUBRIC, ["ada", "bo"], KNOWN, "j1", transcript_ids=KNOWN)
+    reply = response(decision="Wait, as m000001 and m000077 say.", conditions=["m000099 holds."])
+    verdict = checker.response_verdict(reply, Reply(model="m"))
+    assert verdict["decision"] == "Wait, as m000001 and m000077 (no such message) say."
+    assert verdict["conditions"] == ["m000099 (no such message) holds."]
+    assert verdict["dropped_citations"] == 2
+
+
+def test_who_argued_best_is_not_shown_as_the_decision() -> None:
+    verdict = response_type("contest")(
+        reasoning="So.", winner="ada", decision="Wait.", scores=[score("ada", "evidence", 6)]
     )
-    stranger = DebaterCase(debater="cy", pros=[CitedReason(text="Not of this debate.")])
-    verdict = check(response("ada", score("ada", "evidence", 5), cases=[ada, stranger]))
-    assert list(verdict["cases"]) == ["ada"]
-    assert [each["text"] for each in verdict["cases"]["ada"]["pros"]] == [f"Reason {n}." for n in range(3)]
-    assert verdict["cases"]["ada"]["pros"][0]["citations"] == ["m000001"]
-    assert verdict["cases"]["ada"]["cons"] == []
-    assert verdict["dropped_citations"] == 5
-
-
-def test_more_debaters_get_fewer_reasons_each_but_at_least_one() -> None:
-    assert [reasons_each(sides) for sides in (1, 4, 5, 12, 40)] == [3, 3, 2, 1, 1]
+    lines = {field.name: field for field in shown(check(verdict), NAMES)}
+    assert lines["winner"].label == "Argued best"
+    assert lines["winner"].text == "Ada (56). This is not the decision."
+    assert not lines["winner"].lead

@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from moot.config.rubrics import shipped_rubrics
-from moot.judging.judge_response import response_schema, response_type
+from moot.judging.response_schema import response_schema, response_type
 from moot.models.offline import OfflineModel, smallest_instance
 
 RESPONSE = response_type("design")
@@ -188,7 +188,7 @@ def test_offline_model_returns_the_smallest_valid_values() -> None:
 def test_offline_verdict_says_that_it_is_a_placeholder() -> None:
     verdict = fill(RESPONSE)
     assert verdict.reasoning == PLACEHOLDER
-    assert (verdict.scores, verdict.confidence, verdict.solution_markdown) == ([], 0, "")
+    assert (verdict.confidence, verdict.solution_markdown) == (0, "")
 
 
 def test_offline_winner_is_one_of_the_sides_in_the_schema() -> None:

@@ -12,7 +12,7 @@ from moot.calls.model_calls import CallGenerator, ModelCall, Reply, gather_calls
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.documents import DebateDocument
-from moot.judging.judge_prompt import FRAME_TOKENS
+from moot.judging.transcript_selection import FRAME_TOKENS
 from moot.prompts.request import schema_tokens
 from moot.prompts.truncation import Block, truncate_blocks, truncate_by_priority
 from moot.state.conversation import SummaryVersion

@@ -13,7 +13,7 @@ from moot.api import Debate, open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.documents import DebateDocument
-from moot.judging.judge_prompt import FRAME_TOKENS, TranscriptSelector
+from moot.judging.transcript_selection import FRAME_TOKENS, TranscriptSelector
 from moot.people import PersonQuestion
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import WaitingForPerson

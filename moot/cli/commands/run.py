@@ -189,6 +189,13 @@ def run(
         settings = _propose_and_confirm(
             question or settings.topic or "", settings, documents, yes=run_options.yes
         )
+    if delivery.remarks and not all(map(is_built_in, settings.model_names())):
+        topic = question or settings.topic or ""
+        from moot.debates.dry_run import estimate, omission_warnings  # imports the graph
+
+        planned = estimate(settings.model_copy(update={"topic": topic}), documents=documents or ())
+        for warning in omission_warnings(planned, settings) if planned else ():
+            terminal.print_note(f"warning: {warning}")
     with open_database(delivery.db, make=True) as debates:
         name = run_options.name or unused_name(debates.records, question or settings.topic or "")
         debate = debates.start(question, settings, name=name, documents=documents)

@@ -25,8 +25,9 @@ from moot.config.model_settings import ModelSettings
 from moot.config.participants import unique_slug
 from moot.config.rubrics import Criterion, Rubric, shipped_rubrics
 from moot.importers import parse_transcript
-from moot.judging.judge_response import CriterionScore, JudgeRequest, ResponseCheck
 from moot.judging.panel import mean_scores_of
+from moot.judging.response_check import JudgeRequest, ResponseCheck
+from moot.judging.response_schema import CriterionScore
 from moot.plugins.importing.dialectic import PROVIDERS
 from moot.prompts.request import ModelParams, make_call
 from moot.prompts.templates import fenced, load_prompt_template, system_message

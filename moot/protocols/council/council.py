@@ -17,7 +17,7 @@ from moot.calls.effects import errors_update
 from moot.calls.model_calls import CallGenerator, Hints, WireMessage
 from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, ProtocolSettings
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.judging.rubrics import rubric_text
 from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import QUERY_CHARS, RetrievalQuery

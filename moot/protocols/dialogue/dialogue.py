@@ -23,7 +23,7 @@ from moot.claims.crux_cards import at_a_glance, claim_text, findings_text
 from moot.claims.ledger_from_events import ledger_of
 from moot.config import DebateConfig
 from moot.config.debate_config import frozen_config
-from moot.judging.judge_response import JudgeSpec
+from moot.judging.judge_spec import JudgeSpec
 from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import RetrievalQuery
 from moot.prompts.debate_context import DebateContext

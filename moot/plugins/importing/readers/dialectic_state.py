@@ -12,6 +12,7 @@ from moot.importers import (
 )
 from moot.plugins.importing.message_objects import TEXT_KEYS, JsonDict, first_text
 from moot.state.entries import EntryKind
+from moot.state.verdict import OpenCheck
 
 _KINDS: Mapping[str, tuple[EntryKind, str]] = {
     "proposal": ("proposal", "propose"),
@@ -178,7 +179,10 @@ def _verdict(final: JsonDict) -> JsonDict:
         "solution_markdown": _solution(final),
         "tradeoffs": _texts(final.get("tradeoffs")),
         "unmet_requirements": [{"text": text, "major": True} for text in unmet],
-        "unresolved": _texts(final.get("openQuestions")),
+        "checks": [
+            {**dict.fromkeys(OpenCheck.__annotations__, ""), "question": text}
+            for text in _texts(final.get("openQuestions"))
+        ],
     }
 
 

@@ -1,0 +1,162 @@
+"""Floor of a judge's prompt: quotations that it always shows, even if most messages do not fit.
+
+For each debater, the floor has the main sentence of the opening, each stated change of position, and the last
+position. A table then lists every criticism with the sentence that answers it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from moot.claims.ledger_from_events import ledger_of
+from moot.prompts.debate_context import DebateContext
+from moot.state.claim_events import MAIN_QUESTION
+from moot.state.entries import Entry, critique_labels, traits_of
+from moot.text.plain_text import clip
+from moot.text.terms import split_sentences
+
+HEADING = (
+    "# What was said, in quotations\n"
+    "A program chose these sentences, because not all messages fit below. They are the main sentence of "
+    "each debater's opening, each stated change of position, the last position, and each criticism with its "
+    "answer."
+)
+LEVELS = ((240, 100), (160, 24), (110, 12), (80, 6), (60, 2), (60, 0))
+"""Limits to try until the floor fits: characters of a quotation, and changes a debater. All sides have the
+same limits. 240 characters hold 9 of 10 sentences of the sample debates."""
+_NUMBERED = re.compile(r"\s*\**\(?(\d{1,2})[.)]\s+")
+
+
+class Quotation(NamedTuple):
+    """A sentence of a message."""
+
+    what: str
+    """What the sentence is, such as `Opening`."""
+    message_id: str
+    text: str
+
+
+class Criticism(NamedTuple):
+    """One point of a critique, with the sentence that answers it."""
+
+    label: str
+    """Label of the point, such as `1A.2`."""
+    entry: Entry
+    point: str
+    answer: Quotation | None
+    """Sentence of the criticised debater that names the label. `None`: no message does."""
+
+
+def main_sentence(text: str) -> str:
+    """Return the first sentence of a message that is neither a heading nor code."""
+    sentences = split_sentences(text)
+    prose = (each.text for each in sentences if each.kind not in ("heading", "code"))
+    return next(prose, sentences[0].text if sentences else "")
+
+
+def debater_quotations(
+    debate: DebateContext, argued: Sequence[Entry], debater: str
+) -> tuple[Quotation | None, list[Quotation], Quotation | None]:
+    """Return a debater's opening, changes of position and last position."""
+    own = [entry for entry in argued if entry["speaker"] == debater and entry["kind"] != "critique"]
+    if not own:
+        return None, [], None
+    ledger = ledger_of(debate.state)
+    events = [event for event in ledger.events if event["debater"] == debater]
+    main = {event["message_id"]: event["quote"] for event in events if event["claim"] == MAIN_QUESTION}
+
+    def position(entry: Entry) -> str:
+        return main.get(entry["id"]) or main_sentence(entry["content"])
+
+    changes = [
+        Quotation("Change", change.event["message_id"], change.event["quote"])
+        for change in ledger.changes
+        if change.event["debater"] == debater
+    ]
+    changes += [
+        Quotation(f"Revised proposal of round {entry['round']}", entry["id"], position(entry))
+        for entry in own[1:-1]
+        if traits_of(entry).proposes
+    ]
+    changes.sort(key=lambda quotation: quotation.message_id)
+    opening = Quotation("Opening", own[0]["id"], position(own[0]))
+    last = Quotation("Last position", own[-1]["id"], position(own[-1])) if own[1:] else None
+    return opening, changes, last
+
+
+def criticisms(transcript: Sequence[Entry]) -> Iterator[Criticism]:
+    """Yield each numbered point of each critique, or the main sentence of a critique without numbers."""
+    labels = critique_labels(transcript)
+    for entry in transcript:
+        if entry["kind"] != "critique":
+            continue
+        answers = [
+            (later["id"], sentence.text)
+            for later in transcript[entry["seq"] + 1 :]
+            if later["speaker"] in entry["targets"] and traits_of(later).proposes
+            for sentence in split_sentences(later["content"])
+        ]
+        sentences = split_sentences(entry["content"])
+        numbered = [
+            (mark[1], each.text[mark.end() :])
+            for each in sentences
+            if each.kind == "bullet" and (mark := _NUMBERED.match(each.text))
+        ]
+        for number, point in numbered or [("", main_sentence(entry["content"]))]:
+            label = labels[entry["id"]] + (f".{number}" if number else "")
+            named = re.compile(rf"(?<!\w){re.escape(label)}(?!\.?\d)")
+            answer = next((Quotation("", key, text) for key, text in answers if named.search(text)), None)
+            yield Criticism(label, entry, point, answer)
+
+
+def floor_lines(
+    debate: DebateContext,
+    argued: Sequence[Entry],
+    labels: Mapping[str, str],
+    *,
+    chars: int,
+    most: int,
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the lines of the floor, each as its label and its quotation, and the ids that they cite.
+
+    Args:
+        debate: the debate.
+        argued: the debaters' messages.
+        labels: names of the debaters in presentation order, keyed by debater id.
+        chars: maximum length of a quotation in characters.
+        most: maximum number of changes for each debater. The newest are shown.
+    """
+    lines: list[tuple[str, str]] = []
+    cited: list[str] = []
+
+    def add(label: str, quotation: Quotation) -> None:
+        text = " ".join(quotation.text.replace("**", "").split())
+        lines.append((f"{label} [{quotation.message_id}]: ", f"“{clip(text, chars)}”"))
+        cited.append(quotation.message_id)
+
+    for debater, name in labels.items():
+        opening, changes, last = debater_quotations(debate, argued, debater)
+        if opening is None:
+            continue
+        lines.append((f"\n{name}", ""))
+        newest = changes[len(changes) - most :] if most < len(changes) else changes
+        for quotation in (opening, *newest, *filter(None, [last])):
+            add(f"- {quotation.what}", quotation)
+        if left_out := len(changes) - len(newest):
+            lines.append((f"- {left_out} earlier changes are left out.", ""))
+    rows = list(criticisms(debate.state["full_transcript"]))
+    newest_rows = rows[-most * len(labels) :] if most else []
+    if newest_rows:
+        lines.append(("\nCriticisms, each with the sentence that answers it", ""))
+    for row in newest_rows:
+        critic, target = (labels.get(key, key) for key in (row.entry["speaker"], row.entry["targets"][0]))
+        add(f"- {row.label}, {critic} on {target}", Quotation("", row.entry["id"], row.point))
+        if row.answer:
+            add("  Answer", row.answer)
+        else:
+            lines.append(("  No later proposal names this point.", ""))
+    if left_out := len(rows) - len(newest_rows):
+        lines.append((f"- {left_out} earlier criticisms are left out.", ""))
+    return lines, list(dict.fromkeys(cited))
