@@ -95,9 +95,7 @@ def test_a_call_sends_the_providers_parameters_and_speaker_names(
         LLAMA: {"options": {"num_predict": 200, "temperature": 0.3, "seed": 5, "num_ctx": 2048}},
         GEMINI: {"maxOutputTokens": 200, "temperature": 0.3, "seed": 5},
     }
-    assert parameters[name] == {
-        key: asked.get("generationConfig", asked)[key] for key in parameters[name]
-    }
+    assert parameters[name] == {key: asked.get("generationConfig", asked)[key] for key in parameters[name]}
     assert name.partition(":")[2] in f"{asked.get('model')} {server.headers[0][':path']}"
     assert "Ada Lovelace: Trams are cheap." in prompt_text(asked)
     assert (reply.ok, reply.model, reply.provider, reply.finish_reason) == (

@@ -43,7 +43,7 @@ class ProviderServer(LoopbackServer):
 
     path: ClassVar[str]
     stream_type: ClassVar[str]
-    described: Mapping[str, Json] = {}  # noqa: RUF012  # read only
+    described: Mapping[str, Json] = {}  # read only
     """Descriptions of the server's model, by path. Requests for them are not recorded."""
 
     def __init__(self, replies: Sequence[ProviderReply] = ()) -> None:

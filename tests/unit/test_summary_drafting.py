@@ -255,7 +255,9 @@ def test_chunk_summaries_are_kept_if_the_summary_of_them_fails() -> None:
 
     def condenses(call: ModelCall) -> Reply:
         calls.append(call)
-        return replace(_reply(call), text="LedgerLine costs many millions of crowns. " * 16 * (len(calls) == 1))
+        return replace(
+            _reply(call), text="LedgerLine costs many millions of crowns. " * 16 * (len(calls) == 1)
+        )
 
     request = replace(_request(_entries(6, 9), first), max_tokens=150)
     second, failure = _summarize("llm", request, condenses)
