@@ -224,7 +224,8 @@ _BEFORE = (
         r"|supported|configured))*\b|\blimit(?:ed)?\b|\bcontext (?:length|size|window)\b|\ballowed\b"
         r"|\bat most\b|\bup to\b|\bonly\b"
         r"|\bmax_\w*(?:len\w*|ctx|context|size)\b|\bn_ctx\b|\b(?:less|fewer) than\b|\bcapacity\b"
-        r"|\bsupports?\b|\baccepts?\b|\btakes?\b|\bthreshold\b|<=|≤|>|\bexceeds?\b|\b(?:longer|larger|greater) than\b",
+        r"|\bsupports?\b|\baccepts?\b|\btakes?\b|\bthreshold\b|<=|≤|>"
+        r"|\bexceeds?\b|\b(?:longer|larger|greater) than\b",
     ),
 )
 _PROMPT_NAMES = ("n_prompt_tokens", "prompt_tokens", "input_tokens", "num_prompt_tokens")

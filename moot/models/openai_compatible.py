@@ -182,7 +182,8 @@ def _check_object(status: int, text: str) -> None:
 class _CheckedBody(AsyncByteStream):
     """HTTP response body that is decompressed, and ends at the size limit.
 
-    A stream is cut there after its first event, any other body raises an error. The end of an event stream is checked too.
+    A stream is cut there after its first event, any other body raises an error. The end of an event stream
+    is checked too.
 
     The SDK treats a closed connection as the end of a stream. An extra event marks an end without `[DONE]`.
     """

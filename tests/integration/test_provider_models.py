@@ -203,7 +203,7 @@ def test_permanent_errors_say_what_to_do() -> None:
         context = ProviderBench(server, CLAUDE)
         call = replace(CALL, model=CLAUDE, prompt_tokens=8000)
         refused, long = context.ask(call, call)
-    # The reply of 200 tokens counts into the context. An eighth is a margin, and 8,000 tokens are 9,000 there.
+    # The reply of 200 tokens counts into the context. An eighth is a margin. 8,000 tokens are 9,000 there.
     excess = (1200 + 150) * 8000 // 9000 + 16
     assert "HTTP 401: invalid x-api-key (check the key in CLAUDE_PROXY_KEY" in refused.error
     assert (refused.retryable, long.excess) == (False, excess)
