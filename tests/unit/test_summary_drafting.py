@@ -240,7 +240,8 @@ def test_messages_that_a_model_refuses_twice_stay_summarized_by_rule() -> None:
         is_refused = "[m000001]" in call.messages[-1]["content"]
         return replace(_reply(call), text="Sorry, I can't.") if is_refused else _reply(call)
 
-    summary, failures = {}, list[str]()
+    summary: Any = {}
+    failures = list[str]()
     for first in (1, 6, 11):
         summary, failure = _summarize("llm", _request(_entries(first, first + 4), summary), refuses_first)
         failures.append(failure)
