@@ -47,7 +47,12 @@ def length_before_loop(text: str) -> int | None:
         length, period = at + 1, at + 1 - border
         if length >= MIN_REPEATED_CHARS and REPETITIONS * period <= length:
             best_length, best_period = length, period
-    return len(text) - best_length + best_period if best_length else None
+    if not best_length:
+        return None
+    start = len(text) - best_length
+    while text[max(start - best_period, 0) : start] == text[start : start + best_period]:  # before the tail
+        start -= best_period
+    return start + best_period
 
 
 _CALL_NAME = r"(?:[a-z]{1,12}:)?(?:tool_calls?|function_calls?|function|invoke|tool_code)"
