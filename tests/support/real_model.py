@@ -100,9 +100,9 @@ def messages_of(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def marks_of(entry: dict[str, Any]) -> Iterator[str]:
     """Yield what Moot said about a message: cut off, repeated, written in another name."""
-    for mark in re.findall(r"\[…([^\]]+)\]", entry["text"]):
+    for mark in re.findall(r"\[…([^\]]+)\]", entry["content"]):
         yield mark.strip()
-    if not entry["text"].strip():
+    if not entry["content"].strip():
         yield "empty"
 
 
@@ -263,16 +263,16 @@ class Lab:
         with subprocess.Popen(
             self.command("run", "-c", str(path), "--id", name),
             env=self.environment(server),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         ) as process:
             row = self.interrupted(case, server, process, signals)
         row.document = self.document(server, name)
-        kept = [entry["text"] for entry in messages_of(row.document)]
+        kept = [entry["content"] for entry in messages_of(row.document)]
         self.add(row)
         resumed = self.run(f"{case} resumed", server, "resume", name, name=name)
-        texts = [entry["text"] for entry in messages_of(resumed.document)]
+        texts = [entry["content"] for entry in messages_of(resumed.document)]
         if texts[: len(kept)] != kept or len(texts) < self.options.turns:
             resumed.problems.append(f"{len(kept)} messages before the signal, {len(texts)} after the end")
 
@@ -280,8 +280,8 @@ class Lab:
         self, case: str, server: LlamaServer, process: subprocess.Popen[str], signals: Sequence[int]
     ) -> Row:
         """Send signals to a process while the server generates its second message, and wait for its end."""
-        assert process.stderr is not None
-        has_message = any(line.startswith("[turn 1") for line in process.stderr)
+        assert process.stdout is not None
+        has_message = any(line.startswith("[turn 1") for line in process.stdout)
         is_busy = wait_until(server.is_generating, 60, every_s=0.1)
         for number in signals:
             process.send_signal(number)
@@ -289,7 +289,7 @@ class Lab:
         began = time.monotonic()
         stopped = wait_until(lambda: not server.is_generating(), 60, every_s=0.2)
         seconds = time.monotonic() - began
-        process.stderr.read()
+        process.stdout.read()
         row = Row(case, seconds, process.wait(60))
         row.remarks.append(f"the server stopped {seconds:.1f} s after the signal")
         if not (has_message and is_busy) or row.exit_code == 0:
