@@ -30,6 +30,7 @@ import httpx
 from moot.models.learning import LEAST_TOKENS, OVERHEAD_TOKENS
 from moot.protocols.registry import protocol_names
 from tests.support.moot_command import Moot
+from tests.support.openai_server import OpenAIServer
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -259,7 +260,7 @@ class Lab:
         """Stop a debate with signals while the server generates, then resume it to its end."""
         name = case.replace(" ", "-")
         path = self.folder / f"{name}.json"
-        path.write_text(json.dumps(self.config(judge=NO_JUDGE)))
+        path.write_text(json.dumps(self.config(judge=NO_JUDGE, turns=max(4, self.options.turns))))
         with subprocess.Popen(
             self.command("run", "-c", str(path), "--id", name),
             env=self.environment(server),
@@ -273,15 +274,18 @@ class Lab:
         self.add(row)
         resumed = self.run(f"{case} resumed", server, "resume", name, name=name)
         texts = [entry["content"] for entry in messages_of(resumed.document)]
-        if texts[: len(kept)] != kept or len(texts) < self.options.turns:
+        if texts[: len(kept)] != kept or len(texts) < max(4, self.options.turns):
             resumed.problems.append(f"{len(kept)} messages before the signal, {len(texts)} after the end")
 
     def interrupted(
         self, case: str, server: LlamaServer, process: subprocess.Popen[str], signals: Sequence[int]
     ) -> Row:
-        """Send signals to a process while the server generates its second message, and wait for its end."""
+        """Send signals to a process while it waits for its third message, and wait for its end.
+
+        The first two messages are independent openings, which are stored in one step.
+        """
         assert process.stdout is not None
-        has_message = any(line.startswith("[turn 1") for line in process.stdout)
+        has_message = any(line.startswith("[turn 2") for line in process.stdout)
         is_busy = wait_until(server.is_generating, 60, every_s=0.1)
         for number in signals:
             process.send_signal(number)
@@ -303,6 +307,45 @@ def run_protocols(lab: Lab, server: LlamaServer) -> None:
     """Run every protocol once."""
     for protocol in lab.options.protocols or protocol_names():
         lab.debate(protocol, server, protocol=protocol, rounds=1)
+
+
+def run_schemas(lab: Lab, server: LlamaServer) -> None:
+    """Send the schema of every structured reply to the server, with prompts and replies of a few tokens.
+
+    A scripted server collects the schemas: each protocol runs against it in seconds, with every extra on.
+    """
+    extras = {
+        "blackboard": {"extraction": "llm", "reflection_threshold": 1},
+        "clarifications": {"enabled": True},
+        "memory": {"summarizer": "llm", "keep_recent": 2, "summarize_every": 2, "budget": {"messages": 300}},
+    }
+    schemas: dict[str, Any] = {}
+    moot = Moot(lab.folder / "scripted")  # another database: what Moot learns about this server is not true
+    moot.folder.mkdir(exist_ok=True)
+    with OpenAIServer() as scripted:
+        for protocol in protocol_names():
+            path, name = moot.folder / f"{protocol}.json", protocol
+            path.write_text(json.dumps(lab.config(protocol=protocol, rounds=1, turns=6, **extras)))
+            for words in (("run", "-c", str(path), "--id", name), ("ask", name, "What is feared?")):
+                moot(*words, OPENAI_BASE_URL=scripted.base_url)
+        for request in scripted.chats:
+            sent = request.get("response_format", {}).get("json_schema")
+            if sent:
+                schemas[json.dumps(sent, sort_keys=True)] = sent
+    for sent in schemas.values():
+        began = time.monotonic()
+        response = httpx.post(
+            f"{server.root}/v1/chat/completions",
+            json={
+                "messages": [{"role": "user", "content": "Reply."}],
+                "max_tokens": 8,
+                "response_format": {"type": "json_schema", "json_schema": sent},
+            },
+            timeout=DEBATE_S,
+        )
+        row = Row(f"schema {sent['name']}", time.monotonic() - began, 0 if response.is_success else 1)
+        lab.check(row, server)
+        lab.add(row)
 
 
 def run_ask(lab: Lab, server: LlamaServer) -> None:
@@ -336,6 +379,7 @@ def run_interrupts(lab: Lab, server: LlamaServer) -> None:
 
 
 PARTS: dict[str, Callable[[Lab, LlamaServer], None]] = {
+    "schemas": run_schemas,
     "protocols": run_protocols,
     "ask": run_ask,
     "context": run_small_context,
