@@ -46,6 +46,12 @@ GERMAN_BACKGROUND = (
     "Bibliothek eine eigene Veröffentlichung braucht. Die Übersetzung aller Teile dauert zwanzig Minuten. "
     "Zwei Dienste dürfen aus rechtlichen Gründen nur von drei Personen gelesen werden. "
 )
+ENGLISH_BACKGROUND = (
+    "The team has six members. It maintains four services, two libraries and a web interface for customers. "
+    "Changes of the libraries reach the services only after several days, because each library needs a "
+    "release of its own. A build of all parts takes twenty minutes. For legal reasons, only three people may "
+    "read the code of two services. "
+)
 DEBATE_S = 900.0
 """Limit for one command. About 4,000 prompt tokens and 4,000 reply tokens take this long on one busy core."""
 STOP_S = 60.0
@@ -364,16 +370,26 @@ def run_small_context(lab: Lab, server: LlamaServer) -> None:
         lab.debate("small context", small, turns=max(6, lab.options.turns), memory={}, background=TOPIC * 60)
 
 
-def run_german(lab: Lab, server: LlamaServer) -> None:
-    """Run a debate in German, and the same with an English text for the ratio of tokens."""
-    lab.debate("german", server, topic=GERMAN_TOPIC, background=GERMAN_BACKGROUND * 8)
+def run_tokens(lab: Lab, server: LlamaServer) -> None:
+    """Count the tokens of long prompts in English and in German."""
+    for language, topic, text in (
+        ("english", TOPIC, ENGLISH_BACKGROUND),
+        ("german", GERMAN_TOPIC, GERMAN_BACKGROUND),
+    ):
+        lab.debate(f"tokens {language}", server, topic=topic, background=text * 12, judge=NO_JUDGE, turns=2)
 
 
 def run_cache(lab: Lab, server: LlamaServer) -> None:
-    """Measure the share of prompt tokens that the server reads from its cache, in both layouts."""
+    """Measure the share of prompt tokens that the server reads from its cache, in both layouts.
+
+    Every message ends after one sentence. A message that is cut off would be requested again with the same
+    prompt, and the second request would find the whole prompt in the cache.
+    """
+    models = {MODEL: {"parameters": {"stop": [".", "?", "!"]}}}
     for layout in ("shared", "per-speaker"):
-        memory = {"layout": layout, "budget": {"reply": 64}}
-        lab.debate(f"cache {layout}", server, turns=lab.options.cache_turns, memory=memory, judge=NO_JUDGE)
+        memory = {"layout": layout, "budget": {"reply": 200}}
+        turns = lab.options.cache_turns
+        lab.debate(f"cache {layout}", server, turns=turns, memory=memory, judge=NO_JUDGE, models=models)
 
 
 def run_interrupts(lab: Lab, server: LlamaServer) -> None:
@@ -387,7 +403,7 @@ PARTS: dict[str, Callable[[Lab, LlamaServer], None]] = {
     "protocols": run_protocols,
     "ask": run_ask,
     "context": run_small_context,
-    "german": run_german,
+    "tokens": run_tokens,
     "cache": run_cache,
     "interrupts": run_interrupts,
 }
