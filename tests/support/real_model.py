@@ -366,8 +366,10 @@ def run_ask(lab: Lab, server: LlamaServer) -> None:
 
 def run_small_context(lab: Lab, server: LlamaServer) -> None:
     """Run a debate that does not fit the context of the server, with the default budgets."""
+    file = lab.folder / "background.md"
+    file.write_text(ENGLISH_BACKGROUND * 30)
     with llama_server(lab.python, SMALL_CONTEXT, lab.folder) as small:
-        lab.debate("small context", small, turns=max(6, lab.options.turns), memory={}, background=TOPIC * 60)
+        lab.debate("small context", small, turns=max(6, lab.options.turns), memory={}, context=str(file))
 
 
 def run_tokens(lab: Lab, server: LlamaServer) -> None:
@@ -376,7 +378,9 @@ def run_tokens(lab: Lab, server: LlamaServer) -> None:
         ("english", TOPIC, ENGLISH_BACKGROUND),
         ("german", GERMAN_TOPIC, GERMAN_BACKGROUND),
     ):
-        lab.debate(f"tokens {language}", server, topic=topic, background=text * 12, judge=NO_JUDGE, turns=2)
+        file = lab.folder / f"{language}.md"
+        file.write_text(text * 12)
+        lab.debate(f"tokens {language}", server, topic=topic, context=str(file), judge=NO_JUDGE, turns=2)
 
 
 def run_cache(lab: Lab, server: LlamaServer) -> None:
