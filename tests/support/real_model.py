@@ -58,6 +58,9 @@ STOP_S = 60.0
 """Seconds after which a server must have given up the request of a client that left. llama.cpp checks the
 connection between two tokens and between two pieces of a prompt, each of at most 2,048 tokens."""
 NO_JUDGE = {"enabled": False}
+ONE_SENTENCE = {MODEL: {"parameters": {"stop": [".", "?", "!"]}}}
+"""Settings that end every message after a sentence. A message that is cut off would be requested again with
+the same prompt, which would distort the counts of prompt tokens."""
 REFUSED = re.compile(r"got exception: (.*)|send_error: .*error: (.*)")
 """Lines of the server's log on a request that it answered with an error."""
 
@@ -122,8 +125,6 @@ def real_by_own(document: dict[str, Any]) -> float:
     pairs = [(each["total_tokens"], usage.get(each["entry_id"])) for each in document.get("receipts", [])]
     pairs += [(each["total_tokens"], each["usage"]) for each in document.get("calls", [])]
     own = [(count, used["prompt_tokens"]) for count, used in pairs if used and count >= LEAST_TOKENS]
-    # A reply that was requested twice reports the tokens of both requests.
-    own = [(count, real) for count, real in own if real < 2 * count]
     return sum(real - OVERHEAD_TOKENS for _, real in own) / sum(count for count, _ in own) if own else 0.0
 
 
@@ -380,20 +381,16 @@ def run_tokens(lab: Lab, server: LlamaServer) -> None:
     ):
         file = lab.folder / f"{language}.md"
         file.write_text(text * 12)
-        lab.debate(f"tokens {language}", server, topic=topic, context=str(file), judge=NO_JUDGE, turns=2)
+        changes = {"topic": topic, "context": str(file), "turns": 2, "memory": {"budget": {"reply": 200}}}
+        lab.debate(f"tokens {language}", server, judge=NO_JUDGE, models=ONE_SENTENCE, **changes)
 
 
 def run_cache(lab: Lab, server: LlamaServer) -> None:
-    """Measure the share of prompt tokens that the server reads from its cache, in both layouts.
-
-    Every message ends after one sentence. A message that is cut off would be requested again with the same
-    prompt, and the second request would find the whole prompt in the cache.
-    """
-    models = {MODEL: {"parameters": {"stop": [".", "?", "!"]}}}
+    """Measure the share of prompt tokens that the server reads from its cache, in both layouts."""
     for layout in ("shared", "per-speaker"):
         memory = {"layout": layout, "budget": {"reply": 200}}
         turns = lab.options.cache_turns
-        lab.debate(f"cache {layout}", server, turns=turns, memory=memory, judge=NO_JUDGE, models=models)
+        lab.debate(f"cache {layout}", server, turns=turns, memory=memory, judge=NO_JUDGE, models=ONE_SENTENCE)
 
 
 def run_interrupts(lab: Lab, server: LlamaServer) -> None:
