@@ -194,7 +194,7 @@ def speaker_labels(call: ModelCall) -> tuple[str, ...]:
 def repetition_note(model: str) -> str:
     """Return the message about a model that repeated itself, with the setting that helps."""
     return (
-        f"the model repeated itself until the token limit: set `models.{model}.parameters`, for example to "
+        f"the model repeated itself: set `models.{model}.parameters`, for example to "
         "{frequency_penalty: 0.5}"
     )
 

@@ -55,6 +55,19 @@ def length_before_loop(text: str) -> int | None:
     return start + best_period
 
 
+ENDLESS_CHARS = 2_000
+"""Length of the loop after which an unfinished reply is ended, in characters. It is about 500 tokens."""
+ENDLESS_REPETITIONS = 10
+"""Number of times that a loop must occur within `ENDLESS_CHARS`. Tables and code repeat less."""
+
+
+def is_endless(text: str) -> bool:
+    """Return True if an unfinished reply ends in a loop that is too long to be meant."""
+    end = text[-ENDLESS_CHARS:]
+    before = length_before_loop(end) if len(end) == ENDLESS_CHARS else None
+    return before is not None and before * ENDLESS_REPETITIONS <= ENDLESS_CHARS
+
+
 _CALL_NAME = r"(?:[a-z]{1,12}:)?(?:tool_calls?|function_calls?|function|invoke|tool_code)"
 _CALL = re.compile(
     r"^[ \t]*(?:"
