@@ -12,7 +12,6 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from moot.calls.model_calls import INCOMPLETE, REPEATED, ModelCall, Reply, WireMessage
 from moot.config.model_settings import provider_of
@@ -368,41 +367,27 @@ class _ModelRequest:
         if self.run.call.purpose == "summary":
             max_attempts = min(max_attempts, SUMMARY_ATTEMPTS)
 
-        def wait_s(state: RetryCallState) -> float:
-            failure = state.outcome.exception() if state.outcome else None
-            requested_s = failure.retry_after if isinstance(failure, model_failures.Failure) else None
-            if _is_loading(failure):
-                return backoff.wait_s(1, LOADING_STEP_S if requested_s is None else requested_s)
-            return backoff.wait_s(self.failures, requested_s)
-
-        def report_retry(state: RetryCallState) -> None:
-            failure, pause_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
-            if isinstance(failure, model_failures.Failure):
-                of = "" if _is_loading(failure) else f" of {max_attempts - 1}"
-                which = f"retry {self.failures}{of} in {round(pause_s, 1):g} s"
-                report_wait(self.name, failure, pause_s, which)
-
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(self._should_retry),
-            stop=lambda state: (
-                self.failures >= max_attempts
-                and not _is_loading(state.outcome.exception() if state.outcome else None)
-            ),
-            wait=wait_s,
-            before_sleep=report_retry,
-            sleep=backoff.sleep,
-            reraise=True,
-        )
         max_tokens = self._reply_limit(self.max_tokens)
         context = self.run.models.context_of(self.name, self.run.call.prompt_tokens + max_tokens)
         attempt = adapters.Attempt(self.run.call, messages, max_tokens, self.settings, context, method)
         self.partial = None
-        try:
-            return await retrying(self._attempt, attempt)
-        except model_failures.Failure:
-            if self.partial is None:
-                raise
-            return self.partial
+        while True:
+            try:
+                return await self._attempt(attempt)
+            except model_failures.Failure as failure:
+                is_loading = _is_loading(failure)
+                if not self._should_retry(failure) or (self.failures >= max_attempts and not is_loading):
+                    if self.partial is None:
+                        raise
+                    return self.partial
+                step_s = LOADING_STEP_S if is_loading else None
+                requested_s = step_s if failure.retry_after is None else failure.retry_after
+                pause_s = backoff.wait_s(1 if is_loading else self.failures, requested_s)
+                limit = "" if is_loading else f" of {max_attempts - 1}"
+                report_wait(
+                    self.name, failure, pause_s, f"retry {self.failures}{limit} in {round(pause_s, 1):g} s"
+                )
+            await backoff.sleep(pause_s)
 
     def _should_retry(self, error: BaseException) -> bool:
         if not isinstance(error, model_failures.Failure) or not error.retryable or error.paused:
