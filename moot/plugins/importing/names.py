@@ -16,8 +16,10 @@ LABEL = re.compile(
 FIELDS = re.compile(
     r"(?i)from|to|cc|bcc|subject|sent|reply-to|message-id|in-reply-to|references|return-path|received"
     r"|mime-version|content-[a-z-]+|x-[a-z-]+|re|fwd?|aw|wg|tr|https?|mailto|ftp"
+    r"|trace|debug|info|notice|warn(?:ing)?|err(?:or)?|crit(?:ical)?|alert|emerg(?:ency)?|fatal"
 )
-"""Pattern for header fields of e-mail (RFC 5322), marks of replies in a subject, and schemes of addresses."""
+"""Pattern for header fields of e-mail (RFC 5322), marks of replies in a subject, schemes of addresses, and
+levels of log messages (RFC 5424)."""
 _CASELESS = 12
 """Maximum number of characters in a word of a speaker's name. It applies to words without letter case, such
 as Chinese words. Names that occur repeatedly may be longer."""
@@ -44,6 +46,8 @@ def is_name(text: str, *, known: bool) -> bool:
 _MARKUP = re.compile(r"[<>{}\[\]|=\\$%^`\"#*]|://")
 _NUMBERED = re.compile(r"\d")
 _SERIES = re.compile(r"(?P<stem>.*?)[\s_-]*(?P<number>\d{1,4})")
+_KEY = re.compile(r"[a-z][a-z0-9_.-]*")
+_VALUE = re.compile(r"[^.!?…。！？\n]*|\S*")
 _ONCE = 4
 """Number of speakers from which a text is implausible if nobody speaks twice."""
 
@@ -60,6 +64,14 @@ def _is_series(counts: Mapping[str, int]) -> bool:
     numbers = [int(match["number"]) for match in series if match]
     stems = {match["stem"].casefold() for match in series if match}
     return len(stems) == 1 and numbers == [*range(numbers[0], numbers[0] + len(numbers))]
+
+
+def _are_settings(messages: Sequence[ParsedMessage]) -> bool:
+    """Return True for `key: value` lines: the names are lower-case words, and no text is a sentence."""
+    return all(
+        _KEY.fullmatch(each.speaker) and _VALUE.fullmatch(each.content.partition("\n")[0])
+        for each in messages
+    )
 
 
 _CHECKS: Sequence[tuple[str, Callable[[Mapping[str, int]], Sequence[str]]]] = (
@@ -80,6 +92,8 @@ def why_implausible(messages: Sequence[ParsedMessage], *, may_be_numbers: bool =
         messages: The messages.
         may_be_numbers: Whether a name may begin with a digit, as in a column of speakers.
     """
+    if _are_settings(messages):
+        return "the lines are settings with values"
     counts = Counter(message.speaker.casefold() for message in messages)
     display = {message.speaker.casefold(): message.speaker for message in messages}
     for reason, names_in in _CHECKS:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from moot.importers import ParsedMessage, ParsedTranscript, Source
 from moot.plugins.importing.dates import CLOCK
@@ -68,7 +69,7 @@ def read_plain_text(source: Source, *, checked: bool) -> ParsedTranscript:
     """
     refusal = ""
     for reading in _READINGS:
-        heads = reading(source.lines)
+        heads = _without_header(source.lines, _with_one_name_each(reading(source.lines)))
         if not heads:
             continue
         transcript = messages_under(source.lines, heads)
@@ -77,6 +78,36 @@ def read_plain_text(source: Source, *, checked: bool) -> ParsedTranscript:
             return transcript
         refusal = refusal or implausible(reason, transcript.messages)
     raise InputError(refusal or "line 1: no speaker was found; write each message as `NAME: text`")
+
+
+_QUALIFIED = re.compile(r"(?P<name>[^()（）\n]{0,60}[^()（）\s])\s{0,3}[(（][^()（）\n]{1,60}[)）]")
+"""Pattern for a name with a party, a place or a role in brackets."""
+
+
+def _with_one_name_each(heads: SpeakerLines) -> SpeakerLines:
+    """Use one name for a speaker who is named with and without brackets, as in records of parliaments."""
+    names = {head.speaker for head in heads.values()}
+    matches = {name: match["name"] for name in names if (match := _QUALIFIED.fullmatch(name))}
+    counts = Counter(matches.values())
+    renamed = {name: bare for name, bare in matches.items() if bare in names and counts[bare] == 1}
+    return {
+        index: replace(head, speaker=renamed.get(head.speaker, head.speaker)) for index, head in heads.items()
+    }
+
+
+def _without_header(lines: Sequence[str], heads: SpeakerLines) -> SpeakerLines:
+    """Leave out the fields above a transcript, such as its title and its date.
+
+    They fill the first paragraph, one of them is a known label, and none of their names speaks below.
+    """
+    start = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    end = next((index for index in range(start, len(lines)) if not lines[index].strip()), len(lines))
+    names = {match["name"] for line in lines[start:end] if (match := _LINE.match(line))}
+    below = {index: head for index, head in heads.items() if index >= end}
+    if len(names) < max(2, end - start) or not any(map(LABEL.fullmatch, names)):
+        return heads
+    speakers = {head.speaker for head in below.values()}
+    return heads if names & speakers or len(speakers) < 2 else below
 
 
 def implausible(reason: str, messages: Sequence[ParsedMessage]) -> str:
