@@ -610,10 +610,10 @@ def upload_transcript(page: TestClient, name: str, text: str, **query: str) -> t
 
 
 def test_transcript_is_previewed_and_then_stored(page: TestClient) -> None:
-    text = "user: Trams or buses?\nassistant: Trams.\nuser: Why?\n"
+    text = "user: Trams or buses?\nassistant: Trams.\nuser: Why?\nassistant: Costs.\n"
     status, preview = upload_transcript(page, "talk.txt", text)
     assert (status, preview["topic"]) == (200, "talk")
-    assert preview["speakers"] == [{"name": "user", "messages": 2}, {"name": "assistant", "messages": 1}]
+    assert preview["speakers"] == [{"name": "user", "messages": 2}, {"name": "assistant", "messages": 2}]
     assert page.get(f"{API}/debates").json()["debates"] == []
     debate = upload_transcript(page, "talk.txt", text, topic="Trams?", store="1")[1]["id"]
     assert page.get(f"{API}/debates/{debate}").json()["status"] == "done"

@@ -89,7 +89,9 @@ def test_import_renames_speakers_with_reserved_names() -> None:
 
 
 def test_an_imported_speaker_may_be_called_user_and_is_no_person_of_moot() -> None:
-    config = transcript_config(parse_transcript("user: Safe?\nassistant: No.\nuser: Why?\n"))
+    config = transcript_config(
+        parse_transcript("user: Safe?\nassistant: No.\nuser: Why?\nassistant: Rust.\n")
+    )
     assert config.names() == {"speaker-user": "user", "assistant": "assistant"}
     labels = {speaker: speaker_label(speaker, config.names()) for speaker in ("user", "speaker-user")}
     assert labels == {"user": "The person who opened the debate", "speaker-user": "user"}

@@ -151,16 +151,4 @@ PLAIN = [
         "Mira: Open.\nTomas: No.\n".encode("utf-16-le"),
         [("Mira", "Open."), ("Tomas", "No.")],
     ),
-    Case(
-        "a record of a parliament that names the place once",
-        "a.txt",
-        "The SPEAKER: Order.\n\nMs HOLT (North) (10:05): It stays open.\n\nMr REYES (South): No.\n\n"
-        "Ms HOLT: Why?\n",
-        [
-            ("The SPEAKER", "Order."),
-            ("Ms HOLT", "It stays open."),
-            ("Mr REYES (South)", "No."),
-            ("Ms HOLT", "Why?"),
-        ],
-    ),
 ]

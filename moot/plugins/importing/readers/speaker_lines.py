@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from moot.importers import ParsedMessage, ParsedTranscript, Source
 from moot.plugins.importing.dates import CLOCK
-from moot.plugins.importing.names import LABEL, first_messages, is_name, why_implausible
+from moot.plugins.importing.names import first_messages, is_label, is_name, why_implausible
 from moot.state.errors import InputError
 
 SpeakerLines = Mapping[int, ParsedMessage]
@@ -69,7 +69,7 @@ def read_plain_text(source: Source, *, checked: bool) -> ParsedTranscript:
     """
     refusal = ""
     for reading in _READINGS:
-        heads = _without_header(source.lines, _with_one_name_each(reading(source.lines)))
+        heads = _with_one_name_each(reading(source.lines))
         if not heads:
             continue
         transcript = messages_under(source.lines, heads)
@@ -95,21 +95,6 @@ def _with_one_name_each(heads: SpeakerLines) -> SpeakerLines:
     }
 
 
-def _without_header(lines: Sequence[str], heads: SpeakerLines) -> SpeakerLines:
-    """Leave out the fields above a transcript, such as its title and its date.
-
-    They fill the first paragraph, one of them is a known label, and none of their names speaks below.
-    """
-    start = next((index for index, line in enumerate(lines) if line.strip()), 0)
-    end = next((index for index in range(start, len(lines)) if not lines[index].strip()), len(lines))
-    names = {match["name"] for line in lines[start:end] if (match := _LINE.match(line))}
-    below = {index: head for index, head in heads.items() if index >= end}
-    if len(names) < max(2, end - start) or not any(map(LABEL.fullmatch, names)):
-        return heads
-    speakers = {head.speaker for head in below.values()}
-    return heads if names & speakers or len(speakers) < 2 else below
-
-
 def implausible(reason: str, messages: Sequence[ParsedMessage]) -> str:
     """Return the refusal of messages that are implausible, with the first ones as they are read."""
     return (
@@ -132,7 +117,7 @@ def speaker_lines(lines: Sequence[str]) -> SpeakerLines:
     Names that occur repeatedly are checked less strictly.
     """
     matches = {index: match for index, line in enumerate(lines) if (match := _LINE.match(line))}
-    matches = {index: match for index, match in matches.items() if not LABEL.fullmatch(match["name"])}
+    matches = {index: match for index, match in matches.items() if not is_label(match["name"])}
     counts = Counter(match["name"] for match in matches.values())
     first_speaker = next(iter(counts), "")
     heads = {}
@@ -167,7 +152,7 @@ def _matching(form: re.Pattern[str]) -> Reading:
         return {
             index: ParsedMessage(names[index], match.groupdict().get("text") or "")
             for index, match in matches.items()
-            if is_name(names[index], known=counts[names[index]] > 1) and not LABEL.fullmatch(names[index])
+            if is_name(names[index], known=counts[names[index]] > 1) and not is_label(names[index])
         }
 
     return read
