@@ -124,7 +124,7 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
     try:
         return _text(folder, key, value)
     except ConfigError as error:
-        warn(f"{error}: the built-in prompt is used")
+        warn(f"{error}: the default prompt is used")
         return LEFT_OUT
 
 

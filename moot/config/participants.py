@@ -53,8 +53,11 @@ state with the configuration."""
 MODEL_ROLES = frozenset({"developer", "function", "tool"})
 """Names of roles in model APIs, which an interjection's speaker may not have. `RESERVED_IDS` lists further
 forbidden names. The messages of other agents have the speaker `assistant`."""
-RESERVED_NAMES = RESERVED_IDS | {"background", "everyone", "note", "program", "summary", "topic", "you"}
-"""Slugs of display names that debaters may not use, because Moot gives them another meaning."""
+RESERVED_NAMES = (RESERVED_IDS - {"user"}) | {
+    *("background", "everyone", "note", "program", "summary", "topic", "you")
+}
+"""Slugs of display names that debaters may not use, because Moot gives them another meaning. A debater may be
+called `user`, as in imported chats: prompts label the messages of Moot's user in other words."""
 _JOINERS = "\u200c\u200d"
 """Invisible characters that emoji and Persian text require."""
 

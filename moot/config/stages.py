@@ -37,6 +37,10 @@ class ConvertedConfig(Protocol):
     """Configuration data to pass to `make_config`."""
     warnings: list[str]
 
+    defaults: Mapping[str, str]
+    """Warnings about settings that the file does not state, by dotted key. They apply unless an option gives
+    the setting."""
+
     def original_keys(self, errors: str) -> str:
         """Replace Moot's setting names in validation errors with those of the original file."""
 
@@ -52,12 +56,13 @@ def _converted(data: JsonObject, folder: Path) -> ConvertedConfig | None:
     return cast(ConvertedConfig | None, next(filter(None, conversions), None))
 
 
-def file_data(path: Path | None, warn: Warn = log) -> JsonObject:
+def file_data(path: Path | None, warn: Warn = log, options: Mapping[str, object] | None = None) -> JsonObject:
     """Return the settings in a configuration file, including the text of its prompt files.
 
     Args:
         path: Value of `--config`; if `None`, `MOOT_CONFIG` is used.
         warn: Function called with a warning for every configuration value that is ignored.
+        options: Options that override the file, by dotted key.
 
     Raises:
         ConfigError: The file cannot be read, or another program's file has an invalid value.
@@ -68,7 +73,8 @@ def file_data(path: Path | None, warn: Warn = log) -> JsonObject:
     data, folder = load_config(config_path), Path(config_path).parent
     converted = _converted(data, folder)
     if converted is not None:
-        for warning in converted.warnings:
+        defaults = [each for key, each in converted.defaults.items() if not (options or {}).get(key)]
+        for warning in (*converted.warnings, *defaults):
             warn(f"warning: {warning}")
         data = converted.data
         try:
@@ -99,7 +105,7 @@ def read(
     """
     model = variable("MOOT_MODEL")
     environment = {"model": model} if model else {}
-    return [environment, file_data(file, warn), nested_settings(options or {})]
+    return [environment, file_data(file, warn, options), nested_settings(options or {})]
 
 
 def merge(*layers: Mapping[str, Any]) -> JsonObject:

@@ -50,7 +50,10 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
     graph_input = {
         "topic": values["topic"],
         "full_transcript": [
-            e for e in transcript[:first_seq] if entries.traits_of(e).user_input not in ("topic", "document")
+            # A time marks an entry as imported, and prompts would show it.
+            entry if entry.get("dated") else {key: value for key, value in entry.items() if key != "at"}
+            for entry in transcript[:first_seq]
+            if entries.traits_of(entry).user_input not in ("topic", "document")
         ],
         "context_documents": values.get("context_documents") or [],
     }

@@ -59,6 +59,8 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
         "cross_debate_memory": cross_debate_memory,
         "config": freeze(config),
         "full_transcript": Overwrite(entries),
+        # A transcript with answers, such as that of a replay, is clarified: nobody is asked again.
+        **({"clarifications": {"settled": True}} if any(e["kind"] == "answer" for e in entries) else {}),
         "user_provided": user_provided_in(entries),
         "messages": window,
         "status": "running",

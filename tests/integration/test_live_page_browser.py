@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,6 +113,21 @@ def test_user_starts_follows_joins_and_inspects_a_debate(browser: webdriver.Chro
     ActionChains(browser).send_keys(Keys.ESCAPE).perform()
     ActionChains(browser).send_keys(Keys.ESCAPE).perform()
     assert wait_for_text(browser, ".rows .winner", "placeholder: no model judged this")
+    assert_nothing_ran(browser)
+
+
+def test_user_imports_a_transcript_after_a_preview(
+    browser: webdriver.Chrome, page: Page, tmp_path: Path
+) -> None:
+    file = tmp_path / "talk.txt"
+    file.write_text("Ann: Trams <img src=x onerror=window.ran=1>\nBob: Buses.\nAnn: Why?\n")
+    browser.get(page.url)
+    click(browser, ".heading button:not(.main)")
+    find_element(browser, "dialog.import input[type=file]").send_keys(str(file))
+    assert wait_for_text(browser, "dialog.import section", "Ann: 2 messages, Bob: 1 message")
+    click(browser, "dialog.import button.main")
+    assert wait_for_text(browser, ".top .pill", "done")
+    assert wait_for_text(browser, "main", "Buses.")
     assert_nothing_ran(browser)
 
 

@@ -9,7 +9,7 @@ import pytest
 from moot import DebateConfig, open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.runtime.environment import Environment
-from moot.state.errors import ModelError
+from moot.state.errors import ModelError, WaitingForPerson
 from tests.support.fakes import NOW, FakeModel, fake_reply
 from tests.support.moot_command import Moot
 
@@ -82,3 +82,20 @@ def test_a_fork_of_a_seeded_debate_differs_and_is_reproducible(tmp_path: Path) -
     assert contents[0][:3] == contents[1][:3] == contents[2][:3]
     assert len({contents[number][3] for number in range(3)}) == 3
     assert contents[3] == contents[1]
+
+
+def test_a_clarified_debate_is_replayed_with_its_answers(tmp_path: Path) -> None:
+    def reply(call: ModelCall) -> Reply:
+        question = Reply(text="", data={"questions": ["Which year?"]})
+        return question if call.purpose == "clarify" else fake_reply(call)
+
+    config = DebateConfig(turns=2, clarifications={"enabled": True})
+    with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel(reply).environment()) as debates:
+        original = debates.start("T", config, name="original")
+        with pytest.raises(WaitingForPerson):
+            original.run()
+        document = original.run(answer={original.state().values["config"]["debaters"][0]["id"]: ["2031"]})
+        replayed = debates.replay("original").run()
+    contents = [[each["content"] for each in read["transcript"]] for read in (document, replayed)]
+    assert contents[0] == contents[1]
+    assert "2031" in contents[1]

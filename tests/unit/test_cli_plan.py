@@ -86,7 +86,7 @@ def test_an_unreadable_prompt_file_warns_and_the_built_in_prompt_is_used(
     assert data["memory"] == {"perspectives": {}}
     warnings = capsys.readouterr().err
     assert "gone.md" in warnings
-    assert warnings.count("the built-in prompt is used") == 2
+    assert warnings.count("the default prompt is used") == 2
 
 
 def test_the_plan_counts_documents_of_the_option_and_of_the_file_alike(tmp_path: Path) -> None:

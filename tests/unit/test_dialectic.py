@@ -12,7 +12,7 @@ from moot.cli.inputs import run_config
 from moot.cli.terminal import print_error
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
-from moot.config.stages import file_data
+from moot.config.stages import file_data, read_config
 from moot.memory.perspectives import perspective_settings
 from moot.plugins.importing.dialectic import Converted, from_dialectic, is_dialectic
 from moot.prompts.templates import shipped_role
@@ -165,7 +165,30 @@ def test_tools_are_converted_and_the_files_folder_is_the_context(tmp_path: Path)
     assert config.debaters[0].tool_call_limit == 4
     assert config.context == str(tmp_path)
     assert any("'x'" in warning for warning in converted.warnings)
-    assert any("--context" in warning for warning in converted.warnings)
+    assert "--context" in converted.defaults["context"]
+
+
+def test_a_chosen_context_folder_needs_no_warning_to_choose_one(tmp_path: Path) -> None:
+    file = tmp_path / "debate-config.json"
+    agent = {**AGENT, "tools": [{"name": "file_read"}]}
+    file.write_text(json.dumps({"agents": [agent, KISS], "judge": JUDGE, "debate": DEBATE}))
+    for options, count in (({}, 1), ({"context": str(tmp_path)}, 0)):
+        warnings: list[str] = []
+        read_config(file, options, warnings.append)
+        assert sum("--context" in warning for warning in warnings) == count
+
+
+def test_dialectics_default_thresholds_and_rounds_of_questions_apply() -> None:
+    config = _config(debate={"rounds": 1})
+    perspectives = config.memory.perspectives
+    assert (perspectives.threshold_chars, perspectives.max_chars) == (5000, 2500)
+    assert config.clarifications.rounds == 3
+
+
+def test_an_unknown_summary_method_is_refused_in_the_words_of_the_file() -> None:
+    unknown = {**DEBATE, "summarization": {"method": "nope"}}
+    with pytest.raises(ConfigError, match=r"debate\.summarization\.method: 'nope'.*length-based, semantic"):
+        _config(debate=unknown)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_a_missing_file_is_an_error_or_a_warning_about_a_prompt(
     if place[-1] in PROMPTS:
         assert "@gone.md" not in str(read_config(path).to_json())
         assert "gone.md" in caplog.text
-        assert "the built-in prompt is used" in caplog.text
+        assert "the default prompt is used" in caplog.text
     else:
         with pytest.raises(ConfigError, match=r"cannot read .*gone\.md"):
             read_config(path)

@@ -490,3 +490,9 @@ def test_times_of_chats_become_dates_if_day_and_month_are_certain(text: str, tim
 def test_time_in_square_brackets_is_not_parsed_as_json() -> None:
     first, _ = parse_transcript("[09:41] Ann: Yes.\n[09:42] Bob: No.\n").messages
     assert (first.speaker, first.time, first.content) == ("ann", "09:41", "Yes.")
+
+
+def test_a_speaker_named_with_and_without_a_place_is_one_speaker() -> None:
+    text = "The SPEAKER: Order.\nMs HOLT (North) (10:05): Open.\nMr REYES (South): No.\nMs HOLT: Why?\n"
+    names = [speaker.name for speaker in parse_transcript(text, filename="a.txt").speakers]
+    assert names == ["The SPEAKER", "Ms HOLT", "Mr REYES (South)"]

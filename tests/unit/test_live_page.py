@@ -601,3 +601,29 @@ def test_wrong_token_in_a_link_keeps_the_operators_cookie(operator_page: TestCli
     answer = operator_page.get("/moot?token=garbage", follow_redirects=False)
     assert "set-cookie" not in answer.headers
     assert operator_page.get(f"{API}/setup").json()["operator"] is True
+
+
+def upload_transcript(page: TestClient, name: str, text: str, **query: str) -> tuple[int, dict[str, Any]]:
+    headers = {"content-type": "application/octet-stream"}
+    answer = page.post(f"{API}/imports/{name}", content=text.encode(), headers=headers, params=query)
+    return answer.status_code, answer.json()
+
+
+def test_transcript_is_previewed_and_then_stored(page: TestClient) -> None:
+    text = "user: Trams or buses?\nassistant: Trams.\nuser: Why?\nassistant: Costs.\n"
+    status, preview = upload_transcript(page, "talk.txt", text)
+    assert (status, preview["topic"]) == (200, "talk")
+    assert preview["speakers"] == [{"name": "user", "messages": 2}, {"name": "assistant", "messages": 2}]
+    assert page.get(f"{API}/debates").json()["debates"] == []
+    debate = upload_transcript(page, "talk.txt", text, topic="Trams?", store="1")[1]["id"]
+    assert page.get(f"{API}/debates/{debate}").json()["status"] == "done"
+
+
+def test_import_lists_conversations_and_refuses_what_is_no_transcript(page: TestClient) -> None:
+    chats = [
+        {"uuid": title, "name": title, "chat_messages": [{"sender": "human", "text": title}]}
+        for title in ("Trams", "Buses")
+    ]
+    assert upload_transcript(page, "a.json", json.dumps(chats))[1] == {"conversations": ["Trams", "Buses"]}
+    status, answer = upload_transcript(page, "a.txt", "Cost: high\nTime: low\nRisk: none\nStaff: two\n")
+    assert (status, "was not recognised as a transcript" in answer["error"]) == (400, True)

@@ -28,6 +28,7 @@ from moot.plugins.evals.scorecards import (
     evaluate,
     evaluate_subjects,
     evaluation_prompt,
+    evaluator_schema,
     evaluators_named,
     figures,
     header,
@@ -360,3 +361,14 @@ def test_json_has_one_row_for_each_debate() -> None:
     assert (one["scores"]["security"], one["scores"]["overall_score"]) == (7.5, 8.0)
     assert one["evaluators"][0]["strengths"] == "short"
     assert json.loads(json.dumps(to_json([scorecard("x")])))["debates"] == [one]
+
+
+def test_a_reply_in_the_form_of_dialectics_prompts_is_read() -> None:
+    mark = {"score": 7, "reasoning": "Sound."}
+    data = {
+        "evaluation": {"functional_completeness": mark, "non_functional": {"security": mark}},
+        "overall_summary": {"strengths": "Clear.", "weaknesses": "Slow.", "overall_score": 6},
+    }
+    read = evaluator_schema().model_validate(data).model_dump()
+    assert [read["functional_completeness"], read["security"]] == [{"reasoning": "Sound.", "score": 7}] * 2
+    assert (read["testability"]["score"], read["overall_score"], read["weaknesses"]) == (None, 6, "Slow.")

@@ -14,6 +14,7 @@ from moot.config.config_files import make_config
 from moot.debates.imported_debate import transcript_config
 from moot.importers import parse_transcript
 from moot.plugins.importing.transcript import slugs
+from moot.prompts.truncation import speaker_label
 from moot.state.errors import ConfigError
 
 
@@ -85,6 +86,15 @@ def test_import_renames_speakers_with_reserved_names() -> None:
     config = transcript_config(parse_transcript(json.dumps(messages)))
     assert list(config.names().values()) == ["You (speaker)", "Bob", "System (speaker)", "Ann"]
     assert make_config(config.to_json()).names() == config.names()
+
+
+def test_an_imported_speaker_may_be_called_user_and_is_no_person_of_moot() -> None:
+    config = transcript_config(
+        parse_transcript("user: Safe?\nassistant: No.\nuser: Why?\nassistant: Rust.\n")
+    )
+    assert config.names() == {"speaker-user": "user", "assistant": "assistant"}
+    labels = {speaker: speaker_label(speaker, config.names()) for speaker in ("user", "speaker-user")}
+    assert labels == {"user": "The person who opened the debate", "speaker-user": "user"}
 
 
 @pytest.mark.parametrize("speaker", ["judge", "note", "m000002", "you", "Ann", "a\nb", "tool", "developer"])

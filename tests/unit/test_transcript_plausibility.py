@@ -26,6 +26,8 @@ from moot.state.errors import InputError, UserError
 from tests.support.transcript_forms import CASES, Case
 
 REFUSED = {
+    "settings of lower-case words": ("a.yaml", "name: depot\nport: 2\nname: depot2\nport: 3\n", "settings with values"),
+    "log": ("a.log", "INFO: up\nERROR: down\nINFO: up again.\n", "are fields"),
     "Kialo": ("a.txt", "1. Close the bridge.\n1.1. Pro: It is old.\n1.1.1. Con: It was repaired.\n1.2. Con: It is used.\n", "outline of arguments"),
     "Kialo in German": ("a.txt", "Titel: Brücke?\n\n1. Schließen.\n1.1. Dafür: Alt.\n1.2. Dagegen: Genutzt.\n", "outline of arguments"),
     "Argdown": ("a.txt", "[Close]: Close the bridge.\n  - <Use>: It is used.\n  + <Age>: It is old.\n", "Argdown"),

@@ -527,8 +527,14 @@ def evaluate_debates(
     else:
         terminal.print_text(scorecards.to_csv(cards))
     _report_warnings(cards, quiet=quiet)
-    if any(card.averages["evaluators"] == 0 for card in cards):
+    if not all(map(_has_score, cards)):
         raise Exit(RunError.exit_code)
+
+
+def _has_score(card: Scorecard) -> bool:
+    """Return True if an evaluator gave a score, or if the built-in model took an evaluator's place."""
+    verdicts = [each.verdict for each in card.evaluations]
+    return any(verdict.get("placeholder") or verdict["scores"] for verdict in verdicts)
 
 
 def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:

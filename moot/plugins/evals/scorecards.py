@@ -13,7 +13,15 @@ from math import floor, isfinite
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema, create_model
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 from typing_extensions import TypedDict
 
 from moot.calls.model_calls import CallGenerator, Prompt, Reply
@@ -499,7 +507,25 @@ def evaluator_schema() -> type[BaseModel]:
     fields["weaknesses"] = (str, Field(description="Weakest points of the solution, in a few words each."))
     fields[overall.id] = (Whole, Field(None, description=overall.description))
     doc = "An evaluator's scores and remarks for one result."
-    return create_model("EvaluatorOpinion", __doc__=doc, **fields)
+    return create_model("EvaluatorOpinion", __base__=_EvaluatorReply, __doc__=doc, **fields)
+
+
+class _EvaluatorReply(BaseModel):
+    """Reply of an evaluator, which may also have the nested form that prompts of dialectic request."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, data: object) -> object:
+        scores = data.get("evaluation") if isinstance(data, dict) else None
+        if not isinstance(data, dict) or not isinstance(scores, dict):
+            return data
+        nested = scores.get("non_functional")
+        summary = data.get("overall_summary")
+        parts = [part for part in (scores, nested, summary) if isinstance(part, dict)]
+        flat = {key: value for part in parts for key, value in part.items()}
+        # These prompts say to omit a score that cannot be given.
+        missing = {key: "" if each.annotation is str else {} for key, each in cls.model_fields.items()}
+        return missing | {OVERALL.id: None} | flat
 
 
 def evaluate(

@@ -34,6 +34,7 @@ SECTIONS = {
     "limits.wall_clock_s": "debate.timeoutPerRound",
     "clarifications.enabled": "debate.interactiveClarifications",
     "clarifications.max_per_debater": "debate.clarificationsMaxPerAgent",
+    "clarifications.rounds": "debate.clarificationsMaxIterations",
     "memory.perspectives": "debate.summarization",
 }
 """Mapping from Moot's dotted setting names to those in configuration files of the debate program `dialectic`.
@@ -50,8 +51,11 @@ FIELDS = {
     "clarification_prompt": "clarificationPromptPath",
 }
 """Mapping from Moot's field names to those in configuration files of the debate program `dialectic`."""
+DEFAULT_THRESHOLD_CHARS = 5000
+"""Number of characters above which dialectic summarises a history by default."""
 DEFAULT_ROUNDS = 3
 DEFAULT_QUESTIONS = 5
+DEFAULT_QUESTION_ROUNDS = 3
 CHARS_PER_TOKEN = 3
 """Estimated number of characters per token. The value is low for English, so that budgets from character
 counts are large enough."""
@@ -65,6 +69,8 @@ class Converted:
     """Configuration data to pass to `make_config`. `@FILE` names a prompt file in the configuration's
     folder."""
     warnings: list[str]
+    defaults: Mapping[str, str]
+    """Warnings about settings that the file does not state, by dotted key."""
     agents: list[int]
     """Index of each debater in the original configuration file's `agents` list. Agents that are not
     enabled have no debater."""
@@ -131,12 +137,18 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
         settings["model"] = settings["judge"].get("model") or model_names[0]
     settings["models"] = file.models
     settings["memory"] = {**settings.get("memory", {}), **file.budget()}
+    defaults: dict[str, str] = {}
     if any(FILE_TOOLS & set(each["tools"]) for each in debaters):
         settings["context"] = str(folder.absolute())
-        file.warn(f"tools read files in {str(folder)!r} only: choose another folder with --context")
+        defaults["context"] = (
+            f"tools read files in {str(folder)!r} only: choose another folder with --context"
+        )
     file.warn_of_ignored(sorted(data.keys() - {"agents", "judge", "debate"}))
     return Converted(
-        {key: value for key, value in settings.items() if value not in ({}, [])}, file.warnings, list(enabled)
+        {key: value for key, value in settings.items() if value not in ({}, [])},
+        file.warnings,
+        defaults,
+        list(enabled),
     )
 
 
@@ -332,10 +344,12 @@ class _DialecticFile:
         settings["clarifications"] = {
             "enabled": bool(section.take("interactiveClarifications", False)),
             "max_per_debater": section.take("clarificationsMaxPerAgent", DEFAULT_QUESTIONS),
+            "rounds": section.take("clarificationsMaxIterations", DEFAULT_QUESTION_ROUNDS),
         }
-        summarization = section.section("summarization")
-        if summarization is not None:
-            settings["memory"] = {"perspectives": self._summarization(summarization)}
+        summarization = section.section("summarization") or _DialecticSection({}, "debate.summarization")
+        perspectives = self._summarization(summarization)
+        self._perspectives[-1] = {"threshold_chars": DEFAULT_THRESHOLD_CHARS, **perspectives}
+        settings["memory"] = {"perspectives": self._perspectives[-1]}
         self._done(section)
         return settings
 
@@ -358,6 +372,11 @@ class _DialecticFile:
 
     def _summarization(self, section: _DialecticSection) -> JsonObject:
         method = section.take("method")
+        if method is not None and method not in METHODS:
+            raise ConfigError(
+                f"{section.path}.method: {method!r} is not a summarization method: use one of "
+                f"{', '.join(METHODS)}"
+            )
         if method == "semantic":
             self.warn(
                 f"{section.path}.method: 'semantic' becomes Moot's hierarchical summarizer. Use "
@@ -367,7 +386,7 @@ class _DialecticFile:
             "enabled": section.take("enabled"),
             "threshold_chars": section.take("threshold"),
             "max_chars": section.take("maxLength"),
-            "method": METHODS.get(method, method),
+            "method": METHODS.get(method),
             "prompt": self._file(section.take("promptPath")) or None,
         }
         self._done(section)

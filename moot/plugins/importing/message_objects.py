@@ -18,7 +18,7 @@ SPEAKER_KEYS = (
     *("agentName", "from", "sender", "user", "username", "who", "role", "source"),
 )
 """Keys of a message's speaker. The first one with a value counts."""
-CONTENT_KEYS = ("content", "text", "message", "utterance", "speech", "body", "value", "parts")
+CONTENT_KEYS = ("content", "text", "message", "utterance", "speech", "body", "value", "sentence", "parts")
 TEXT_KEYS = (*CONTENT_KEYS, "description")
 TIME_KEYS = (
     *("at", "minute", "time", "timestamp", "start", "start_time", "created_at", "createdAt", "create_time"),

@@ -8,7 +8,7 @@ from moot.importers import ParsedMessage
 from moot.text.plain_text import clip, plain_line, quoted
 
 LABEL = re.compile(
-    r"(?i)topic|title|motion|questions?|answers?|notes?|examples?|summary|conclusion|first|second|third|finally"
+    r"(?i)topic|title|transcript|motion|questions?|answers?|notes?|examples?|summary|conclusion|first|second|third|finally"
     r"|however|yes|no|so|but|and|also|remember|warning|ps|sources?|evidence|result|update|date|todo|re"
     r"|議題|テーマ|主題|主题|议题|辩题|题目|問題|问题|質問|回答|答|問|问|結論|结论|理由|原因|例|例如|注|注意"
 )
@@ -16,8 +16,12 @@ LABEL = re.compile(
 FIELDS = re.compile(
     r"(?i)from|to|cc|bcc|subject|sent|reply-to|message-id|in-reply-to|references|return-path|received"
     r"|mime-version|content-[a-z-]+|x-[a-z-]+|re|fwd?|aw|wg|tr|https?|mailto|ftp"
+    r"|trace|debug|info|notice|warn(?:ing)?|err(?:or)?|crit(?:ical)?|alert|emerg(?:ency)?|fatal"
 )
-"""Pattern for header fields of e-mail (RFC 5322), marks of replies in a subject, and schemes of addresses."""
+"""Pattern for header fields of e-mail (RFC 5322), marks of replies in a subject, schemes of addresses, and
+levels of log messages (RFC 5424)."""
+_LABEL_CHARS = 4
+"""Minimum length of a label at the end of a name. Shorter ones, such as `So` and `No`, are surnames too."""
 _CASELESS = 12
 """Maximum number of characters in a word of a speaker's name. It applies to words without letter case, such
 as Chinese words. Names that occur repeatedly may be longer."""
@@ -25,6 +29,12 @@ _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|
 _BRACKETED = re.compile(r"[(（][^)）]*+([)）]?)")
 """Pattern for text in brackets. Its group is empty if the closing bracket is missing."""
 _NO_NAME = re.compile(r"[;!?\"“”、。，！？；「」『』]|(?<![^.\s])[^.\s]{6,}+\.(?:\s|$)")
+
+
+def is_label(name: str) -> bool:
+    """Return True if a name is a label, or ends with one as `Meeting Title` does."""
+    last = name.split()[-1] if name.split() else ""
+    return bool(LABEL.fullmatch(name) or (len(last) >= _LABEL_CHARS and LABEL.fullmatch(last)))
 
 
 def is_name(text: str, *, known: bool) -> bool:
@@ -44,6 +54,8 @@ def is_name(text: str, *, known: bool) -> bool:
 _MARKUP = re.compile(r"[<>{}\[\]|=\\$%^`\"#*]|://")
 _NUMBERED = re.compile(r"\d")
 _SERIES = re.compile(r"(?P<stem>.*?)[\s_-]*(?P<number>\d{1,4})")
+_VALUE = re.compile(r"\S*[^\s.!?。！？]")
+_KEY = re.compile(r"[a-z][a-z0-9_.-]*")
 _ONCE = 4
 """Number of speakers from which a text is implausible if nobody speaks twice."""
 
@@ -60,6 +72,12 @@ def _is_series(counts: Mapping[str, int]) -> bool:
     numbers = [int(match["number"]) for match in series if match]
     stems = {match["stem"].casefold() for match in series if match}
     return len(stems) == 1 and numbers == [*range(numbers[0], numbers[0] + len(numbers))]
+
+
+def _are_settings(messages: Sequence[ParsedMessage]) -> bool:
+    """Return True for `key: value` lines: the names are lower-case words, and each text is one bare word."""
+    values = [each.content.split("\n")[0] for each in messages]
+    return all(_KEY.fullmatch(each.speaker) for each in messages) and all(map(_VALUE.fullmatch, values))
 
 
 _CHECKS: Sequence[tuple[str, Callable[[Mapping[str, int]], Sequence[str]]]] = (
@@ -80,6 +98,8 @@ def why_implausible(messages: Sequence[ParsedMessage], *, may_be_numbers: bool =
         messages: The messages.
         may_be_numbers: Whether a name may begin with a digit, as in a column of speakers.
     """
+    if _are_settings(messages):
+        return "the lines are settings with values"
     counts = Counter(message.speaker.casefold() for message in messages)
     display = {message.speaker.casefold(): message.speaker for message in messages}
     for reason, names_in in _CHECKS:

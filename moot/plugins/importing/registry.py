@@ -2,31 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import cast
 
 from moot.importers import ParsedTranscript, Reader, Source
-from moot.plugins.importing.readers import (
-    arguments,
-    chat_objects,
-    chatgpt,
-    claude,
-    claude_code,
-    conversation_sets,
-    debate_frameworks,
-    dialectic_state,
-    google_meet,
-    headed_blocks,
-    irc,
-    message_list,
-    model_api,
-    pasted_threads,
-    proceedings,
-    speech_to_text,
-    stamped_lines,
-    subtitles,
-    zoom_chat,
-)
+from moot.plugins.importing import readers
 from moot.plugins.importing.readers.markdown_text import is_markdown, read_markdown
-from moot.plugins.importing.readers.plain_text import read_plain_text
+from moot.plugins.importing.readers.speaker_lines import read_plain_text
 from moot.plugins.importing.readers.table import is_table, read_table
 from moot.state.errors import ConfigError, InputError
 from moot.state.settings import load_plugin, plugin_entry_points
@@ -34,17 +16,25 @@ from moot.state.settings import load_plugin, plugin_entry_points
 ENTRY_POINT_GROUP = "moot.importers"
 """Entry-point group in which packages register readers."""
 
-READERS: Sequence[Reader] = (
-    *(chatgpt.READER, claude.READER, claude_code.READER, dialectic_state.READER),
-    *(debate_frameworks.COUNCIL, debate_frameworks.MALLM, debate_frameworks.CHATEVAL),
-    *(chat_objects.SLACK, chat_objects.DISCORD, chat_objects.TELEGRAM, chat_objects.GITHUB),
-    *(chat_objects.REDDIT, arguments.JSON, conversation_sets.READER, model_api.READER),
-    *(speech_to_text.READER, message_list.READER),
-    *(arguments.TEXT, subtitles.READER, pasted_threads.DISCORD, zoom_chat.READER, irc.READER),
-    *(stamped_lines.READER, google_meet.READER, pasted_threads.GITHUB, pasted_threads.REDDIT),
-    *(proceedings.READER, headed_blocks.READER),
+_READER_NAMES = (
+    *("chatgpt.READER", "claude.READER", "claude_code.READER", "dialectic_state.READER"),
+    *("debate_frameworks.COUNCIL", "debate_frameworks.MALLM", "debate_frameworks.CHATEVAL"),
+    *("chat_objects.SLACK", "chat_objects.DISCORD", "chat_objects.TELEGRAM", "chat_objects.GITHUB"),
+    *("chat_objects.REDDIT", "arguments.JSON", "conversation_sets.READER", "model_api.READER"),
+    *("speech_to_text.READER", "message_list.READER"),
+    *("arguments.TEXT", "subtitles.READER", "pasted_threads.DISCORD", "zoom_chat.READER", "irc.READER"),
+    *("stamped_lines.READER", "google_meet.READER", "pasted_threads.GITHUB", "pasted_threads.REDDIT"),
+    *("proceedings.READER", "headed_blocks.READER"),
 )
 """Readers in the order in which they are tried. The last one for JSON reads any list of messages."""
+
+
+def _reader(name: str) -> Reader:
+    module, _, variable = name.partition(".")
+    return cast(Reader, getattr(import_module(f"{readers.__name__}.{module}"), variable))
+
+
+READERS: Sequence[Reader] = tuple(map(_reader, _READER_NAMES))
 
 FORMATS = ("json", "jsonl", "csv", "txt", "md")
 ENDINGS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}

@@ -32,6 +32,7 @@ from moot.debates.lifecycle import fork_debate, fork_values, unused_name
 from moot.debates.session import is_over
 from moot.debates.stored_debate import give_feedback, has_decision
 from moot.documents import DebateDocument, document_title, empty_document
+from moot.importers import ImportedTranscript
 from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.evals.report import chart, evaluation_report, further_html, item_rows
 from moot.plugins.evals.results import Evaluations
@@ -126,6 +127,23 @@ class DebateHost:
             return self.debates.start(question, config, name=name, documents=documents, operator=operator)
 
         return await run_in_thread(make)
+
+    def store_transcript(
+        self, imported: ImportedTranscript, topic: str, *, by_operator: bool = False
+    ) -> Debate:
+        """Store a client's transcript or exported debate as a finished debate.
+
+        Raises:
+            ConfigError: the settings of an exported debate are invalid.
+            DebateExists: an exported debate is in the database already.
+            InputError: the transcript has no topic, or only a moderator speaks.
+        """
+        if imported.document is not None:
+            return self.debates.import_document(imported.document)
+        config = self.apply_client_settings({}, by_operator=by_operator)
+        topic = topic or imported.topic
+        name = unused_name(self.debates.records, topic)
+        return self.debates.import_transcript(imported, topic=topic, name=name, config=config)
 
     def apply_client_settings(
         self, settings: Mapping[str, object], *, by_operator: bool = False

@@ -32,7 +32,7 @@ from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.debates.proposed_debaters import propose_debaters
 from moot.documents import DebateDocument, extracts_claims
 from moot.embedding import MAX_REQUESTED_NAME, DebateRequest, DebaterRequest
-from moot.importers import converted_suffixes, read_upload
+from moot.importers import SeveralConversations, converted_suffixes, parse_transcript, read_upload
 from moot.models.endpoints import offered_models
 from moot.models.offline import recording_config, recordings
 from moot.models.registry import access_to
@@ -49,6 +49,7 @@ from moot.state import settings as environment
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
 from moot.state.settings import redact
+from moot.text.plain_text import clip
 from moot.text.terms import question_in
 
 STATIC = Path(__file__).parent / "static"
@@ -80,7 +81,13 @@ MAX_UPLOAD_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 900_000
 """Maximum size in bytes of the text of an uploaded document."""
 UPLOADS_AT_ONCE = 2
-"""Maximum number of uploaded documents to convert at the same time."""
+"""Maximum number of uploaded documents and transcripts to read at the same time."""
+MAX_TRANSCRIPT_BYTES = 5_000_000
+"""Maximum size in bytes of an uploaded transcript. This process reads it, which takes up to 6 s."""
+MAX_TITLES = 200
+"""Maximum number of conversations in a file from which the page lets the visitor choose."""
+PREVIEW_CHARS = 300
+"""Number of characters of each message in a preview of a transcript."""
 
 
 PLAN_TIME_S = 20.0
@@ -219,6 +226,7 @@ class LivePage:
             Route("/api/plan", act(self._plan), methods=["POST"]),
             Route("/api/propose", act(self._propose), methods=["POST"]),
             Route("/api/documents/{name}", act(self._convert), methods=["POST"]),
+            Route("/api/imports/{name}", act(self._import), methods=["POST"]),
             Route("/api/samples/{sample}", act(self._play), methods=["POST"]),
             Route("/api/debates", read(self._list)),
             Route("/api/debates", act(self._start), methods=["POST"]),
@@ -389,6 +397,32 @@ class LivePage:
                 413, f"{name!r} has more than {MAX_DOCUMENT_BYTES // 1000} kB of text: use a part of it"
             )
         return auth_middleware.RedactedJson({"name": name, "content": text})
+
+    async def _import(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
+        """Read an uploaded transcript, and return a preview of it, or store it as a debate.
+
+        The query contains `conversation`, `topic`, and `store` if the debate is to be stored. For a file with
+        several conversations, the preview contains only their titles.
+        """
+        query, by_operator = request.query_params, bool(request.scope.get(auth_middleware.OPERATOR))
+        name = request.path_params["name"][:MAX_NAME_CHARS]
+        data = await auth_middleware.bytes_of(request, "application/octet-stream", MAX_TRANSCRIPT_BYTES)
+
+        def read() -> JsonObject:
+            try:
+                imported = parse_transcript(data, filename=name, conversation=query.get("conversation", ""))
+            except SeveralConversations as error:
+                return {"conversations": list(error.titles[:MAX_TITLES])}
+            if query.get("store"):
+                debate = host.store_transcript(imported, query.get("topic", ""), by_operator=by_operator)
+                return {"id": debate.id}
+            preview = imported.preview()
+            for message in preview["first_messages"]:
+                message["content"] = clip(message["content"], PREVIEW_CHARS)
+            return {**preview, "is_document": imported.document is not None}
+
+        async with self._converting:
+            return await run_in_thread(read)
 
     async def _play(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         """Start the replay of a recorded sample debate."""

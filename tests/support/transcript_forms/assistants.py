@@ -266,6 +266,21 @@ ASSISTANTS = [
         "You said:\nIs the bridge safe?\n\nChatGPT said:\nNot in winter.\n",
         [("You", CHAT[0][1]), ("ChatGPT", CHAT[1][1])],
     ),
+    Case(
+        "input of OpenAI's Responses API",
+        "a.json",
+        to_json(
+            [
+                {"role": "user", "content": [{"type": "input_text", "text": "Is the bridge safe?"}]},
+                {"type": "reasoning", "id": "r", "summary": []},
+                {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "1"},
+                {"type": "function_call_output", "call_id": "1", "output": "3"},
+                {"role": "assistant", "content": [{"type": "output_text", "text": "Not in winter."}]},
+            ]
+        ),
+        CHAT,
+        "1 reasoning",
+    ),
 ]
 FRAMEWORKS = [
     Case(

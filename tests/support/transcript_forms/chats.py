@@ -326,4 +326,11 @@ CHATS = [
         "[LINE] Chat history\nSaved on: 2026/02/03\n\n2026/02/03(Tue)\n09:41\tMira Holt\tThe bridge stays open.\n09:42\tTomas Reyes\tIt is not safe.\n",
         SHORT,
     ),
+    Case(
+        "WhatsApp in Arabic, with marks of direction in the date",
+        "a.txt",
+        "\u200f12\u200f/1\u200f/2026، 10:05 ص - Mira Holt: The bridge stays open.\n"
+        "\u200f12\u200f/1\u200f/2026، 10:06 ص - Tomas Reyes: It is not safe.\n",
+        SHORT,
+    ),
 ]

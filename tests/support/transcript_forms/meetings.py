@@ -67,6 +67,13 @@ SUBTITLES = [
         "0:00:05.000,0:00:07.000\nTomas Reyes: It is not safe.\n",
         SHORT,
     ),
+    Case(
+        "SubRip with a name in brackets before each cue",
+        "a.srt",
+        "1\n00:00:01,000 --> 00:00:02,000\n[Mira Holt] The bridge stays open.\n\n"
+        "2\n00:00:03,000 --> 00:00:04,000\n[Tomas Reyes] It is not safe.\n",
+        SHORT,
+    ),
 ]
 MEETINGS = [
     Case(
@@ -318,5 +325,31 @@ MEETINGS = [
             }
         ),
         [("spk_0", "Open."), ("spk_1", "No")],
+    ),
+    Case(
+        "Rev AI with a list of names",
+        "a.json",
+        to_json(
+            {
+                "speakers": [{"id": 0, "name": A}, {"id": 1, "name": B}],
+                "monologues": [
+                    {"speaker": index, "elements": [{"type": "text", "value": text, "ts": 0.1}]}
+                    for index, (_, text) in enumerate(SHORT)
+                ],
+            }
+        ),
+        SHORT,
+    ),
+    Case(
+        "a list of sentences",
+        "a.json",
+        to_json([{"sentence": text, "startTime": "00:03", "speaker_name": name} for name, text in TALK]),
+        TALK,
+    ),
+    Case(
+        "fields above the first message",
+        "a.txt",
+        "Meeting Title: Bridge\nDate: May 4\n\nTranscript:\n\nMe: Open.\nThem: No.\nMe: Why?\n",
+        [("Me", "Open."), ("Them", "No."), ("Me", "Why?")],
     ),
 ]

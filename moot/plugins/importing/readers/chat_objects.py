@@ -3,14 +3,7 @@
 import html
 from collections.abc import Iterable, Sequence
 
-from moot.importers import (
-    LeftOut,
-    ParsedMessage,
-    ParsedTranscript,
-    Reader,
-    Source,
-    choose_conversation,
-)
+from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source, choose_conversation
 from moot.plugins.importing.message_objects import JsonDict, first_text, readable_time, speaker_of
 
 

@@ -2,14 +2,7 @@
 
 from collections.abc import Sequence
 
-from moot.importers import (
-    LeftOut,
-    ParsedMessage,
-    ParsedTranscript,
-    Reader,
-    Source,
-    choose_conversation,
-)
+from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source, choose_conversation
 from moot.plugins.importing.message_objects import INSTRUCTIONS, JsonDict, first_text, readable_time, text_of
 
 _LEFT_OUT = {
@@ -81,11 +74,11 @@ def _message(raw: JsonDict, left_out: LeftOut) -> ParsedMessage | None:
         kind = "tool result"
     elif raw.get("recipient") not in (None, "", "all"):
         kind = "tool call"
-    text = text_of(content.get("parts", content.get("text")), "the message", own := LeftOut())
+    text = text_of(content.get("parts", content.get("text")), "the message", message_left_out := LeftOut())
     if kind:
         left_out[kind] += bool(text.strip()) or kind not in ("system message",)
         return None
-    left_out.update(own)
+    left_out.update(message_left_out)
     return ParsedMessage(role, text, readable_time(raw.get("create_time")))
 
 

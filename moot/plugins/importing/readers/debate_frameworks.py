@@ -1,13 +1,6 @@
 """Results of programs in which language models debate: llm-council, MALLM and ChatEval."""
 
-from moot.importers import (
-    LeftOut,
-    ParsedMessage,
-    ParsedTranscript,
-    Reader,
-    Source,
-    choose_conversation,
-)
+from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source, choose_conversation
 from moot.plugins.importing.message_objects import JsonDict, first_text
 
 

@@ -2,14 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from moot.importers import (
-    LeftOut,
-    ParsedMessage,
-    ParsedSummary,
-    ParsedTranscript,
-    Reader,
-    Source,
-)
+from moot.importers import LeftOut, ParsedMessage, ParsedSummary, ParsedTranscript, Reader, Source
 from moot.plugins.importing.message_objects import TEXT_KEYS, JsonDict, first_text
 from moot.state.entries import EntryKind
 from moot.state.verdict import OpenCheck
@@ -32,7 +25,8 @@ def _read(source: Source) -> ParsedTranscript | None:
     messages = [*_background(state)]
     for number, debate_round in enumerate(_dicts(state["rounds"]), start=1):
         before = len(messages)
-        messages += _contributions(debate_round, number, messages, left_out)
+        time = first_text(debate_round, ("timestamp",)) or first_text(state, ("createdAt",))
+        messages += _contributions(debate_round, number, time, messages, left_out)
         inner = debate_round.get("summaries")
         for each in _dicts(list(inner.values()) if isinstance(inner, dict) else ()):
             summaries.append(_summary(each, before))
@@ -60,31 +54,32 @@ def _dicts(value: object) -> list[JsonDict]:
 
 def _background(state: JsonDict) -> Iterator[ParsedMessage]:
     """Yield the context, and the clarification questions with their answers."""
+    time = first_text(state, ("createdAt",))
     if context := first_text(state, ("context",)):
-        yield ParsedMessage("user", context, kind="context")
+        yield ParsedMessage("user", context, time, kind="context")
     for number, group in enumerate(_dicts(state.get("clarifications"))):
         for item in _dicts(group.get("items")):
             key = f"{number}/{first_text(item, ('id', 'question'))}"
             yield ParsedMessage(
                 first_text(group, ("agentId", "agentName")),
                 first_text(item, ("question",)),
+                time,
                 kind="question",
                 call_id=key,
             )
             answer = first_text(item, ("answer",))
             text = "(no answer)" if answer in ("", _NO_ANSWER) else answer
-            yield ParsedMessage("user", text, kind="answer", call_id=key)
+            yield ParsedMessage("user", text, time, kind="answer", call_id=key)
 
 
 def _contributions(
-    debate_round: JsonDict, number: int, earlier: list[ParsedMessage], left_out: LeftOut
+    debate_round: JsonDict, number: int, time: str, earlier: list[ParsedMessage], left_out: LeftOut
 ) -> Iterator[ParsedMessage]:
     """Yield the contributions of a round.
 
     From round 2 on, dialectic repeats each refinement as a proposal. The repetition is left out.
     """
     refined = {each.speaker: each.content for each in earlier if each.kind == "refinement"}
-    time = first_text(debate_round, ("timestamp",))
     for contribution in _dicts(debate_round.get("contributions")):
         kind, phase = _KINDS.get(str(contribution.get("type")), ("speech", ""))
         speaker, text = (

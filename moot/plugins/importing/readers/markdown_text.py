@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from moot.importers import ParsedMessage, ParsedTranscript, Source
 from moot.plugins.importing.dates import CLOCK
 from moot.plugins.importing.names import is_name, why_implausible
-from moot.plugins.importing.readers.plain_text import (
+from moot.plugins.importing.readers.speaker_lines import (
     HEAD,
     SpeakerLines,
     implausible,

@@ -8,7 +8,8 @@ def _read(source: Source) -> ParsedTranscript | None:
     value = source.json
     if isinstance(value, list):
         is_gemini = value and all(map(_is_gemini, value))
-        items: list[object] | None = value if is_gemini else None
+        is_input = all(map(_is_input, value)) and not all("role" in each for each in value)
+        items: list[object] | None = value if is_gemini or is_input else None
     else:
         items = _items(value) if isinstance(value, dict) else None
     if items is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from moot.importers import ParsedMessage, ParsedTranscript, Reader, Source
 from moot.plugins.importing.names import is_name
-from moot.plugins.importing.readers.plain_text import messages_under, speaker_lines
+from moot.plugins.importing.readers.speaker_lines import messages_under, speaker_lines
 
 _TITLE = r"(?:M(?:r|rs|s|iss)\.?|MM?\.|Mme|Dr\.?|The|Senator|Representative|Delegate)"
 _CONGRESS = re.compile(
@@ -48,7 +48,7 @@ def _read_examination(source: Source) -> ParsedTranscript | None:
     exchanges = {index: match for index, line in enumerate(lines) if (match := _EXCHANGE.match(line))}
     if {match["part"] for match in exchanges.values()} != {"Q", "A"}:
         return None
-    named = speaker_lines(lines)
+    named_lines = speaker_lines(lines)
     examiner = next((match["name"] for match in map(_EXAMINATION.fullmatch, lines) if match), "Q")
     heads: dict[int, ParsedMessage] = {}
     skipped = set[int]()
@@ -58,8 +58,8 @@ def _read_examination(source: Source) -> ParsedTranscript | None:
             skipped.add(index)
         elif match := exchanges.get(index):
             heads[index] = ParsedMessage(examiner if match["part"] == "Q" else _WITNESS, match["text"])
-        elif index in named:
-            heads[index] = named[index]
+        elif index in named_lines:
+            heads[index] = named_lines[index]
     return messages_under([*_without(lines, skipped)], heads)
 
 

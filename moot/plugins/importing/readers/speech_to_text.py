@@ -41,7 +41,18 @@ def _read(source: Source) -> ParsedTranscript | None:
         return None
     parts = lists[best]
     messages = _spoken_words(parts) if _is_words(parts) else [*map(_utterance, parts)]
-    return ParsedTranscript([each for each in messages if each.speaker], _title(value))
+    return ParsedTranscript([each for each in messages if each.speaker], _title(value), names=_names(value))
+
+
+def _names(value: JsonDict) -> dict[str, str]:
+    """Return the names that Rev AI lists for the numbers of the speakers."""
+    people = value.get("speakers")
+    rows = people if isinstance(people, list) else []
+    return {
+        first_text(row, ("id",)): name
+        for row in rows
+        if isinstance(row, dict) and (name := first_text(row, ("name",)))
+    }
 
 
 def _part_lists(value: object, levels: int) -> Iterator[tuple[str, list[JsonDict]]]:

@@ -17,14 +17,15 @@ _HEAD = re.compile(
 _NAMED = re.compile(r"(?:~\s?)?(?P<name>[^:：\"“”„«»\n]{1,60}?)\s?[:：](?=\s|$)\s*(?P<text>.*)")
 _MEDIA = re.compile(rf"[{_MARKS}].*|<[^<>\n]{{3,60}}>|[^\n]{{1,80}}\.\w{{3,4}} \([^()\n]{{3,40}}\)")
 """Pattern for a text that WhatsApp writes in place of an attachment."""
+_MARKS_IN_DATE = re.compile(rf"(?<=\d)[{_MARKS}]{{1,3}}(?=[/.-])|(?<=[/.-])[{_MARKS}]{{1,3}}(?=\d)")
 _CLOCK_IN_BRACKETS = re.compile(r"[\[(]\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?[\])]")
 
 
 def _read(source: Source) -> ParsedTranscript | None:
-    first = next((line for line in source.lines if line.strip()), "")
-    if not _HEAD.match(first):
+    lines = [_MARKS_IN_DATE.sub("", line) for line in source.lines]
+    if not _HEAD.match(next((line for line in lines if line.strip()), "")):
         return None
-    heads = [_HEAD.match(line) for line in source.lines]
+    heads = [_HEAD.match(line) for line in lines]
     stamped = [head for head in heads if head]
     # Bracketed positions without dates may be missing from some messages: the plain-text reader reads them.
     if all(_CLOCK_IN_BRACKETS.match(head.string.lstrip(_MARKS)) for head in stamped):
@@ -34,20 +35,22 @@ def _read(source: Source) -> ParsedTranscript | None:
         return None
     times = iter(iso_times([head["bracketed"] or head["bare"] for head in stamped]))
     messages, left_out, is_open = list[ParsedMessage](), LeftOut(), False
-    for line, head in zip(source.lines, heads, strict=True):
+    for line, head in zip(lines, heads, strict=True):
         if head is None:
             if is_open and messages:
                 messages[-1] = replace(messages[-1], content=f"{messages[-1].content}\n{line.strip(_MARKS)}")
             continue
-        time, named = next(times), _NAMED.match(head["rest"].lstrip(_MARKS))
-        is_open = named is not None
-        if named is None:
+        time, speaker_match = next(times), _NAMED.match(head["rest"].lstrip(_MARKS))
+        is_open = speaker_match is not None
+        if speaker_match is None:
             left_out["system message"] += 1
-        elif _MEDIA.fullmatch(named["text"].strip()):
+        elif _MEDIA.fullmatch(speaker_match["text"].strip()):
             left_out["attachment or system message"] += 1
             is_open = False
         else:
-            messages.append(ParsedMessage(_clean(named["name"]), named["text"].strip(_MARKS), time))
+            messages.append(
+                ParsedMessage(_clean(speaker_match["name"]), speaker_match["text"].strip(_MARKS), time)
+            )
     return ParsedTranscript(messages, left_out=left_out) if messages else None
 
 

@@ -7,13 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from moot.importers import (
-    LeftOut,
-    ParsedMessage,
-    ParsedTranscript,
-    Reader,
-    Source,
-)
+from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source
 from moot.plugins.importing.names import LABEL, first_messages, is_name, why_implausible
 from moot.state.errors import InputError
 from moot.state.settings import require_extra
@@ -24,6 +18,7 @@ _TIMING = re.compile(
 _SECTIONS = frozenset({"[Script Info]", "[Events]", "[V4+ Styles]"})
 _VOICE = re.compile(r"<v(?:\.[\w.-]{1,60})?[ \t]+(?P<name>[^>\n]{1,80})>")
 _TAG = re.compile(r"</?[a-z][^<>\n]{0,80}>|<\d{2}:[\d:.]{1,12}>", re.IGNORECASE)
+_BRACKETS = re.compile(r"\s*\[(?P<name>[^\[\]\n]{1,60})\]\s+(?P<text>\S[\s\S]*)")
 _SPEAKER = re.compile(
     r"\s*(?:[-–]\s*)?(?:>>+\s*)?(?:[\[(](?P<bracketed>[^\[\]()\n]{1,60})[\])]|(?P<name>[^\s:：<>\[(][^:：<>\n]{0,59}))"
     r"\s*[:：](?=\s|$)\s*(?P<text>.*)"
@@ -42,7 +37,7 @@ def _read(source: Source) -> ParsedTranscript | None:
     else:
         return None
     left_out = LeftOut()
-    messages = _merged(_spoken(list(cues), left_out))
+    messages = _merged(_spoken(_bracketed(list(cues)), left_out))
     if not messages:
         raise InputError(
             "line 1: the subtitles do not say who speaks. Begin each cue with the speaker, as in `NAME: text`"
@@ -110,6 +105,18 @@ def _as_srt(line: str) -> str:
         return line
     start, _, end = line.partition(",")
     return f"{start.replace('.', ',')} --> {end.replace('.', ',')}"
+
+
+def _bracketed(cues: list[ParsedMessage]) -> list[ParsedMessage]:
+    """Take the names from brackets if each cue begins with them. Otherwise brackets may contain sounds."""
+    matches = [_BRACKETS.fullmatch(cue.content) for cue in cues if not cue.speaker]
+    name_matches = [match for match in matches if match and is_name(match["name"], known=False)]
+    if len(name_matches) < len(cues):
+        return cues
+    return [
+        replace(cue, speaker=match["name"], content=match["text"])
+        for cue, match in zip(cues, name_matches, strict=True)
+    ]
 
 
 def _spoken(cues: Sequence[ParsedMessage], left_out: LeftOut) -> Iterator[ParsedMessage]:

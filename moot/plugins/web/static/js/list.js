@@ -3,6 +3,7 @@ import { get, post } from "./api.js";
 import { go } from "./navigation.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { useKeys } from "./keys.js";
+import { ImportTranscript } from "./import_transcript.js";
 import { NewDebate } from "./new_debate.js";
 import { ago, announce, cost, facts, number, plural, tone } from "./words.js";
 
@@ -60,7 +61,7 @@ export function List({ setup }) {
   useEffect(() => { if (words && found) announce(plural(found.found, "debate") + " found"); }, [found?.found]);
 
   return html`<main id="main" class="list" tabindex="-1">
-    <div class="heading"><h1>Debates</h1>${setup && html`<${NewDebate} setup=${setup} />`}</div>
+    <div class="heading"><h1>Debates</h1>${setup && html`<span class="actions"><${ImportTranscript} /><${NewDebate} setup=${setup} /></span>`}</div>
     ${found?.all !== 0 && html`<form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); if (debates[0]) go(address(debates[0])); }}>
       <input ref=${search} type="search" aria-label="Search debates" aria-keyshortcuts="/" placeholder="Search names, topics, models, results"
         value=${words} onInput=${searched} />

@@ -3,10 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from moot.importers import ParsedMessage, ParsedTranscript, Source
 from moot.plugins.importing.dates import CLOCK
-from moot.plugins.importing.names import LABEL, first_messages, is_name, why_implausible
+from moot.plugins.importing.names import first_messages, is_label, is_name, why_implausible
 from moot.state.errors import InputError
 
 SpeakerLines = Mapping[int, ParsedMessage]
@@ -68,7 +69,7 @@ def read_plain_text(source: Source, *, checked: bool) -> ParsedTranscript:
     """
     refusal = ""
     for reading in _READINGS:
-        heads = reading(source.lines)
+        heads = _with_one_name_each(reading(source.lines))
         if not heads:
             continue
         transcript = messages_under(source.lines, heads)
@@ -77,6 +78,21 @@ def read_plain_text(source: Source, *, checked: bool) -> ParsedTranscript:
             return transcript
         refusal = refusal or implausible(reason, transcript.messages)
     raise InputError(refusal or "line 1: no speaker was found; write each message as `NAME: text`")
+
+
+_QUALIFIED = re.compile(r"(?P<name>[^()（）\n]{0,60}[^()（）\s])\s{0,3}[(（][^()（）\n]{1,60}[)）]")
+"""Pattern for a name with a party, a place or a role in brackets."""
+
+
+def _with_one_name_each(heads: SpeakerLines) -> SpeakerLines:
+    """Use one name for a speaker who is named with and without brackets, as in records of parliaments."""
+    names = {head.speaker for head in heads.values()}
+    matches = {name: match["name"] for name in names if (match := _QUALIFIED.fullmatch(name))}
+    counts = Counter(matches.values())
+    renamed = {name: bare for name, bare in matches.items() if bare in names and counts[bare] == 1}
+    return {
+        index: replace(head, speaker=renamed.get(head.speaker, head.speaker)) for index, head in heads.items()
+    }
 
 
 def implausible(reason: str, messages: Sequence[ParsedMessage]) -> str:
@@ -101,7 +117,7 @@ def speaker_lines(lines: Sequence[str]) -> SpeakerLines:
     Names that occur repeatedly are checked less strictly.
     """
     matches = {index: match for index, line in enumerate(lines) if (match := _LINE.match(line))}
-    matches = {index: match for index, match in matches.items() if not LABEL.fullmatch(match["name"])}
+    matches = {index: match for index, match in matches.items() if not is_label(match["name"])}
     counts = Counter(match["name"] for match in matches.values())
     first_speaker = next(iter(counts), "")
     heads = {}
@@ -136,7 +152,7 @@ def _matching(form: re.Pattern[str]) -> Reading:
         return {
             index: ParsedMessage(names[index], match.groupdict().get("text") or "")
             for index, match in matches.items()
-            if is_name(names[index], known=counts[names[index]] > 1) and not LABEL.fullmatch(names[index])
+            if is_name(names[index], known=counts[names[index]] > 1) and not is_label(names[index])
         }
 
     return read
