@@ -13,6 +13,7 @@ INSTALL := import subprocess, sys; \
 
 SECONDS ?= 600
 FILES ?=
+OWNER ?=
 NUMBER ?= 40
 SEED ?= 1
 
@@ -39,7 +40,7 @@ SMOKE := -p no:cacheprovider -o addopts= -o filterwarnings=default -o timeout= -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow heavy check pythons lowest newest dist lint types bench soak mutants constraints hashes sbom audit docs notebooks pictures site clean browser vendor
+.PHONY: help demo test slow heavy check pythons lowest newest dist lint types bench soak mutants constraints hashes sbom audit docs notebooks pictures site clean browser vendor owner
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -127,6 +128,7 @@ sbom: $(VENV)/.tools ## Write build/moot.cdx.json, the packages of a plain insta
 audit: $(VENV)/.tools ## Check the pinned packages for vulnerabilities and GPL licences; check Dockerfile and workflows
 	@$(VENV)/tools/bin/hadolint Dockerfile
 	@$(VENV)/tools/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(VENV)/tools/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	@$(VENV)/tools/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off \
 	  --format json 2>/dev/null | $(BIN)/python -c '$(AUDITED)'
 	@$(VENV)/tools/bin/pip-licenses --python $(BIN)/python --format csv | grep -i gpl || echo "no GPL licence"
@@ -150,6 +152,11 @@ site: $(VENV)/.dev ## Build the docs site in build/site; a broken link is an err
 browser: ## Install Debian's Chromium for the browser tests, if possible
 	@{ command -v chromium && command -v chromedriver; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  { apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }; } || true
+
+owner: ## Set the account that hosts the repository: make owner OWNER=name
+	@test -n "$(OWNER)" || { echo "usage: make owner OWNER=name"; exit 2; }
+	sed -i.bak 's#\(github.com/\|githubusercontent.com/\|//\)OWNER\([/.]\)#\1$(OWNER)\2#g' pyproject.toml mkdocs.yml CITATION.cff .github/ISSUE_TEMPLATE/config.yml
+	rm -f pyproject.toml.bak mkdocs.yml.bak CITATION.cff.bak .github/ISSUE_TEMPLATE/config.yml.bak
 
 clean: ## Delete the environment and all generated files
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api *.egg-info

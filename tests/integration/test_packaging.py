@@ -10,6 +10,7 @@ import tomllib
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -170,6 +171,26 @@ def test_hashed_constraints_pin_the_same_versions_without_urls(name: str) -> Non
 def test_licence_names_the_folder_of_the_rank_tables() -> None:
     (folder,) = re.findall(r"rank tables in (\S+)", (ROOT / "LICENSE").read_text(encoding="utf-8"))
     assert list((ROOT / folder).glob("*.gz"))
+
+
+def test_index_page_has_whole_addresses_for_links_and_pictures() -> None:
+    namespace: dict[str, Any] = {"__name__": "hatch_build"}
+    exec((ROOT / "hatch_build.py").read_text(encoding="utf-8"), namespace)  # noqa: S102  # our own build hook
+    text = "![A](docs/a.png) [B](docs/b.md) [C](https://c.example) [D](#d)"
+    assert namespace["with_whole_addresses"](text, "https://github.com/me/moot") == (
+        "![A](https://raw.githubusercontent.com/me/moot/main/docs/a.png) "
+        "[B](https://github.com/me/moot/blob/main/docs/b.md) [C](https://c.example) [D](#d)"
+    )
+
+
+def test_make_owner_sets_every_address_of_the_repository(tmp_path: Path) -> None:
+    named = ("pyproject.toml", "mkdocs.yml", "CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml")
+    for name in ("Makefile", *named):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    words = [shutil.which("make") or "make", "owner", "OWNER=me"]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    assert not [name for name in named if re.search(r"/OWNER[/.]", (tmp_path / name).read_text("utf-8"))]
 
 
 def test_makefile_targets_use_no_undefined_variable() -> None:

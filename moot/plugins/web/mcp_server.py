@@ -292,10 +292,10 @@ def _tool(
     strict = create_model(arguments.__name__, __base__=(_KnownArguments, arguments))
     tool.fn_metadata.arg_model = cast(type[ArgModelBase], strict)
     tool.parameters = _brief_schema(strict.model_json_schema(by_alias=True))
-    # The text of a result says what each value means. Other tools than these two return the same values.
-    shown = outcome and method.__name__ in ("debate", "result")
+    # The text of a result says what each value means. Only two tools show the schema of an outcome.
+    hidden = outcome and method.__name__ not in ("debate", "result")
     output_schema = tool.fn_metadata.output_schema
-    tool.fn_metadata.output_schema = _brief_schema(output_schema, "description") if shown else None
+    tool.fn_metadata.output_schema = None if hidden else _brief_schema(output_schema, "description")
     return tool
 
 
