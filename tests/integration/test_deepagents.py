@@ -57,4 +57,4 @@ def test_human_turn_in_a_subagent_interrupts_the_deep_agent() -> None:
 
 def test_unknown_input_key_without_a_parent_graph_is_an_error() -> None:
     with pytest.raises(InputError, match="files: unknown input key"):
-        build_graph().invoke({"messages": [HumanMessage("Tabs?")], "files": {}})  # type: ignore[arg-type]
+        build_graph().invoke({"messages": [HumanMessage("Tabs?")], "files": {}})

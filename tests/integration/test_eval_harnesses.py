@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from moot import DebateConfig
+from moot import DebateConfig, aopen_debates
 from moot.calls.model_calls import ModelCall, Reply
 from tests.support.fakes import FakeModel
 
@@ -67,16 +67,16 @@ def test_inspect_runs_and_scores_debates(tmp_path: Path, monkeypatch: pytest.Mon
         text = str(call.messages)
         return Reply(text=next(answer for start, answer in ANSWERS.items() if start in text))
 
-    open_real, environment = inspect_solver.aopen_debates, FakeModel(reply).environment()
+    environment = FakeModel(reply).environment()
     monkeypatch.setattr(
-        inspect_solver, "aopen_debates", lambda database: open_real(database, environment=environment)
+        inspect_solver, "aopen_debates", lambda database: aopen_debates(database, environment=environment)
     )
     samples = [
         Sample(input="How many wheels has a car?", target="4"),
         Sample(input="How many doors has a car?", target="5"),
         Sample(input="Which is a tram?", target="B", choices=["a ship", "a train"]),
     ]
-    config = DebateConfig(protocol="single", judge={"enabled": False})  # type: ignore[arg-type]  # validated
+    config = DebateConfig(protocol="single", judge={"enabled": False})
     task = Task(samples, solver=inspect_solver.debate(config), scorer=inspect_solver.debate_answer())
     (log,) = run_eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
     assert log.status == "success", log.error
