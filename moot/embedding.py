@@ -30,7 +30,7 @@ from moot.runtime.background_loop import BATCH_LOOP, call_from_sync
 from moot.runtime.environment import Environment, make_environment
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.entries import JsonObject
-from moot.state.errors import ConfigError, DebateNotFound, InputError, MootError, WaitingForPerson
+from moot.state.errors import ConfigError, InputError, MootError, WaitingForPerson
 from moot.state.langgraph_internals import count_answers, detached_config
 from moot.text.tokens import counter, truncate_end
 
@@ -186,7 +186,7 @@ def debate_tool(
             if protocol or turns:
                 settings = shorten_debate(settings, min(turns or most_turns, most_turns))
             async with aopen_debates(database, environment=env) as debates:
-                debate = await run_in_thread(_get_or_start, debates, question, settings, name, default_config)
+                debate = await run_in_thread(_start, debates, question, settings, name, default_config)
                 reference = f"\n\nDebate {debate.id}"
                 await _run_in_agent(debate, has_checkpointer=name is not None)
                 text = result_text((await run_in_thread(debate.state)).values, VERDICT_SHARE)
@@ -218,20 +218,16 @@ def _debate_name(configurable: Mapping[str, object], request: Mapping[str, objec
     return str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(["moot", thread, namespace, request])))
 
 
-def _get_or_start(
+def _start(
     debates: Debates, question: str, settings: DebateConfig, name: str | None, operator: DebateConfig
 ) -> Debate:
     """Return the debate with this name, or start it if there is none.
 
     An agent chose the settings, so they grant only what the operator's configuration names.
     """
-    if name is not None:
-        try:
-            return debates.get(name)
-        except DebateNotFound:
-            pass
+    request = partial(debates.start, question, settings, name=name, operator=operator, if_exists="resume")
     with set_config_context(detached_config(ensure_config())) as context:
-        return context.run(partial(debates.start, question, settings, name=name, operator=operator))
+        return context.run(request)
 
 
 async def _run_in_agent(debate: Debate, *, has_checkpointer: bool) -> None:

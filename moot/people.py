@@ -36,7 +36,7 @@ from moot.memory.window import TranscriptWriter, window_message
 from moot.prompts.debate_context import DebateContext
 from moot.state import entries as entry_types
 from moot.state.conversation import ConversationState, InboxMessage, StateValues
-from moot.state.errors import InputError
+from moot.state.errors import InputError, advise
 from moot.state.reducers import fold_window, is_new_input
 from moot.text.plain_text import clip
 
@@ -296,7 +296,9 @@ def pinnable_id(message_id: object, transcript: list[entry_types.Entry]) -> str:
         if entry_types.traits_of(entry).in_prompts:
             return entry["id"]
     raise InputError(
-        f"there is no message {message_id!r} to pin: run `moot show ID --transcript` to list the messages"
+        f"there is no message {message_id!r} to pin: "
+        f"{advise('run `moot show ID --transcript`', 'read `transcript` of `Debate.document`')} to list the "
+        "messages"
     )
 
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 from moot.state.errors import InputError
 
@@ -140,6 +140,18 @@ async def to_thread(function: Callable[..., T], *arguments: object) -> T:
 async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
     """Run a blocking function on a worker thread. The function finishes even if its caller is cancelled."""
     return await shield(to_thread(function, *arguments))
+
+
+def async_version(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Return a coroutine function that runs a blocking function on a worker thread, and lets it finish."""
+
+    @wraps(method)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await run_in_thread(partial(method, *args, **kwargs))
+
+    call.__name__ = call.__qualname__ = f"a{method.__name__}"
+    call.__doc__ = f"Async version of `{method.__name__}`."
+    return call
 
 
 class NonBlocking(threading.local):

@@ -28,7 +28,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from moot.cli.terminal import print_error
-from moot.state.errors import ConfigError, InputError, MootError, file_error_reason
+from moot.state.errors import ConfigError, InputError, MootError, advice_for, file_error_reason
 from moot.state.settings import is_on, is_shipped, plugin_entry_points, read_settings_files, redact_urls
 
 if TYPE_CHECKING:
@@ -333,7 +333,9 @@ def _export_spans() -> Iterator[None]:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise ConfigError("MOOT_OTEL needs OpenTelemetry: run `pip install 'moot[otel]'`") from error
-    resource = Resource.create({"service.name": "moot"})
+    resource = Resource.create()  # it reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+    if str(resource.attributes["service.name"]).startswith("unknown_service"):
+        resource = resource.merge(Resource({"service.name": "moot"}))
     meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource)
     metrics.set_meter_provider(meters)
     provider = TracerProvider(resource=resource)
@@ -457,7 +459,8 @@ class LazyGroup(TyperGroup):
     def invoke(self, ctx: Click) -> Click:
         """Run the command, and report Ctrl-C as an error. The error says what to do."""
         try:
-            return super().invoke(ctx)
+            with advice_for("command"):
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             ignore_interrupts()
             raise Interrupted(

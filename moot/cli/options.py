@@ -104,9 +104,8 @@ def models_like(incomplete: str) -> list[str]:
     """Return the model names that complete the text typed in the shell."""
     import asyncio
 
-    import httpx
-
     from moot.models.endpoints import listed_models
+    from moot.models.http import httpx
     from moot.models.registry import access_to
 
     try:

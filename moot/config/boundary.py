@@ -29,7 +29,7 @@ from moot.config.memory_config import WORDS
 from moot.config.model_settings import ModelSettings, is_built_in
 from moot.state import settings as environment
 from moot.state.entries import memoize_by_identity
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, advise
 from moot.state.settings import redact_urls
 
 CapabilityKind = Literal[
@@ -159,7 +159,7 @@ class Permissions:
             f"{setting or next(_named_at(self.config.to_json(), capability.value), 'model')}: "
             f"{capability.value!r} needs the operator's permission in a request, an import or a stored "
             f"debate: set {ALLOWED_IN[capability.kind]}, or allow it in a configuration file "
-            "(MOOT_CONFIG, `moot resume ID --config`)"
+            f"(MOOT_CONFIG, {advise('`moot resume ID --config`', '`Debate.allow`', 'on the server')})"
             for capability, setting in capabilities_of(self.config).items()
             if (not kinds or capability.kind in kinds)
             and not {capability, capability.kind} & set(self.safe_capabilities)

@@ -35,7 +35,7 @@ from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.runtime.telemetry import within_langsmith_root
 from moot.state.conversation import CallReceipt, ConversationState, EndReason, StateValues, Step, step_number
 from moot.state.entries import JsonObject, ModelFacts
-from moot.state.errors import DebatePaused, InputError, WaitingForPerson
+from moot.state.errors import DebatePaused, InputError, WaitingForPerson, advise
 from moot.state.reducers import ENTRY, add_totals
 from moot.state.verdict import PanelVerdict, Verdict
 from moot.storage.catalogue import row_usage
@@ -267,7 +267,7 @@ def _check_extension(session: DebateSession, snapshot: StateSnapshot) -> None:
     if is_over(snapshot) and not protocol_named(config.protocol).can_continue:
         raise InputError(
             f"the debate is finished, and protocol {config.protocol!r} allows no more turns: ask about the "
-            "debate with `moot ask`, or start a new debate"
+            f"debate with {advise('`moot ask`', '`Debate.ask`', 'the tool `ask`')}, or start a new debate"
         )
 
 

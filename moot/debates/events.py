@@ -74,6 +74,8 @@ class VerdictEvent(TypedDict):
     event: Literal["verdict"]
     status: Literal["ok", "failed"]
     winner: str
+    decision: str
+    """The decision in one line. `""` if the judges reached none."""
 
 
 class RetryEvent(TypedDict):
@@ -100,6 +102,8 @@ class EndEvent(TypedDict):
     event: Literal["end"]
     status: Literal["done", "limit"]
     reason: str
+    answer: str
+    """The debate's decision, or the winning answer of a vote. `""` if there is none."""
 
 
 Event = (

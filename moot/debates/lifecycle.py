@@ -27,7 +27,14 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.telemetry import start_langsmith_root
 from moot.state import entries
 from moot.state.conversation import ENDED_STATUSES
-from moot.state.errors import ConfigError, DebateBusy, DebateExists, InputError, StorageError
+from moot.state.errors import (
+    ConfigError,
+    DebateBusy,
+    DebateExists,
+    InputError,
+    StorageError,
+    advise,
+)
 from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, check_name, new_debate_id, row_usage
 from moot.storage.records import Records
@@ -373,8 +380,8 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
     turn_ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in turn_ends:
         raise InputError(
-            f"message {entries.entry_id(after)} does not end a debater's turn: run `moot show ID --receipts` "
-            "to list the messages that do"
+            f"message {entries.entry_id(after)} does not end a debater's turn: "
+            f"{advise('run `moot show ID --receipts`', 'read `receipts` of the document')} to list those"
         )
     turns = values["turn_count"] - sum(end > after for end in turn_ends)  # imported turns have no receipt
     async for stored in session.checkpoints():
@@ -458,7 +465,8 @@ def store_import(
             usage = row_usage(new_session.state().values.get("usage") or {})
             records.catalogue.update(row.id, status=row.status, **usage, updated_at=row.updated_at)
     except DebateExists:
-        raise DebateExists(f"debate {row.name!r} already exists: choose another name with --id") from None
+        another = advise("name with --id", "`name`")
+        raise DebateExists(f"debate {row.name!r} already exists: choose another {another}") from None
     return session.on(row.id)
 
 

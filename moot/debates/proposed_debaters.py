@@ -10,7 +10,7 @@ from moot.calls.model_calls import CallGenerator
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Permissions
 from moot.config.participants import RESERVED_IDS, DebaterConfig, unique_slug, unreserved_name
-from moot.models.endpoints import OTHER_MODEL
+from moot.models.endpoints import other_model
 from moot.prompts.request import counter_of, make_call, many, model_params
 from moot.prompts.templates import load_prompt_template
 from moot.prompts.truncation import Block, truncate_blocks
@@ -94,6 +94,6 @@ def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObj
     prompt = truncate_blocks(blocks, config.memory.budget.total, counter_of(params, config))
     (reply,) = yield [make_call(params, "evaluate", prompt, schema=ProposedDebaters, reply=REPLY_TOKENS)]
     if reply.error:  # no debate is stored yet that could be resumed
-        raise ModelError(reply.error.replace(OTHER_MODEL, "choose another model with --model NAME"))
+        raise ModelError(reply.error.replace(other_model(), "choose another model with --model NAME"))
     proposal = ProposedDebaters.model_validate(reply.data or {})
     return [each.model_dump() for each in proposal.debaters]

@@ -14,7 +14,7 @@ from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
 from moot.asking.answer import answer_question, permissions_for_answer
-from moot.calls.concurrency import run_in_thread
+from moot.calls.concurrency import async_version, run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
 from moot.config import DebateConfig, can_interject, differing_keys
 from moot.config.boundary import Capability
@@ -36,7 +36,7 @@ from moot.runtime.run_node import EffectHandler, run_generator
 from moot.state.claim_events import ClaimEvent
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.entries import JsonMapping, JsonObject, clean_text
-from moot.state.errors import InputError
+from moot.state.errors import InputError, advise
 from moot.state.verdict import COUNT
 from moot.storage.catalogue import DebateRow, row_usage
 from moot.storage.records import OUTCOMES, Feedback, Forecast, Rating
@@ -199,6 +199,8 @@ class Debate:
             self.session, continuation.JudgingOptions(**options), dry_run=dry_run
         )
 
+    ajudge = async_version(judge)
+
     def is_over(self) -> bool:
         """Return True if the debate is over and has no step left to run."""
         return is_over(self.state())
@@ -334,6 +336,8 @@ class Debate:
         start = fork_values(self.session, after=after, without=without)
         return Debate(fork_debate(self.session, start, name))
 
+    afork = async_version(fork)
+
     def ask(self, question: str, *, model: str | None = None) -> DebateAnswer:
         """Answer a question about the debate with citations, leaving the transcript unchanged.
 
@@ -368,6 +372,8 @@ class Debate:
                 self._count(handler.spent)
         return answer
 
+    aask = async_version(ask)
+
     def _count(self, spent: Mapping[str, float]) -> None:
         """Add the usage for answering a question to the debate's totals."""
         records = self.session.records
@@ -382,6 +388,8 @@ class Debate:
             DebateBusy: Another process writes the debate.
         """
         delete_debate(self.session)
+
+    adelete = async_version(delete)
 
 
 class BrierScore(TypedDict):
@@ -414,7 +422,8 @@ def give_feedback(debate: Debate, rating: Rating, note: str, rated_at: str) -> F
     document = debate.document()
     verdict = document["verdict"]
     if not has_decision(document):
-        raise InputError(f"debate {debate.name!r} has no decision: finish it, or judge it with `moot judge`")
+        judge = advise("`moot judge`", "`Debate.judge`")
+        raise InputError(f"debate {debate.name!r} has no decision: finish it, or judge it with {judge}")
     feedback = Feedback(debate.id, rating, note, verdict["decision"], tuple(_forecasts(document)), rated_at)
     debate.session.records.follow_ups.rate(feedback)
     return feedback

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, convert_to_messages
-from langchain_core.runnables import RunnableConfig, ensure_config
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.graph import Edge, Graph
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
@@ -207,7 +206,9 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             InputError: a value has another type than its channel. Nothing is written.
             ConfigError: `config` is not a valid configuration. Nothing is written.
         """
-        untrusted = lease_in(ensure_config(config)) is None  # the API's own updates carry the lease
+        untrusted = (
+            lease_in(langgraph_internals.merged_config(config)) is None
+        )  # the API's own updates carry the lease
         with self._lease(config) as leased_config:
             if _needs_state(supersteps, untrusted=untrusted):
                 snapshot = self.get_state(config)
@@ -218,7 +219,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Update a debate's state asynchronously, like `bulk_update_state`."""
-        untrusted = lease_in(ensure_config(config)) is None
+        untrusted = lease_in(langgraph_internals.merged_config(config)) is None
         async with enter_in_thread(self._lease(config)) as leased_config:
             if _needs_state(supersteps, untrusted=untrusted):
                 snapshot = await self.aget_state(config)
@@ -307,7 +308,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
         A run has no thread without a checkpointer or a `thread_id`, or if a parent graph's task runs it.
         """
-        merged = ensure_config(merge_configs(self.config, config))
+        merged = langgraph_internals.merged_config(self.config, config)
         has_thread = "thread_id" in merged["configurable"] and not langgraph_internals.runs_in_task(merged)
         return {"configurable": merged["configurable"]} if self.checkpointer and has_thread else None
 
@@ -321,7 +322,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         Raises:
             InputError: no thread is given, or a client's config has keys that only a parent graph may set.
         """
-        merged = ensure_config(merge_configs(self.config, config))
+        merged = langgraph_internals.merged_config(self.config, config)
         _check_place(merged)
         saver, configurable = (
             langgraph_internals.checkpointer_in(merged) or self.checkpointer,
@@ -396,7 +397,7 @@ _TRANSCRIPT_KEYS = ("topic", "full_transcript", "messages")
 
 def _is_subgraph(config: RunnableConfig | None) -> bool:
     """Return True if the debate runs as a node of a parent graph."""
-    return langgraph_internals.runs_in_task(ensure_config(config))
+    return langgraph_internals.runs_in_task(langgraph_internals.merged_config(config))
 
 
 def _check_place(config: RunnableConfig) -> None:

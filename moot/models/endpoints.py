@@ -7,7 +7,6 @@ import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-import httpx
 from langgraph.config import get_stream_writer
 
 from moot.calls.concurrency import shield
@@ -20,9 +19,10 @@ from moot.config.model_settings import (
     similar_model_name,
 )
 from moot.models.failures import Failure
+from moot.models.http import httpx
 from moot.models.registry import OPENAI_URL, Access, Models, access_to
 from moot.state.entries import JsonObject, ModelFacts, clean_text
-from moot.state.errors import InputError, UserError
+from moot.state.errors import InputError, UserError, advise
 from moot.state.settings import redact_urls, variable
 from moot.storage.leases import Lease
 from moot.storage.rate_limiter import RateLimiter
@@ -136,7 +136,15 @@ def rate_limiter_key(models: Models, name: str) -> str:
     return f"{redact_urls(models.base_url(name))} {bare_name(name)}".strip()
 
 
-OTHER_MODEL = "to go on with another model: moot resume ID --model NAME"
+def other_model() -> str:
+    """Return the advice to continue a debate with another model."""
+    return advise(
+        "to go on with another model: moot resume ID --model NAME",
+        "to go on with another model: change it with `Debate.reconfigure`, and run the debate again",
+        "to go on, the person who runs the server can choose another model",
+    )
+
+
 WAIT_S = 10.0
 """Timeout in seconds for requesting the list of models from an endpoint."""
 MAX_SUGGESTED = 8
@@ -195,7 +203,7 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
     """
     endpoint = "the model's base_url" if settings.base_url else "OPENAI_BASE_URL"
     if not base_url and (failure.advice or failure.status in (401, 403, 404)):
-        return f"check the model's name, and its provider's key and address; {OTHER_MODEL}"
+        return f"check the model's name, and its provider's key and address; {other_model()}"
     if failure.advice:
         return failure.advice.format(url=redact_urls(base_url), endpoint=endpoint)
     if failure.kind == "overflow":
@@ -204,13 +212,13 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
             "most that size minus memory.budget.reply"
         )
     if failure.kind == "quota":
-        return f"the account's quota is used up: check its billing, or {OTHER_MODEL}"
+        return f"the account's quota is used up: check its billing, or {other_model()}"
     if failure.status in (401, 403):
         if settings.key_variable is None:
             return "no key was sent: set the model's `api_key_env` to the name of its key's variable"
         return f"check the key in {settings.key_variable}, and that {endpoint} is the endpoint it belongs to"
     if failure.status == 404:
-        return f"check the model's name, and {endpoint}; {OTHER_MODEL}"
+        return f"check the model's name, and {endpoint}; {other_model()}"
     return ""
 
 
@@ -230,7 +238,8 @@ async def explanation(name: str, failure: Failure, models: Models) -> str:
                 else ""
             )
             hint = (
-                f"{suggestion}The server offers {', '.join(model_names[:MAX_SUGGESTED])}{rest}; {OTHER_MODEL}"
+                f"{suggestion}The server offers {', '.join(model_names[:MAX_SUGGESTED])}{rest}; "
+                f"{other_model()}"
             )
     return clean_text(f"{name}: {failure.text}" + (f" ({hint})" if hint else ""))
 

@@ -4,8 +4,7 @@ import json
 import re
 import zlib
 from collections.abc import AsyncIterator
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import openai
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
@@ -19,16 +18,11 @@ from moot.config.model_settings import ModelSettings, bare_name
 from moot.models.adapters import OpenAICompatible
 from moot.models.attempt import STREAM_ENDED_EARLY, reasoning_field
 from moot.models.failures import Failure, html_failure
+from moot.models.http import httpx
 from moot.models.usage import readable_usage
 from moot.state.entries import JsonObject
 from moot.state.langgraph_internals import ChatOpenAIHooks, replace_body
 from moot.state.settings import redact_urls
-
-if TYPE_CHECKING:
-    from httpx import AsyncByteStream
-else:  # the SDK uses `httpx` or `httpx2`, by its version
-    _http = import_module(type(openai.DEFAULT_CONNECTION_LIMITS).__module__.partition(".")[0])
-    AsyncByteStream = _http.AsyncByteStream
 
 MAX_CONNECTIONS = 64
 """Maximum number of connections per model client. In practice, `limits.concurrency` is lower."""
@@ -179,7 +173,7 @@ def _check_object(status: int, text: str) -> None:
     raise Failure(f"HTTP {status}: the server sent {content} instead of a chat completion", retryable=True)
 
 
-class _CheckedBody(AsyncByteStream):
+class _CheckedBody(httpx.AsyncByteStream):
     """HTTP response body that is decompressed, and ends at the size limit.
 
     A stream is cut there after its first event, any other body raises an error. The end of an event stream
@@ -188,7 +182,7 @@ class _CheckedBody(AsyncByteStream):
     The SDK treats a closed connection as the end of a stream. An extra event marks an end without `[DONE]`.
     """
 
-    def __init__(self, body: AsyncByteStream, *, events: bool, wbits: int | None = None) -> None:
+    def __init__(self, body: httpx.AsyncByteStream, *, events: bool, wbits: int | None = None) -> None:
         self._body, self._events, self._wbits = body, events, wbits
 
     async def _decompressed(self) -> AsyncIterator[bytes]:

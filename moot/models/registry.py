@@ -24,7 +24,7 @@ from moot.models.failures import Backoff
 from moot.models.usage import configured_price, list_price
 from moot.state import settings as environment
 from moot.state.entries import EntryUsage, JsonObject, ModelFacts
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, advise
 from moot.state.langgraph_internals import provider_package
 from moot.state.reducers import merge_facts
 from moot.state.settings import redact, redact_urls, register_secret
@@ -214,12 +214,11 @@ def access_to(name: str, settings: model_settings.ModelSettings) -> Access:
         raise ConfigError(f"the model {name!r} has no API key: set {settings.api_key_env}")
     if key is None and base_url is None:
         suggestion = model_settings.similar_model_name(name)
-        advice = (
-            f"did you mean {suggestion!r}? Otherwise run `moot setup`" if suggestion else "run `moot setup`"
-        )
+        meant = f"did you mean {suggestion!r}? Otherwise " if suggestion else ""
+        demo = advise(" `moot demo` needs no key", " The model 'offline' needs no key")
         raise ConfigError(
-            f"no API key{f' for the model {name!r}' if name else ''}: {advice}, or set {variable}. For a "
-            "server that needs no key, set OPENAI_BASE_URL. `moot demo` needs no key"
+            f"no API key{f' for the model {name!r}' if name else ''}: {meant}run `moot setup`, or set "
+            f"{variable}. For a server that needs no key, set OPENAI_BASE_URL.{demo}"
         )
     if base_url is not None and urlsplit(base_url).scheme not in ("http", "https"):
         setting_name = f"models.{name}.base_url" if settings.base_url else "OPENAI_BASE_URL"

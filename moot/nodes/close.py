@@ -18,7 +18,6 @@ def close(context: NodeContext) -> NodeBody:
     end_reason = state["step"]["end_reason"]
     status = "limit" if end_reason["cause"] == "limit" else "done"
     yield from store_positions(context, context.debate, context.env.clock())
-    yield Emit({"event": "end", "status": status, "reason": end_reason["reason"]})
     stored_solution = state.get("solution", "")
     solution = with_final_answer(state, stored_solution)
     values = {**state, "solution": solution}
@@ -27,6 +26,8 @@ def close(context: NodeContext) -> NodeBody:
         "current_speaker": "",
         **result_update(values, *context.origin),
     }
+    answer = update["answer"]
+    yield Emit({"event": "end", "status": status, "reason": end_reason["reason"], "answer": answer})
     return update if solution == stored_solution else {**update, "solution": solution}
 
 

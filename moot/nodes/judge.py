@@ -62,7 +62,8 @@ def judge(context: NodeContext) -> NodeBody:
         ties.append(stages_text(stages))
     if ties:
         decision["notes"] = [*decision["notes"], *ties]
-    yield Emit({"event": "verdict", "status": decision["status"], "winner": decision["winner"]})
+    outcome = {key: decision.get(key, "") for key in ("status", "winner", "decision")}
+    yield Emit({"event": "verdict", **outcome})
     update: JsonObject = {"verdicts": assessment.verdicts}
     earlier_verdict: PanelVerdict | None = state.get("verdict") or None
     if decision["status"] == "ok" or earlier_verdict is None or earlier_verdict["status"] != "ok":

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
@@ -49,6 +50,7 @@ _TOKENS = (
 )
 """Histogram bucket bounds for token counts, as OpenTelemetry's conventions define them."""
 
+_version = lru_cache(version)  # it reads a file
 _KEY = "__moot_span"  # LangGraph stores no keys with this prefix in the metadata of checkpoints
 SpanAttributes = Mapping[str, object]
 _MUTED: ContextVar[bool] = ContextVar("muted", default=False)
@@ -73,7 +75,8 @@ def _start(
         return None  # without a provider of its own, the program exports no spans
     kind = trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL
     context = trace.set_span_in_context(parent) if parent else None
-    span: Span = trace.get_tracer("moot").start_span(name, context, kind, _drop_unknown(attributes))
+    tracer = trace.get_tracer("moot", _version("moot"))
+    span: Span = tracer.start_span(name, context, kind, _drop_unknown(attributes))
     return span
 
 
@@ -158,7 +161,7 @@ def note_recovered(update: Mapping[str, object]) -> None:
 def _histogram(name: str, unit: str, provider: object) -> Histogram:
     """Return an OpenTelemetry histogram with bucket bounds for seconds or tokens."""
     metrics = sys.modules["opentelemetry.metrics"]
-    histogram: Histogram = metrics.get_meter("moot").create_histogram(
+    histogram: Histogram = metrics.get_meter("moot", _version("moot")).create_histogram(
         name, unit, explicit_bucket_boundaries_advisory=_SECONDS if unit == "s" else _TOKENS
     )
     return histogram

@@ -21,7 +21,32 @@ server shows clients the messages of built-in exceptions and hides those of othe
 
 import errno
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Literal
+
+Caller = Literal["command", "python", "agent"]
+_CALLER: ContextVar[Caller] = ContextVar("caller", default="python")
+
+
+@contextmanager
+def advice_for(caller: Caller) -> Iterator[None]:
+    """Give the advice in error messages for this kind of caller inside a `with` block.
+
+    `command` is a person at the command line, and `agent` a client of the MCP server.
+    """
+    token = _CALLER.set(caller)
+    try:
+        yield
+    finally:
+        _CALLER.reset(token)
+
+
+def advise(command: str, python: str, agent: str = "") -> str:
+    """Return the advice that the current caller can follow. Default of `agent`: that for Python."""
+    return {"command": command, "python": python, "agent": agent or python}[_CALLER.get()]
 
 
 class MootError(RuntimeError):

@@ -44,6 +44,17 @@ def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
     return saver
 
 
+def merged_config(*configs: RunnableConfig | None) -> RunnableConfig:
+    """Return the config that LangGraph makes for a run from the given configs and the surrounding graph's.
+
+    LangChain's `ensure_config` drops the surrounding graph's `configurable` if a config has one. LangGraph
+    keeps it, so a graph that an agent's tool calls is a part of the agent's graph.
+    """
+    from langgraph._internal._config import ensure_config
+
+    return ensure_config(*configs)
+
+
 def sort_checkpoints_after(checkpoint_id: str) -> None:
     """Make all new checkpoint ids sort after a stored one.
 

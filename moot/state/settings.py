@@ -322,8 +322,8 @@ def sqlite_path(url: str) -> Path:
     """
     if url.endswith(":memory:"):
         raise ConfigError(
-            "':memory:' creates a new database for each connection: give a file path, or build the graph "
-            "with LangGraph's InMemorySaver"
+            "':memory:' creates a new database for each connection: give a file path. In Python, "
+            "`open_debates(':memory:')` uses a temporary file"
         )
     return Path(url.removeprefix("sqlite:///")).expanduser()
 

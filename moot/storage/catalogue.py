@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import TypedDict
 
 from moot.state.entries import tokens_of
-from moot.state.errors import DebateExists, DebateNotFound, InputError
+from moot.state.errors import DebateExists, DebateNotFound, InputError, advise
 from moot.state.verdict import NO_WINNER, PLACEHOLDER
 from moot.storage.sqlite import DebateTable, stored_number, stored_text
 from moot.text.plain_text import clip, plain_line
@@ -77,12 +77,13 @@ def check_name(name: str) -> None:
     if name == LATEST:
         raise InputError(
             f"the name {LATEST!r} is reserved for the most recently active debate: choose another "
-            "name with --id"
+            f"{advise('name with --id', '`name`')}"
         )
     if not isinstance(value, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
         quoted_name = repr(value)[:MAX_NAME]
         raise InputError(
-            f"{quoted_name} is not a valid name for a debate (--id): use 1 to {MAX_NAME} printable characters"
+            f"{quoted_name} is not a valid name for a debate{advise(' (--id)', '')}: use 1 to {MAX_NAME} "
+            "printable characters"
         )
 
 
@@ -150,7 +151,8 @@ class Catalogue(DebateTable):
             DebateExists: The id or name is taken.
         """
         if not self._insert(vars(row), "ON CONFLICT DO NOTHING RETURNING id"):
-            raise DebateExists(f"debate {row.name!r} already exists: continue with `moot resume {row.name}`")
+            go_on = advise(f"`moot resume {row.name}`", '`start(…, if_exists="resume")`', "the tool `start`")
+            raise DebateExists(f"debate {row.name!r} already exists: continue with {go_on}")
 
     def update(self, debate: str, **values: str | float) -> None:
         """Change the given columns in the catalogue row of a debate. Unknown debates are ignored."""
@@ -194,7 +196,8 @@ class Catalogue(DebateTable):
         begun_names = [row.name for row in self.rows() if row.status != "new"]
         close_matches = get_close_matches(name, [*begun_names, LATEST] if begun_names else [], n=1)
         suggestion = f"is {close_matches[0]!r} meant? " if close_matches else ""
-        return DebateNotFound(f"there is no debate {name!r}: {suggestion}run `moot list` to see all debates")
+        see_all = advise("run `moot list`", "call `Debates.rows`", "read the resource moot://debates")
+        return DebateNotFound(f"there is no debate {name!r}: {suggestion}{see_all} to see all debates")
 
     def name_of(self, debate: str) -> str:
         """Return the name of the debate with this id, or the id itself if the debate is unknown."""

@@ -374,7 +374,7 @@ def test_invalid_debate_is_refused_and_not_stored(
 def test_start_refuses_a_taken_name(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debates.start(TOPIC, THREE_TURNS, name="cars")
-        with pytest.raises(DebateExists, match="moot resume cars"):
+        with pytest.raises(DebateExists, match="if_exists"):
             debates.start("Another topic", THREE_TURNS, name="cars")
         assert [row.topic for row in debates.rows()] == [TOPIC]
 

@@ -91,7 +91,7 @@ def test_an_unknown_model_error_lists_the_servers_models() -> None:
         models = Models({"test-modle": ModelSettings(base_url=server.base_url)})
         reply = call_once(replace(CALL, model="test-modle"), models)
     assert "did you mean 'test-model'? The server offers test-model" in reply.error
-    assert "moot resume ID --model NAME" in reply.error
+    assert "`Debate.reconfigure`" in reply.error
 
 
 def test_an_error_suggests_the_correct_provider_name() -> None:

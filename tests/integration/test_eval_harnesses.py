@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import re
-import subprocess
-import venv
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from moot import DebateConfig, aopen_debates
+from moot.calls.model_calls import ModelCall, Reply
+from tests.support.fakes import FakeModel
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "evaluation.md"
@@ -47,44 +51,40 @@ def test_langsmith_evaluates_the_target(tmp_path: Path, monkeypatch: pytest.Monk
     assert [row["evaluation_results"]["results"][0].score for row in results] == [True, True]
 
 
-RUN_WITH_INSPECT = """
-import sys
-from inspect_ai import Task, eval
-from inspect_ai.dataset import Sample
-from inspect_ai.scorer import includes
-from moot import DebateConfig
-
-exec(open("example.py").read())
-task = Task(
-    dataset=[Sample(input="Cars?", target="Placeholder"), Sample(input="Trams?", target="nothing of this")],
-    solver=debate(DebateConfig(protocol="single")),
-    scorer=includes(),
-)
-(log,) = eval(task, model="mockllm/model", log_dir="logs", display="none")
-assert log.status == "success", log.error
-print(log.results.scores[0].metrics["accuracy"].value)
-"""
+ANSWERS = {"How many wheels": "It has four.\nAnswer: 4", "How many doors": "Answer: 9", "Which": "Answer: B"}
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(1200)
-def test_inspect_runs_the_solver(tmp_path: Path) -> None:
-    """Inspect needs older packages than the development environment has, so it gets its own one."""
-    python = tmp_path / "venv" / "bin" / "python"
-    venv.create(tmp_path / "venv", with_pip=True)
-    install: list[str | Path] = [
-        python,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "inspect_ai",
-        "--editable",
-        str(ROOT),
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # warnings of Inspect and the packages that it imports
+def test_inspect_runs_and_scores_debates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspect_ai import Task
+    from inspect_ai import eval as run_eval
+    from inspect_ai.dataset import Sample
+
+    from moot.plugins.evals import inspect_solver
+
+    def reply(call: ModelCall) -> Reply:
+        text = str(call.messages)
+        return Reply(text=next(answer for start, answer in ANSWERS.items() if start in text))
+
+    environment = FakeModel(reply).environment()
+    monkeypatch.setattr(
+        inspect_solver, "aopen_debates", lambda database: aopen_debates(database, environment=environment)
+    )
+    samples = [
+        Sample(input="How many wheels has a car?", target="4"),
+        Sample(input="How many doors has a car?", target="5"),
+        Sample(input="Which is a tram?", target="B", choices=["a ship", "a train"]),
     ]
-    subprocess.run(install, check=True)
-    (tmp_path / "example.py").write_text(block("py", "debate"))
-    (tmp_path / "run.py").write_text(RUN_WITH_INSPECT)
-    ran = subprocess.run([python, "run.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split()[-1] == "0.5"
+    config = DebateConfig(protocol="single", judge={"enabled": False})
+    task = Task(samples, solver=inspect_solver.debate(config), scorer=inspect_solver.debate_answer())
+    (log,) = run_eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
+    assert log.status == "success", log.error
+    assert [sample.scores["debate_answer"].value for sample in log.samples or [] if sample.scores] == [*"CIC"]
+    assert all(sample.metadata["moot"]["debate"] for sample in log.samples or [])
+    gc.collect()  # Inspect leaves streams open, whose warnings would fail another test
+
+
+def test_inspect_finds_the_solver_by_its_name() -> None:
+    (point,) = (each for each in entry_points(group="inspect_ai") if each.name == "moot")
+    assert point.value == "moot.plugins.evals.inspect_solver"

@@ -10,6 +10,7 @@ import tomllib
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -123,7 +124,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def test_workflows_use_no_secrets_and_test_every_declared_python() -> None:
-    assert [path.stem for path in WORKFLOWS] == ["docs", "release", "supply", "test"]
+    assert [path.stem for path in WORKFLOWS] == ["docs", "newest", "release", "supply", "test"]
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     versions = [each.rpartition(" ")[2] for each in project["classifiers"] if ":: Python :: 3" in each]
@@ -136,13 +137,60 @@ def test_workflows_use_no_secrets_and_test_every_declared_python() -> None:
             assert pythons == versions
 
 
-def test_hashed_constraints_pin_the_same_versions_without_urls() -> None:
-    text = (ROOT / "constraints-hashes.txt").read_text(encoding="utf-8")
+def test_workflows_pin_each_action_to_a_commit_with_its_version() -> None:
+    for path in WORKFLOWS:
+        for used in re.findall(r"uses: (.*)", path.read_text(encoding="utf-8")):
+            pinned = re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", used)
+            assert pinned or used.startswith("./.github/workflows/"), used
+
+
+def test_base_images_are_pinned_by_digest() -> None:
+    sources = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    outside = [source for source in sources if source != "base"]
+    assert outside
+    assert all(re.search(r":[\w.-]+@sha256:[0-9a-f]{64}$", source) for source in outside)
+
+
+def test_dependabot_updates_every_kind_of_pin() -> None:
+    text = (ROOT / ".github" / "dependabot.yml").read_text(encoding="utf-8")
+    ecosystems = {each["package-ecosystem"] for each in yaml.safe_load(text)["updates"]}
+    assert {"docker", "github-actions", "pip"} <= ecosystems
+
+
+@pytest.mark.parametrize("name", ["plain", "all", "image", "build"])
+def test_hashed_constraints_pin_the_same_versions_without_urls(name: str) -> None:
+    text = (ROOT / "hashes" / f"{name}.txt").read_text(encoding="utf-8")
     assert "://" not in text
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
-    hashed = re.findall(r"^([\w.-]+)==(\S+) [^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
-    assert len(hashed) == text.count("==") - text.count(" == '") > 50
-    assert {name: version for name, version in hashed if name in pinned}.items() <= pinned.items()
+    pin = r"^([\w.-]+(?:\[\w+\])?)==(\S+) [^\n]*\\\n    --hash=sha256:[0-9a-f]{64}"
+    hashed = re.findall(pin, text, re.MULTILINE)
+    assert len(hashed) == text.count("==") - text.count(" == '") > (4 if name == "build" else 50)
+    assert {package: version for package, version in hashed if package in pinned}.items() <= pinned.items()
+
+
+def test_licence_names_the_folder_of_the_rank_tables() -> None:
+    (folder,) = re.findall(r"rank tables in (\S+)", (ROOT / "LICENSE").read_text(encoding="utf-8"))
+    assert list((ROOT / folder).glob("*.gz"))
+
+
+def test_index_page_has_whole_addresses_for_links_and_pictures() -> None:
+    namespace: dict[str, Any] = {"__name__": "hatch_build"}
+    exec((ROOT / "hatch_build.py").read_text(encoding="utf-8"), namespace)  # noqa: S102  # our own build hook
+    text = "![A](docs/a.png) [B](docs/b.md) [C](https://c.example) [D](#d)"
+    assert namespace["with_whole_addresses"](text, "https://github.com/me/moot") == (
+        "![A](https://raw.githubusercontent.com/me/moot/main/docs/a.png) "
+        "[B](https://github.com/me/moot/blob/main/docs/b.md) [C](https://c.example) [D](#d)"
+    )
+
+
+def test_make_owner_sets_every_address_of_the_repository(tmp_path: Path) -> None:
+    named = ("pyproject.toml", "mkdocs.yml", "CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml")
+    for name in ("Makefile", *named):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    words = [shutil.which("make") or "make", "owner", "OWNER=me"]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    assert not [name for name in named if re.search(r"/OWNER[/.]", (tmp_path / name).read_text("utf-8"))]
 
 
 def test_makefile_targets_use_no_undefined_variable() -> None:
@@ -157,7 +205,8 @@ def test_makefile_targets_use_no_undefined_variable() -> None:
 
 
 def test_release_workflow_reads_the_package_version() -> None:
-    (expression,) = re.findall(r"sed -n '(.*)' moot/__init__\.py", WORKFLOWS[1].read_text(encoding="utf-8"))
+    release = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    (expression,) = re.findall(r"sed -n '(.*)' moot/__init__\.py", release)
     sed = shutil.which("sed") or "sed"
     run = subprocess.run(
         [sed, "-n", expression, str(ROOT / "moot" / "__init__.py")],

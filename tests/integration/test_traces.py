@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from langchain_core.tracers import LangChainTracer
@@ -213,7 +216,40 @@ def test_no_traces_are_sent_by_default(tmp_path: Path) -> None:
         assert (quiet.code, elsewhere.bodies) == (0, [])
         traced = Moot(tmp_path)(*words, "--id", "two", MOOT_OTEL="1", **asked)
         assert traced.code == 0, traced.err
-    assert b"invoke_workflow debate" in b"".join(elsewhere.bodies)
+        sent = b"".join(elsewhere.bodies)
+        Moot(tmp_path)(*words, "--id", "three", MOOT_OTEL="1", OTEL_SERVICE_NAME="my-debates", **asked)
+    assert b"invoke_workflow debate" in sent
+    assert version("moot").encode() in sent
+    assert b"my-debates" not in sent
+    assert b"my-debates" in b"".join(elsewhere.bodies)
+
+
+RECORD_CONNECTIONS = """
+import sys
+
+def record(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo"):
+        address = arguments[1] if event == "socket.connect" else arguments
+        if isinstance(address, tuple):
+            with open(LOG, "a") as log:
+                print(address[0], address[1], file=log)
+
+sys.addaudithook(record)
+"""
+
+
+def test_a_debate_connects_only_to_the_models_server(tmp_path: Path) -> None:
+    log = tmp_path / "connections.txt"
+    code = f"LOG = {str(log)!r}\n{RECORD_CONNECTIONS}\nfrom moot.cli import main\nmain()\n"
+    with OpenAIServer() as server:
+        environment = Moot(tmp_path).environment(OPENAI_BASE_URL=server.base_url)
+        words = ["run", "Trams?", "--turns", "2", "--model", "m", "--yes", "-q"]
+        run = subprocess.run(
+            [sys.executable, "-c", code, *words], env=environment, capture_output=True, text=True, check=False
+        )
+        port = urlsplit(server.base_url).port
+    assert run.returncode == 0, run.stderr
+    assert set(log.read_text("utf-8").splitlines()) == {f"127.0.0.1 {port}"}
 
 
 def test_metrics_record_the_tokens_and_duration_of_calls() -> None:

@@ -273,7 +273,7 @@ class OllamaServer(ProviderServer):
 class GoogleServer(ProviderServer):
     """Google's `generateContent` and `streamGenerateContent`, over REST."""
 
-    path = r"/v1beta/models/[\w.-]+:(generateContent|streamGenerateContent\?alt=sse)"
+    path = r"/v1(?:beta)?/models/[\w.-]+:(generateContent|streamGenerateContent\?alt=sse)"
     stream_type = "text/event-stream"
     _FIELDS: ClassVar[set[str]] = {
         *("contents", "systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings"),

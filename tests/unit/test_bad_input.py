@@ -24,11 +24,11 @@ PRICES = {"input_usd_per_million": 1, "output_usd_per_million": 0}
 @pytest.mark.parametrize("name", ["", "  ", "a" * 500, "a\nb", "a\x1b[2J", 5], ids=repr)
 def test_unusable_debate_name_is_rejected_and_nothing_is_stored(tmp_path: Path, name: Any) -> None:
     with open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel().environment()) as debates:
-        with pytest.raises(InputError, match="--id"):
+        with pytest.raises(InputError, match="not a valid name"):
             debates.start("Why?", name=name)
         assert debates.rows() == []
         debate = debates.start("Why?")
-        with pytest.raises(InputError, match="--id"):
+        with pytest.raises(InputError, match="not a valid name"):
             debate.fork(name=name)
 
 

@@ -468,7 +468,7 @@ def test_run_with_an_explicit_offline_model_suggests_no_other(
 def test_a_name_close_to_latest_suggests_latest(tmp_path: Path) -> None:
     path = str(tmp_path / "d.sqlite")
     with open_debates(path) as debates:
-        with pytest.raises(DebateNotFound, match="there is no debate 'lates': run"):
+        with pytest.raises(DebateNotFound, match="there is no debate 'lates': call"):
             debates.get("lates")
         short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})
         debates.start("Trams?", short, name="trams")

@@ -159,7 +159,7 @@ def test_imported_debate_can_be_continued(debates: Debates, tmp_path: Path) -> N
 
 def test_import_refuses_a_taken_name_and_suggests_another(debates: Debates) -> None:
     document = debates.start("Taken?", DebateConfig(turns=2), name="taken").run()
-    with pytest.raises(DebateExists, match="another name with --id"):
+    with pytest.raises(DebateExists, match="choose another `name`"):
         debates.import_document(document)
     assert debates.import_document(document, name="free").document()["name"] == "free"
 

@@ -60,5 +60,9 @@ def test_a_role_of_a_protocol_can_be_held_in_the_head(role: type, members: int) 
 
 
 def test_every_error_class_is_public() -> None:
-    error_classes = {name for name, each in vars(errors).items() if isinstance(each, type)}
+    error_classes = {
+        name
+        for name, each in vars(errors).items()
+        if isinstance(each, type) and each.__module__ == errors.__name__
+    }
     assert error_classes <= set(moot.__all__)

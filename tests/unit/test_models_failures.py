@@ -12,7 +12,7 @@ from moot.calls.model_calls import Reply
 from moot.config import DebateConfig
 from moot.config.model_settings import ModelSettings
 from moot.debates.proposed_debaters import propose_debaters
-from moot.models.endpoints import OTHER_MODEL, advice
+from moot.models.endpoints import advice, other_model
 from moot.models.failures import Backoff, Failure, failure_of, retry_after
 from moot.state.errors import ModelError
 from tests.support.fakes import FakeModel
@@ -107,7 +107,7 @@ def test_requested_wait_is_never_shortened(requested_s: float, dice: float) -> N
     [
         (401, {}, ("OPENAI_API_KEY", "OPENAI_BASE_URL")),
         (403, {"api_key_env": "ROUTER_KEY", "base_url": "http://r"}, ("ROUTER_KEY", "base_url")),
-        (404, {}, ("model's name", "moot resume ID --model NAME", "OPENAI_BASE_URL")),
+        (404, {}, ("model's name", "`Debate.reconfigure`", "OPENAI_BASE_URL")),
     ],
 )
 def test_permanent_failure_comes_with_advice(
@@ -119,7 +119,7 @@ def test_permanent_failure_comes_with_advice(
 
 
 def test_failed_proposal_does_not_advise_to_resume() -> None:
-    failed = FakeModel(lambda call: Reply(error=f"m: HTTP 404 (check the name; {OTHER_MODEL})"))
+    failed = FakeModel(lambda call: Reply(error=f"m: HTTP 404 (check the name; {other_model()})"))
     with pytest.raises(ModelError, match="check the name; choose another model with --model NAME") as raised:
         propose_debaters("Trams?", DebateConfig(model="m"), failed.environment())
     assert "resume" not in str(raised.value)

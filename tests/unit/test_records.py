@@ -121,9 +121,9 @@ def test_ambiguous_id_prefix_is_rejected(records: Records) -> None:
         records.catalogue.find("abcd")
 
 
-def test_existing_name_is_rejected_with_the_resume_command(records: Records) -> None:
+def test_existing_name_is_rejected_with_the_way_to_continue(records: Records) -> None:
     records.catalogue.add(ROW)
-    with pytest.raises(DebateExists, match="moot resume one"):
+    with pytest.raises(DebateExists, match=r"start\(…, if_exists=\"resume\"\)"):
         records.catalogue.add(replace(ROW, id="another"))
 
 

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import stat
 import sys
+import tempfile
 import threading
 import zlib
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG
 from moot import DebateConfig, open_debates
 from moot.cli.terminal import write_file
 from moot.state.errors import ConfigError, InputError, StorageError
+from moot.state.settings import sqlite_path
 from moot.storage import checkpoints
 from moot.storage.checkpoints import CompressingSerializer
 from moot.storage.records import Records, open_records, records_of
@@ -266,7 +268,18 @@ def test_records_of_another_checkpointer_are_closed_with_it() -> None:
 
 
 @pytest.mark.parametrize("database", [":memory:", "sqlite:///:memory:"])
-def test_an_in_memory_database_is_rejected_and_creates_no_file(database: str) -> None:
-    with pytest.raises(ConfigError, match="InMemorySaver"), open_debates(database):
-        pass
+def test_in_memory_database_is_kept_until_it_is_closed_and_leaves_no_file(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with open_debates(database) as debates:
+        debates.start("Trams?", DebateConfig(turns=2), name="trams").run()
+        assert debates.get("trams").is_over()
+        assert list(tmp_path.rglob("moot.sqlite"))
+    assert not list(tmp_path.iterdir())
     assert not list(Path.cwd().glob(":memory:*"))
+
+
+def test_in_memory_database_on_the_command_line_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="give a file path"):
+        sqlite_path(":memory:")

@@ -29,6 +29,7 @@ from pydantic import (
 from moot.calls.model_calls import CallGenerator
 from moot.config import DebateConfig
 from moot.config.section import errors_in
+from moot.plugins.evals.mallm_sets import mallm_rows
 from moot.prompts.request import model_params
 from moot.prompts.structured_calls import structured_call
 from moot.prompts.templates import fenced, load_prompt_template
@@ -200,7 +201,7 @@ class ItemSet:
 
 
 def read_items(path: Path) -> ItemSet:
-    """Read an evaluation set from a `.jsonl` or `.csv` file.
+    """Read an evaluation set from a `.jsonl` or `.csv` file, or a question set of MALLM from a `.json` file.
 
     Raises:
         ConfigError: The file cannot be read, or an item is invalid. The message names the file and the line.
@@ -277,8 +278,9 @@ def _kind_of(row: Mapping[str, object], place: str) -> Kind:
 def _rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
     """Yield each row of an evaluation set's file with its line number."""
     suffix = path.suffix.lower()
-    if suffix not in (".jsonl", ".csv"):
-        raise ConfigError(f"the name of the evaluation set {str(path)!r} must end in .jsonl or .csv")
+    readers = {".jsonl": _json_rows, ".csv": _csv_rows, ".json": mallm_rows}
+    if suffix not in readers:
+        raise ConfigError(f"the name of the evaluation set {str(path)!r} must end in .jsonl, .csv or .json")
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -286,7 +288,7 @@ def _rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
     except UnicodeDecodeError as error:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{line}: the text is not UTF-8: save the file as UTF-8") from error
-    yield from _json_rows(path, text) if suffix == ".jsonl" else _csv_rows(path, text)
+    yield from readers[suffix](path, text)
 
 
 def _json_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:

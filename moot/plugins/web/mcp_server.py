@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import wraps
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Self, TypeVar, cast
 
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult, ToolAnnotations
@@ -44,7 +44,7 @@ from moot.protocols.result import result_text
 from moot.reports.markdown import render_brief, render_markdown
 from moot.runtime.environment import Environment
 from moot.state.entries import JsonObject
-from moot.state.errors import InputError, MootError
+from moot.state.errors import InputError, MootError, advice_for
 from moot.state.langgraph_internals import set_server_version
 from moot.state.verdict import TIE
 from moot.text.plain_text import clip, show_reordering
@@ -54,13 +54,13 @@ MCP_1 = version("mcp").startswith("1.")
 """True if a version 1.x of the `mcp` package is installed."""
 if TYPE_CHECKING or not MCP_1:
     from mcp.server.mcpserver import Context, MCPServer
-    from mcp.server.mcpserver.exceptions import ResourceError
+    from mcp.server.mcpserver.exceptions import ResourceError, ToolError
     from mcp.server.mcpserver.tools import Tool
     from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 else:
     from mcp.server.fastmcp import Context
     from mcp.server.fastmcp import FastMCP as MCPServer
-    from mcp.server.fastmcp.exceptions import ResourceError
+    from mcp.server.fastmcp.exceptions import ResourceError, ToolError
     from mcp.server.fastmcp.tools import Tool
     from mcp.server.fastmcp.utilities.func_metadata import ArgModelBase
 
@@ -82,7 +82,7 @@ Question = Annotated[
     Field(
         max_length=embedding.MAX_QUESTION_CHARS,
         description=_REQUEST_FIELDS["question"].description,
-        examples=["Should we move all services into one repository? We have 12 services and 5 engineers."],
+        examples=["Should our 12 services move into one repository?"],
     ),
 ]
 ProtocolName = Annotated[
@@ -108,7 +108,7 @@ DebateId = Annotated[
     str,
     Field(
         description="Id of a debate, as returned by the other tools.",
-        examples=["5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"],
+        examples=["5c5a9dd3"],
     ),
 ]
 DebaterList = Annotated[
@@ -116,7 +116,7 @@ DebaterList = Annotated[
     Field(
         max_length=MAX_REQUESTED_DEBATERS,
         description="Two or more debaters who argue the question. Omit them to use the default debaters.",
-        examples=[[{"name": "Ada", "stance": "Use one repository."}, {"name": "Ben", "role": "operator"}]],
+        examples=[[{"name": "Ada", "stance": "Yes."}, {"name": "Ben", "role": "operator"}]],
     ),
 ]
 
@@ -176,10 +176,11 @@ def _reporting_errors(
 
     @wraps(tool)
     async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return await tool(*args, **kwargs)
-        except MootError as error:
-            raise ResourceError(str(error)) from error
+        with advice_for("agent"):
+            try:
+                return await tool(*args, **kwargs)
+            except MootError as error:
+                raise ResourceError(str(error)) from error
 
     return call
 
@@ -210,6 +211,25 @@ class _KnownArguments(BaseModel):
             raise ValueError("; ".join(errors_in(error)[:MAX_SHOWN_ERRORS])) from error
 
 
+class _PlainTool(Tool):
+    """MCP tool that reports invalid arguments without the package's frame around the message."""
+
+    async def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the tool.
+
+        Raises:
+            ToolError: The arguments are invalid, or the tool failed.
+        """
+        try:
+            return await super().run(*args, **kwargs)
+        except ToolError as error:
+            if not isinstance(invalid := error.__cause__, ValidationError):
+                raise
+            # Pydantic's own text has a link to its website. `_KnownArguments` raised the `ctx` errors.
+            messages = [str(each.get("ctx", {}).get("error", each["msg"])) for each in invalid.errors()]
+            raise ToolError("; ".join(messages)) from error
+
+
 def _outcome_as_text(
     method: Callable[P, Coroutine[object, None, DebateOutcome]],
 ) -> Callable[P, Coroutine[object, None, CallToolResult]]:
@@ -229,17 +249,54 @@ def _outcome_as_text(
     return call
 
 
-def _tool(method: Callable[..., Coroutine[object, None, object]], *, reads: bool) -> Tool:
-    """Convert a method to an MCP tool that rejects unknown arguments."""
+def _brief_schema(schema: object, *left_out: str) -> Any:
+    """Return a JSON Schema without generated titles, defaults and limits on lengths.
+
+    Agents read the schemas of all tools in every prompt. The arguments are checked all the same.
+    """
+    if isinstance(schema, list):
+        return [_brief_schema(each, *left_out) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    brief = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            nested = ("examples",) if key == "$defs" else ()
+            brief[key] = {name: _brief_schema(each, *left_out, *nested) for name, each in value.items()}
+        elif key not in ("title", "default", "maxLength", "maxItems", *left_out):
+            brief[key] = _brief_schema(value, *left_out)
+    return brief
+
+
+def _tool(
+    method: Callable[..., Coroutine[object, None, object]],
+    title: str,
+    *,
+    reads: bool = False,
+    asks_model: bool = False,
+) -> Tool:
+    """Convert a method to an MCP tool that rejects unknown arguments.
+
+    The annotations tell a client that no tool deletes or overwrites anything, and which ones call a model.
+    """
     outcome = inspect.signature(method, eval_str=True).return_annotation is DebateOutcome
     tells = cast(Callable[..., Coroutine[object, None, DebateOutcome]], method)
     function = _reporting_errors(_outcome_as_text(tells) if outcome else method)
-    hints = ToolAnnotations.model_validate({"readOnlyHint": True}) if reads else None
-    tool = Tool.from_function(function, annotations=hints)
+    hints = {"readOnlyHint": reads, "destructiveHint": False, "openWorldHint": asks_model}
+    tool = _PlainTool.from_function(
+        function,
+        title=title,
+        description=inspect.getdoc(method),
+        annotations=ToolAnnotations.model_validate(hints),
+    )
     arguments = tool.fn_metadata.arg_model
     strict = create_model(arguments.__name__, __base__=(_KnownArguments, arguments))
     tool.fn_metadata.arg_model = cast(type[ArgModelBase], strict)
-    tool.parameters = strict.model_json_schema(by_alias=True)
+    tool.parameters = _brief_schema(strict.model_json_schema(by_alias=True))
+    # The text of a result says what each value means. Only two tools show the schema of an outcome.
+    hidden = outcome and method.__name__ not in ("debate", "result")
+    output_schema = tool.fn_metadata.output_schema
+    tool.fn_metadata.output_schema = None if hidden else _brief_schema(output_schema, "description")
     return tool
 
 
@@ -251,9 +308,16 @@ class McpDebates:
 
     def server(self) -> MCPServer[object]:
         """Return an MCP server with Moot's tools, resources and prompts."""
-        writing = (self.debate, self.start, self.say, self.answer)
-        reading = (self.status, self.result, self.ask, self.compare)
-        tools = [_tool(each, reads=False) for each in writing] + [_tool(each, reads=True) for each in reading]
+        tools = [
+            _tool(self.debate, "Run a debate", asks_model=True),
+            _tool(self.start, "Start or continue a debate", asks_model=True),
+            _tool(self.say, "Send a message to a debate"),
+            _tool(self.answer, "Answer a debate's questions", asks_model=True),
+            _tool(self.status, "Status of a debate", reads=True),
+            _tool(self.result, "Result of a debate", reads=True),
+            _tool(self.ask, "Ask about a debate", reads=True, asks_model=True),
+            _tool(self.compare, "Compare debates", reads=True),
+        ]
         options: JsonObject = {"instructions": INSTRUCTIONS, "log_level": "WARNING", "tools": tools}
         if MCP_1:
             server: MCPServer[object] = MCPServer("moot", **options)
@@ -317,7 +381,7 @@ class McpDebates:
             str,
             Field(
                 description="Id of a paused debate to continue. If you give an id, omit the question.",
-                examples=["5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"],
+                examples=["5c5a9dd3"],
             ),
         ] = "",
     ) -> DebateOutcome:

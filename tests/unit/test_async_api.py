@@ -1,0 +1,69 @@
+"""Async versions of the Python API, resuming by name, the decision in events, and advice for each caller."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot import DebateConfig, DebateExists, DebateNotFound, aopen_debates, open_debates
+from moot.calls.model_calls import Reply
+from moot.state.errors import Caller, advice_for
+from tests.support.fakes import JUDGE_REPLY, FakeModel
+
+SHORT = DebateConfig(turns=2)
+
+
+def test_async_versions_start_ask_judge_fork_and_delete(tmp_path: Path) -> None:
+    async def main() -> tuple[str, bool, list[str]]:
+        database = str(tmp_path / "moot.sqlite")
+        async with aopen_debates(database) as debates:
+            debate = await debates.astart("Trams?", SHORT, name="trams")
+            await debate.arun()
+            answer = await debate.aask("Who spoke first?")
+            judgement = await debate.ajudge(dry_run=True)
+            fork = await debate.afork(name="fork")
+            names = [row.name for row in debates.rows()]
+            await fork.adelete()
+            return answer.text, judgement.failed, [*names, *(row.name for row in debates.rows())]
+
+    text, failed, names = asyncio.run(main())
+    assert text
+    assert not failed
+    assert sorted(names) == ["fork", "trams", "trams"]
+
+
+def test_start_returns_the_stored_debate_of_a_taken_name_on_request(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        first = debates.start("Trams?", SHORT, name="trams")
+        assert debates.start("Cars?", name="trams", if_exists="resume").id == first.id
+        assert first.config().turns == 2
+        with pytest.raises(DebateExists):
+            debates.start("Cars?", name="trams")
+
+
+def test_events_carry_the_decision() -> None:
+    verdict = {**JUDGE_REPLY, "decision": "Build the tram."}
+    model = FakeModel(lambda call: Reply(data=verdict) if call.schema else Reply(text="I say yes."))
+    with open_debates(":memory:", environment=model.environment()) as debates:
+        debate = debates.start("Trams?", SHORT)
+        events = {event["event"]: event for event in debate.stream()}
+    decision: Any = events["verdict"]
+    end: Any = events["end"]
+    assert (decision["decision"], end["answer"]) == ("Build the tram.", "Build the tram.")
+
+
+ADVICE: dict[Caller, str] = {
+    "python": "call `Debates.rows`",
+    "command": "run `moot list`",
+    "agent": "read the resource moot://debates",
+}
+
+
+@pytest.mark.parametrize("caller", ADVICE)
+def test_errors_advise_what_the_caller_can_do(caller: Caller) -> None:
+    raises = pytest.raises(DebateNotFound, match=ADVICE[caller])
+    with open_debates(":memory:") as debates, advice_for(caller), raises:
+        debates.get("trams")
