@@ -64,7 +64,7 @@ class ErrorBody:
 
 def read_error(body: object) -> ErrorBody:
     """Read an error body. `body` is the parsed JSON, or the text of the response."""
-    reader = _Reader()
+    reader = _ErrorBodyReader()
     for key, value in _leaves("", _parsed(body), 0):
         if isinstance(value, str) and not (key in _STATUS_KEYS and value.isdigit()):
             reader.add_text(key, value)
@@ -76,7 +76,7 @@ def read_error(body: object) -> ErrorBody:
 
 
 @dataclass
-class _Reader:
+class _ErrorBodyReader:
     """Values of an error body, sorted by what their keys say, in order and without repetitions."""
 
     texts: dict[str, None] = field(default_factory=dict)

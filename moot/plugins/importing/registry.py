@@ -26,7 +26,7 @@ from moot.plugins.importing.readers import (
     zoom_chat,
 )
 from moot.plugins.importing.readers.markdown_text import is_markdown, read_markdown
-from moot.plugins.importing.readers.plain_text import read_plain_text
+from moot.plugins.importing.readers.named_lines import read_plain_text
 from moot.plugins.importing.readers.table import is_table, read_table
 from moot.state.errors import ConfigError, InputError
 from moot.state.settings import load_plugin, plugin_entry_points

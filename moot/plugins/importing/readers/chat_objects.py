@@ -3,14 +3,7 @@
 import html
 from collections.abc import Iterable, Sequence
 
-from moot.importers import (
-    LeftOut,
-    ParsedMessage,
-    ParsedTranscript,
-    Reader,
-    Source,
-    choose_conversation,
-)
+from moot import importers
 from moot.plugins.importing.message_objects import JsonDict, first_text, readable_time, speaker_of
 
 
@@ -21,7 +14,7 @@ def _objects(value: object) -> list[JsonDict]:
     return items if is_list and isinstance(items, list) else []
 
 
-def _count_files(item: JsonDict, keys: Iterable[str], left_out: LeftOut) -> None:
+def _count_files(item: JsonDict, keys: Iterable[str], left_out: importers.LeftOut) -> None:
     left_out["attachment"] += sum(
         len(value) if isinstance(value, list) else 1 for key in keys if (value := item.get(key))
     )
@@ -32,12 +25,12 @@ def _in_order(items: Sequence[JsonDict], key: str) -> list[JsonDict]:
     return sorted(items, key=lambda item: str(item.get(key) or ""))
 
 
-def _read_slack(source: Source) -> ParsedTranscript | None:
+def _read_slack(source: importers.Source) -> importers.ParsedTranscript | None:
     items = _objects(source.json)
     if not items or not all("ts" in item and item.get("type", "message") == "message" for item in items):
         return None
     names = {str(item["user"]): name for item in items if "user" in item and (name := _slack_name(item))}
-    left_out, messages = LeftOut(), list[ParsedMessage]()
+    left_out, messages = importers.LeftOut(), list[importers.ParsedMessage]()
     for item in _in_order(items, "ts"):
         if item.get("subtype") not in (None, "bot_message", "thread_broadcast", "me_message", "file_share"):
             left_out["system message"] += 1
@@ -47,8 +40,8 @@ def _read_slack(source: Source) -> ParsedTranscript | None:
         name = names.get(user) or _slack_name(item) or user
         text = html.unescape(first_text(item, ("text",)))
         if name and text:
-            messages.append(ParsedMessage(name, text, readable_time(item["ts"])))
-    return ParsedTranscript(messages, left_out=left_out)
+            messages.append(importers.ParsedMessage(name, text, readable_time(item["ts"])))
+    return importers.ParsedTranscript(messages, left_out=left_out)
 
 
 def _slack_name(item: JsonDict) -> str:
@@ -58,20 +51,20 @@ def _slack_name(item: JsonDict) -> str:
     return first_text(item, ("username",))
 
 
-SLACK = Reader("Slack export", "json", _read_slack)
+SLACK = importers.Reader("Slack export", "json", _read_slack)
 
 _DISCORD_SPEECH = (None, "Default", "Reply", "ChatInputCommand", "ThreadStarterMessage", 0, 19, 20, 21)
 """Message types of Discord's exports and of its API that are written by a user."""
 
 
-def _read_discord(source: Source) -> ParsedTranscript | None:
+def _read_discord(source: importers.Source) -> importers.ParsedTranscript | None:
     value = source.json
     items = _objects(value)
     if not items or not all(
         isinstance(item.get("author"), dict) and "content" in item and "timestamp" in item for item in items
     ):
         return None
-    left_out, messages = LeftOut(), list[ParsedMessage]()
+    left_out, messages = importers.LeftOut(), list[importers.ParsedMessage]()
     for item in _in_order(items, "timestamp"):
         if item.get("type") not in _DISCORD_SPEECH:
             left_out["system message"] += 1
@@ -80,33 +73,39 @@ def _read_discord(source: Source) -> ParsedTranscript | None:
         author = item["author"]
         assert isinstance(author, dict)  # noqa: S101  # checked above
         name = first_text(author, ("nickname", "global_name", "name", "username", "id"))
-        messages.append(ParsedMessage(name, first_text(item, ("content",)), first_text(item, ("timestamp",))))
+        messages.append(
+            importers.ParsedMessage(name, first_text(item, ("content",)), first_text(item, ("timestamp",)))
+        )
     channel = value.get("channel") if isinstance(value, dict) else None
     topic = first_text(channel, ("topic",)) if isinstance(channel, dict) else ""
-    return ParsedTranscript(messages, topic, left_out=left_out)
+    return importers.ParsedTranscript(messages, topic, left_out=left_out)
 
 
-DISCORD = Reader("Discord export", "json", _read_discord)
+DISCORD = importers.Reader("Discord export", "json", _read_discord)
 
 _TELEGRAM_MEDIA = ("photo", "file", "media_type", "poll", "location_information", "contact_information")
 
 
-def _read_telegram(source: Source) -> ParsedTranscript | None:
+def _read_telegram(source: importers.Source) -> importers.ParsedTranscript | None:
     value = source.json
     chats = value.get("chats") if isinstance(value, dict) else None
     candidates = chats.get("list") if isinstance(chats, dict) else [value]
     if not isinstance(candidates, list) or not candidates or not all(map(_is_telegram, candidates)):
         return None
-    chat = choose_conversation(candidates, [first_text(each, ("name", "id")) for each in candidates], source)
-    left_out, messages = LeftOut(), list[ParsedMessage]()
+    chat = importers.choose_conversation(
+        candidates, [first_text(each, ("name", "id")) for each in candidates], source
+    )
+    left_out, messages = importers.LeftOut(), list[importers.ParsedMessage]()
     for item in _objects(chat):
         if item.get("type") != "message":
             left_out["system message"] += 1
             continue
         left_out["attachment"] += any(item.get(key) for key in _TELEGRAM_MEDIA)
         name = first_text(item, ("from", "from_id", "author")) or "Deleted account"
-        messages.append(ParsedMessage(name, _telegram_text(item.get("text")), first_text(item, ("date",))))
-    return ParsedTranscript(messages, left_out=left_out)
+        messages.append(
+            importers.ParsedMessage(name, _telegram_text(item.get("text")), first_text(item, ("date",)))
+        )
+    return importers.ParsedTranscript(messages, left_out=left_out)
 
 
 def _is_telegram(chat: object) -> bool:
@@ -124,10 +123,10 @@ def _telegram_text(text: object) -> str:
     return "".join(first_text(part, ("text",)) if isinstance(part, dict) else str(part) for part in text)
 
 
-TELEGRAM = Reader("Telegram export", "json", _read_telegram)
+TELEGRAM = importers.Reader("Telegram export", "json", _read_telegram)
 
 
-def _read_github(source: Source) -> ParsedTranscript | None:
+def _read_github(source: importers.Source) -> importers.ParsedTranscript | None:
     value = source.json
     comments = value.get("comments") if isinstance(value, dict) else value
     if isinstance(comments, dict):
@@ -139,12 +138,14 @@ def _read_github(source: Source) -> ParsedTranscript | None:
     if not all(isinstance(item, dict) and "body" in item and _login(item) for item in items):
         return None
     messages = [
-        ParsedMessage(
+        importers.ParsedMessage(
             _login(item), first_text(item, ("body",)), first_text(item, ("createdAt", "created_at"))
         )
         for item in items
     ]
-    return ParsedTranscript(messages, first_text(value, ("title",)) if isinstance(value, dict) else "")
+    return importers.ParsedTranscript(
+        messages, first_text(value, ("title",)) if isinstance(value, dict) else ""
+    )
 
 
 def _login(item: JsonDict) -> str:
@@ -154,15 +155,15 @@ def _login(item: JsonDict) -> str:
     )
 
 
-GITHUB = Reader("GitHub thread", "json", _read_github)
+GITHUB = importers.Reader("GitHub thread", "json", _read_github)
 
 
-def _read_reddit(source: Source) -> ParsedTranscript | None:
+def _read_reddit(source: importers.Source) -> importers.ParsedTranscript | None:
     value = source.json
     listings = value if isinstance(value, list) else [value]
     if not listings or not all(isinstance(each, dict) and each.get("kind") == "Listing" for each in listings):
         return None
-    left_out, messages, topic = LeftOut(), list[ParsedMessage](), ""
+    left_out, messages, topic = importers.LeftOut(), list[importers.ParsedMessage](), ""
     pending: list[object] = list(listings[::-1])
     while pending:  # depth first, in the order of the page
         thing = pending.pop()
@@ -180,10 +181,10 @@ def _read_reddit(source: Source) -> ParsedTranscript | None:
             text = first_text(data, ("body", "selftext")) or first_text(data, ("title",))
             if name := speaker_of(data):
                 messages.append(
-                    ParsedMessage(name, html.unescape(text), readable_time(data.get("created_utc")))
+                    importers.ParsedMessage(name, html.unescape(text), readable_time(data.get("created_utc")))
                 )
             pending.append(data.get("replies"))
-    return ParsedTranscript(messages, topic, left_out=left_out)
+    return importers.ParsedTranscript(messages, topic, left_out=left_out)
 
 
-REDDIT = Reader("Reddit thread", "json", _read_reddit)
+REDDIT = importers.Reader("Reddit thread", "json", _read_reddit)

@@ -2,14 +2,7 @@
 
 from collections.abc import Sequence
 
-from moot.importers import (
-    LeftOut,
-    ParsedMessage,
-    ParsedTranscript,
-    Reader,
-    Source,
-    choose_conversation,
-)
+from moot import importers
 from moot.plugins.importing.message_objects import INSTRUCTIONS, JsonDict, first_text, readable_time, text_of
 
 _LEFT_OUT = {
@@ -25,7 +18,7 @@ _LEFT_OUT = {
 """What a message with this `content_type` is, for those that are no message of the conversation."""
 
 
-def _read(source: Source) -> ParsedTranscript | None:
+def _read(source: importers.Source) -> importers.ParsedTranscript | None:
     value = source.json
     conversations = [
         each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)
@@ -34,14 +27,14 @@ def _read(source: Source) -> ParsedTranscript | None:
     if not is_whole or not conversations or not all(map(_is_conversation, conversations)):
         return None
     titles = [first_text(each, ("title", "conversation_id", "id")) for each in conversations]
-    conversation = choose_conversation(conversations, titles, source)
-    left_out = LeftOut()
+    conversation = importers.choose_conversation(conversations, titles, source)
+    left_out = importers.LeftOut()
     messages = [
         message
         for node in _branch(conversation)
         if isinstance(raw := node.get("message"), dict) and (message := _message(raw, left_out))
     ]
-    return ParsedTranscript(messages, first_text(conversation, ("title",)), left_out=left_out)
+    return importers.ParsedTranscript(messages, first_text(conversation, ("title",)), left_out=left_out)
 
 
 def _is_conversation(value: object) -> bool:
@@ -68,7 +61,7 @@ def _branch(conversation: JsonDict) -> Sequence[JsonDict]:
     return nodes[::-1]
 
 
-def _message(raw: JsonDict, left_out: LeftOut) -> ParsedMessage | None:
+def _message(raw: JsonDict, left_out: importers.LeftOut) -> importers.ParsedMessage | None:
     author, content, metadata = raw.get("author"), raw.get("content"), raw.get("metadata")
     role = first_text(author, ("role",)) if isinstance(author, dict) else ""
     if not isinstance(content, dict) or not role:
@@ -81,12 +74,12 @@ def _message(raw: JsonDict, left_out: LeftOut) -> ParsedMessage | None:
         kind = "tool result"
     elif raw.get("recipient") not in (None, "", "all"):
         kind = "tool call"
-    text = text_of(content.get("parts", content.get("text")), "the message", own := LeftOut())
+    text = text_of(content.get("parts", content.get("text")), "the message", own := importers.LeftOut())
     if kind:
         left_out[kind] += bool(text.strip()) or kind not in ("system message",)
         return None
     left_out.update(own)
-    return ParsedMessage(role, text, readable_time(raw.get("create_time")))
+    return importers.ParsedMessage(role, text, readable_time(raw.get("create_time")))
 
 
-READER = Reader("ChatGPT export", "json", _read)
+READER = importers.Reader("ChatGPT export", "json", _read)

@@ -1,13 +1,6 @@
 """Results of programs in which language models debate: llm-council, MALLM and ChatEval."""
 
-from moot.importers import (
-    LeftOut,
-    ParsedMessage,
-    ParsedTranscript,
-    Reader,
-    Source,
-    choose_conversation,
-)
+from moot import importers
 from moot.plugins.importing.message_objects import JsonDict, first_text
 
 
@@ -15,15 +8,17 @@ def _dicts(value: object) -> list[JsonDict]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _read_council(source: Source) -> ParsedTranscript | None:
+def _read_council(source: importers.Source) -> importers.ParsedTranscript | None:
     value = source.json
     turns = _dicts(value.get("messages")) if isinstance(value, dict) else []
     if not any("stage1" in turn for turn in turns):
         return None
-    messages, left_out, solution = list[ParsedMessage](), LeftOut(), ""
+    messages, left_out, solution = list[importers.ParsedMessage](), importers.LeftOut(), ""
     for number, turn in enumerate(turns, start=1):
         if "stage1" not in turn:
-            messages.append(ParsedMessage(first_text(turn, ("role",)), first_text(turn, ("content",))))
+            messages.append(
+                importers.ParsedMessage(first_text(turn, ("role",)), first_text(turn, ("content",)))
+            )
             continue
         for answer in _dicts(turn["stage1"]):
             messages.append(_answer(answer, ("response",), number))
@@ -35,24 +30,30 @@ def _read_council(source: Source) -> ParsedTranscript | None:
         left_out["metadata record"] += "metadata" in turn
     assert isinstance(value, dict)  # noqa: S101  # chosen so above
     topic = next((message.content for message in messages if message.speaker == "user"), "")
-    return ParsedTranscript(messages, topic or first_text(value, ("title",)), solution, left_out=left_out)
+    return importers.ParsedTranscript(
+        messages, topic or first_text(value, ("title",)), solution, left_out=left_out
+    )
 
 
-def _answer(item: JsonDict, keys: tuple[str, ...], number: int) -> ParsedMessage:
-    return ParsedMessage(first_text(item, ("model",)) or "model", first_text(item, keys), round=number)
+def _answer(item: JsonDict, keys: tuple[str, ...], number: int) -> importers.ParsedMessage:
+    return importers.ParsedMessage(
+        first_text(item, ("model",)) or "model", first_text(item, keys), round=number
+    )
 
 
-COUNCIL = Reader("llm-council conversation", "json", _read_council)
+COUNCIL = importers.Reader("llm-council conversation", "json", _read_council)
 
 
-def _read_mallm(source: Source) -> ParsedTranscript | None:
+def _read_mallm(source: importers.Source) -> importers.ParsedTranscript | None:
     value = source.json
     runs = _dicts(value if isinstance(value, list) else [value])
     if not runs or not all(isinstance(run.get("globalMemory"), list) for run in runs):
         return None
-    run = choose_conversation(runs, [first_text(each, ("exampleId", "dataset")) for each in runs], source)
+    run = importers.choose_conversation(
+        runs, [first_text(each, ("exampleId", "dataset")) for each in runs], source
+    )
     messages = [
-        ParsedMessage(
+        importers.ParsedMessage(
             first_text(memory, ("persona", "agent_id", "agentId")),
             first_text(memory, ("message", "solution")),
             round=number if isinstance(number := memory.get("turn"), int) else 0,
@@ -63,28 +64,30 @@ def _read_mallm(source: Source) -> ParsedTranscript | None:
     lines = [str(line) for line in inputs] if isinstance(inputs, list) else [str(inputs or "")]
     topic = " ".join([first_text(run, ("instruction",)), *lines]).strip()
     solution = first_text(run, ("finalAnswer", "answer", "solution"))
-    return ParsedTranscript(messages, topic, solution)
+    return importers.ParsedTranscript(messages, topic, solution)
 
 
-MALLM = Reader("MALLM result", "json", _read_mallm)
+MALLM = importers.Reader("MALLM result", "json", _read_mallm)
 
 
-def _read_chateval(source: Source) -> ParsedTranscript | None:
+def _read_chateval(source: importers.Source) -> importers.ParsedTranscript | None:
     value = source.json
     items = _dicts(value if isinstance(value, list) else [value])
     if not items or not all(_is_chateval(item) for item in items):
         return None
-    item = choose_conversation(items, [first_text(each, ("question", "src")) for each in items], source)
+    item = importers.choose_conversation(
+        items, [first_text(each, ("question", "src")) for each in items], source
+    )
     responses = item.get("response")
     messages = [
-        ParsedMessage(str(model), str(text))
+        importers.ParsedMessage(str(model), str(text))
         for model, text in (responses.items() if isinstance(responses, dict) else ())
     ]
     messages += [
-        ParsedMessage(first_text(each, ("role",)), first_text(each, ("evaluation",)))
+        importers.ParsedMessage(first_text(each, ("role",)), first_text(each, ("evaluation",)))
         for each in _dicts(item["evaluation"])
     ]
-    return ParsedTranscript(messages, first_text(item, ("question", "src")))
+    return importers.ParsedTranscript(messages, first_text(item, ("question", "src")))
 
 
 def _is_chateval(item: JsonDict) -> bool:
@@ -92,4 +95,4 @@ def _is_chateval(item: JsonDict) -> bool:
     return bool(evaluations) and all("role" in each and "evaluation" in each for each in evaluations)
 
 
-CHATEVAL = Reader("ChatEval result", "json", _read_chateval)
+CHATEVAL = importers.Reader("ChatEval result", "json", _read_chateval)

@@ -2,14 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from moot.importers import (
-    LeftOut,
-    ParsedMessage,
-    ParsedSummary,
-    ParsedTranscript,
-    Reader,
-    Source,
-)
+from moot import importers
 from moot.plugins.importing.message_objects import TEXT_KEYS, JsonDict, first_text
 from moot.state.entries import EntryKind
 from moot.state.verdict import OpenCheck
@@ -24,11 +17,11 @@ _NO_ANSWER = "NA"
 """Answer with which dialectic stores that the user skipped a question."""
 
 
-def _read(source: Source) -> ParsedTranscript | None:
+def _read(source: importers.Source) -> importers.ParsedTranscript | None:
     state = source.json
     if not isinstance(state, dict) or not isinstance(state.get("rounds"), list) or "problem" not in state:
         return None
-    left_out, summaries = LeftOut(), list[ParsedSummary]()
+    left_out, summaries = importers.LeftOut(), list[importers.ParsedSummary]()
     messages = [*_background(state)]
     for number, debate_round in enumerate(_dicts(state["rounds"]), start=1):
         before = len(messages)
@@ -41,7 +34,7 @@ def _read(source: Source) -> ParsedTranscript | None:
     left_out["prompt record"] += len(_agents(state))
     final = state.get("finalSolution")
     final = final if isinstance(final, dict) else {"description": final} if final else {}
-    return ParsedTranscript(
+    return importers.ParsedTranscript(
         messages,
         first_text(state, ("problem",)),
         _solution(final),
@@ -58,14 +51,14 @@ def _dicts(value: object) -> list[JsonDict]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _background(state: JsonDict) -> Iterator[ParsedMessage]:
+def _background(state: JsonDict) -> Iterator[importers.ParsedMessage]:
     """Yield the context, and the clarification questions with their answers."""
     if context := first_text(state, ("context",)):
-        yield ParsedMessage("user", context, kind="context")
+        yield importers.ParsedMessage("user", context, kind="context")
     for number, group in enumerate(_dicts(state.get("clarifications"))):
         for item in _dicts(group.get("items")):
             key = f"{number}/{first_text(item, ('id', 'question'))}"
-            yield ParsedMessage(
+            yield importers.ParsedMessage(
                 first_text(group, ("agentId", "agentName")),
                 first_text(item, ("question",)),
                 kind="question",
@@ -73,12 +66,12 @@ def _background(state: JsonDict) -> Iterator[ParsedMessage]:
             )
             answer = first_text(item, ("answer",))
             text = "(no answer)" if answer in ("", _NO_ANSWER) else answer
-            yield ParsedMessage("user", text, kind="answer", call_id=key)
+            yield importers.ParsedMessage("user", text, kind="answer", call_id=key)
 
 
 def _contributions(
-    debate_round: JsonDict, number: int, earlier: list[ParsedMessage], left_out: LeftOut
-) -> Iterator[ParsedMessage]:
+    debate_round: JsonDict, number: int, earlier: list[importers.ParsedMessage], left_out: importers.LeftOut
+) -> Iterator[importers.ParsedMessage]:
     """Yield the contributions of a round.
 
     From round 2 on, dialectic repeats each refinement as a proposal. The repetition is left out.
@@ -98,7 +91,7 @@ def _contributions(
         metadata = raw_metadata if isinstance(raw_metadata, dict) else {}
         tokens = metadata.get("tokensUsed")
         left_out["tool call"] += len(_dicts(metadata.get("toolCalls")))
-        yield ParsedMessage(
+        yield importers.ParsedMessage(
             speaker,
             text,
             time,
@@ -111,11 +104,11 @@ def _contributions(
         )
 
 
-def _summary(item: JsonDict, messages: int) -> ParsedSummary:
+def _summary(item: JsonDict, messages: int) -> importers.ParsedSummary:
     raw_metadata = item.get("metadata")
     metadata = raw_metadata if isinstance(raw_metadata, dict) else {}
     text, before = first_text(item, ("summary",)), metadata.get("beforeChars")
-    return ParsedSummary(
+    return importers.ParsedSummary(
         first_text(item, ("agentId",)),
         text,
         messages,
@@ -186,4 +179,4 @@ def _verdict(final: JsonDict) -> JsonDict:
     }
 
 
-READER = Reader("dialectic debate", "json", _read)
+READER = importers.Reader("dialectic debate", "json", _read)

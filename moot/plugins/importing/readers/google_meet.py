@@ -3,7 +3,7 @@
 import re
 
 from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source
-from moot.plugins.importing.readers.plain_text import speaker_lines
+from moot.plugins.importing.readers.named_lines import speaker_lines
 
 _CLOCK = re.compile(r"(?:#{1,6}\s+)?\**\d{1,2}:\d{2}:\d{2}\**\s*")
 _END = re.compile(r"(?!\d)[^:\n]{5,60}\d{1,2}:\d{2}:\d{2}[^:\n]{0,40}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from moot.importers import ParsedMessage, ParsedTranscript, Reader, Source
 from moot.plugins.importing.names import is_name
-from moot.plugins.importing.readers.plain_text import messages_under, speaker_lines
+from moot.plugins.importing.readers.named_lines import messages_under, speaker_lines
 
 _TITLE = r"(?:M(?:r|rs|s|iss)\.?|MM?\.|Mme|Dr\.?|The|Senator|Representative|Delegate)"
 _CONGRESS = re.compile(

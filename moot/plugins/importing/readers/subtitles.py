@@ -7,13 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from moot.importers import (
-    LeftOut,
-    ParsedMessage,
-    ParsedTranscript,
-    Reader,
-    Source,
-)
+from moot import importers
 from moot.plugins.importing.names import LABEL, first_messages, is_name, why_implausible
 from moot.state.errors import InputError
 from moot.state.settings import require_extra
@@ -30,7 +24,7 @@ _SPEAKER = re.compile(
 )
 
 
-def _read(source: Source) -> ParsedTranscript | None:
+def _read(source: importers.Source) -> importers.ParsedTranscript | None:
     head = source.text.lstrip()[:200]
     if head.startswith("WEBVTT"):
         cues = _vtt_cues(source)
@@ -41,7 +35,7 @@ def _read(source: Source) -> ParsedTranscript | None:
         raise InputError("line 1: the subtitles are damaged: export them again, or remove the cue times")
     else:
         return None
-    left_out = LeftOut()
+    left_out = importers.LeftOut()
     messages = _merged(_spoken(list(cues), left_out))
     if not messages:
         raise InputError(
@@ -52,7 +46,7 @@ def _read(source: Source) -> ParsedTranscript | None:
             f"line 1: the subtitles do not say clearly who speaks: {reason}. The first messages as read:\n"
             f"{first_messages(messages)}"
         )
-    return ParsedTranscript(messages, left_out=left_out)
+    return importers.ParsedTranscript(messages, left_out=left_out)
 
 
 def _is_srt(lines: Sequence[str]) -> bool:
@@ -62,7 +56,7 @@ def _is_srt(lines: Sequence[str]) -> bool:
     return any(starts) and (starts[0] or filled[0].strip().isdecimal())
 
 
-def _vtt_cues(source: Source) -> Iterator[ParsedMessage]:
+def _vtt_cues(source: importers.Source) -> Iterator[importers.ParsedMessage]:
     with require_extra("importing", "reading subtitles"):
         import webvtt
     try:
@@ -75,17 +69,17 @@ def _vtt_cues(source: Source) -> Iterator[ParsedMessage]:
         ends = [*(voice.start() for voice in voices[1:]), len(raw)]
         first = raw[: voices[0].start()] if voices else raw
         if _plain(first):
-            yield ParsedMessage("", _plain(first), caption.start)
+            yield importers.ParsedMessage("", _plain(first), caption.start)
         for voice, end in zip(voices, ends if voices else (), strict=True):
             name = html.unescape(voice["name"]).strip()
-            yield ParsedMessage(name, _plain(raw[voice.end() : end]), caption.start)
+            yield importers.ParsedMessage(name, _plain(raw[voice.end() : end]), caption.start)
 
 
 def _plain(text: str) -> str:
     return html.unescape(_TAG.sub("", text)).strip()
 
 
-def _other_cues(source: Source) -> Iterator[ParsedMessage]:
+def _other_cues(source: importers.Source) -> Iterator[importers.ParsedMessage]:
     with require_extra("importing", "reading subtitles"):
         import pysubs2
     form = "ass" if source.text.lstrip().startswith("[Script Info]") else "srt"
@@ -102,7 +96,7 @@ def _other_cues(source: Source) -> Iterator[ParsedMessage]:
             continue
         seconds, milliseconds = divmod(max(0, event.start), 1000)
         clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{milliseconds:03}"
-        yield ParsedMessage(event.name, _plain(event.plaintext), clock)
+        yield importers.ParsedMessage(event.name, _plain(event.plaintext), clock)
 
 
 def _as_srt(line: str) -> str:
@@ -112,7 +106,9 @@ def _as_srt(line: str) -> str:
     return f"{start.replace('.', ',')} --> {end.replace('.', ',')}"
 
 
-def _spoken(cues: Sequence[ParsedMessage], left_out: LeftOut) -> Iterator[ParsedMessage]:
+def _spoken(
+    cues: Sequence[importers.ParsedMessage], left_out: importers.LeftOut
+) -> Iterator[importers.ParsedMessage]:
     """Yield the messages of the cues. A cue without a speaker continues the message before it."""
     matches = [
         match
@@ -134,7 +130,7 @@ def _spoken(cues: Sequence[ParsedMessage], left_out: LeftOut) -> Iterator[Parsed
             if match and not LABEL.fullmatch(name) and is_name(name, known=counts[name] > 1):
                 speaker, line = name, match["text"]
             if speaker:
-                yield ParsedMessage(speaker, line.strip(), cue.time)
+                yield importers.ParsedMessage(speaker, line.strip(), cue.time)
             else:
                 left_out["unattributed line"] += 1
 
@@ -143,9 +139,9 @@ def _name_in(match: re.Match[str]) -> str:
     return (match["bracketed"] or match["name"] or "").strip()
 
 
-def _merged(messages: Iterator[ParsedMessage]) -> list[ParsedMessage]:
+def _merged(messages: Iterator[importers.ParsedMessage]) -> list[importers.ParsedMessage]:
     """Join neighbouring messages of a speaker, whom subtitles split into lines."""
-    runs: list[tuple[ParsedMessage, list[str]]] = []
+    runs: list[tuple[importers.ParsedMessage, list[str]]] = []
     for message in messages:
         if not runs or runs[-1][0].speaker != message.speaker:
             runs.append((message, []))
@@ -153,4 +149,4 @@ def _merged(messages: Iterator[ParsedMessage]) -> list[ParsedMessage]:
     return [replace(first, content="\n".join(filter(None, texts))) for first, texts in runs]
 
 
-READER = Reader("subtitles", "text", _read)
+READER = importers.Reader("subtitles", "text", _read)
