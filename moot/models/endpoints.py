@@ -46,7 +46,8 @@ async def endpoint_slot(
         is_extra: True if a failure of the call must not close the endpoint for debaters.
 
     Raises:
-        Failure: the wait is longer than `max_requested_wait_s` of the backoff.
+        Failure: the wait is longer than `max_requested_wait_s` of the backoff, or a pause after failures is
+            longer than `max_wait_s`.
     """
     rate_limiter = models.rate_limiter
     if rate_limiter is None or is_built_in(name):
@@ -80,12 +81,16 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
     """
     key, settings, backoff = rate_limiter_key(models, name), models.settings_of(name), models.backoff
     while (wait := await asyncio.to_thread(rate_limiter.wait_s, key, settings.max_wait_s)) > 0:
-        if await circuit_is_open(models, name):
-            reason, status = "paused after repeated failures", None
-        else:
-            reason, status = f"another call was told to retry in {wait:.0f} s", 429
-        failure = Failure(reason, status=status, retryable=True, retry_after=wait)
-        if wait > backoff.max_requested_wait_s:
+        paused = await circuit_is_open(models, name)
+        reason = "paused after repeated failures" if paused else "another call was told to retry"
+        failure = Failure(
+            f"{reason}, for {wait:.0f} s" if paused else f"{reason} in {wait:.0f} s",
+            status=None if paused else 429,
+            retryable=True,
+            retry_after=wait,
+            paused=paused,
+        )
+        if wait > (backoff.max_wait_s if paused else backoff.max_requested_wait_s):
             raise failure
         if wait > 1:
             report_wait(name, failure, wait, f"call in {wait:.0f} s")

@@ -110,7 +110,7 @@ KINDS: tuple[Rule, ...] = (
         "key",
         _codes("invalid_api_key authentication_error invalid_authentication_error InvalidApiKey 1000 1002"),
         r"(?:invalid|incorrect|missing|no|bad|expired) (?:api |access |auth\w* )?(?:key|token|credential)s?\b"
-        r"|unauthori[sz]ed",
+        r"|\bkey (?:is )?(?:not valid|invalid|incorrect|expired)|unauthori[sz]ed",
         frozenset({400, 401, 403}),
         unless=r"\btokens\b",
     ),
@@ -192,7 +192,7 @@ class Overflow:
         return own_excess if excess > 0 and own_excess < own_tokens else own_tokens // 2
 
 
-_NUMBER = re.compile(r"(?<![\w.\-])(\d{1,3}(?:,\d{3})+|\d{2,9})(?![\w]|\.\d)")
+_NUMBER = re.compile(r"(?<![\w.\-])(\d{1,3}(?:,\d{3})+|\d{2,9}|\d{1,4}[kK])(?![\w]|\.\d)")
 _SUM = re.compile(r"(\d[\d,]*)\s*\+\s*(\d[\d,]*)\s*(?:>|exceeds)\s*(\d[\d,]*)")
 _RANGE = re.compile(r"\[\s*\d+\s*,\s*(\d[\d,]*)\s*\]")
 _AFTER = (
@@ -205,7 +205,7 @@ _AFTER = (
     (
         "prompt",
         r"(?:(?:of )?(?:text )?(?:input|prompt)|`?'?inputs|(?:in|from) (?:the"
-        r"|your) (?:input )?(?:messages|prompt|input))",
+        r"|your) (?:input )?(?:messages|prompt|input)|(?<=tokens )(?:were )?(?:given|sent|received))",
     ),
     ("limit", r"(?:>=?\W*)?(?:maximum|max\b|limit|allowed)"),
 )
@@ -224,7 +224,8 @@ _BEFORE = (
         r"|supported|configured))*\b|\blimit(?:ed)?\b|\bcontext (?:length|size|window)\b|\ballowed\b"
         r"|\bat most\b|\bup to\b|\bonly\b"
         r"|\bmax_\w*(?:len\w*|ctx|context|size)\b|\bn_ctx\b|\b(?:less|fewer) than\b|\bcapacity\b"
-        r"|\bsupports?\b|\baccepts?\b|\bthreshold\b|<=|≤|>|\bexceeds?\b|\b(?:longer|larger|greater) than\b",
+        r"|\bsupports?\b|\baccepts?\b|\btakes?\b|\bthreshold\b|<=|≤|>"
+        r"|\bexceeds?\b|\b(?:longer|larger|greater) than\b",
     ),
 )
 _PROMPT_NAMES = ("n_prompt_tokens", "prompt_tokens", "input_tokens", "num_prompt_tokens")
@@ -258,7 +259,8 @@ def overflow_of(body: ErrorBody) -> Overflow:
         before, end = text[end : match.start()][-120:], match.end()
         role = _role(before, text[match.end() : until])
         if role:
-            found.setdefault(role, int(match[1].replace(",", "")))
+            digits, scale = match[1].rstrip("kK").replace(",", ""), 1000 if match[1][-1] in "kK" else 1
+            found.setdefault(role, int(digits) * scale)
     return Overflow(**found)
 
 

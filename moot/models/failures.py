@@ -6,6 +6,7 @@ import re
 import socket
 import ssl
 import sysconfig
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
@@ -118,6 +119,8 @@ class Failure(Exception):
     """True if the error is about the method of structured output."""
     unreachable: bool = False
     """True if nothing answers at the endpoint's address, so that a long series of retries is of no use."""
+    paused: bool = False
+    """True if no call was made, because calls to the endpoint kept failing."""
     empty: bool = False
     """True if the attempt failed because the reply contained no text."""
     refused: bool = False
@@ -163,7 +166,7 @@ class Failure(Exception):
 class Backoff:
     """Exponential backoff with jitter, used to compute the wait before each retry.
 
-    Tests pass their own `sleep` and `random_value`.
+    Tests pass their own `sleep`, `clock` and `random_value`.
     """
 
     initial_wait_s: float = 0.5
@@ -174,6 +177,8 @@ class Backoff:
     """Longest wait, in seconds, that a provider may request before a retry. A request for a longer wait ends
     the retries."""
     sleep: Callable[[float], Awaitable[None]] = sleep_until_stop
+    clock: Callable[[], float] = time.monotonic
+    """Function that returns the time in seconds. It limits how long a call is retried while a model loads."""
     random_value: Callable[[], float] = random.random
     """Function that returns a random number from 0 to 1. It adds jitter to the waits before retries."""
 

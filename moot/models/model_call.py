@@ -92,9 +92,13 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
                     "skipped, because other calls to it keep failing", retryable=True
                 )
                 continue
+            request = None
             try:
-                reply = await (await _request(run, name)).reply()
+                request = await _request(run, name)
+                reply = await request.reply()
             except model_failures.Failure as failure:
+                if failure.paused and request and request.latest:
+                    failure.text = f"{request.latest.text}; {failure.text}"
                 failures[name] = failure
                 run.learn(name, facts_of_overflow(failure, call, call.max_tokens, models.facts_of(name)))
                 continue
@@ -190,7 +194,7 @@ def speaker_labels(call: ModelCall) -> tuple[str, ...]:
 def repetition_note(model: str) -> str:
     """Return the message about a model that repeated itself, with the setting that helps."""
     return (
-        f"the model repeated itself until the token limit: set `models.{model}.parameters`, for example to "
+        f"the model repeated itself: set `models.{model}.parameters`, for example to "
         "{frequency_penalty: 0.5}"
     )
 
@@ -215,9 +219,11 @@ class _ModelRequest:
         self.run, self.name, self.chat = run, name, chat
         self.settings, self.facts = run.models.settings_of(name), run.models.facts_of(name)
         self.max_tokens = run.call.max_tokens + self.settings.reasoning_tokens
-        self.started = time.monotonic()
+        self.started = run.models.backoff.clock()
         self.limit_doubled = False
         self.failures = 0
+        self.latest: model_failures.Failure | None = None
+        """Latest failure of a call that was made."""
         self.empty = 0
         self.fence = fence_of(run.call.messages)
         self.partial: _ModelResponse | None = None
@@ -399,9 +405,9 @@ class _ModelRequest:
             return self.partial
 
     def _should_retry(self, error: BaseException) -> bool:
-        if not isinstance(error, model_failures.Failure) or not error.retryable:
+        if not isinstance(error, model_failures.Failure) or not error.retryable or error.paused:
             return False
-        passed_s = time.monotonic() - self.started
+        passed_s = self.run.models.backoff.clock() - self.started
         if _is_loading(error):
             return passed_s + (error.retry_after or LOADING_STEP_S) <= LOADING_S
         if error.unreachable and (self.failures >= UNREACHABLE_ATTEMPTS or passed_s > UNREACHABLE_S):
@@ -433,7 +439,8 @@ class _ModelRequest:
                 raise
             except Exception as error:
                 self.failures += 1
-                raise model_failures.failure_of(error, timeout_s=self.settings.timeout_s) from error
+                self.latest = model_failures.failure_of(error, timeout_s=self.settings.timeout_s)
+                raise self.latest from error
             return answer
 
     def _cache_key(self, request: adapters.ChatRequest) -> tuple[str, str]:

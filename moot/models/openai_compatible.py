@@ -182,7 +182,8 @@ def _check_object(status: int, text: str) -> None:
 class _CheckedBody(AsyncByteStream):
     """HTTP response body that is decompressed, and ends at the size limit.
 
-    A stream is cut there, any other body raises an error. The end of an event stream is checked too.
+    A stream is cut there after its first event, any other body raises an error. The end of an event stream
+    is checked too.
 
     The SDK treats a closed connection as the end of a stream. An extra event marks an end without `[DONE]`.
     """
@@ -209,10 +210,10 @@ class _CheckedBody(AsyncByteStream):
                 yield piece
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pending, size, done = bytearray(), 0, False
+        pending, size, done, begun = bytearray(), 0, False, False
         async for data in self._decompressed():
             size += len(data)
-            if size > MAX_BODY_BYTES and self._events and not done:
+            if size > MAX_BODY_BYTES and begun and not done:
                 yield b"\n\ndata: " + _CUT_OFF + END_OF_STREAM
                 return
             if size > MAX_BODY_BYTES:
@@ -223,7 +224,7 @@ class _CheckedBody(AsyncByteStream):
                 end = pending.rfind(b"\n", len(pending) - len(data)) + 1
                 lines = bytes(pending[:end])
                 del pending[:end]
-                done = done or _DONE.search(lines) is not None
+                begun, done = begun or bool(lines), done or _DONE.search(lines) is not None
             if lines:
                 yield lines
         if self._events and not done and not _DONE.match(pending):

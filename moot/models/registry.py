@@ -210,6 +210,8 @@ def access_to(name: str, settings: model_settings.ModelSettings) -> Access:
     base_url = environment.register_password(settings.base_url or environment.variable("OPENAI_BASE_URL"))
     variable = settings.key_variable
     key = environment.api_key(variable) if variable else None
+    if key is None and settings.api_key_env:
+        raise ConfigError(f"the model {name!r} has no API key: set {settings.api_key_env}")
     if key is None and base_url is None:
         suggestion = model_settings.similar_model_name(name)
         advice = (

@@ -47,7 +47,25 @@ def length_before_loop(text: str) -> int | None:
         length, period = at + 1, at + 1 - border
         if length >= MIN_REPEATED_CHARS and REPETITIONS * period <= length:
             best_length, best_period = length, period
-    return len(text) - best_length + best_period if best_length else None
+    if not best_length:
+        return None
+    start = len(text) - best_length
+    while text[max(start - best_period, 0) : start] == text[start : start + best_period]:  # before the tail
+        start -= best_period
+    return start + best_period
+
+
+ENDLESS_CHARS = 2_000
+"""Length of the loop after which an unfinished reply is ended, in characters. It is about 500 tokens."""
+ENDLESS_REPETITIONS = 10
+"""Number of times that a loop must occur within `ENDLESS_CHARS`. Tables and code repeat less."""
+
+
+def is_endless(text: str) -> bool:
+    """Return True if an unfinished reply ends in a loop that is too long to be meant."""
+    end = text[-ENDLESS_CHARS:]
+    before = length_before_loop(end) if len(end) == ENDLESS_CHARS else None
+    return before is not None and before * ENDLESS_REPETITIONS <= ENDLESS_CHARS
 
 
 _CALL_NAME = r"(?:[a-z]{1,12}:)?(?:tool_calls?|function_calls?|function|invoke|tool_code)"

@@ -65,7 +65,7 @@ def _calls_of(config: DebateConfig, node: str) -> tuple[list[str], int]:
     if node in ("judge", "ask"):
         panel = [judge.model or config.judge.model or config.model for judge in config.judge.panel]
         return [config.judge.model or config.model, *panel, *config.fallbacks], config.judge.reply
-    if node in ("extract", "reflect"):
+    if node in ("extract", "reflect", "read_topic"):
         return [config.blackboard.model or config.model, *config.fallbacks], config.blackboard.reply
     debaters = [config.model_of(debater) for debater in config.debaters if not debater.is_human]
     fallbacks = [name for debater in config.debaters for name in debater.fallbacks or ()]

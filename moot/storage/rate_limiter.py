@@ -86,6 +86,7 @@ class RateLimiter(DebateTable):
         self._cached: dict[str, tuple[float, float, int]] = {}
         self._failing: set[str] = set()
         self._probing: set[str] = set()
+        self._called: set[str] = set()
 
     def wait_s(self, endpoint: str, max_wait_s: float = MAX_WAIT_S) -> float:
         """Return how many seconds to wait before calling an endpoint, or 0 for no wait."""
@@ -95,6 +96,8 @@ class RateLimiter(DebateTable):
             left, failures = self._state(endpoint, max_wait_s)
             if failures >= OPEN_AFTER_FAILURES and left <= 0 and not self._run(_PROBE, (PROBE_S, endpoint)):
                 left = PROBE_S  # another caller tries the endpoint
+            if failures >= OPEN_AFTER_FAILURES and endpoint not in self._called:
+                left = 0.0  # each process tries the endpoint once itself: it may be back
             if left > LONG_WAIT_S and self._run(_PROBE, (LONG_WAIT_S, _PROBE_PREFIX + endpoint)):
                 self._probing.add(endpoint)
                 return 0.0
@@ -102,6 +105,7 @@ class RateLimiter(DebateTable):
                 self._failing.add(endpoint)
             until = now + left
             self._cached[endpoint] = (now, until, failures)
+            self._called.add(endpoint)
         return max(0.0, until - now)
 
     def reserve_s(self, endpoint: str, rates: ModelSettings, tokens: int) -> float:
@@ -126,6 +130,7 @@ class RateLimiter(DebateTable):
     def record_failure(self, endpoint: str) -> None:
         """Count a failure of an endpoint, and open its circuit breaker after several failures."""
         self._failing.add(endpoint)
+        self._called.add(endpoint)
         rows = self._run(_COUNT_FAILURE, (endpoint,))
         if rows and rows[0][0] >= OPEN_AFTER_FAILURES:
             self.record_wait(endpoint, min(MAX_OPEN_S, 2.0 ** min(rows[0][0] - OPEN_AFTER_FAILURES, 10)))

@@ -109,6 +109,14 @@ VERDICT = replace(CALL, purpose="judge", schema=Score)
 GOOD = '{"reasoning": "r", "winner": "ada", "score": 7}'
 
 
+def test_stream_is_closed_at_a_long_loop() -> None:
+    pieces = ["I am ready. ", *["You are right. "] * 20_000]
+    with OpenAIServer([ServerReply(pieces=pieces)]) as server:
+        reply, chunks = ModelBench(server).stream(TURN_CALL)
+    assert (reply.text, reply.finish_reason) == ("I am ready. You are right", "repetition")
+    assert (len(server.chats), len(chunks) < 200) == (1, True)
+
+
 def test_a_schema_is_sent_in_strict_mode_and_the_reply_is_validated() -> None:
     with OpenAIServer() as server:
         (reply,) = ModelBench(server).ask(VERDICT)

@@ -43,6 +43,8 @@ class ProviderServer(LoopbackServer):
 
     path: ClassVar[str]
     stream_type: ClassVar[str]
+    described: Mapping[str, Json] = {}  # read only
+    """Descriptions of the server's model, by path. Requests for them are not recorded."""
 
     def __init__(self, replies: Sequence[ProviderReply] = ()) -> None:
         self.replies, self.requests = list(replies), list[Json]()
@@ -217,6 +219,10 @@ class OllamaServer(ProviderServer):
     path = "/api/chat"
     stream_type = "application/x-ndjson"
 
+    def __init__(self, replies: Sequence[ProviderReply] = (), *, context: int = 131_072) -> None:
+        super().__init__(replies)
+        self.described = {"/api/show": {"model_info": {"llama.context_length": context}}}
+
     def problem(self, asked: Json) -> str:
         known = {"model", "messages", "tools", "stream", "format", "options", "keep_alive", "think"}
         if unknown := asked.keys() - known - {"logprobs", "top_logprobs"}:
@@ -363,6 +369,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         owner = self.server.owner
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path in owner.described:
+            self._begin(200, "application/json", {})
+            self._send(json.dumps(owner.described[self.path]))
+            self.wfile.write(b"0\r\n\r\n")
+            return
         headers = {key.lower(): value for key, value in self.headers.items()}
         reply = owner.next_reply(asked, {**headers, ":path": self.path})
         if not owner.serves(self.path):

@@ -607,3 +607,20 @@ def test_wait_in_an_error_body_is_read(sent: object, seconds: float | None) -> N
 )
 def test_every_form_of_an_error_body_is_read(sent: object, text: str) -> None:
     assert read_error(sent).text == text
+
+
+@pytest.mark.parametrize(
+    ("message", "limit", "prompt"),
+    [
+        ("Input validation error: 9000 tokens given, model takes 8192", 8192, 9000),
+        ("This model's context window is 8k tokens; you sent 12345", 8000, 12345),
+    ],
+)
+def test_overflow_is_recognized_by_numbers_of_other_forms(message: str, limit: int, prompt: int) -> None:
+    body = read_error(openai(message))
+    assert kind_of(body, 400) == "overflow"
+    assert (overflow_of(body).limit, overflow_of(body).prompt) == (limit, prompt)
+
+
+def test_key_that_is_not_valid_is_no_other_error() -> None:
+    assert kind_of(read_error(openai("API key not valid. Please pass a valid API key.")), 400) == "key"

@@ -76,6 +76,15 @@ def test_one_process_probes_after_an_outage_and_success_reopens(
     assert not first.circuit_is_open(ENDPOINT), "failures are counted anew"
 
 
+def test_a_new_process_tries_a_paused_endpoint_once(processes: tuple[Records, Records]) -> None:
+    old, new = (each.rate_limiter for each in processes)
+    for _ in range(OPEN_AFTER_FAILURES + 6):
+        old.record_failure(ENDPOINT)
+    assert (new.wait_s(ENDPOINT), old.wait_s(ENDPOINT) > 30) == (0.0, True)
+    new.record_failure(ENDPOINT)
+    assert new.wait_s(ENDPOINT) > 30
+
+
 def test_waits_are_capped_and_impossible_times_are_ignored(
     processes: tuple[Records, Records], monkeypatch: pytest.MonkeyPatch
 ) -> None:

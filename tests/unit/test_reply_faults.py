@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.models.reply_faults import (
+    ENDLESS_CHARS,
     is_empty_text,
+    is_endless,
     length_before_loop,
     mark_other_speakers,
     without_tool_calls,
@@ -59,6 +61,25 @@ def test_every_long_repetition_is_found(start: str, loop: str) -> None:
     kept = length_before_loop(start + loop * 120)
     assert kept is not None
     assert kept <= len(start) + len(loop)
+
+
+@pytest.mark.parametrize("loop", ["I am not ready. ", "\n", "- Full.\n- Not full.\n", '{"score": 0}, '])
+def test_long_loop_of_short_texts_is_endless(loop: str) -> None:
+    assert is_endless(ANSWER + loop * ENDLESS_CHARS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am not ready. " * 100,  # too short
+        "".join(f"| {year} | full | full |\n" for year in range(1000, 2024)),
+        "".join(f"{ANSWER} ({number}) " for number in range(60)),
+        "0, " * ENDLESS_CHARS + ANSWER,
+        ("word " * 60 + ANSWER) * 20,  # too few repetitions
+    ],
+)
+def test_other_unfinished_text_is_not_endless(text: str) -> None:
+    assert not is_endless(text)
 
 
 def test_search_for_a_loop_takes_a_linear_number_of_steps() -> None:

@@ -207,8 +207,63 @@ def test_llm_summarizer_reuses_its_chunk_summaries_after_a_failure() -> None:
         (chunk.first, chunk.through) for chunk in reusable_chunk_summaries(_request(_entries(13, 14), third))
     ] == [
         (1, 5),
-        (6, 12),
+        (6, 9),
+        (10, 12),
     ]
+
+
+@pytest.mark.parametrize("method", ["llm", "hierarchical"])
+def test_failing_model_reads_each_message_once_and_catches_up_in_one_piece(method: str) -> None:
+    prompts, versions = list[str](), [(first, first + 1) for first in range(1, 41, 2)]
+
+    def sorry(call: ModelCall) -> Reply:
+        prompts.append(call.messages[-1]["content"])
+        return replace(_reply(call), text="I am sorry, I cannot help with that.")
+
+    def works(call: ModelCall) -> Reply:
+        prompts.append(call.messages[-1]["content"])
+        return _reply(call)
+
+    summary: Any = {}
+    for first, last in versions:
+        summary, failure = _summarize(method, _request(_entries(first, last), summary), sorry)
+        assert failure
+    assert [sum(f"[m{seq:06d}]" in prompt for prompt in prompts) for seq in range(1, 41)] == [1] * 40
+    prompts.clear()
+    summary, failure = _summarize(method, _request(_entries(41, 42), summary), works)
+    assert (failure, len(prompts)) == ("", 2)
+    assert "by rule" not in summary["method"]
+
+
+def test_messages_that_a_model_refuses_twice_stay_summarized_by_rule() -> None:
+    def refuses_first(call: ModelCall) -> Reply:
+        is_refused = "[m000001]" in call.messages[-1]["content"]
+        return replace(_reply(call), text="Sorry, I can't.") if is_refused else _reply(call)
+
+    summary: Any = {}
+    failures = list[str]()
+    for first in (1, 6, 11):
+        summary, failure = _summarize("llm", _request(_entries(first, first + 4), summary), refuses_first)
+        failures.append(failure)
+    assert [bool(failure) for failure in failures] == [True, False, False]
+    assert summary["method"] == "llm, some messages by rule"
+    assert summary["points"]["given_up_through"] == 5
+
+
+def test_chunk_summaries_are_kept_if_the_summary_of_them_fails() -> None:
+    first, _ = _summarize("llm", _request(_entries(1, 5)))
+    calls = list[ModelCall]()
+
+    def condenses(call: ModelCall) -> Reply:
+        calls.append(call)
+        return replace(
+            _reply(call), text="LedgerLine costs many millions of crowns. " * 16 * (len(calls) == 1)
+        )
+
+    request = replace(_request(_entries(6, 9), first), max_tokens=150)
+    second, failure = _summarize("llm", request, condenses)
+    assert (bool(failure), len(calls)) == (True, 2)
+    assert [note["through"] for note in second["points"]["notes"]] == [5, 9]
 
 
 def test_summary_version_shows_its_model_and_the_tokens_used_so_far() -> None:

@@ -53,6 +53,7 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
         return full_draft, ""
     except (Exception, SystemExit) as error:  # a summarizer may raise any exception
         failure = clip(plain_line(f"{method}: {type(error).__name__}: {error}"), _REASON_CHARS)
+        new_points = error.points if type(error) is SummaryFailed else {}
     fallback = yield from summarizer_named(FALLBACK_SUMMARIZER).summarize(request)
     previous_points = request.previous.get("points") or {}
     # data that the method stores for its next version
@@ -60,7 +61,7 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
     draft = replace(
         fallback,
         method=f"{fallback.method} (after {method} failed)",
-        points={**kept_points, **fallback.points},
+        points={**kept_points, **new_points, **fallback.points},
     )
     return replace(draft, tokens_used=calls.tokens), failure
 

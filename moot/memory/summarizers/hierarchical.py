@@ -4,6 +4,7 @@ Each level is made from the level below, once: rounds from messages, a phase fro
 the debate from phases and the rounds of the open phase.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -26,43 +27,37 @@ class Hierarchical(Summarizer):
 
     def summarize(self, request: SummaryRequest) -> SummaryGenerator:
         """Summarize new rounds, merge the summaries of finished phases, and write the debate's summary."""
-        chunks = [chunk for part in parts_of(request) for chunk in llm.chunks_of(request, part)]
-        new_notes = yield from llm.condense(
-            request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks]
-        )
 
-        # Every phase except the last one becomes a single chunk summary.
-        phases = [
-            list(group)
-            for _, group in groupby(
-                [*llm.reusable_chunk_summaries(request), *new_notes], lambda note: note.part
-            )
-        ]
-        groups = [group for group in phases[:-1] if len(group) > 1]
-        merged_notes = iter(
-            (yield from llm.merge(request, groups, 2 * llm.chunk_summary_token_limit(request)))
-        )
-        phase_notes = [next(merged_notes) if len(group) > 1 else group[0] for group in phases[:-1]]
-        notes = yield from llm.merge_to_fit_one_call(request, [*phase_notes, *(phases[-1] if phases else [])])
+        def chunks(entries: Sequence[Entry]) -> list[list[Entry]]:
+            return [chunk for part in parts_of(request, entries) for chunk in llm.chunks_of(request, part)]
 
-        titled_notes = [
-            replace(note, text=f"{note.part.capitalize()}: {note.text}")
-            if index == 0 or notes[index - 1].part != note.part
-            else note
-            for index, note in enumerate(notes)
-        ]
-        return (yield from llm.write_summary(self.name, request, notes, titled_notes))
+        def write(all_notes: list[llm.ChunkSummary]) -> SummaryGenerator:
+            # Every phase except the last one becomes a single chunk summary.
+            phases = [list(group) for _, group in groupby(all_notes, lambda note: note.part)]
+            groups = [group for group in phases[:-1] if len(group) > 1]
+            limit = 2 * llm.chunk_summary_token_limit(request)
+            merged_notes = iter((yield from llm.merge(request, groups, limit)))
+            phase_notes = [next(merged_notes) if len(group) > 1 else group[0] for group in phases[:-1]]
+            rest = phases[-1] if phases else []
+            notes = yield from llm.merge_to_fit_one_call(request, [*phase_notes, *rest])
+            titled_notes = [
+                replace(note, text=f"{note.part.capitalize()}: {note.text}")
+                if index == 0 or notes[index - 1].part != note.part
+                else note
+                for index, note in enumerate(notes)
+            ]
+            return (yield from llm.write_summary(self.name, request, notes, titled_notes))
+
+        return (yield from llm.draft_from_chunks(request, chunks, write, by_phase=True))
 
 
-def parts_of(request: SummaryRequest) -> list[list[Entry]]:
-    """Split the new messages into groups of complete debate rounds.
+def parts_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Split messages into groups of complete debate rounds.
 
     Short rounds of the same debate phase share a group.
     """
     min_tokens, parts = llm.input_token_limit(request) // SMALL_GROUP_DIVISOR, list[list[Entry]]()
-    for (phase, _), group in groupby(
-        llm.unread_entries(request), key=lambda entry: (entry["phase"], entry["round"])
-    ):
+    for (phase, _), group in groupby(entries, key=lambda entry: (entry["phase"], entry["round"])):
         last = parts[-1] if parts else []
         is_small = last and last[-1]["phase"] == phase and sum(entry["tokens"] for entry in last) < min_tokens
         if is_small:

@@ -7,12 +7,13 @@ each fact with probability 0.9 and rewrites its own output loses the 50 oldest f
 Points found by rule follow the prose only if the prose lacks their numbers or their speaker.
 """
 
+import logging
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import accumulate
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from moot.calls.model_calls import INCOMPLETE, REPEATED, CallGenerator, ModelCall, Reply, WireMessage
 from moot.memory.summarizers import summarizer
@@ -213,7 +214,8 @@ SUMMARIES_PER_MERGE = 16
 1/`SUMMARIES_PER_MERGE` of the merge's input."""
 MIN_CHUNK_SUMMARY_TOKENS = 40
 CATCH_UP_CALLS = 4
-"""Maximum number of extra model calls to catch up on messages that were not summarized."""
+"""Maximum number of model calls with which one summary catches up on messages whose summary failed before. It
+bounds what one turn can cost after a long outage."""
 WORDS_PER_TOKEN = 0.5
 """Number of words per token that a model is asked to write. English has 0.75 words per token. Three summaries
 that kept numbers and ids, as requested, had 0.50 to 0.60."""
@@ -255,45 +257,106 @@ def reusable_chunk_summaries(request: summarizer.SummaryRequest) -> list[ChunkSu
     return [ChunkSummary(**row) for row in rows if isinstance(row, Mapping) and set(row) == fields]
 
 
-def unread_entries(request: summarizer.SummaryRequest) -> Sequence[Entry]:
-    """Return the messages that have not been summarized yet, oldest first.
+Split = Callable[[Sequence[Entry]], list[list[Entry]]]
+"""Function that splits messages into the chunks that are summarized, each with one model call."""
 
-    Unread messages are the new messages, and those that another method had to summarize. If there are many,
-    the latest messages wait for the next summary, so that a failing model does not get ever more requests.
+
+def read_messages(
+    request: summarizer.SummaryRequest, split: Split, *, by_phase: bool = False
+) -> CallGenerator[tuple[list[ChunkSummary], int]]:
+    """Return chunk summaries of all messages, in order, and the `seq` through which messages are given up.
+
+    Only new messages and those without a chunk summary are read. New messages are first. If a model can
+    summarize any of them, messages whose summary failed before are read once more, at most `CATCH_UP_CALLS`
+    chunks at a time. So a model that always fails is paid once for each message.
+
+    Raises:
+        SummaryFailed: no chunk summary of the new messages is usable.
     """
-    read_through = max((note.through for note in reusable_chunk_summaries(request)), default=-1)
-    unread = [entry for entry in request.past if entry["seq"] > read_through]
-    limit = sum(entry["tokens"] for entry in request.entries) + CATCH_UP_CALLS * input_token_limit(request)
-    totals = accumulate(entry["tokens"] for entry in unread)
-    return [entry for entry, total in zip(unread, totals, strict=True) if total <= limit] or request.entries
+    notes, given_up = reusable_chunk_summaries(request), _given_up_through(request)
+    unread, first_new = _unread(request, notes), request.entries[0]["seq"]
+    new = [entry for entry in unread if entry["seq"] >= first_new]
+    late = split([entry for entry in unread if given_up < entry["seq"] < first_new])[:CATCH_UP_CALLS]
+    chunks = split(new)
+    if len(chunks) == 1 and not (notes or late or by_phase):
+        return [(yield from summarize_at_once(request, chunks[0]))], given_up
+    if chunks:
+        notes += yield from condense(request, chunks, by_phase=by_phase)
+    if late:
+        came = list[ChunkSummary]()
+        try:
+            came = yield from condense(request, late, by_phase=by_phase)
+        except summarizer.SummaryFailed as error:
+            if not notes:
+                raise
+            logging.getLogger(__name__).info("older messages stay summarized by rule: %s", error)
+        if len(came) < len(late):
+            given_up = late[-1][-1]["seq"]
+        notes += came
+    return sorted(notes, key=lambda note: note.first), given_up
+
+
+def _given_up_through(request: summarizer.SummaryRequest) -> int:
+    points = request.previous.get("points") or {}
+    seq = points.get("given_up_through") if isinstance(points, Mapping) else None
+    return seq if isinstance(seq, int) else -1
+
+
+def _unread(request: summarizer.SummaryRequest, notes: Sequence[ChunkSummary]) -> list[Entry]:
+    """Return the messages that no chunk summary covers, oldest first."""
+    read = {seq for note in notes for seq in range(note.first, note.through + 1)}
+    return [entry for entry in request.past if entry["seq"] not in read]
+
+
+def draft_from_chunks(
+    request: summarizer.SummaryRequest,
+    split: Split,
+    write: Callable[[list[ChunkSummary]], summarizer.SummaryGenerator],
+    *,
+    by_phase: bool = False,
+) -> summarizer.SummaryGenerator:
+    """Read the messages, and write the summary from their chunk summaries, which are kept if this fails.
+
+    Raises:
+        SummaryFailed: a reply is unusable.
+    """
+    notes, given_up = yield from read_messages(request, split, by_phase=by_phase)
+    try:
+        draft = yield from write(notes)
+    except summarizer.SummaryFailed as error:
+        kept = {"notes": [asdict(note) for note in notes], "given_up_through": given_up}
+        raise summarizer.SummaryFailed(str(error), kept) from error
+    method = f"{draft.method}, some messages by rule" if _unread(request, notes) else draft.method
+    return replace(draft, method=method, points={**draft.points, "given_up_through": given_up})
 
 
 def condense(
-    request: summarizer.SummaryRequest, chunks: Sequence[Sequence[Entry]], parts: Sequence[str] = ()
+    request: summarizer.SummaryRequest, chunks: Sequence[Sequence[Entry]], *, by_phase: bool = False
 ) -> CallGenerator[list[ChunkSummary]]:
     """Summarize each chunk of messages with one model call, and make all calls in parallel.
 
-    The summaries before the first unusable reply are kept. The other messages wait for the next summary.
+    The usable summaries are kept. The other messages wait for a later summary.
 
     Raises:
-        SummaryFailed: the first reply is unusable.
+        SummaryFailed: no reply is usable.
     """
-    chunk_texts = [messages_text(request, chunk) for chunk in chunks]
     remaining = chunk_summary_token_limit(request)
     calls = [
-        _call(request, text, remaining, call_index, condenses=True)
-        for call_index, text in enumerate(chunk_texts)
+        _call(request, messages_text(request, chunk), remaining, call_index, condenses=True)
+        for call_index, chunk in enumerate(chunks)
     ]
-    notes: list[ChunkSummary] = []
+    notes, failure = list[ChunkSummary](), summarizer.SummaryFailed("there is nothing to summarize")
     replies = yield calls
-    for reply, call, chunk, part in zip(replies, calls, chunks, parts or [""] * len(chunks), strict=True):
+    for reply, call, chunk in zip(replies, calls, chunks, strict=True):
         try:
             text = check_summary(reply, call, remaining, request.count)
-        except summarizer.SummaryFailed:
-            if not notes:
-                raise
-            break
+        except summarizer.SummaryFailed as error:
+            failure = error
+            continue
+        part = chunk[0]["phase"] or "debate" if by_phase else ""
         notes.append(ChunkSummary(text, chunk[0]["seq"], chunk[-1]["seq"], part=part))
+    if not notes:
+        raise failure
     return notes
 
 
@@ -376,11 +439,10 @@ def write_summary(
     missing = lacking_points(points, f"{request.topic} {prose}", names, current_seqs(request))
     layout = layout_points(missing, max_tokens=remaining, count=request.count, names=names)
     text = f"{prose}\n\n{HEADING}\n{render(layout, names)}" if remaining > 0 and layout["shown"] else prose
-    is_read = notes[-1].through >= request.past[-1]["seq"]
     return summarizer.Draft(
         text=truncate_middle(text, request.max_tokens, request.count),
         points={**points, "notes": [asdict(note) for note in notes]},
-        method=method if is_read else f"{method}, the latest messages by rule",
+        method=method,
         temperature=model_params(request.config, request.config.memory).temperature,
     )
 
@@ -516,10 +578,9 @@ class Llm(summarizer.Summarizer):
 
     def summarize(self, request: summarizer.SummaryRequest) -> summarizer.SummaryGenerator:
         """Summarize new messages in chunks, and write the debate's summary from all chunk summaries."""
-        notes, chunks = reusable_chunk_summaries(request), chunks_of(request, unread_entries(request))
-        if not notes and len(chunks) == 1:
-            notes = [(yield from summarize_at_once(request, chunks[0]))]
-        else:
-            new_notes = yield from condense(request, chunks)
-            notes = yield from merge_to_fit_one_call(request, [*notes, *new_notes])
-        return (yield from write_summary(self.name, request, notes))
+
+        def write(notes: list[ChunkSummary]) -> summarizer.SummaryGenerator:
+            fitting = yield from merge_to_fit_one_call(request, notes)
+            return (yield from write_summary(self.name, request, fitting))
+
+        return (yield from draft_from_chunks(request, partial(chunks_of, request), write))

@@ -3,6 +3,7 @@
 The caller adds tokens, latency and model of the calls to the draft.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -80,8 +81,12 @@ class Draft:
 class SummaryFailed(Exception):
     """Error raised if a summarizer produces no usable result.
 
-    `rule-based` replaces it, and the reason is recorded.
+    `rule-based` replaces it, and the reason is recorded. `points` is data to keep for the next version.
     """
+
+    def __init__(self, reason: str = "", points: Mapping[str, Any] | None = None) -> None:
+        super().__init__(reason)
+        self.points: dict[str, Any] = json.loads(json.dumps(dict(points or {}), allow_nan=False))
 
 
 SummaryGenerator = CallGenerator[Draft]

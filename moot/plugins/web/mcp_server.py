@@ -147,7 +147,8 @@ class DebateOutcome(pydantic.BaseModel):
         The first line is the decision, or the status of an unfinished debate. The verdict's own first line is
         left out if it repeats the decision.
         """
-        facts = f"Debate {self.debate}: {self.status}, {self.turns} turns, US$ {self.cost_usd:g}"
+        cost = f", US$ {self.cost_usd:g}" if self.cost_usd else ""  # 0: no call has a known price
+        facts = f"Debate {self.debate}: {self.status}, {self.turns} turns{cost}"
         question_lines = [f"Question {key}: {question}" for key, question in self.questions.items()]
         first_line, _, rest = self.verdict.partition("\n")
         verdict = rest.strip() if first_line.strip("*") == self.decision else self.verdict
