@@ -140,10 +140,10 @@ class SeveralConversations(InputError):
 
     def __init__(self, titles: Sequence[str]) -> None:
         self.titles = tuple(titles)
-        shown = ", ".join(f"{number} {title!r}" for number, title in enumerate(titles[:20], start=1))
+        listing = ", ".join(f"{number} {title!r}" for number, title in enumerate(titles[:20], start=1))
         more = f" and {len(titles) - 20} more" if len(titles) > 20 else ""
         super().__init__(
-            f"the file contains {len(titles)} conversations: {shown}{more}. Choose one with --conversation "
+            f"the file contains {len(titles)} conversations: {listing}{more}. Choose one with --conversation "
             "NUMBER or --conversation TITLE"
         )
 
@@ -161,10 +161,10 @@ def choose_conversation(conversations: Sequence[T], titles: Sequence[str], sourc
         return conversations[0]
     # Titles may be missing or long.
     titles = [clip(" ".join(title.split()), 60) or "untitled" for title in titles]
-    wanted = source.conversation.strip().casefold()
-    hits = [index for index, title in enumerate(titles) if title.casefold() == wanted]
-    if len(hits) != 1 and wanted.isdecimal() and 1 <= int(wanted) <= len(titles):
-        hits = [int(wanted) - 1]
+    choice = source.conversation.strip().casefold()
+    hits = [index for index, title in enumerate(titles) if title.casefold() == choice]
+    if len(hits) != 1 and choice.isdecimal() and 1 <= int(choice) <= len(titles):
+        hits = [int(choice) - 1]
     if len(hits) != 1:
         raise SeveralConversations(titles)
     return conversations[hits[0]]

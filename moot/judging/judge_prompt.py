@@ -255,8 +255,8 @@ def _floor(context: JudgeContext, max_tokens: int) -> list[truncation.Block]:
         for entry in context.state["full_transcript"]
         if transcript_selection.is_argued(entry, context.order)
     ]
-    for chars, most in judge_floor.LEVELS:
-        lines, cited = judge_floor.floor_lines(context, argued, labels, chars=chars, most=most)
+    for chars, max_changes in judge_floor.LEVELS:
+        lines, cited = judge_floor.floor_lines(context, argued, labels, chars=chars, most=max_changes)
         if not cited:
             return []
         text = "\n".join(label + context.blind(quotation) for label, quotation in lines).strip()

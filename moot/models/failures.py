@@ -256,8 +256,8 @@ def _own_code(error: Exception) -> str:
     Code of a user lies outside of Python's library and of the installed packages.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith((*_INSTALLED, "<"))]
-    return f"{Path(own[-1].filename).name}, line {own[-1].lineno}" if own else ""
+    user_frames = [frame for frame in frames if not frame.filename.startswith((*_INSTALLED, "<"))]
+    return f"{Path(user_frames[-1].filename).name}, line {user_frames[-1].lineno}" if user_frames else ""
 
 
 def _tls_error(error: BaseException) -> ssl.SSLError | None:

@@ -378,8 +378,8 @@ class _ModelRequest:
         def report_retry(state: RetryCallState) -> None:
             failure, pause_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
             if isinstance(failure, model_failures.Failure):
-                of = "" if _is_loading(failure) else f" of {max_attempts - 1}"
-                which = f"retry {self.failures}{of} in {round(pause_s, 1):g} s"
+                total = "" if _is_loading(failure) else f" of {max_attempts - 1}"
+                which = f"retry {self.failures}{total} in {round(pause_s, 1):g} s"
                 report_wait(self.name, failure, pause_s, which)
 
         retrying = AsyncRetrying(
@@ -545,9 +545,9 @@ class _ModelRequest:
             tokens = counted_usage(self.run.call, sent, message, split.reasoning, self.settings.encoding)
         elif sent is self.run.call.messages:
             self.run.learn(self.name, facts_of_usage(self.run.call, tokens))
-            told = self.run.models.facts_of(self.name).get("told", [])
+            changes = self.run.models.facts_of(self.name).get("told", [])
             if (words := cut_words(self.run.call, tokens)) and not any(
-                "cut the prompt" in each for each in told
+                "cut the prompt" in each for each in changes
             ):
                 self.run.learn(self.name, {"told": [words]})
                 report_wait(self.name, model_failures.Failure(words), 0, "the reply is used")

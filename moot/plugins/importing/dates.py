@@ -60,7 +60,7 @@ def _is_sorted(times: Sequence[datetime | None]) -> bool:
 def _moment(match: re.Match[str], order: str) -> datetime | None:
     """Return the time of a stamp with its numbers in an order, or `None` if they do not fit it."""
     numbers = [int(number) for number in re.findall(r"\d{1,4}", match["date"])]
-    named = dict(zip(order, numbers, strict=True))
+    parts = dict(zip(order, numbers, strict=True))
     year_first = len(re.findall(r"\d{1,4}", match["date"])[0]) == 4
     if year_first != (order == "ymd"):
         return None
@@ -68,10 +68,10 @@ def _moment(match: re.Match[str], order: str) -> datetime | None:
     half = HALF_DAY.search(match["time"])
     if half:
         hour = hour % 12 + (12 if _IS_PM.search(half[0]) else 0)
-    year = named["y"] + (2000 if named["y"] < 100 else 0)
+    year = parts["y"] + (2000 if parts["y"] < 100 else 0)
     if not _EARLIEST_YEAR <= year <= _LATEST_YEAR or (half and not year_first and half[0] > "\u3000"):
         return None  # the year may come first
     try:
-        return datetime(year, named["m"], named["d"], hour, minute, second)  # local time of a chat
+        return datetime(year, parts["m"], parts["d"], hour, minute, second)  # local time of a chat
     except ValueError:
         return None

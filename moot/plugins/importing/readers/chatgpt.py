@@ -74,11 +74,11 @@ def _message(raw: JsonDict, left_out: importers.LeftOut) -> importers.ParsedMess
         kind = "tool result"
     elif raw.get("recipient") not in (None, "", "all"):
         kind = "tool call"
-    text = text_of(content.get("parts", content.get("text")), "the message", own := importers.LeftOut())
+    text = text_of(content.get("parts", content.get("text")), "the message", omissions := importers.LeftOut())
     if kind:
         left_out[kind] += bool(text.strip()) or kind not in ("system message",)
         return None
-    left_out.update(own)
+    left_out.update(omissions)
     return importers.ParsedMessage(role, text, readable_time(raw.get("create_time")))
 
 

@@ -103,9 +103,9 @@ def _two_line_heads(lines: Sequence[str], *, time_first: bool) -> dict[int, _Hea
     for index in range(len(lines) - 2):
         above, below = lines[index], lines[index + 1]
         name, clock = (below, above) if time_first else (above, below)
-        time, named = _TIMES_LINE.fullmatch(clock), _NAME_LINE.fullmatch(name)
-        if time and named and _may_be_name(named["name"]) and lines[index + 2].strip():
-            heads[index] = _Head(named["name"].strip(), time["time"] or time["range"], 2)
+        time, label = _TIMES_LINE.fullmatch(clock), _NAME_LINE.fullmatch(name)
+        if time and label and _may_be_name(label["name"]) and lines[index + 2].strip():
+            heads[index] = _Head(label["name"].strip(), time["time"] or time["range"], 2)
     return heads
 
 

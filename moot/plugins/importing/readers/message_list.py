@@ -61,8 +61,8 @@ def _list_in(document: message_objects.JsonDict) -> list[object]:
             pending_items += [(f"{key}.{inner}", each) for inner, each in value.items()]
         elif isinstance(value, list) and value and all(map(message_objects.is_message, value)):
             message_lists[key] = value
-    named = [each for key, each in message_lists.items() if key.rpartition(".")[2] in _LIST_KEYS]
-    candidates = named if len(named) == 1 else list(message_lists.values())
+    known_lists = [each for key, each in message_lists.items() if key.rpartition(".")[2] in _LIST_KEYS]
+    candidates = known_lists if len(known_lists) == 1 else list(message_lists.values())
     if len(candidates) == 1:
         return candidates[0]
     problem = (

@@ -48,7 +48,7 @@ def _read_examination(source: Source) -> ParsedTranscript | None:
     exchanges = {index: match for index, line in enumerate(lines) if (match := _EXCHANGE.match(line))}
     if {match["part"] for match in exchanges.values()} != {"Q", "A"}:
         return None
-    named = speaker_lines(lines)
+    speakers = speaker_lines(lines)
     examiner = next((match["name"] for match in map(_EXAMINATION.fullmatch, lines) if match), "Q")
     heads: dict[int, ParsedMessage] = {}
     skipped = set[int]()
@@ -58,8 +58,8 @@ def _read_examination(source: Source) -> ParsedTranscript | None:
             skipped.add(index)
         elif match := exchanges.get(index):
             heads[index] = ParsedMessage(examiner if match["part"] == "Q" else _WITNESS, match["text"])
-        elif index in named:
-            heads[index] = named[index]
+        elif index in speakers:
+            heads[index] = speakers[index]
     return messages_under([*_without(lines, skipped)], heads)
 
 

@@ -39,15 +39,15 @@ def _read(source: Source) -> ParsedTranscript | None:
             if is_open and messages:
                 messages[-1] = replace(messages[-1], content=f"{messages[-1].content}\n{line.strip(_MARKS)}")
             continue
-        time, named = next(times), _NAMED.match(head["rest"].lstrip(_MARKS))
-        is_open = named is not None
-        if named is None:
+        time, label = next(times), _NAMED.match(head["rest"].lstrip(_MARKS))
+        is_open = label is not None
+        if label is None:
             left_out["system message"] += 1
-        elif _MEDIA.fullmatch(named["text"].strip()):
+        elif _MEDIA.fullmatch(label["text"].strip()):
             left_out["attachment or system message"] += 1
             is_open = False
         else:
-            messages.append(ParsedMessage(_clean(named["name"]), named["text"].strip(_MARKS), time))
+            messages.append(ParsedMessage(_clean(label["name"]), label["text"].strip(_MARKS), time))
     return ParsedTranscript(messages, left_out=left_out) if messages else None
 
 

@@ -52,8 +52,8 @@ def read_table(source: Source) -> ParsedTranscript:
     Raises:
         InputError: The table is invalid, or its columns are unknown. The message names the line.
     """
-    text, stated, first_line = _without_separator_line(source.text)
-    marks = stated or _DELIMITERS
+    text, separator, first_line = _without_separator_line(source.text)
+    marks = separator or _DELIMITERS
     headers = {mark: header for mark in marks if (header := header_of(text, mark))}
     lines = [line for line in text.split("\n")[:50] if line.strip()]
     commonest = max(marks, key=lambda mark: (sum(mark in line for line in lines), mark == ","))
@@ -89,8 +89,8 @@ def _without_separator_line(text: str) -> tuple[str, str, int]:
 
 def is_table(source: Source) -> bool:
     """Return True if the text begins with the header of a table, or with Excel's line about the delimiter."""
-    text, stated, _ = _without_separator_line(source.text)
-    return bool(stated) or any(header_of(text, mark) for mark in _DELIMITERS)
+    text, separator, _ = _without_separator_line(source.text)
+    return bool(separator) or any(header_of(text, mark) for mark in _DELIMITERS)
 
 
 def _rows(text: str, delimiter: str) -> Iterator[Row]:
