@@ -10,11 +10,14 @@ from moot import documents
 from moot.config import RESERVED_IDS
 from moot.config.participants import slug, unique_slug
 from moot.importers import ImportedTranscript, LeftOut, ParsedMessage, ParsedTranscript, Source, Speaker
+from moot.plugins.importing import registry
 from moot.plugins.importing.encoding import decode
-from moot.plugins.importing.registry import read_source
 from moot.state import entries as entry_types
 from moot.state.errors import InputError
 from moot.text.plain_text import count_noun, plain_line
+
+ENDINGS = registry.ENDINGS
+"""File suffixes of transcripts, each with the name of its format."""
 
 _RESERVED = RESERVED_IDS - {"judge", "moderator"}
 """Reserved ids that are never assigned to imported speakers. A judge and a moderator keep their ids and do
@@ -51,7 +54,7 @@ def parse_transcript(
         source = Source(text, filename, conversation)
         if (document := _document_in(source, format)) is not None:
             return _from_document(document)
-        parsed, reader = read_source(source, format)
+        parsed, reader = registry.read_source(source, format)
     except RecursionError as error:
         raise InputError("the content of a message is nested too deeply: write it as text") from error
     return _with_speakers(parsed, filename, reader, guessed_encoding)
