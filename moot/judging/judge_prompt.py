@@ -256,7 +256,7 @@ def _floor(context: JudgeContext, max_tokens: int) -> list[truncation.Block]:
         if transcript_selection.is_argued(entry, context.order)
     ]
     for chars, max_changes in judge_floor.LEVELS:
-        lines, cited = judge_floor.floor_lines(context, argued, labels, chars=chars, most=max_changes)
+        lines, cited = judge_floor.floor_lines(context, argued, labels, chars=chars, max_changes=max_changes)
         if not cited:
             return []
         text = "\n".join(label + context.blind(quotation) for label, quotation in lines).strip()
