@@ -15,16 +15,10 @@ All other methods read and write the database in milliseconds.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-)
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -110,19 +104,19 @@ def aopen_debates(
     environment: Environment | None = None,
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
-) -> AbstractAsyncContextManager[Debates]:
+) -> contextlib.AbstractAsyncContextManager[Debates]:
     """Open a database of debates in an `async with` block. Async form of `open_debates`.
 
     Raises:
         InputError: The database cannot be opened, or the event loop is not asyncio's.
     """
 
-    @contextmanager
+    @contextlib.contextmanager
     def opening() -> Iterator[Debates]:
         with open_debates(database, environment=environment, models=models, tools=tools) as debates:
             yield debates
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def checked() -> AsyncIterator[Debates]:
         require_asyncio("`aopen_debates`")
         async with enter_in_thread(opening()) as debates:
@@ -131,13 +125,13 @@ def aopen_debates(
     return checked()
 
 
-class Debates(AbstractContextManager["Debates"]):
+class Debates(contextlib.AbstractContextManager["Debates"]):
     """Context manager that gives access to the debates in a database."""
 
     def __init__(
         self, database: str | None, environment: Environment, *, has_own_environment: bool = False
     ) -> None:
-        self._stack = AsyncExitStack()
+        self._stack = contextlib.AsyncExitStack()
         if has_own_environment:  # its clients are not shared
             self._stack.push_async_callback(environment.aclose)
         if (database or "").endswith(":memory:"):  # SQLite would give each connection a database of its own

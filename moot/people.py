@@ -16,15 +16,7 @@ from itertools import chain, repeat
 from typing import Any, cast
 from uuid import uuid4
 
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    RemoveMessage,
-    SystemMessage,
-    ToolMessage,
-    convert_to_messages,
-)
+from langchain_core import messages as chat_messages
 from typing_extensions import TypedDict
 
 from moot.calls.effects import Ask, Effect
@@ -61,7 +53,7 @@ def check_length(text: str) -> None:
         )
 
 
-def new_input_messages(state: StateValues) -> list[BaseMessage]:
+def new_input_messages(state: StateValues) -> list[chat_messages.BaseMessage]:
     """Return the messages in the `messages` channel that are not yet in the transcript."""
     return [message for message in state.get("messages") or [] if is_new_input(message)]
 
@@ -118,7 +110,7 @@ def interjection_entries(
             writer.write("user", "interjection", text, at=now, targets=[amended_id], message_id=message.id)
         else:
             entry = writer.write(*_message_fields(message), at=now, message_id=message.id)
-            if isinstance(message, ToolMessage):
+            if isinstance(message, chat_messages.ToolMessage):
                 entry["tool"] = _use(message, state)
     messages = [(each.speaker, each.text, now) for each in planned]
     for speaker, content, time in [
@@ -129,25 +121,25 @@ def interjection_entries(
     return writer.entries
 
 
-def _message_fields(message: BaseMessage) -> tuple[str, entry_types.EntryKind, str]:
+def _message_fields(message: chat_messages.BaseMessage) -> tuple[str, entry_types.EntryKind, str]:
     """Return the speaker, entry kind and text to store for an input message.
 
     A parent graph may pass any type of message.
     """
     text = str(message.text)
-    if isinstance(message, AIMessage):
+    if isinstance(message, chat_messages.AIMessage):
         tool_names = ", ".join(call["name"] for call in message.tool_calls)
         speaker = slug(message.name or "")
         entry_speaker = (
             speaker if can_interject(speaker) and speaker not in INTERJECTION_SPEAKERS else "assistant"
         )
         return entry_speaker, "interjection", text or f"(calls {tool_names})"
-    if isinstance(message, HumanMessage):
+    if isinstance(message, chat_messages.HumanMessage):
         return "user", "interjection", text
     return "user", "context", f"{message.name or message.type}\n\n{text}"
 
 
-def _use(message: ToolMessage, state: StateValues) -> entry_types.ToolUse:
+def _use(message: chat_messages.ToolMessage, state: StateValues) -> entry_types.ToolUse:
     """Return a record of the tool call that a `ToolMessage` answers."""
     calls = (call for each in new_input_messages(state) for call in getattr(each, "tool_calls", ()))
     call = next((call for call in calls if call["id"] == message.tool_call_id), None)
@@ -182,7 +174,7 @@ def ingest_messages(
     items = client_update.get("messages")
     if not items:
         return client_update
-    former: list[BaseMessage] = list(debate.state.get("messages") or [])
+    former: list[chat_messages.BaseMessage] = list(debate.state.get("messages") or [])
     state = cast(ConversationState, {**debate.state, "messages": fold_window(former, [items])})
     entries = interjection_entries(debate.with_state(state), (), (), now)
     update = interjections_update(entries, len(entries))
@@ -202,7 +194,7 @@ def with_message_ids(client_update: StateValues) -> entry_types.JsonObject:
         if isinstance(item, Mapping) and "op" in item:
             messages.append(item)
             continue
-        (message,) = convert_to_messages([item])
+        (message,) = chat_messages.convert_to_messages([item])
         messages.append(message if message.id else message.model_copy(update={"id": str(uuid4())}))
     return {**client_update, "messages": messages}
 
@@ -227,7 +219,7 @@ def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> en
         if isinstance(item, Mapping) and "op" in item:
             messages.append(item)
         else:
-            (message,) = convert_to_messages([item])
+            (message,) = chat_messages.convert_to_messages([item])
             entry = entry_types.entry_with_message(message.id or "", transcript)
             messages += _check_message(message, entry, texts_by_id)
     if isinstance(entries := update.get("full_transcript"), list):
@@ -242,13 +234,13 @@ def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> en
 
 
 def _check_message(
-    message: BaseMessage, entry: entry_types.Entry | None, texts_by_id: Mapping[str | None, str]
-) -> list[BaseMessage]:
+    message: chat_messages.BaseMessage, entry: entry_types.Entry | None, texts_by_id: Mapping[str | None, str]
+) -> list[chat_messages.BaseMessage]:
     """Check a message from a client, and return the messages to store instead.
 
     `entry` is its transcript entry, if any.
     """
-    if isinstance(message, RemoveMessage):
+    if isinstance(message, chat_messages.RemoveMessage):
         if message.id in texts_by_id and entry is None:
             return [message]
         raise InputError(
@@ -263,7 +255,7 @@ def _check_message(
     return [message.model_copy(update={"id": str(uuid4())}) if is_entry_id else message]
 
 
-def _check_entry(raw_entry: object, transcript: list[entry_types.Entry]) -> list[BaseMessage]:
+def _check_entry(raw_entry: object, transcript: list[entry_types.Entry]) -> list[chat_messages.BaseMessage]:
     entry = raw_entry if isinstance(raw_entry, Mapping) else {}
     matches = entry_types.entries_of([str(entry.get("id", ""))], transcript)
     if not matches or not isinstance(entry.get("content"), str):
@@ -273,7 +265,9 @@ def _check_entry(raw_entry: object, transcript: list[entry_types.Entry]) -> list
     return _amendments(matches[0], entry["content"])
 
 
-def _amendments(entry: entry_types.Entry, text: str, shown_text: str | None = None) -> list[BaseMessage]:
+def _amendments(
+    entry: entry_types.Entry, text: str, shown_text: str | None = None
+) -> list[chat_messages.BaseMessage]:
     """Return an amendment that replaces an entry's text.
 
     The list is empty if the text is unchanged.
@@ -283,7 +277,7 @@ def _amendments(entry: entry_types.Entry, text: str, shown_text: str | None = No
     check_length(text)
     if not entry_types.traits_of(entry).in_prompts:
         raise InputError("the topic cannot be changed: start another debate, or add a message to this one")
-    return [SystemMessage(text, id=str(uuid4()), additional_kwargs={AMENDS: entry["id"]})]
+    return [chat_messages.SystemMessage(text, id=str(uuid4()), additional_kwargs={AMENDS: entry["id"]})]
 
 
 def pinnable_id(message_id: object, transcript: list[entry_types.Entry]) -> str:
@@ -395,7 +389,7 @@ def _plain(reply: object) -> object:
 
     Agent Inbox is such a client.
     """
-    if isinstance(reply, BaseMessage):
+    if isinstance(reply, chat_messages.BaseMessage):
         return reply.text
     if isinstance(reply, list | tuple) and len(reply) == 1 and isinstance(reply[0], Mapping):
         return _plain(reply[0])

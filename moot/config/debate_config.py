@@ -11,18 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
-    ValidationError,
-    ValidationInfo,
-    field_serializer,
-    field_validator,
-    model_validator,
-)
+import pydantic
 
 from moot.config import model_settings, participants
 from moot.config.memory_config import BlackboardConfig, MemoryConfig
@@ -57,23 +46,23 @@ class LimitsConfig(Section):
     afterwards: with small limits it can cost more than the limit itself. `judge: {enabled: false}` omits it.
     """
 
-    total_tokens: int | None = Field(default=None, gt=0)
+    total_tokens: int | None = pydantic.Field(default=None, gt=0)
     """Maximum number of tokens in all prompts and completions of a debate. `None`: no limit. The current
     step is finished when the limit is reached, and the verdict costs extra."""
-    cost_usd: float | None = Field(default=None, gt=0)
+    cost_usd: float | None = pydantic.Field(default=None, gt=0)
     """Maximum cost of all model calls in a debate, in US dollars. `None`: no limit. Every model needs a
     price, configured or listed. The current step is finished when the limit is reached, and the verdict costs
     extra."""
-    wall_clock_s: float | None = Field(default=None, gt=0)
+    wall_clock_s: float | None = pydantic.Field(default=None, gt=0)
     """Maximum running time of a debate in seconds, not counting pauses. `None`: no limit. The current step is
     finished when the limit is reached, and the verdict takes extra time."""
     refusals: Literal["pass", "stop"] = "pass"
     """Action to take if a debater's model refuses to reply. `pass` skips the turn and records this in the
     transcript. `stop` ends the run, which can be resumed with another model."""
-    concurrency: int = Field(default=8, ge=1, le=256)
+    concurrency: int = pydantic.Field(default=8, ge=1, le=256)
     """Maximum number of model calls that one debate makes at the same time. Lower it for a local server or a
     small rate limit. Raise it for councils with many debaters."""
-    retry_for: float = Field(default=0, ge=0)
+    retry_for: float = pydantic.Field(default=0, ge=0)
     """Number of seconds to keep retrying a call after all models have failed, including the fallback models.
     Only temporary failures are retried. Set it for unattended runs: 28800 retries for eight hours."""
 
@@ -85,23 +74,23 @@ class DebateConfig(Section):
     set. `ProtocolSettings.of` returns them.
     """
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = pydantic.ConfigDict(extra="allow", frozen=True)
 
     topic: str | None = None
     """Topic that the debaters discuss. A topic passed to the run overrides it."""
     protocol: str = "round-robin"
     """Name of the protocol, which sets the rules of the debate. `moot run --help` lists the protocols."""
-    turns: int | None = Field(default=None, ge=1)
+    turns: int | None = pydantic.Field(default=None, ge=1)
     """Total number of turns of all debaters, if the protocol counts turns. `None`: `rounds` for each debater,
     or 6 in total if `rounds` is not set."""
-    rounds: int | None = Field(default=None, ge=1)
+    rounds: int | None = pydantic.Field(default=None, ge=1)
     """Number of rounds in the debate, if the protocol counts rounds. `None`: the protocol's default."""
     model: str = model_settings.OFFLINE
     """Default model for participants without a model of their own."""
     fallbacks: tuple[str, ...] = ()
     """Fallback models, tried in this order if the configured model fails. Models of another provider also
     help during an outage."""
-    temperature: float | None = Field(default=0.7, ge=0, le=2)
+    temperature: float | None = pydantic.Field(default=0.7, ge=0, le=2)
     """Sampling temperature of the debaters' models. `None`: the provider's default."""
     seed: int | None = None
     """Random seed for all calls to models that accept a seed. Set it to make runs as repeatable as the
@@ -113,7 +102,7 @@ class DebateConfig(Section):
     order: tuple[str, ...] = ()
     """Debater ids in the order in which they speak in a round. The `round-robin` protocol uses this order. A
     repeated id gives a debater more turns. Empty: each debater once, in the order of `debaters`."""
-    agreement_intensity: float | None = Field(default=None, ge=0, le=1)
+    agreement_intensity: float | None = pydantic.Field(default=None, ge=0, le=1)
     """Debaters' readiness to agree, from 0 (never) to 1 (wherever possible). `None`: no instruction. Raise
     it for a consensus. Lower it if debaters give in too soon."""
     options: tuple[str, ...] = ()
@@ -131,19 +120,19 @@ class DebateConfig(Section):
     """How the debate's decision is reached. `judge`: by the judge. `vote`: each debater gives a final answer
     alone, and the most frequent one wins. `weighted-vote`: answers count by their confidence. The judge
     decides ties. `None`: the protocol's default, a vote in `vote` and `escalate`, else the judge."""
-    calibration: dict[str, tuple[tuple[float, float], ...]] = Field(default_factory=dict)
+    calibration: dict[str, tuple[tuple[float, float], ...]] = pydantic.Field(default_factory=dict)
     """Measured accuracy of each model's stated confidence, keyed by model name. Each value is a list of
     `[stated, measured]` pairs from 0 to 100. `weighted-vote` interpolates between the pairs. Evaluations
     measure them."""
     revisit: date | None = None
     """Date on which the decision should be reviewed, such as 2027-03-01. `moot list` reminds of it."""
-    blackboard: BlackboardConfig = Field(default_factory=BlackboardConfig)
+    blackboard: BlackboardConfig = pydantic.Field(default_factory=BlackboardConfig)
     """Settings for claim extraction, reflections and summaries of side discussions."""
-    memory: MemoryConfig = Field(default_factory=MemoryConfig)
+    memory: MemoryConfig = pydantic.Field(default_factory=MemoryConfig)
     """Settings for the debate's memory, such as token budgets, summaries and retrieval."""
-    judge: participants.JudgeConfig = Field(default_factory=participants.JudgeConfig)
+    judge: participants.JudgeConfig = pydantic.Field(default_factory=participants.JudgeConfig)
     """Settings for the judge or the panel of judges."""
-    clarifications: participants.ClarificationsConfig = Field(
+    clarifications: participants.ClarificationsConfig = pydantic.Field(
         default_factory=participants.ClarificationsConfig
     )
     """Settings for the questions that debaters may ask a person before the first round."""
@@ -152,26 +141,26 @@ class DebateConfig(Section):
     context: str | tuple[str, ...] | None = None
     """Path of a folder that tools may search, or of a text file that all participants see. Tools may also
     read the files in the folder. A list holds several files and at most one folder."""
-    limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    limits: LimitsConfig = pydantic.Field(default_factory=LimitsConfig)
     """Limits on the debate's tokens, cost, running time and concurrent model calls."""
-    models: dict[str, model_settings.ModelSettings] = Field(default_factory=dict)
+    models: dict[str, model_settings.ModelSettings] = pydantic.Field(default_factory=dict)
     """Settings for individual models, keyed by model name."""
-    mcp_servers: dict[str, model_settings.McpServerConfig] = Field(default_factory=dict)
+    mcp_servers: dict[str, model_settings.McpServerConfig] = pydantic.Field(default_factory=dict)
     """MCP servers whose tools debaters may call, keyed by a short name. A debater calls the tool `search` of
     the server `docs` if its `tools` contain `docs__search`."""
 
-    _fence: str = PrivateAttr(default="")
+    _fence: str = pydantic.PrivateAttr(default="")
 
-    _model_name = field_validator("model")(model_settings.check_model_name)
+    _model_name = pydantic.field_validator("model")(model_settings.check_model_name)
 
-    @field_validator("topic")
+    @pydantic.field_validator("topic")
     @classmethod
     def _check_topic(cls, value: str | None) -> str | None:
         if value is not None and not value.strip():
             raise ValueError("the topic is empty: give a topic")
         return value
 
-    @field_validator("options")
+    @pydantic.field_validator("options")
     @classmethod
     def _check_options(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         options = tuple(option.strip() for option in value)
@@ -189,12 +178,12 @@ class DebateConfig(Section):
             )
         return options
 
-    @field_validator("stop", mode="before")
+    @pydantic.field_validator("stop", mode="before")
     @classmethod
     def _one_condition(cls, value: object) -> object:
         return (value,) if isinstance(value, str) else value
 
-    @field_validator("calibration")
+    @pydantic.field_validator("calibration")
     @classmethod
     def _check_calibration(
         cls, value: dict[str, tuple[tuple[float, float], ...]]
@@ -212,7 +201,7 @@ class DebateConfig(Section):
                 )
         return value
 
-    @field_validator("mcp_servers")
+    @pydantic.field_validator("mcp_servers")
     @classmethod
     def _check_servers(
         cls, value: dict[str, model_settings.McpServerConfig]
@@ -221,7 +210,7 @@ class DebateConfig(Section):
             raise ValueError(f"{wrong[0]!r} is not a valid name: use a-z, 0-9 and -, at most 20 characters")
         return value
 
-    @field_validator("debaters")
+    @pydantic.field_validator("debaters")
     @classmethod
     def _check_debaters(
         cls, value: tuple[participants.DebaterConfig, ...]
@@ -238,7 +227,7 @@ class DebateConfig(Section):
             raise ValueError(f"several debaters are called {twice[0]!r}: give each a different name")
         return value
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _check_people(self) -> DebateConfig:
         if participants.HUMAN in self.model_names():
             raise ValueError(
@@ -247,8 +236,8 @@ class DebateConfig(Section):
             )
         return self
 
-    @model_validator(mode="after")
-    def _check_order(self, info: ValidationInfo) -> DebateConfig:
+    @pydantic.model_validator(mode="after")
+    def _check_order(self, info: pydantic.ValidationInfo) -> DebateConfig:
         protocols = _protocols_of(info)
         rules = protocols.find_protocol(self.protocol)
         if self.order and rules and not rules.uses_order:
@@ -264,7 +253,7 @@ class DebateConfig(Section):
             )
         return self
 
-    @field_validator("interjections")
+    @pydantic.field_validator("interjections")
     @classmethod
     def _check_interjections(
         cls, value: tuple[participants.PlannedInterjection, ...]
@@ -274,7 +263,7 @@ class DebateConfig(Section):
             raise ValueError(f"{nobody[0]!r} is not a valid speaker id: use a-z, 0-9, - and _")
         return tuple(sorted(value, key=lambda each: each.after))
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _check_context(self) -> DebateConfig:
         budget = self.memory.budget
         for name in self.model_names():
@@ -286,10 +275,10 @@ class DebateConfig(Section):
                 )
         return self
 
-    @model_validator(mode="wrap")
+    @pydantic.model_validator(mode="wrap")
     @classmethod
     def _explain_mistakes(
-        cls, data: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo
+        cls, data: Any, validate: pydantic.ModelWrapValidatorHandler[Self], info: pydantic.ValidationInfo
     ) -> Self:
         """Validate the configuration and its protocol sections, and report all errors together."""
         mistakes: list[str] = []
@@ -297,13 +286,13 @@ class DebateConfig(Section):
             data, mistakes = _with_sections(data, cls, info)
         try:
             config = validate(data)
-        except ValidationError as error:
+        except pydantic.ValidationError as error:
             raise ConfigError("\n".join([explain(error, cls), *mistakes])) from error
         if mistakes:
             raise ConfigError("\n".join(mistakes))
         return config
 
-    @field_serializer("models", "mcp_servers")
+    @pydantic.field_serializer("models", "mcp_servers")
     def _only_what_was_set(
         self, sections: dict[str, model_settings.ModelSettings] | dict[str, model_settings.McpServerConfig]
     ) -> object:
@@ -435,14 +424,14 @@ def fence_for(topic: str) -> str:
         number += 1
 
 
-def _protocols_of(info: ValidationInfo) -> ProtocolSpecTable:
+def _protocols_of(info: pydantic.ValidationInfo) -> ProtocolSpecTable:
     """Return the protocols passed in by the caller, or Moot's default protocols."""
     passed: ProtocolSpecTable | None = (info.context or {}).get("protocols")
     return passed or default_protocols()
 
 
 def _with_sections(
-    data: dict[str, Any], config: type[BaseModel], info: ValidationInfo
+    data: dict[str, Any], config: type[pydantic.BaseModel], info: pydantic.ValidationInfo
 ) -> tuple[dict[str, Any], list[str]]:
     """Validate the protocol sections of a configuration.
 
@@ -460,7 +449,7 @@ def _with_sections(
     for key, settings in known.items():
         try:
             section = settings.model_validate(data.get(key, {}), context=info.context)
-        except ValidationError as error:
+        except pydantic.ValidationError as error:
             mistakes.append(explain(error, settings, under=key))
             continue
         if settings is rules.settings or section != settings():

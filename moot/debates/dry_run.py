@@ -27,14 +27,7 @@ from moot.config import DebateConfig
 from moot.config.config_files import make_config, with_settings
 from moot.config.memory_config import WORDS
 from moot.config.model_settings import server_of
-from moot.debates.stub_replies import (
-    Check,
-    EndlessDebate,
-    PlannedCall,
-    Scenario,
-    StubReplies,
-    no_check,
-)
+from moot.debates import stub_replies
 from moot.graph.debate import build_graph
 from moot.judging.judge_spec import judge_config
 from moot.models.registry import Models
@@ -54,7 +47,7 @@ class DryRun:
     The simulated debaters either agree or disagree.
     """
 
-    planned: Sequence[PlannedCall]
+    planned: Sequence[stub_replies.PlannedCall]
     turns: int
     """Total number of turns in the debate, including people's turns."""
     concurrency: int
@@ -73,10 +66,10 @@ class DryRun:
             counts[each.call.purpose] = counts.get(each.call.purpose, 0) + each.times
         return Counter({purpose: round(times) for purpose, times in counts.items()})
 
-    def batches(self) -> dict[tuple[Purpose, str, int], list[PlannedCall]]:
+    def batches(self) -> dict[tuple[Purpose, str, int], list[stub_replies.PlannedCall]]:
         """Return the simulated calls by purpose, phase and batch size, in order of first appearance."""
         sizes = Counter((each.batch, each.kind) for each in self.planned)
-        batches: dict[tuple[Purpose, str, int], list[PlannedCall]] = {}
+        batches: dict[tuple[Purpose, str, int], list[stub_replies.PlannedCall]] = {}
         for each in self.planned:
             batches.setdefault((*each.kind, sizes[each.batch, each.kind]), []).append(each)
         return batches
@@ -117,7 +110,10 @@ MAX_CONCURRENCY = 256
 
 
 def dry_run(
-    config: DebateConfig, scenario: Scenario, check: Check = no_check, documents: Documents = ()
+    config: DebateConfig,
+    scenario: stub_replies.Scenario,
+    check: stub_replies.Check = stub_replies.no_check,
+    documents: Documents = (),
 ) -> DryRun:
     """Simulate a debate in one scenario.
 
@@ -206,9 +202,12 @@ def _scaled(run: DryRun, missing_rounds: int, turns_per_round: int) -> DryRun:
 
 
 def _run(
-    config: DebateConfig, scenario: Scenario, check: Check = no_check, documents: Documents = ()
+    config: DebateConfig,
+    scenario: stub_replies.Scenario,
+    check: stub_replies.Check = stub_replies.no_check,
+    documents: Documents = (),
 ) -> DryRun:
-    replies = StubReplies(scenario, config, check)
+    replies = stub_replies.StubReplies(scenario, config, check)
     # Without a concurrency limit, all calls of a batch run at the same time.
     unbounded_config = config.model_copy(
         update={"limits": config.limits.model_copy(update={"concurrency": MAX_CONCURRENCY})}
@@ -218,7 +217,7 @@ def _run(
     return DryRun(replies.planned, turns, config.limits.concurrency)
 
 
-async def _run_debate(config: DebateConfig, replies: StubReplies, documents: Documents) -> int:
+async def _run_debate(config: DebateConfig, replies: stub_replies.StubReplies, documents: Documents) -> int:
     """Run a debate with stub replies, and return the number of turns."""
     environment = Environment(complete=replies, on_progress=lambda *_: None)
     graph = build_graph(InMemorySaver(), environment=environment)
@@ -361,7 +360,9 @@ def _middle(low: float, high: float) -> int:
     return int((low + high) / 2 + 0.5)
 
 
-def estimate(config: DebateConfig, check: Check = no_check, *, documents: Documents = ()) -> Estimate | None:
+def estimate(
+    config: DebateConfig, check: stub_replies.Check = stub_replies.no_check, *, documents: Documents = ()
+) -> Estimate | None:
     """Estimate how many model calls and tokens a debate will use, without calling a model.
 
     Return `None` if the debate does not end within `stub_replies.MAX_BATCHES` batches of calls.
@@ -379,7 +380,7 @@ def estimate(config: DebateConfig, check: Check = no_check, *, documents: Docume
     try:
         runs = [dry_run(config, each, check, documents) for each in ("agreeing", "disputing")]
         return Estimate(runs, shows_window=protocol_named(config.protocol).shows_summary)
-    except EndlessDebate:
+    except stub_replies.EndlessDebate:
         return None
 
 
@@ -447,7 +448,7 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
     }
 
 
-def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) -> list[float]:
+def _prices(models: Models, planned: stub_replies.PlannedCall, *, at_limits: bool = False) -> list[float]:
     """Return the cost of a call in US$ for its model and each fallback model."""
     usage: EntryUsage = {
         "prompt_tokens": planned.prompt_limit if at_limits else planned.call.prompt_tokens,

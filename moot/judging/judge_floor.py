@@ -60,8 +60,8 @@ def debater_quotations(
     debate: DebateContext, argued: Sequence[Entry], debater: str
 ) -> tuple[Quotation | None, list[Quotation], Quotation | None]:
     """Return a debater's opening, changes of position and last position."""
-    own = [entry for entry in argued if entry["speaker"] == debater and entry["kind"] != "critique"]
-    if not own:
+    speeches = [entry for entry in argued if entry["speaker"] == debater and entry["kind"] != "critique"]
+    if not speeches:
         return None, [], None
     ledger = ledger_of(debate.state)
     events = [event for event in ledger.events if event["debater"] == debater]
@@ -77,12 +77,12 @@ def debater_quotations(
     ]
     changes += [
         Quotation(f"Revised proposal of round {entry['round']}", entry["id"], position(entry))
-        for entry in own[1:-1]
+        for entry in speeches[1:-1]
         if traits_of(entry).proposes
     ]
     changes.sort(key=lambda quotation: quotation.message_id)
-    opening = Quotation("Opening", own[0]["id"], position(own[0]))
-    last = Quotation("Last position", own[-1]["id"], position(own[-1])) if own[1:] else None
+    opening = Quotation("Opening", speeches[0]["id"], position(speeches[0]))
+    last = Quotation("Last position", speeches[-1]["id"], position(speeches[-1])) if speeches[1:] else None
     return opening, changes, last
 
 
@@ -106,8 +106,8 @@ def criticisms(transcript: Sequence[Entry]) -> Iterator[Criticism]:
         ]
         for number, point in numbered or [("", main_sentence(entry["content"]))]:
             label = labels[entry["id"]] + (f".{number}" if number else "")
-            named = re.compile(rf"(?<!\w){re.escape(label)}(?!\.?\d)")
-            answer = next((Quotation("", key, text) for key, text in answers if named.search(text)), None)
+            mention = re.compile(rf"(?<!\w){re.escape(label)}(?!\.?\d)")
+            answer = next((Quotation("", key, text) for key, text in answers if mention.search(text)), None)
             yield Criticism(label, entry, point, answer)
 
 
@@ -117,7 +117,7 @@ def floor_lines(
     labels: Mapping[str, str],
     *,
     chars: int,
-    most: int,
+    max_changes: int,
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the lines of the floor, each as its label and its quotation, and the ids that they cite.
 
@@ -126,7 +126,7 @@ def floor_lines(
         argued: the debaters' messages.
         labels: names of the debaters in presentation order, keyed by debater id.
         chars: maximum length of a quotation in characters.
-        most: maximum number of changes for each debater. The newest are shown.
+        max_changes: maximum number of changes for each debater. The newest are shown.
     """
     lines: list[tuple[str, str]] = []
     cited: list[str] = []
@@ -141,13 +141,13 @@ def floor_lines(
         if opening is None:
             continue
         lines.append((f"\n{name}", ""))
-        newest = changes[len(changes) - most :] if most < len(changes) else changes
+        newest = changes[len(changes) - max_changes :] if max_changes < len(changes) else changes
         for quotation in (opening, *newest, *filter(None, [last])):
             add(f"- {quotation.what}", quotation)
         if left_out := len(changes) - len(newest):
             lines.append((f"- {left_out} earlier changes are left out.", ""))
     rows = list(criticisms(debate.state["full_transcript"]))
-    newest_rows = rows[-most * len(labels) :] if most else []
+    newest_rows = rows[-max_changes * len(labels) :] if max_changes else []
     if newest_rows:
         lines.append(("\nCriticisms, each with the sentence that answers it", ""))
     for row in newest_rows:

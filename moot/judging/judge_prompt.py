@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, cast
 from moot.calls.model_calls import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
 from moot.config.rubrics import Rubric
-from moot.judging import judge_floor
+from moot.judging import judge_floor, transcript_selection
 from moot.judging.blinding import Blinding
 from moot.judging.judge_spec import JudgeSpec
-from moot.judging.transcript_selection import (
-    MIN_MESSAGE_TOKENS,
-    Selection,
-    TranscriptSelector,
-    fair_shares,
-    is_argued,
-)
 from moot.memory.background import select_background, with_background
 from moot.memory.summarizers.drafting import FRAME_TOKENS as SUMMARY_FRAME_TOKENS
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, Point, SummaryPoints, layout_points, render
@@ -92,7 +85,7 @@ class JudgeContext(DebateContext):
     blinding: Blinding | None
     order: Sequence[str]
     """Ids of the debaters in presentation order."""
-    selector: TranscriptSelector
+    selector: transcript_selection.TranscriptSelector
     """Selector that chooses the messages for the judge's prompt."""
     background: Collection[str] = frozenset()
     """Ids of the background messages, such as documents. Debaters' names in these messages are not replaced
@@ -203,7 +196,11 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
 
 def messages_read(context: JudgeContext, prompt: Prompt) -> MessagesRead:
     """Return how many of the debaters' messages a judge's prompt shows in full and in part."""
-    argued = [entry for entry in context.state["full_transcript"] if is_argued(entry, context.order)]
+    argued = [
+        entry
+        for entry in context.state["full_transcript"]
+        if transcript_selection.is_argued(entry, context.order)
+    ]
     shown_ids, contents = set(prompt.shown_ids), {message["content"] for message in prompt.messages}
     shown_entries = [entry for entry in argued if entry["id"] in shown_ids]
     full = sum(_entry_message(context, entry)["content"] in contents for entry in shown_entries)
@@ -253,9 +250,13 @@ def _listed(context: JudgeContext, debater: str) -> str:
 def _floor(context: JudgeContext, max_tokens: int) -> list[truncation.Block]:
     """Return the prompt block with quotations of all sides, using at most `max_tokens` tokens."""
     labels = {debater: context.labels[debater] for debater in context.order if debater in context.labels}
-    argued = [entry for entry in context.state["full_transcript"] if is_argued(entry, context.order)]
-    for chars, most in judge_floor.LEVELS:
-        lines, cited = judge_floor.floor_lines(context, argued, labels, chars=chars, most=most)
+    argued = [
+        entry
+        for entry in context.state["full_transcript"]
+        if transcript_selection.is_argued(entry, context.order)
+    ]
+    for chars, max_changes in judge_floor.LEVELS:
+        lines, cited = judge_floor.floor_lines(context, argued, labels, chars=chars, max_changes=max_changes)
         if not cited:
             return []
         text = "\n".join(label + context.blind(quotation) for label, quotation in lines).strip()
@@ -265,7 +266,7 @@ def _floor(context: JudgeContext, max_tokens: int) -> list[truncation.Block]:
         }
         if message_tokens(message, context.count) <= max_tokens:
             break
-    if max_tokens < MIN_MESSAGE_TOKENS:
+    if max_tokens < transcript_selection.MIN_MESSAGE_TOKENS:
         return []
     block = truncation.cut_block(
         "floor", message, max_tokens, context.count, label="quotations of all sides", priority=FLOOR_PRIORITY
@@ -394,12 +395,14 @@ def _in_presentation_order(
     places = {
         entry["id"]: context.order.index(entry["speaker"])
         for entry in entries
-        if is_argued(entry, context.order)
+        if transcript_selection.is_argued(entry, context.order)
     }
     return sorted(blocks, key=lambda block: max((places.get(key, -1) for key in block.ids), default=-1))
 
 
-def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[truncation.Block]:
+def _evidence_blocks(
+    context: JudgeContext, selection: transcript_selection.Selection
+) -> list[truncation.Block]:
     messages = {
         item.entry["id"]: truncation.cut_message(
             _entry_message(context, item.entry), item.remaining, context.count
@@ -409,9 +412,13 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[trunca
     if selection.share is not None:
         # Truncate messages that exceed their side's share because of blinding.
         for side in context.order:
-            side_ids = [item.entry["id"] for item in selection.messages if is_argued(item.entry, [side])]
+            side_ids = [
+                item.entry["id"]
+                for item in selection.messages
+                if transcript_selection.is_argued(item.entry, [side])
+            ]
             costs = {key: message_tokens(messages[key], context.count) for key in side_ids}
-            limits = fair_shares(costs, selection.share)
+            limits = transcript_selection.fair_shares(costs, selection.share)
             for key in side_ids:
                 message = messages.pop(key)
                 if key in limits:
@@ -421,7 +428,11 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[trunca
         key, full_message = item.entry["id"], _entry_message(context, item.entry)
         if key in messages:
             shown_message = messages[key]
-            priority = EVIDENCE_PRIORITY if is_argued(item.entry, context.order) else OTHERS_PRIORITY
+            priority = (
+                EVIDENCE_PRIORITY
+                if transcript_selection.is_argued(item.entry, context.order)
+                else OTHERS_PRIORITY
+            )
             label = EARLIER_EVIDENCE if item.entry in context.selector.earlier else EVIDENCE
             original = full_message if shown_message != full_message else None
             blocks.append(

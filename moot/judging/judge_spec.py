@@ -83,8 +83,8 @@ def judge_config(
     budget, size = config.memory.budget, context_size(config, model_params(config, panel_judge), facts)
     if not size:
         return config
-    wanted = max(budget.total, min(MAX_PROMPT_TOKENS, int(size * CONTEXT_SHARE)))
-    total = min(wanted, max(size - reply, size // 2))  # else the reply is cut
+    goal = max(budget.total, min(MAX_PROMPT_TOKENS, int(size * CONTEXT_SHARE)))
+    total = min(goal, max(size - reply, size // 2))  # else the reply is cut
     if total == budget.total:
         return config
     parts = {

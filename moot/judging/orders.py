@@ -266,8 +266,8 @@ def merge_decisions(verdict: verdict_types.Verdict, verdicts: Sequence[verdict_t
     ranked = votes.most_common(2)
     is_tied = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
     decision = verdict_types.UNDECIDED if is_tied else ranked[0][0]
-    stated = [each["confidence"] for each in verdicts if each["decision"] == decision]
-    confidences = [each for each in stated if each is not None]
+    ratings = [each["confidence"] for each in verdicts if each["decision"] == decision]
+    confidences = [each for each in ratings if each is not None]
     verdict["decision"] = decision
     if len(verdicts) > 1:
         # A confidence that no judge stated is unknown, and not 0.

@@ -48,8 +48,8 @@ def shortcomings(
         part = f", and {read['part']} in part" if read["part"] else ""
         lines.append(f"The judge read {read['full']} of {count_noun(read['of'], 'message')} in full{part}.")
     for debater, name in names.items():
-        own = [each for each in transcript if each["speaker"] == debater and traits_of(each).ends_turn]
-        if own and all(traits_of(each).by == "moot" for each in own):
+        turns = [each for each in transcript if each["speaker"] == debater and traits_of(each).ends_turn]
+        if turns and all(traits_of(each).by == "moot" for each in turns):
             lines.append(f"{name} passed every turn.")
     failures = Counter(error.get("node", "") for error in errors)
     for node, (call, consequence) in _FAILED_CALLS.items():

@@ -263,9 +263,9 @@ async def server_facts(models: Models, names: Iterable[str]) -> dict[str, ModelF
 
     A server that tells nothing, or cannot be reached, is left out. OpenAI's own server tells no sizes.
     """
-    asked = [name for name in names if models.asks_server(name) and "limit" not in models.facts_of(name)]
-    found = await asyncio.gather(*(_facts_from_server(name, models) for name in asked))
-    facts = {name: each for name, each in zip(asked, found, strict=True) if each}
+    unknown = [name for name in names if models.asks_server(name) and "limit" not in models.facts_of(name)]
+    replies = await asyncio.gather(*(_facts_from_server(name, models) for name in unknown))
+    facts = {name: each for name, each in zip(unknown, replies, strict=True) if each}
     models.learn(facts)
     return facts
 
@@ -301,10 +301,10 @@ async def _facts_from_ollama(name: str, models: Models) -> ModelFacts:
     root = root if "://" in root else f"http://{root}"
     try:
         async with httpx.AsyncClient(timeout=LOOKUP_S) as client:
-            shown = (
+            description = (
                 await client.post(f"{root.rstrip('/')}/api/show", json={"model": bare_name(name)})
             ).json()
-        sizes = [size for key, size in shown["model_info"].items() if key.endswith(".context_length")]
+        sizes = [size for key, size in description["model_info"].items() if key.endswith(".context_length")]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, httpx.HTTPError):
         return {}
     return {"limit": sizes[0]} if sizes and isinstance(sizes[0], int) and sizes[0] > 0 else {}

@@ -241,17 +241,17 @@ _LIMIT_NAMES = (
 
 def overflow_of(body: ErrorBody) -> Overflow:
     """Read the token counts of a context overflow by the words around each number."""
-    named = {
+    fields = {
         "prompt": next((int(body.numbers[name]) for name in _PROMPT_NAMES if body.numbers.get(name)), 0),
         "limit": next((int(body.numbers[name]) for name in _LIMIT_NAMES if body.numbers.get(name)), 0),
     }
-    found: dict[str, int] = {name: number for name, number in named.items() if number}
+    counts: dict[str, int] = {name: number for name, number in fields.items() if number}
     text = body.text
     if arithmetic := _SUM.search(text):
         prompt, reply, limit = (int(number.replace(",", "")) for number in arithmetic.groups())
         return Overflow(limit, prompt, prompt + reply, reply)
     if interval := _RANGE.search(text):
-        found.setdefault("limit", int(interval[1].replace(",", "")))
+        counts.setdefault("limit", int(interval[1].replace(",", "")))
         text = text.replace(interval[0], "")
     matches, end = list(_NUMBER.finditer(text)), 0
     for place, match in enumerate(matches):
@@ -260,8 +260,8 @@ def overflow_of(body: ErrorBody) -> Overflow:
         role = _role(before, text[match.end() : until])
         if role:
             digits, scale = match[1].rstrip("kK").replace(",", ""), 1000 if match[1][-1] in "kK" else 1
-            found.setdefault(role, int(digits) * scale)
-    return Overflow(**found)
+            counts.setdefault(role, int(digits) * scale)
+    return Overflow(**counts)
 
 
 def _is_over_its_limit(body: ErrorBody) -> bool:
@@ -419,13 +419,13 @@ def refused_parameter(body: ErrorBody) -> Change | None:
     for refusal in _REFUSALS:
         if any(re.fullmatch(refusal.names, name, re.IGNORECASE) for name in fields):
             return refusal.change
-    named: list[tuple[int, Change]] = []
+    mentions: list[tuple[int, Change]] = []
     for refusal in _REFUSALS:
         patterns = "|".join(pattern.format(names=refusal.names) for pattern in (_QUOTED, _SPOKEN, _SUPPORT))
         mention = re.search(patterns, text, re.IGNORECASE)
         if mention and refusal.names != NOTHING and re.search(refusal.refuses, text, re.IGNORECASE):
-            named.append((mention.start(), refusal.change))
-    return min(named, key=lambda each: each[0])[1] if named else None
+            mentions.append((mention.start(), refusal.change))
+    return min(mentions, key=lambda each: each[0])[1] if mentions else None
 
 
 def _reply_limit(body: ErrorBody) -> int:

@@ -17,18 +17,8 @@ from pathlib import Path
 from typing import cast
 
 from moot.calls.concurrency import sleep_until_stop
+from moot.models import error_kinds
 from moot.models.error_body import duration_s, read_error
-from moot.models.error_kinds import (
-    RETRYABLE,
-    Change,
-    ErrorKind,
-    Overflow,
-    kind_of,
-    overflow_of,
-    refused_parameter,
-    refuses_method,
-    stated_wait,
-)
 from moot.state.errors import ModelError
 from moot.state.settings import redact_urls
 from moot.text.plain_text import clip
@@ -119,11 +109,11 @@ class Failure(Exception):
     retryable: bool = False
     retry_after: float | None = None
     """Number of seconds that the provider asks the caller to wait before a retry."""
-    kind: ErrorKind = "other"
+    kind: error_kinds.ErrorKind = "other"
     """Kind of the error that the server reported."""
-    overflow: Overflow | None = None
+    overflow: error_kinds.Overflow | None = None
     """Token counts that the server stated if the request was too long for the model's context."""
-    change: Change | None = None
+    change: error_kinds.Change | None = None
     """Change with which the model may accept the request."""
     names_method: bool = False
     """True if the error is about the method of structured output."""
@@ -231,7 +221,7 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
     response = getattr(error, "response", None)
     headers = {**body.headers, **dict(getattr(response, "headers", None) or {})}
     status = _status(error) or body.status
-    kind = kind_of(body, status)
+    kind = error_kinds.kind_of(body, status)
     if status is None and kind == "other":
         # A response with status 200 that is not a chat completion, or an error event in a stream.
         if place := _own_code(error):
@@ -239,10 +229,12 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
         label = "" if "APIError" in bases or body.text else f"unusable answer ({type(error).__name__}): "
         return Failure(label + (_clip(body.text) or _error_text(error)), retryable=bool(bases & _TRANSIENT))
     is_passing = kind in ("later", "loading") or (
-        kind in ("other", "model") and status is not None and (status in RETRYABLE or status >= 500)
+        kind in ("other", "model")
+        and status is not None
+        and (status in error_kinds.RETRYABLE or status >= 500)
     )
     wait = retry_after(headers, datetime.now(UTC)) if is_passing else None
-    wait = stated_wait(body) if wait is None and is_passing else wait
+    wait = error_kinds.stated_wait(body) if wait is None and is_passing else wait
     wait_note = "" if wait is None else f" (asks to wait {wait:.0f} s)"
     prefix = "" if status is None else f"HTTP {status}: "
     return Failure(
@@ -251,9 +243,9 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
         retryable=is_passing,
         retry_after=wait,
         kind=kind,
-        overflow=overflow_of(body) if kind == "overflow" else None,
-        change=refused_parameter(body) if kind == "parameter" else None,
-        names_method=refuses_method(body),
+        overflow=error_kinds.overflow_of(body) if kind == "overflow" else None,
+        change=error_kinds.refused_parameter(body) if kind == "parameter" else None,
+        names_method=error_kinds.refuses_method(body),
         refused=kind == "filter",
     )
 
@@ -264,8 +256,8 @@ def _own_code(error: Exception) -> str:
     Code of a user lies outside of Python's library and of the installed packages.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith((*_INSTALLED, "<"))]
-    return f"{Path(own[-1].filename).name}, line {own[-1].lineno}" if own else ""
+    user_frames = [frame for frame in frames if not frame.filename.startswith((*_INSTALLED, "<"))]
+    return f"{Path(user_frames[-1].filename).name}, line {user_frames[-1].lineno}" if user_frames else ""
 
 
 def _tls_error(error: BaseException) -> ssl.SSLError | None:
@@ -303,9 +295,9 @@ def html_failure(status: int, text: str) -> Failure:
     return Failure(
         f"HTTP {status}: the server sent a web page{title_note} instead of an answer",
         status=status,
-        retryable=status in RETRYABLE or status >= 500,
+        retryable=status in error_kinds.RETRYABLE or status >= 500,
         kind="overflow" if status == 413 else "other",
-        overflow=Overflow() if status == 413 else None,
+        overflow=error_kinds.Overflow() if status == 413 else None,
         advice="" if status in (401, 403, 413) or status >= 500 else NO_API,
     )
 

@@ -28,21 +28,21 @@ LEAST_REPLY = 64
 
 def facts_of_usage(call: ModelCall, usage: EntryUsage) -> ModelFacts:
     """Return what the reported usage of a call shows about the model's tokenizer, or `{}`."""
-    own, real = call.prompt_tokens, usage["prompt_tokens"]
-    if own < LEAST_TOKENS or call.tools:  # Moot's count contains no definitions of tools
+    counted, real = call.prompt_tokens, usage["prompt_tokens"]
+    if counted < LEAST_TOKENS or call.tools:  # Moot's count contains no definitions of tools
         return {}
-    ratio = min(MAX_RATIO, (real - OVERHEAD_TOKENS) / own)
+    ratio = min(MAX_RATIO, (real - OVERHEAD_TOKENS) / counted)
     return {"ratio": round(math.ceil(ratio / RATIO_STEP) * RATIO_STEP, 2)} if ratio > 1 else {}
 
 
 def cut_words(call: ModelCall, usage: EntryUsage) -> str:
     """Describe that the server cut a prompt without an error, or return `""` if it did not."""
     schema = call.prompt.sections.get("schema", 0) if call.prompt else 0
-    own, real = call.prompt_tokens - schema, usage["prompt_tokens"]
-    if own < LEAST_TOKENS or usage.get("cached_tokens") or real > CUT_SHARE * own:
+    counted, real = call.prompt_tokens - schema, usage["prompt_tokens"]
+    if counted < LEAST_TOKENS or usage.get("cached_tokens") or real > CUT_SHARE * counted:
         return ""
     return (
-        f"the server counted {real:,} of about {own:,} prompt tokens, so it probably cut the prompt: "
+        f"the server counted {real:,} of about {counted:,} prompt tokens, so it probably cut the prompt: "
         f"raise its "
         f"context size, or set models.{call.model}.context_size"
     )
@@ -66,8 +66,8 @@ def facts_of_overflow(failure: Failure, call: ModelCall, max_tokens: int, known:
         return {}
     excess = failure.excess_tokens(call.prompt_tokens, max_tokens)
     estimate = int((call.prompt_tokens - excess) * known.get("ratio", 1.0)) + max_tokens
-    stated = failure.overflow.limit
-    return {"limit": stated if 0 < stated < call.prompt_tokens * MAX_RATIO + max_tokens else estimate}
+    limit = failure.overflow.limit
+    return {"limit": limit if 0 < limit < call.prompt_tokens * MAX_RATIO + max_tokens else estimate}
 
 
 def reply_limit(call: ModelCall, max_tokens: int, context_size: int | None, facts: ModelFacts) -> int:

@@ -530,9 +530,9 @@ class _ModelRequest:
             tokens = counted_usage(self.run.call, sent, message, split.reasoning, self.settings.encoding)
         elif sent is self.run.call.messages:
             self.run.learn(self.name, facts_of_usage(self.run.call, tokens))
-            told = self.run.models.facts_of(self.name).get("told", [])
+            changes = self.run.models.facts_of(self.name).get("told", [])
             if (words := cut_words(self.run.call, tokens)) and not any(
-                "cut the prompt" in each for each in told
+                "cut the prompt" in each for each in changes
             ):
                 self.run.learn(self.name, {"told": [words]})
                 report_wait(self.name, model_failures.Failure(words), 0, "the reply is used")

@@ -76,11 +76,11 @@ class _Writer:
     def _choose(self, members: list[_Part]) -> str:
         """Choose a character of a class, such as `[a-z]` or `[^0-9]`."""
         is_negated = members[0].name == "NEGATE"
-        own = {str(char) for part in members for char in _first_chars(part)}
+        chars = {str(char) for part in members for char in _first_chars(part)}
         fitting = [
             char for char in _CHARS if any(_contains(part, char) for part in members) is not is_negated
         ]
-        return self._random.choice(fitting or sorted(own) or [""])
+        return self._random.choice(fitting or sorted(chars) or [""])
 
 
 def _first_chars(part: _Part) -> list[str]:

@@ -39,12 +39,12 @@ def length_before_loop(text: str) -> int | None:
     tail = text[-SEARCHED_CHARS:][::-1]
     borders, border = [0] * len(tail), 0
     best_length = best_period = 0
-    for at in range(1, len(tail)):
-        while border and tail[at] != tail[border]:
+    for index in range(1, len(tail)):
+        while border and tail[index] != tail[border]:
             border = borders[border - 1]
-        border += tail[at] == tail[border]
-        borders[at] = border
-        length, period = at + 1, at + 1 - border
+        border += tail[index] == tail[border]
+        borders[index] = border
+        length, period = index + 1, index + 1 - border
         if length >= MIN_REPEATED_CHARS and REPETITIONS * period <= length:
             best_length, best_period = length, period
     if not best_length:
@@ -110,8 +110,8 @@ def without_tool_calls(text: str, note: Callable[[str], str]) -> str:
             end = closing.end()
             if not _CALL_END.match(text, len(text) - len(text[end:].lstrip())):
                 break
-        named = _CALLED.search(text, call.start(), end)
-        pieces += [text[position : call.start()], note((named[1] or named[2]) if named else "")]
+        calls = _CALLED.search(text, call.start(), end)
+        pieces += [text[position : call.start()], note((calls[1] or calls[2]) if calls else "")]
         position = end
     return "".join([*pieces, text[position:]]).strip()
 
@@ -124,9 +124,9 @@ def _json_call(text: str) -> str | None:
         value = json.loads(stripped)
     except (ValueError, RecursionError):
         return None
-    named = value.get("name") if isinstance(value.get("name"), str) else None
+    calls = value.get("name") if isinstance(value.get("name"), str) else None
     has_arguments = any(isinstance(value.get(key), dict) for key in ("arguments", "parameters"))
-    return named if named and has_arguments and len(value) <= 4 else None
+    return calls if calls and has_arguments and len(value) <= 4 else None
 
 
 def mark_other_speakers(

@@ -117,7 +117,7 @@ _ROLE_TOKEN = re.compile(
 _OPENING = re.compile(
     "|".join(
         [
-            *(rf"(?P<r{at}>{each.opening})" for at, each in enumerate(REASONING)),
+            *(rf"(?P<r{index}>{each.opening})" for index, each in enumerate(REASONING)),
             rf"(?P<lead>{'|'.join(_LEADS)})",
         ]
     ),
@@ -210,7 +210,7 @@ def _skip_blank(text: str, position: int) -> int:
 
 
 def _closing_of(opening: re.Match[str]) -> tuple[Markup, re.Pattern[str]]:
-    index = next(at for at in range(len(REASONING)) if opening[f"r{at}"] is not None)
+    index = next(position for position in range(len(REASONING)) if opening[f"r{position}"] is not None)
     has_name = "{name}" in REASONING[index].closing
     name = opening[opening.re.groupindex[f"r{index}"] + 1] if has_name else ""
     return REASONING[index], _closing_pattern(index, name.lower())
@@ -282,8 +282,8 @@ class CodeSpans:
 
     def __contains__(self, position: int) -> bool:
         """Return True if the position stands in code."""
-        at = bisect_right(self._spans, (position, len(self._text))) - 1
-        return at >= 0 and position < self._spans[at][1]
+        index = bisect_right(self._spans, (position, len(self._text))) - 1
+        return index >= 0 and position < self._spans[index][1]
 
 
 _FENCE_LINE = re.compile(r"^[ \t>]{0,8}(`{3,}+|~{3,}+)([^\n`]*)$", re.MULTILINE)
@@ -293,23 +293,23 @@ def _inline_code(text: str, blocks: list[tuple[int, int]]) -> list[tuple[int, in
     """Return the spans between equally long runs of backticks of one paragraph, outside of fenced blocks."""
 
     def is_fenced(position: int) -> bool:
-        at = bisect_right(blocks, (position, len(text))) - 1
-        return at >= 0 and position < blocks[at][1]
+        index = bisect_right(blocks, (position, len(text))) - 1
+        return index >= 0 and position < blocks[index][1]
 
     runs = [run for run in re.finditer("`+", text) if not is_fenced(run.start())]
     breaks = [each.start() for each in re.finditer(r"\n[ \t]*\n", text)] if runs else []
     following, partners = dict[tuple[int, int], int](), [-1] * len(runs)
-    for at in range(len(runs) - 1, -1, -1):
-        key = (len(runs[at][0]), bisect_left(breaks, runs[at].start()))
-        partners[at] = following.get(key, -1)
-        following[key] = at
-    spans, at = list[tuple[int, int]](), 0
-    while at < len(runs):
-        if partners[at] < 0:
-            at += 1
+    for index in range(len(runs) - 1, -1, -1):
+        key = (len(runs[index][0]), bisect_left(breaks, runs[index].start()))
+        partners[index] = following.get(key, -1)
+        following[key] = index
+    spans, index = list[tuple[int, int]](), 0
+    while index < len(runs):
+        if partners[index] < 0:
+            index += 1
             continue
-        spans.append((runs[at].start(), runs[partners[at]].end()))
-        at = partners[at] + 1
+        spans.append((runs[index].start(), runs[partners[index]].end()))
+        index = partners[index] + 1
     return spans
 
 
@@ -320,10 +320,10 @@ LABEL_NOTE = r"(?:[ \t]{0,3}[\(\[][^\n\)\]]{0,60}[\)\]]){0,2}"
 @lru_cache(maxsize=256)
 def _label_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     each = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    named = rf"[>#\s]{{0,4}}[*_\[\(]{{0,3}}(?:{each})[*_\]\)]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}"
+    alternatives = rf"[>#\s]{{0,4}}[*_\[\(]{{0,3}}(?:{each})[*_\]\)]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}"
     # On a line of its own, a name needs markup to be a label.
     alone = rf"(?:#{{1,6}}[ \t]{{0,3}}|[*_]{{1,3}})(?:{each}){LABEL_NOTE}[*_]{{0,3}}[ \t]*\n"
-    return re.compile(rf"(?:{named}[ \t]{{0,3}}[:：][*_]{{0,3}}\s*|{alone}\s*)", re.IGNORECASE)
+    return re.compile(rf"(?:{alternatives}[ \t]{{0,3}}[:：][*_]{{0,3}}\s*|{alone}\s*)", re.IGNORECASE)
 
 
 def without_label(text: str, names: tuple[str, ...]) -> str:
@@ -420,14 +420,14 @@ class ReplyFilter:
     def _next_text(self) -> str:
         """Return the text in the buffer up to what may be markup, and keep the rest."""
         buffer, start, end = self._buffer, 0, len(self._buffer)
-        while at := _MARK.search(buffer, start):
-            token, lone = _TOKEN.match(buffer, at.start()), _LONE.match(buffer, at.start())
-            behind = buffer[token.end() if token else at.end() :].strip()
+        while index := _MARK.search(buffer, start):
+            token, lone = _TOKEN.match(buffer, index.start()), _LONE.match(buffer, index.start())
+            behind = buffer[token.end() if token else index.end() :].strip()
             if token and (_ends_turn(buffer, token) or _may_be_role(behind)):
-                end, self._done = at.start(), bool(behind) and not _may_be_role(behind)
+                end, self._done = index.start(), bool(behind) and not _may_be_role(behind)
                 break
             if lone and not buffer[lone.end() :].strip():
-                end = at.start()
+                end = index.start()
                 break
             if lone and self._is_reasoning():
                 self.retracts, self._begun, self._sent = True, False, []
@@ -436,16 +436,16 @@ class ReplyFilter:
             if (
                 not token
                 and not lone
-                and len(buffer) - at.start() < MAX_MARK
-                and _PART.fullmatch(buffer, at.start())
+                and len(buffer) - index.start() < MAX_MARK
+                and _PART.fullmatch(buffer, index.start())
             ):
-                end = at.start()
+                end = index.start()
                 break
-            start = at.end()
-        shown = buffer[:end].rstrip()
+            start = index.end()
+        output = buffer[:end].rstrip()
         lengths = range(len(self._wrapper_end), 0, -1)
-        held = next((k for k in lengths if shown.lower().endswith(self._wrapper_end[:k])), 0)
-        end = len(shown) - held if held else end
+        pending = next((k for k in lengths if output.lower().endswith(self._wrapper_end[:k])), 0)
+        end = len(output) - pending if pending else end
         text = buffer[:end].rstrip() if len(buffer) - end < MAX_OPENING else buffer[:end]
         self._buffer = buffer[len(text) :]
         if len(self._buffer) > MAX_OPENING:  # white space without an end

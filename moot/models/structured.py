@@ -156,8 +156,8 @@ def _repaired_values(text: str, keys: frozenset[str]) -> Iterator[object]:
     while start >= 0 and repairs < MAX_REPAIRS:
         end = _object_end(text, start)
         part = text[start:end] if end else _without_last_value(_before_fence(text[start:]))
-        named = _named_keys(part, keys)
-        if named and len(part) <= MAX_REPAIRED_CHARS and _nesting(part) <= MAX_NESTING:
+        key_names = _named_keys(part, keys)
+        if key_names and len(part) <= MAX_REPAIRED_CHARS and _nesting(part) <= MAX_NESTING:
             repairs += 1
             try:
                 value = loads(_quotable(part), skip_json_loads=True)
@@ -165,7 +165,7 @@ def _repaired_values(text: str, keys: frozenset[str]) -> Iterator[object]:
                 value = None
             if isinstance(value, list) and value and isinstance(value[0], dict):
                 value = value[0]  # the repair also returns what follows the object
-            if isinstance(value, dict) and named <= _all_keys(value):
+            if isinstance(value, dict) and key_names <= _all_keys(value):
                 yield value if end else _Unclosed(value)
         start = text.find("{", end or len(text))
 
@@ -314,19 +314,19 @@ class _Fit:
         return {name: list(value)} if keys & set(map(_folded_key, rows)) else None
 
     def _validated(self, value: JsonObject, *, is_open: bool) -> ParsedReply:
-        found = _Findings()
+        findings = _Findings()
         try:
-            data = self._fitted(clean_json(value, self.fence), self.root, (), found)
+            data = self._fitted(clean_json(value, self.fence), self.root, (), findings)
         except RecursionError:
             return ParsedReply(error="it is nested too deeply")
         missing = set(self.root.get("required", ())) - data.keys() if is_open else set()
         if len(missing) > 1:
             return ParsedReply(error=f"its end is missing, with {', '.join(sorted(missing))}")
-        if error := _rescale(data, found):
+        if error := _rescale(data, findings):
             return ParsedReply(error=error)
-        return self._checked(data, found)
+        return self._checked(data, findings)
 
-    def _checked(self, data: JsonObject, found: _Findings) -> ParsedReply:
+    def _checked(self, data: JsonObject, findings: _Findings) -> ParsedReply:
         """Validate fitted data. Rows that are not valid are dropped, unless they are most of a list."""
         dropped = Counter[tuple[str | int, ...]]()
         while True:
@@ -348,7 +348,7 @@ class _Fit:
                 del rows[index]
             except RecursionError:
                 return ParsedReply(error="it is nested too deeply")
-        return ParsedReply(data=valid, error="\n".join(f"- {each}" for each in found.doubts[:8]))
+        return ParsedReply(data=valid, error="\n".join(f"- {each}" for each in findings.doubts[:8]))
 
     def _node(self, node: JsonObject) -> JsonObject:
         while "$ref" in node:
@@ -356,31 +356,35 @@ class _Fit:
         return node
 
     def _fitted(
-        self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings
+        self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], findings: _Findings
     ) -> JsonValue:
         """Convert a JSON value to the type that a part of the schema asks for, where it has one meaning."""
         node = self._node(node)
         if options := node.get("anyOf") or node.get("oneOf"):
-            return self._fitted_option(value, options, path, found)
+            return self._fitted_option(value, options, path, findings)
         match node.get("type"):
             case "object":
-                return self._fitted_object(value, node, path, found)
+                return self._fitted_object(value, node, path, findings)
             case "array":
-                return self._fitted_list(value, node, path, found)
+                return self._fitted_list(value, node, path, findings)
             case "number" | "integer":
                 number = _number(value, node)
                 is_scaled = node.get("minimum", 1) in (0, 1) and node.get("maximum", 0) > 1
                 if is_scaled and isinstance(number, int | float):
-                    found.numbers.append(_ScaleNumber(path, number, node["maximum"]))
+                    findings.numbers.append(_ScaleNumber(path, number, node["maximum"]))
                 return number
             case "boolean" if isinstance(value, str) and value.strip().casefold() in ("true", "false"):
                 return value.strip().casefold() == "true"
             case "string":
-                return _fitted_string(value, node, path, found)
+                return _fitted_string(value, node, path, findings)
         return value
 
     def _fitted_option(
-        self, value: JsonValue, options: Sequence[JsonObject], path: tuple[str | int, ...], found: _Findings
+        self,
+        value: JsonValue,
+        options: Sequence[JsonObject],
+        path: tuple[str | int, ...],
+        findings: _Findings,
     ) -> JsonValue:
         nodes = [self._node(option) for option in options]
         if value is None and any(node.get("type") == "null" for node in nodes):
@@ -388,12 +392,12 @@ class _Fit:
         trials = [(node, _Findings()) for node in nodes if node.get("type") != "null"]
         fitted = [(self._fitted(value, node, path, trial), trial) for node, trial in trials]
         best, trial = min(fitted, key=lambda pair: len(pair[1].doubts), default=(value, _Findings()))
-        found.numbers += trial.numbers
-        found.doubts += trial.doubts
+        findings.numbers += trial.numbers
+        findings.doubts += trial.doubts
         return best
 
     def _fitted_object(
-        self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings
+        self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], findings: _Findings
     ) -> JsonValue:
         if isinstance(value, str) and isinstance(inner := _inner_json(value), dict):
             value = inner
@@ -411,11 +415,11 @@ class _Fit:
             part = self._node(properties[name])
             if item is None and not _takes_null(part, self) and part.get("type") != "array":
                 continue  # a missing value, so that a default applies
-            fitted[name] = self._fitted(item, part, (*path, name), found)
+            fitted[name] = self._fitted(item, part, (*path, name), findings)
         return fitted
 
     def _fitted_list(
-        self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings
+        self, value: JsonValue, node: JsonObject, path: tuple[str | int, ...], findings: _Findings
     ) -> JsonValue:
         items = self._node(node.get("items", {}))
         if isinstance(value, str) and isinstance(inner := _inner_json(value), list):
@@ -426,15 +430,15 @@ class _Fit:
             value = _rows_of_map(value, items) or [value]
         elif not isinstance(value, list):
             value = [value]
-        own = [_Findings() for _ in value]
+        item_findings = [_Findings() for _ in value]
         fitted = [
             self._fitted(item, items, (*path, index), each)
-            for index, (item, each) in enumerate(zip(value, own, strict=True))
+            for index, (item, each) in enumerate(zip(value, item_findings, strict=True))
         ]
-        found.numbers += [number for each in own for number in each.numbers]
-        doubtful = [each.doubts for each in own if each.doubts]
+        findings.numbers += [number for each in item_findings for number in each.numbers]
+        doubtful = [each.doubts for each in item_findings if each.doubts]
         if doubtful and 2 * len(doubtful) >= len(value) and "properties" in items:
-            found.doubts += doubtful[0]
+            findings.doubts += doubtful[0]
         return fitted
 
 
@@ -493,16 +497,16 @@ def _number(value: JsonValue, node: JsonObject) -> JsonValue:
     match = _NUMBER.fullmatch(value.strip().strip("*_` "))
     if match is None or len(value) > NAMED_CHARS:
         return value
-    digits, percent, whole, _ = match.groups()
+    digits, percent, divisor, _ = match.groups()
     number, maximum = float(digits.replace(",", ".")), node.get("maximum")
-    parts = float(whole.replace(",", ".")) if whole else PERCENT if percent else None
+    parts = float(divisor.replace(",", ".")) if divisor else PERCENT if percent else None
     if parts is not None and maximum is not None and parts != maximum:
         number = number * maximum / parts if parts else number
     return int(number) if number == int(number) else number
 
 
 def _fitted_string(
-    value: JsonValue, node: JsonObject, path: tuple[str | int, ...], found: _Findings
+    value: JsonValue, node: JsonObject, path: tuple[str | int, ...], findings: _Findings
 ) -> JsonValue:
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
@@ -516,22 +520,24 @@ def _fitted_string(
     allowed = node.get("enum")
     if not isinstance(value, str) or not allowed or value in allowed:
         return value
-    meant = meant_name(value, {each: () for each in allowed if isinstance(each, str)})
-    if meant:
-        return meant
+    option = meant_name(value, {each: () for each in allowed if isinstance(each, str)})
+    if option:
+        return option
     if value.strip() and not any(_ID.fullmatch(each) for each in allowed if isinstance(each, str)):
         choices = ", ".join(repr(each) for each in allowed[:12])
-        found.doubts.append(f"{'.'.join(map(str, path))} is {clip(value, 80)!r}, which is none of {choices}")
+        findings.doubts.append(
+            f"{'.'.join(map(str, path))} is {clip(value, 80)!r}, which is none of {choices}"
+        )
     return value
 
 
-def _rescale(data: JsonObject, found: _Findings) -> str:
+def _rescale(data: JsonObject, findings: _Findings) -> str:
     """Convert a reply whose numbers are all on a scale from 0 to 1. Return an error if only some are.
 
     Numbers below the scale, and numbers that are not finite, are errors too, except in a list's rows: there
     they drop the row.
     """
-    for number in found.numbers:
+    for number in findings.numbers:
         in_row = any(isinstance(part, int) for part in number.path)
         if not isfinite(number.value) or number.value < 0:
             name = ".".join(map(str, number.path))
@@ -539,7 +545,7 @@ def _rescale(data: JsonObject, found: _Findings) -> str:
                 return f"{name} is {number.value:g}: write a whole number from 0 to {number.maximum:g}"
             *parents, _key = number.path
             _at(data, parents)[number.path[-1]] = None
-    usable = [each for each in found.numbers if isfinite(each.value) and each.value >= 0]
+    usable = [each for each in findings.numbers if isfinite(each.value) and each.value >= 0]
     percents = [each for each in usable if each.maximum >= PERCENT]
     fractions = [each for each in percents if 0 < each.value < 1 or _is_float_one(each.value)]
     if not percents or not any(0 < each.value <= 1 for each in percents):
@@ -554,7 +560,7 @@ def _rescale(data: JsonObject, found: _Findings) -> str:
         return f"{name} is {fractions[0].value:g}: write whole numbers from 0 to {fractions[0].maximum:g}"
     if fractions or all(each.value <= 1 for each in percents):
         first = next(each for each in percents if 0 < each.value <= 1)
-        found.doubts.append(
+        findings.doubts.append(
             f"{'.'.join(map(str, first.path))} is {first.value:g} on a scale from 0 to {first.maximum:g}: "
             "write whole numbers on this scale"
         )
@@ -573,7 +579,7 @@ def _at(data: JsonValue, path: Sequence[str | int]) -> JsonValue:
 
 def _round_integers(data: JsonObject, invalid: ValidationError) -> bool:
     """Round the numbers that a schema takes as integers only. Return True if there were any."""
-    found = False
+    has_rounded = False
     for error in invalid.errors(include_url=False, include_context=False):
         if error["type"] == "int_from_float" and isfinite(error["input"]):
             *parents, key = error["loc"]
@@ -582,8 +588,8 @@ def _round_integers(data: JsonObject, invalid: ValidationError) -> bool:
                 rows[key] = round(rows[key])
             except (KeyError, IndexError, TypeError):
                 continue  # the location has a tag of a union
-            found = True
-    return found
+            has_rounded = True
+    return has_rounded
 
 
 def _invalid_row(data: JsonObject, invalid: ValidationError) -> tuple[str | int, ...] | None:

@@ -9,30 +9,16 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, ClassVar, Literal, cast
 
-from jinja2 import (
-    BytecodeCache,
-    ChainableUndefined,
-    Environment,
-    FileSystemLoader,
-    StrictUndefined,
-    select_autoescape,
-)
+import jinja2
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from moot import documents
 from moot.claims.claim_status import options_chosen
 from moot.claims.crux_cards import GLANCE
 from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
 from moot.config.model_settings import RECORDED
-from moot.documents import (
-    DebateDocument,
-    document_config,
-    document_title,
-    empty_document,
-    extracts_claims,
-    read_document,
-)
 from moot.judging.panel import RULES
 from moot.judging.shortcomings import shortcomings
 from moot.protocols.registry import protocol_of
@@ -63,10 +49,10 @@ class Report:
         Raises:
             InputError: The document is invalid or incomplete. The message names the key.
         """
-        self.document = document = read_document(markdown_html.clean_strings(raw_document))
+        self.document = document = documents.read_document(markdown_html.clean_strings(raw_document))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
-        question = clip(document_title(document), TITLE)
+        question = clip(documents.document_title(document), TITLE)
         self.title = question or self.name or "A debate"
         self.topic = topic if topic != question else ""
         """The whole topic, if the title does not show all of it."""
@@ -127,11 +113,13 @@ class Report:
         self.no_claims = ""
         """Reason why the report has no claims, and how to get them. Empty if it has claims or no messages."""
         if self.transcript.blocks:
-            self.no_claims = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
+            self.no_claims = why_no_claims(
+                board["claim_events"], extracts=documents.extracts_claims(document)
+            )
         self.has_rounds = bool(
             board["standing"]["rounds"] or board["reflections"] or document.get("convergence")
         )
-        self.threshold: float | None = document_config(document).termination.threshold
+        self.threshold: float | None = documents.document_config(document).termination.threshold
         """Agreement at which a council ends, 0 to 1. `None`: unknown."""
 
         self.prompts = positions.Prompts(document["receipts"], document["calls"])
@@ -177,7 +165,7 @@ class Report:
         ]
 
 
-def _options_chosen(document: DebateDocument) -> dict[str, list[str]]:
+def _options_chosen(document: documents.DebateDocument) -> dict[str, list[str]]:
     """Return the debaters who chose each option, keyed by option.
 
     Options are the answers to an open main question. Options and debaters are in the order of their first
@@ -228,13 +216,18 @@ def render_part(document: Mapping[str, object], part: ReportPart) -> str:
     return _render("part.html.j2", Report(document), part=f"{part}.html.j2")
 
 
-def render_messages(entries: Sequence[Entry], debate_document: DebateDocument) -> list[tuple[Message, str]]:
+def render_messages(
+    entries: Sequence[Entry], debate_document: documents.DebateDocument
+) -> list[tuple[Message, str]]:
     """Render transcript entries as HTML."""
     anchors = anchors_of(debate_document["transcript"])
     ids = {entry["id"] for entry in entries}
     receipts = [each for each in debate_document["receipts"] if each["entry_id"] in ids]
     excerpt = {"config": debate_document["config"], "transcript": list(entries), "receipts": receipts}
-    document = cast(DebateDocument, {**empty_document(), **cast(Any, markdown_html.clean_strings(excerpt))})
+    document = cast(
+        documents.DebateDocument,
+        {**documents.empty_document(), **cast(Any, markdown_html.clean_strings(excerpt))},
+    )
     folds = Transcript(document, Participants(document), anchors).blocks
     template = _environment(markdown_html.Prose(anchors)).get_template("message.html.j2").module
     return [(each, show_reordering(str(template.message(each)))) for fold in folds for each in fold.messages]  # type: ignore[attr-defined]  # a macro
@@ -264,7 +257,7 @@ def _contents(main: str) -> list[tuple[str, Markup]]:
     return [(anchor, Markup(title)) for anchor, title in _SECTION.findall(main)]  # noqa: S704  # taken from rendered HTML
 
 
-def _environment(prose: markdown_html.Prose) -> Environment:
+def _environment(prose: markdown_html.Prose) -> jinja2.Environment:
     return template_environment(
         block=prose.block,
         section=partial(prose.block, base=3),
@@ -275,7 +268,7 @@ def _environment(prose: markdown_html.Prose) -> Environment:
     )
 
 
-class _CompiledTemplates(BytecodeCache):
+class _CompiledTemplates(jinja2.BytecodeCache):
     """Cache of compiled templates, shared by all Jinja environments in the process."""
 
     _codes: ClassVar[dict[tuple[str, str], CodeType]] = {}
@@ -288,7 +281,7 @@ class _CompiledTemplates(BytecodeCache):
             self._codes[bucket.key, bucket.checksum] = bucket.code
 
 
-class _Templates(Environment):
+class _Templates(jinja2.Environment):
     """Environment in which an optional key that a document lacks is empty.
 
     Any other unknown name or attribute is an error, because it is a mistake in a template.
@@ -301,11 +294,11 @@ class _Templates(Environment):
         return self._empty_key(obj, argument, super().getitem(obj, argument))
 
     def _empty_key(self, obj: Any, key: Any, value: Any) -> Any:
-        is_missing = isinstance(value, StrictUndefined) and isinstance(obj, Mapping)
-        return ChainableUndefined(obj=obj, name=key) if is_missing else value
+        is_missing = isinstance(value, jinja2.StrictUndefined) and isinstance(obj, Mapping)
+        return jinja2.ChainableUndefined(obj=obj, name=key) if is_missing else value
 
 
-def template_environment(**filters: Callable[..., object]) -> Environment:
+def template_environment(**filters: Callable[..., object]) -> jinja2.Environment:
     """Return the Jinja environment for report templates.
 
     The environment contains common filters and the given `filters`.
@@ -313,10 +306,10 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
     Autoescaping is on for HTML templates. Markdown templates escape each text with a filter.
     """
     environment = _Templates(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         bytecode_cache=_CompiledTemplates(),
-        autoescape=select_autoescape(["html.j2"]),
-        undefined=StrictUndefined,
+        autoescape=jinja2.select_autoescape(["html.j2"]),
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )

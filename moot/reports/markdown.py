@@ -182,17 +182,17 @@ _ID = r"m\d{6,}"
 _CITATIONS = re.compile(rf"[ ]?(?:\\?\[|\()({_ID}(?:\s*,\s*{_ID})*)(?:\\?\]|\))|\b({_ID})\b")
 
 
-def _with_sources(text: str, report: Report, most: int) -> str:
+def _with_sources(text: str, report: Report, max_notes: int) -> str:
     """Replace message ids by numbered notes, which quote the sentence of the message that fits best.
 
-    Readers without Moot cannot look up an id. In brackets, ids beyond the first `most` messages are left out.
+    Readers without Moot cannot look up an id. In brackets, ids after the first `max_notes` are left out.
     """
     entries = {entry["id"]: entry for entry in report.document["transcript"]}
     notes: dict[str, str] = {}
 
     def number(key: str, line: str) -> str:
         entry = entries.get(key)
-        if key not in notes and entry and len(notes) < most:
+        if key not in notes and entry and len(notes) < max_notes:
             quotation = clip(_one_line(_closest_sentence(entry["content"], line)), SOURCE_CHARS)
             notes[key] = f"{report.people[entry['speaker']].name}: “{quotation}”"
         return f"[{list(notes).index(key) + 1}]" if key in notes else ""

@@ -13,18 +13,10 @@ from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel, EphemeralValue
 from typing_extensions import TypedDict
 
+from moot.state import reducers
 from moot.state.claim_events import ClaimEvent, CruxCard, Reflection, Room
 from moot.state.entries import Entry, EntryUsage, InputEntry, JsonObject, ModelFacts
 from moot.state.errors import InputError
-from moot.state.reducers import (
-    add_totals,
-    append,
-    fold_window,
-    latest,
-    merge,
-    merge_facts,
-    replace_by_id,
-)
 from moot.state.verdict import FinalAnswer, PanelVerdict, Verdict
 
 SCHEMA_VERSION = 2
@@ -410,13 +402,13 @@ class ConversationInput(TypedDict, total=False):
 
     topic: str
     """Topic that the debaters discuss. If omitted, the first human message is the topic."""
-    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
+    messages: Annotated[list[AnyMessage], DeltaChannel(reducers.fold_window, list, **_DELTA)]
     """Messages that users send to the debate. The first message is the topic of a new debate. Messages to a
     running debate are interjections."""
-    full_transcript: Annotated[list[InputEntry], DeltaChannel(append, list, **_DELTA)]
+    full_transcript: Annotated[list[InputEntry], DeltaChannel(reducers.append, list, **_DELTA)]
     """Transcript of an earlier debate that the new debate continues. Each entry needs at least `{speaker,
     content}`."""
-    context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_DELTA)]
+    context_documents: Annotated[list[dict[str, str]], DeltaChannel(reducers.append, list, **_DELTA)]
     """Documents that the debaters discuss, each given as `{name, content}`."""
     settings: Annotated[InputSettings, EphemeralValue]
     """Debate settings from a client that cannot send them as `context`, such as an A2A agent."""
@@ -427,18 +419,18 @@ class ConversationOutput(TypedDict, total=False):
 
     topic: str
     """Topic that the debaters discuss."""
-    verdict: Annotated[PanelVerdict, DeltaChannel(latest, dict, **_DELTA)]
+    verdict: Annotated[PanelVerdict, DeltaChannel(reducers.latest, dict, **_DELTA)]
     """Verdict of the judges. Empty if the debate has no judges or has not been judged yet."""
-    solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
+    solution: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
     """Solution that a design debate produced, in Markdown."""
-    answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
+    answer: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
     """Final answer of the debate in Markdown, with the decision and the solution. Empty before the end."""
     status: str
     """Status of the debate, which is `running`, `done` or `limit`."""
-    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
+    messages: Annotated[list[AnyMessage], DeltaChannel(reducers.fold_window, list, **_DELTA)]
     """Most recent messages of the debate. Each message has its speaker as `name`. The last message is the
     result, from `judge`."""
-    ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
+    ui: Annotated[list[UIMessage], DeltaChannel(reducers.replace_by_id, list, **_DELTA)]
     """Verdict and positions as data for a chat client's user interface. Each item belongs to a result
     message."""
 
@@ -446,87 +438,89 @@ class ConversationOutput(TypedDict, total=False):
 class ConversationState(TypedDict, total=False):
     """Complete state of one debate, stored as one LangGraph thread."""
 
-    topic: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
+    topic: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
     """Topic that the debaters discuss."""
-    options: Annotated[list[str], DeltaChannel(latest, list, **_DELTA)]
+    options: Annotated[list[str], DeltaChannel(reducers.latest, list, **_DELTA)]
     """Two or more options of the debated question, or `[]` if it has no options. `open` sets them from the
     configuration's `options`."""
-    question: Annotated[DebateQuestion, DeltaChannel(latest, dict, **_DELTA)]
+    question: Annotated[DebateQuestion, DeltaChannel(reducers.latest, dict, **_DELTA)]
     """Question that a model found in the topic, or `{}` if no model was asked."""
-    full_transcript: Annotated[list[Entry], DeltaChannel(append, list, **_DELTA)]
+    full_transcript: Annotated[list[Entry], DeltaChannel(reducers.append, list, **_DELTA)]
     """All transcript entries, sorted by `seq`. Entries are only appended, never changed."""
-    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
+    messages: Annotated[list[AnyMessage], DeltaChannel(reducers.fold_window, list, **_DELTA)]
     """Most recent transcript entries, converted to LangChain messages. Each message has the entry's id, and
     the speaker as `name`."""
-    user_provided: Annotated[list[int], DeltaChannel(append, list, **_DELTA)]
+    user_provided: Annotated[list[int], DeltaChannel(reducers.append, list, **_DELTA)]
     """Transcript positions (`seq`) of all entries that contain a user's document or message. Prompts use this
     list instead of searching the transcript."""
-    pinned: Annotated[list[str], DeltaChannel(latest, list, **_DELTA)]
+    pinned: Annotated[list[str], DeltaChannel(reducers.latest, list, **_DELTA)]
     """Ids of the pinned messages, in the order in which they were pinned. Prompts include pinned messages if
     the budget allows."""
-    context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_DELTA)]
+    context_documents: Annotated[list[dict[str, str]], DeltaChannel(reducers.append, list, **_DELTA)]
     """Documents that were passed in together with the topic. The `open` node turns each document into an
     entry."""
     settings: Annotated[InputSettings, EphemeralValue]
     """Settings that the caller passed as input when the debate was started. `config` holds the resulting
     configuration."""
-    model_facts: Annotated[dict[str, ModelFacts], DeltaChannel(merge_facts, dict, **_DELTA)]
+    model_facts: Annotated[dict[str, ModelFacts], DeltaChannel(reducers.merge_facts, dict, **_DELTA)]
     """What the debate's models have shown about themselves, keyed by model name. Prompts fit these facts."""
-    rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
+    rolling_summary: Annotated[Summary, DeltaChannel(reducers.latest, dict, **_DELTA)]
     """Current summary of the older messages, or `{}` if there is none yet. These messages are no longer in
     `messages`."""
-    perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(merge, dict, **_DELTA)]
+    perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(reducers.merge, dict, **_DELTA)]
     """Current summary of each debater's perspective, keyed by debater id."""
-    judge_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
+    judge_summary: Annotated[Summary, DeltaChannel(reducers.latest, dict, **_DELTA)]
     """Summary of the debate's final round, written for the judge."""
-    summary_versions: Annotated[list[SummaryVersion], DeltaChannel(append, list, **_DELTA)]
+    summary_versions: Annotated[list[SummaryVersion], DeltaChannel(reducers.append, list, **_DELTA)]
     """All versions of all summaries, oldest first. Each version contains only the points that appear in its
     text."""
-    claim_events: Annotated[list[ClaimEvent], DeltaChannel(append, list, **_DELTA)]
+    claim_events: Annotated[list[ClaimEvent], DeltaChannel(reducers.append, list, **_DELTA)]
     """All claim events, such as claims and stances, in the order in which they were recorded. The status of
     each claim is computed from these events."""
-    reflections: Annotated[list[Reflection], DeltaChannel(append, list, **_DELTA)]
-    crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(merge, dict, **_DELTA)]
+    reflections: Annotated[list[Reflection], DeltaChannel(reducers.append, list, **_DELTA)]
+    crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(reducers.merge, dict, **_DELTA)]
     """Results of side discussions between debaters, keyed by id. Such a result is called a crux card."""
-    receipts: Annotated[list[Receipt], DeltaChannel(append, list, **_DELTA)]
+    receipts: Annotated[list[Receipt], DeltaChannel(reducers.append, list, **_DELTA)]
     """Records of the prompts that were sent for debaters' turns. There is one record for each prompt."""
-    calls: Annotated[list[CallReceipt], DeltaChannel(append, list, **_DELTA)]
+    calls: Annotated[list[CallReceipt], DeltaChannel(reducers.append, list, **_DELTA)]
     """Records of all model calls that were not made for debaters' turns."""
-    config: Annotated[JsonObject, DeltaChannel(latest, dict, **_DELTA)]
+    config: Annotated[JsonObject, DeltaChannel(reducers.latest, dict, **_DELTA)]
     """Configuration of the debate as JSON data. The `open` node writes it."""
-    prompt_sources: Annotated[dict[str, PromptFile | str], DeltaChannel(merge, dict, **_DELTA)]
+    prompt_sources: Annotated[dict[str, PromptFile | str], DeltaChannel(reducers.merge, dict, **_DELTA)]
     """Prompt files used in the debate, keyed by the prompt's name. Older debates have the hash alone."""
-    protocol_state: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
+    protocol_state: Annotated[JsonObject, DeltaChannel(reducers.merge, dict, **_DELTA)]
     """Data that the protocol stores between the steps of the debate."""
-    crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_DELTA)]
+    crux_rooms: Annotated[dict[str, Room], DeltaChannel(reducers.merge, dict, **_DELTA)]
     """All open and closed side discussions between debaters, keyed by id. They are called crux rooms."""
-    clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_DELTA)]
+    clarifications: Annotated[Clarifications, DeltaChannel(reducers.merge, dict, **_DELTA)]
     """Progress of the questions that debaters ask a person before the first round."""
-    convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
+    convergence: Annotated[list[ConvergenceCheck], DeltaChannel(reducers.append, list, **_DELTA)]
     """How far the debaters' proposals agree at the end of each checked round."""
-    final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
+    final_answers: Annotated[list[FinalAnswer], DeltaChannel(reducers.append, list, **_DELTA)]
     """Final answers that debaters gave separately after the discussion, to be counted in a vote."""
-    cross_debate_memory: Annotated[dict[str, list[EarlierPosition]], DeltaChannel(merge, dict, **_DELTA)]
+    cross_debate_memory: Annotated[
+        dict[str, list[EarlierPosition]], DeltaChannel(reducers.merge, dict, **_DELTA)
+    ]
     """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
     once."""
-    last_inbox_number: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
+    last_inbox_number: Annotated[int, DeltaChannel(reducers.latest, int, **_DELTA)]
     """Number of the last message that was read from the debate's inbox, or 0 if none was read."""
-    planned_interjections_used: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
+    planned_interjections_used: Annotated[int, DeltaChannel(reducers.latest, int, **_DELTA)]
     """Number of planned interjections inserted so far."""
-    step: Annotated[Step, DeltaChannel(latest, dict, **_DELTA)]
-    usage: Annotated[dict[str, float], DeltaChannel(add_totals, dict, **_DELTA)]
+    step: Annotated[Step, DeltaChannel(reducers.latest, dict, **_DELTA)]
+    usage: Annotated[dict[str, float], DeltaChannel(reducers.add_totals, dict, **_DELTA)]
     """Total token usage, cost and running time of the debate. The keys are `calls`, `prompt_tokens`,
     `completion_tokens`, `cached_tokens`, `cost_usd` and `elapsed_s`."""
-    errors: Annotated[list[ErrorRecord], DeltaChannel(append, list, **_DELTA)]
-    verdicts: Annotated[list[Verdict], DeltaChannel(append, list, **_DELTA)]
+    errors: Annotated[list[ErrorRecord], DeltaChannel(reducers.append, list, **_DELTA)]
+    verdicts: Annotated[list[Verdict], DeltaChannel(reducers.append, list, **_DELTA)]
     """Verdicts of the individual judges on the panel."""
-    verdict: Annotated[PanelVerdict, DeltaChannel(latest, dict, **_DELTA)]
+    verdict: Annotated[PanelVerdict, DeltaChannel(reducers.latest, dict, **_DELTA)]
     """Combined verdict of all judges, or `{}` if the debate has not been judged yet."""
-    solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
+    solution: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
     """Solution that a design debate produced, in Markdown."""
-    answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
+    answer: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
     """Final answer of the debate in Markdown, with the decision and the solution. Empty before the end."""
-    ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
+    ui: Annotated[list[UIMessage], DeltaChannel(reducers.replace_by_id, list, **_DELTA)]
     """Verdict and positions as data for a chat client's user interface. Each item belongs to a result
     message."""
     turn_count: int

@@ -7,12 +7,7 @@ be replayed. No reducer changes the state that it is given.
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, TypeVar, cast
 
-from langchain_core.messages import (
-    BaseMessage,
-    MessageLikeRepresentation,
-    RemoveMessage,
-    convert_to_messages,
-)
+from langchain_core import messages
 from typing_extensions import TypedDict
 
 from moot.state.entries import ModelFacts, seq_of
@@ -145,12 +140,12 @@ ENTRY = "entry"
 USER_PROVIDED = "given"
 """Key in `additional_kwargs` that marks user messages with a transcript entry."""
 
-WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
+WindowItem = DropThrough | AssignIds | DropReplies | messages.MessageLikeRepresentation
 
 
 def fold_window(
-    state: list[BaseMessage], writes: Sequence[WindowItem | list[WindowItem]]
-) -> list[BaseMessage]:
+    state: list[messages.BaseMessage], writes: Sequence[WindowItem | list[WindowItem]]
+) -> list[messages.BaseMessage]:
     """Apply new messages and operations to the window of recent messages.
 
     Return the new window. A write is one item or a list of items: messages in any form that LangChain
@@ -167,7 +162,7 @@ def fold_window(
     return window
 
 
-def entry_id_of(message: BaseMessage) -> str:
+def entry_id_of(message: messages.BaseMessage) -> str:
     """Return the id of a message's transcript entry.
 
     Messages of older versions have it as their own id.
@@ -175,15 +170,15 @@ def entry_id_of(message: BaseMessage) -> str:
     return str(message.additional_kwargs.get(ENTRY) or message.id or "")
 
 
-def is_new_input(message: BaseMessage) -> bool:
+def is_new_input(message: messages.BaseMessage) -> bool:
     """Return True if a message is new input that is not in the transcript yet."""
     known = entry_id_of(message)
     return seq_of(known) is None and not known.startswith(RESULT_ID_PREFIX)
 
 
 def _apply_operation(
-    window: list[BaseMessage], operation: DropThrough | AssignIds | DropReplies
-) -> list[BaseMessage]:
+    window: list[messages.BaseMessage], operation: DropThrough | AssignIds | DropReplies
+) -> list[messages.BaseMessage]:
     if operation["op"] == "drop_through":
         return [m for m in window if is_new_input(m) or (seq_of(entry_id_of(m)) or 0) > operation["seq"]]
     if operation["op"] == "drop_replies":
@@ -202,9 +197,11 @@ def _apply_operation(
     return adopted
 
 
-def _add_message(window: list[BaseMessage], item: MessageLikeRepresentation) -> list[BaseMessage]:
-    message = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
-    if isinstance(message, RemoveMessage):
+def _add_message(
+    window: list[messages.BaseMessage], item: messages.MessageLikeRepresentation
+) -> list[messages.BaseMessage]:
+    message = item if isinstance(item, messages.BaseMessage) else messages.convert_to_messages([item])[0]
+    if isinstance(message, messages.RemoveMessage):
         return [kept for kept in window if kept.id != message.id]
     if message.id is None or all(kept.id != message.id for kept in window):
         return [*window, message]

@@ -8,14 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    get_checkpoint_metadata,
-)
+from langgraph.checkpoint import base
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore, Op, Result
@@ -136,9 +129,9 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
     async def aput(
         self,
         config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
+        checkpoint: base.Checkpoint,
+        metadata: base.CheckpointMetadata,
+        new_versions: base.ChannelVersions,
     ) -> RunnableConfig:
         """Save a checkpoint.
 
@@ -148,7 +141,7 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
             DebateBusy: Another run has taken the debate.
         """
         configurable = config["configurable"]
-        metadata_json = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
+        metadata_json = json.dumps(base.get_checkpoint_metadata(config, metadata), ensure_ascii=False)
         ids = (str(configurable["thread_id"]), configurable["checkpoint_ns"], checkpoint["id"])
         blob = self.serde.dumps_typed(checkpoint)
         row = (*ids, configurable.get("checkpoint_id"), *blob, metadata_json.encode("utf-8", "ignore"))
@@ -173,9 +166,9 @@ class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
             task_id,
             task_path,
         )
-        conflict_action = "REPLACE" if all(name in WRITES_IDX_MAP for name, _ in writes) else "IGNORE"
+        conflict_action = "REPLACE" if all(name in base.WRITES_IDX_MAP for name, _ in writes) else "IGNORE"
         rows = [
-            (*task, WRITES_IDX_MAP.get(name, number), name, *self.serde.dumps_typed(value))
+            (*task, base.WRITES_IDX_MAP.get(name, number), name, *self.serde.dumps_typed(value))
             for number, (name, value) in enumerate(writes)
         ]
         await self._write(config, [(_PUT_WRITES.format(conflict_action), row) for row in rows])
@@ -273,7 +266,7 @@ WHERE thread_id = :thread AND (checkpoint_ns, checkpoint_id) NOT IN (SELECT ns, 
 
 
 @asynccontextmanager
-async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def open_saver(url: str | None = None) -> AsyncIterator[base.BaseCheckpointSaver[str]]:
     """Open a checkpointer for the database at the given path or URL.
 
     Raises:

@@ -98,9 +98,9 @@ def stated_option(text: str, options: Sequence[str]) -> str:
     if answer := stated_answer(text):
         return option_of(answer, options)
     *_, last = re.split(r"(?<=[.!?])\s+|\n", text[-READ_CHARS:].strip())
-    named = [option for option in options if re.fullmatch(_conclusion(option), last, re.IGNORECASE)]
-    others = [option for option in options if option not in named and _mentions(last, option)]
-    return named[0] if len(named) == 1 and not others else ""
+    hits = [option for option in options if re.fullmatch(_conclusion(option), last, re.IGNORECASE)]
+    others = [option for option in options if option not in hits and _mentions(last, option)]
+    return hits[0] if len(hits) == 1 and not others else ""
 
 
 def _conclusion(option: str) -> str:
@@ -159,9 +159,9 @@ def option_of(answer: str, options: Sequence[str]) -> str:
         return equal[0] if len(equal) == 1 else ""
     plain = " ".join(unicodedata.normalize("NFKC", answer).split()).strip(" *_`\"'“”$")
     plain = re.sub(r"[*_`“”\"]+", "", plain)
-    named = [option for option in options if _names(plain, option)]
-    others = [option for option in options if option not in named and _mentions(plain, option)]
-    return named[0] if len(named) == 1 and not others else ""
+    hits = [option for option in options if _names(plain, option)]
+    others = [option for option in options if option not in hits and _mentions(plain, option)]
+    return hits[0] if len(hits) == 1 and not others else ""
 
 
 def _names(plain: str, option: str) -> bool:

@@ -27,7 +27,7 @@ def meant_name(text: str, names: Mapping[str, Iterable[str]]) -> str:
         names: names of each key. A name that two keys share means neither.
     """
     own_forms = {key: {folded(name) for name in (key, *others)} - {""} for key, others in names.items()}
-    forms = {key: own - _shared(own_forms, key) for key, own in own_forms.items()}
+    forms = {key: phrases - _shared(own_forms, key) for key, phrases in own_forms.items()}
     exact = {key for key, others in names.items() if text.strip() in (key, *others)}
     if exact:
         return exact.pop() if len(exact) == 1 else ""
@@ -35,20 +35,26 @@ def meant_name(text: str, names: Mapping[str, Iterable[str]]) -> str:
     words = set(plain.split())
     if not words or len(text) > NAME_CHARS:
         return ""
-    if equal := [key for key, own in forms.items() if plain in own]:
+    if equal := [key for key, phrases in forms.items() if plain in phrases]:
         return equal[0] if len(equal) == 1 else ""
-    if parts_of := [key for key, own in forms.items() if any(words <= {*form.split()} for form in own)]:
+    if parts_of := [
+        key for key, phrases in forms.items() if any(words <= {*form.split()} for form in phrases)
+    ]:
         return parts_of[0] if len(parts_of) == 1 else ""
     if _DENIAL.search(text):
         return ""
-    mentioned = {key for key, own in forms.items() if any(f" {form} " in f" {plain} " for form in own)}
-    parts = {key for key, own in forms.items() if own_parts(key, forms) & _capitals(text)}
+    mentioned = {
+        key for key, phrases in forms.items() if any(f" {form} " in f" {plain} " for form in phrases)
+    }
+    parts = {key for key, phrases in forms.items() if own_parts(key, forms) & _capitals(text)}
     return mentioned.pop() if len(mentioned) == 1 and parts <= mentioned else ""
 
 
 def own_parts(key: str, forms: Mapping[str, Iterable[str]]) -> set[str]:
     """Return the words that only the names of one key have, such as `a` for Debater A."""
-    others = {word for other, own in forms.items() if other != key for form in own for word in form.split()}
+    others = {
+        word for other, phrases in forms.items() if other != key for form in phrases for word in form.split()
+    }
     return {word for form in forms[key] for word in form.split()} - others
 
 
@@ -63,4 +69,4 @@ def _capitals(text: str) -> set[str]:
 
 
 def _shared(forms: Mapping[str, set[str]], key: str) -> set[str]:
-    return {form for other, own in forms.items() if other != key for form in own}
+    return {form for other, phrases in forms.items() if other != key for form in phrases}

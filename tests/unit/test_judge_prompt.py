@@ -405,7 +405,7 @@ def test_replaced_proposals_take_priority_over_their_summary() -> None:
 
 def test_summary_headings_hide_names_that_are_common_words() -> None:
     debaters = [{"name": "Finance", "id": "finance"}, {"name": "Support", "id": "support"}]
-    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 5200}}})
+    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 4200}}})
     entries = council_of_two_rounds(420, ("finance", "support"))
     (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:5], config.names())})
     text = next(m["content"] for m in call.messages if "# Summary of earlier messages" in m["content"])

@@ -137,12 +137,12 @@ def test_a_verdict_most_of_whose_scores_were_dropped_is_defective() -> None:
 
 def test_one_text_in_three_fields_is_noted() -> None:
     text = "Two of nine people know the queue."
-    notes = check(response("ada", decision=text, first_step=text, unresolved=[text]))["notes"]
-    assert notes == [f"The judge gave one text in several fields (Unresolved, Decision, First step): {text}"]
+    notes = check(response("ada", decision=text, first_step=text, dissent=[text]))["notes"]
+    assert notes == [f"The judge gave one text in several fields (Decision, First step, Dissent): {text}"]
 
 
 def test_a_placeholder_of_the_instruction_is_noted() -> None:
-    notes = check(response("ada", decision="[Your Position]", unresolved=["[m000001]"]))["notes"]
+    notes = check(response("ada", decision="[Your Position]", dissent=["[m000001]"]))["notes"]
     assert notes == ["The judge left a placeholder in Decision: [Your Position]"]
 
 

@@ -19,6 +19,7 @@ VAGUE = {
 STORED, OUTPUT, PUBLIC = "stored data", "JSON output", "public API"
 EXEMPTIONS = {
     "Block.whole": PUBLIC,
+    "CheckToMake.who": "schema of a model's reply",
     "ComparedDebate.asked": OUTPUT,
     "EarlierPosition.at": STORED,
     "Entry.at": STORED,
@@ -27,6 +28,9 @@ EXEMPTIONS = {
     "InputEntry.at": PUBLIC,
     "ItemOutcome.stated": STORED,
     "MemoryCost.made": OUTPUT,
+    "MessagesRead.of": STORED,
+    "ModelFacts.told": STORED,
+    "OpenCheck.who": STORED,
     "Reflection.about": STORED,
     "ReflectionFinding.about": "schema of a model's reply",
     "ReplayedTurn.said": OUTPUT,

@@ -16,15 +16,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Literal, get_args
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+import pydantic
 
 from moot.calls.model_calls import CallGenerator
 from moot.config import DebateConfig
@@ -52,22 +44,22 @@ LISTS = ("choices",)
 """Names of the CSV columns whose cells contain a JSON list."""
 
 
-class _Item(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Item(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
-    id: str = Field(min_length=1)
+    id: str = pydantic.Field(min_length=1)
     """Id of the item, unique within the item set."""
     group: str = ""
     """Name of the item's group, for which the report shows separate figures."""
 
-    @field_validator("id", "group", mode="before")
+    @pydantic.field_validator("id", "group", mode="before")
     @classmethod
     def _to_text(cls, value: object) -> object:
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
-    @field_validator("*")
+    @pydantic.field_validator("*")
     @classmethod
-    def _check_not_blank(cls, value: object, info: ValidationInfo) -> object:
+    def _check_not_blank(cls, value: object, info: pydantic.ValidationInfo) -> object:
         if isinstance(value, str) and value and not value.strip():
             raise ValueError(f"{info.field_name} is blank")
         return value
@@ -76,7 +68,7 @@ class _Item(BaseModel):
 class QuestionItem(_Item):
     """A question that every configuration under evaluation answers."""
 
-    question: str = Field(min_length=1)
+    question: str = pydantic.Field(min_length=1)
     choices: tuple[str, ...] = ()
     """Texts of the choices of a multiple-choice question."""
     answer: Gold | None = None
@@ -86,7 +78,7 @@ class QuestionItem(_Item):
     context: str = ""
     """Background text for the question, which all participants can read."""
 
-    @field_validator("choices")
+    @pydantic.field_validator("choices")
     @classmethod
     def _check_choices(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if len(value) == 1 or len(value) > MAX_CHOICES:
@@ -97,7 +89,7 @@ class QuestionItem(_Item):
             raise ValueError("the choices must be distinct, and none may be blank")
         return value
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _check_answer(self) -> "QuestionItem":
         if self.choices and self.answer is not None and self.right_choice is None:
             raise ValueError(
@@ -153,7 +145,7 @@ class PairItem(_Item):
     It tests whether a judge prefers the same answer.
     """
 
-    input: str = Field(min_length=1)
+    input: str = pydantic.Field(min_length=1)
     a: str
     b: str
     better: Literal["a", "b"]
@@ -165,7 +157,7 @@ class TopicItem(_Item):
     Such a group is called a line-up.
     """
 
-    topic: str = Field(min_length=1)
+    topic: str = pydantic.Field(min_length=1)
 
 
 Item = QuestionItem | PairItem | TopicItem
@@ -220,7 +212,7 @@ def read_items(path: Path) -> ItemSet:
         kind = row_kind
         try:
             item = ITEM_TYPES[kind].model_validate(row)
-        except ValidationError as error:
+        except pydantic.ValidationError as error:
             mistakes = "; ".join(errors_in(error))
             keys = ", ".join(ITEM_TYPES[kind].model_fields)
             raise ConfigError(f"{place}: {mistakes}. The valid keys of a {kind} item are {keys}") from error
@@ -502,13 +494,13 @@ def majority(texts: Sequence[str], item: QuestionItem) -> Majority:
     return Majority(answer, answers.index(answer), votes / len(texts))
 
 
-class Grade(BaseModel):
+class Grade(pydantic.BaseModel):
     """Grade for an answer, based on a comparison with a reference text."""
 
-    reasoning: str = Field(
+    reasoning: str = pydantic.Field(
         description="Parts of the answer that agree with the reference, in at most three sentences."
     )
-    grade: Literal["correct", "partly correct", "incorrect"] = Field(description="The grade.")
+    grade: Literal["correct", "partly correct", "incorrect"] = pydantic.Field(description="The grade.")
 
 
 SCORES = {"correct": 1.0, "partly correct": 0.5, "incorrect": 0.0}

@@ -9,15 +9,8 @@ from statistics import fmean, median
 from markupsafe import Markup
 
 from moot.judging.orders import cohen_kappa, krippendorff_alpha, pairwise_kappa
-from moot.plugins.evals import statistics
+from moot.plugins.evals import results, statistics
 from moot.plugins.evals.items import Item, PairItem, QuestionItem, gold_answer, topic_of
-from moot.plugins.evals.results import (
-    AnswerScore,
-    EvaluationRecord,
-    ItemOutcome,
-    ScoredEvaluation,
-    meeting_scores,
-)
 from moot.reports.html import template_environment
 from moot.reports.markdown import as_page, plain
 from moot.reports.markdown_html import Prose
@@ -39,7 +32,9 @@ BASELINES = ("vote@tokens", "vote@cost")
 
 
 def evaluation_report(
-    evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], ItemOutcome], baseline: str = ""
+    evaluation: results.EvaluationRecord,
+    outcomes: dict[tuple[str, str, int], results.ItemOutcome],
+    baseline: str = "",
 ) -> JsonObject:
     """Return an evaluation's report as JSON data.
 
@@ -52,14 +47,14 @@ def evaluation_report(
     Raises:
         InputError: No arm has the name of the baseline.
     """
-    scored = ScoredEvaluation(evaluation, outcomes)
+    scored = results.ScoredEvaluation(evaluation, outcomes)
     names = [arm.name for arm in evaluation.arms]
     if baseline and baseline not in names:
         raise InputError(
             f"--baseline {baseline!r} is not part of this evaluation: choose from {', '.join(names)}"
         )
     base = baseline or _baseline(scored)
-    meetings = meeting_scores(scored.meetings)
+    meetings = results.meeting_scores(scored.meetings)
     report: JsonObject = {
         "name": evaluation.name,
         "set": {
@@ -105,10 +100,10 @@ def evaluation_report(
 
 
 def item_rows(
-    evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], ItemOutcome]
+    evaluation: results.EvaluationRecord, outcomes: dict[tuple[str, str, int], results.ItemOutcome]
 ) -> list[JsonObject]:
     """Return all evaluation items with their answers and scores."""
-    scored = ScoredEvaluation(evaluation, outcomes)
+    scored = results.ScoredEvaluation(evaluation, outcomes)
     scores = {each.outcome.key: each for arm_scores in scored.scores.values() for each in arm_scores}
     answers: dict[str, list[JsonObject]] = defaultdict(list)
     for outcome in (
@@ -143,7 +138,7 @@ def _content(item: Item) -> JsonObject:
     return {"text": item.topic, "gold": ""}
 
 
-def _baseline(scored: ScoredEvaluation) -> str:
+def _baseline(scored: results.ScoredEvaluation) -> str:
     """Return the name of the configuration that serves as the baseline for comparisons.
 
     A vote with the same budget as a debate is preferred.
@@ -154,7 +149,7 @@ def _baseline(scored: ScoredEvaluation) -> str:
     return next((name for name in (*BASELINES, *votes, "single") if name in names), names[0])
 
 
-def _arm_row(scored: ScoredEvaluation, name: str) -> JsonObject:
+def _arm_row(scored: results.ScoredEvaluation, name: str) -> JsonObject:
     scores, outcomes = scored.scores[name], scored.outcomes[name]
     values = [score.value for score in scores]
     interval = _interval(scored, name)
@@ -192,7 +187,7 @@ def _whole(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
-def _interval(scored: ScoredEvaluation, name: str) -> statistics.Interval:
+def _interval(scored: results.ScoredEvaluation, name: str) -> statistics.Interval:
     """Return the confidence interval of a configuration's accuracy."""
     values = [score.value for score in scored.scores[name]]
     if scored.evaluation.seeds == 1 and set(values) <= {0.0, 1.0}:
@@ -200,7 +195,7 @@ def _interval(scored: ScoredEvaluation, name: str) -> statistics.Interval:
     return statistics.mean_interval(list(scored.by_item(name).values()))
 
 
-def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
+def _calibration(scores: Sequence[results.AnswerScore]) -> JsonObject:
     pairs = [(score.outcome.confidence, score.value) for score in scores]
     stated_pairs = [(confidence / 100, value) for confidence, value in pairs if confidence is not None]
     confidences, values = [c for c, _ in stated_pairs], [v for _, v in stated_pairs]
@@ -211,7 +206,7 @@ def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
     }
 
 
-def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
+def _calibration_rows(scored: results.ScoredEvaluation) -> list[JsonObject]:
     """Return how accurate each model's answers are at each stated confidence.
 
     Each pair holds a stated confidence and the measured accuracy. The setting `calibration` uses these pairs.
@@ -226,7 +221,7 @@ def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
     return rows
 
 
-def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> JsonObject:
+def _order_figures(scored: results.ScoredEvaluation, scores: Sequence[results.AnswerScore]) -> JsonObject:
     """Return statistics on how the order of the answers affects a judge's choices.
 
     They include the judge's agreement with human preferences.
@@ -250,7 +245,7 @@ def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> J
     }
 
 
-def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
+def _reliability(scores: Sequence[results.AnswerScore]) -> JsonObject:
     """Return how well a panel's judges agree, and how well repeated runs agree."""
     judges: dict[str, dict[tuple[str, int, int], str]] = defaultdict(dict)
     seeds: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
@@ -278,7 +273,7 @@ def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
     return figures
 
 
-def _paired(scored: ScoredEvaluation, first: str, second: str) -> statistics.PairedDifference:
+def _paired(scored: results.ScoredEvaluation, first: str, second: str) -> statistics.PairedDifference:
     first_scores, second_scores = scored.by_item(first), scored.by_item(second)
     shared_items = [item for item in first_scores if item in second_scores]
     return statistics.paired_difference(
@@ -302,7 +297,7 @@ def _difference_row(base: str, difference: statistics.PairedDifference) -> JsonO
     }
 
 
-def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
+def _groups(scored: results.ScoredEvaluation) -> list[JsonObject]:
     groups = dict.fromkeys(item.group for item in scored.items.values())
     if set(groups) == {""}:
         return []
@@ -336,7 +331,7 @@ def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
     return rows
 
 
-def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
+def _difficulty(scored: results.ScoredEvaluation) -> JsonObject | None:
     """Return each configuration's accuracy on easier and harder items.
 
     An item is easier if more of the debaters' first answers agree. Return `None` if no first answers can be
@@ -402,7 +397,7 @@ def _add_ratings(rows: dict[str, JsonObject], meetings: dict[str, list[tuple[str
         }
 
 
-def _unreadable_row(score: AnswerScore) -> JsonObject:
+def _unreadable_row(score: results.AnswerScore) -> JsonObject:
     outcome = score.outcome
     return {
         "item": outcome.item,
@@ -458,7 +453,7 @@ def p_text(p_value: float) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
+def _discussion_findings(scored: results.ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
     """Return sentences on how discussion changed the debaters' answers.
 
     There is one sentence per debate configuration.
@@ -535,7 +530,7 @@ def _preference_headlines(preferences: Sequence[JsonObject]) -> list[str]:
     return sentences
 
 
-def _notes(scored: ScoredEvaluation, report: JsonObject) -> list[str]:
+def _notes(scored: results.ScoredEvaluation, report: JsonObject) -> list[str]:
     notes = []
     missing = {row["arm"]: row["missing"] for row in report["arms"] if row["missing"]}
     if missing and any(scored.scores.values()):

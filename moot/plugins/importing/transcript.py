@@ -10,12 +10,15 @@ from moot import documents
 from moot.config import RESERVED_IDS
 from moot.config.participants import slug, unique_slug
 from moot.importers import ImportedTranscript, LeftOut, ParsedMessage, ParsedTranscript, Source, Speaker
+from moot.plugins.importing import registry
 from moot.plugins.importing.encoding import decode
 from moot.plugins.importing.registry import read_source
 from moot.state import entries as entry_types
 from moot.state.errors import InputError
 from moot.text.plain_text import count_noun, plain_line
 
+ENDINGS = registry.ENDINGS
+"""Format of each file suffix. `moot.importers` reads it here."""
 _RESERVED = RESERVED_IDS - {"judge", "moderator"}
 """Reserved ids that are never assigned to imported speakers. A judge and a moderator keep their ids and do
 not debate."""

@@ -13,17 +13,9 @@ from functools import wraps
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Self, TypeVar, cast
 
+import pydantic
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult, ToolAnnotations
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    create_model,
-    model_validator,
-)
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
@@ -79,7 +71,7 @@ MAX_WAIT_S = 600.0
 _REQUEST_FIELDS = embedding.DebateRequest.model_fields
 Question = Annotated[
     str,
-    Field(
+    pydantic.Field(
         max_length=embedding.MAX_QUESTION_CHARS,
         description=_REQUEST_FIELDS["question"].description,
         examples=["Should our 12 services move into one repository?"],
@@ -87,18 +79,18 @@ Question = Annotated[
 ]
 ProtocolName = Annotated[
     str,
-    Field(
+    pydantic.Field(
         max_length=embedding.MAX_REQUESTED_NAME,
         description=_REQUEST_FIELDS["protocol"].description,
         examples=["council", "round-robin"],
     ),
 ]
 TurnsWanted = Annotated[
-    int, Field(ge=0, le=200, description=_REQUEST_FIELDS["turns"].description, examples=[6])
+    int, pydantic.Field(ge=0, le=200, description=_REQUEST_FIELDS["turns"].description, examples=[6])
 ]
 ModelName = Annotated[
     str,
-    Field(
+    pydantic.Field(
         max_length=embedding.MAX_REQUESTED_NAME,
         description="Model for all debaters and the judge. If omitted, the server's default is used.",
         examples=["anthropic:claude-sonnet-5"],
@@ -106,14 +98,14 @@ ModelName = Annotated[
 ]
 DebateId = Annotated[
     str,
-    Field(
+    pydantic.Field(
         description="Id of a debate, as returned by the other tools.",
         examples=["5c5a9dd3"],
     ),
 ]
 DebaterList = Annotated[
     Sequence[embedding.DebaterRequest],
-    Field(
+    pydantic.Field(
         max_length=MAX_REQUESTED_DEBATERS,
         description="Two or more debaters who argue the question. Omit them to use the default debaters.",
         examples=[[{"name": "Ada", "stance": "Yes."}, {"name": "Ben", "role": "operator"}]],
@@ -121,17 +113,17 @@ DebaterList = Annotated[
 ]
 
 
-class DebateOutcome(BaseModel):
+class DebateOutcome(pydantic.BaseModel):
     """Status of a debate, and its result once it is finished."""
 
-    decision: str = Field(
+    decision: str = pydantic.Field(
         "", description="Decision of the debate in one line. Empty until the debate is finished."
     )
-    debate: str = Field(
+    debate: str = pydantic.Field(
         description="Id of the debate. Pass this id to the other tools, or use it as ID in "
         "moot://debates/ID/report."
     )
-    status: str = Field(
+    status: str = pydantic.Field(
         description=(
             "Status of the debate: done, limit, running, waiting (call `answer`) or paused (call `start`)."
         )
@@ -139,15 +131,15 @@ class DebateOutcome(BaseModel):
     turns: int
     cost_usd: float
     winner: str | None = None
-    verdict: str = Field(
+    verdict: str = pydantic.Field(
         "",
         description="Decision, reasons and open questions in Markdown. Empty until the debate is finished.",
     )
-    latest: str = Field("", description="The latest message of an unfinished debate.")
-    questions: dict[str, str] = Field(
+    latest: str = pydantic.Field("", description="The latest message of an unfinished debate.")
+    questions: dict[str, str] = pydantic.Field(
         default_factory=dict, description="Open questions, keyed by id. Answer them with the tool `answer`."
     )
-    error: str = Field("", description="Error that stopped the debate.")
+    error: str = pydantic.Field("", description="Error that stopped the debate.")
 
     def text(self) -> str:
         """Return the status and result of the debate as text.
@@ -189,17 +181,17 @@ MAX_SHOWN_ERRORS = 5
 """Maximum number of argument errors that an MCP tool lists in one error message."""
 
 
-class _KnownArguments(BaseModel):
+class _KnownArguments(pydantic.BaseModel):
     """Base class for the arguments of MCP tools.
 
     It rejects unknown arguments. The error messages repeat at most a short part of the arguments.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = pydantic.ConfigDict(extra="forbid")
 
-    @model_validator(mode="wrap")
+    @pydantic.model_validator(mode="wrap")
     @classmethod
-    def _check(cls, arguments: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _check(cls, arguments: object, handler: pydantic.ModelWrapValidatorHandler[Self]) -> Self:
         known = [field.alias or name for name, field in cls.model_fields.items()]
         unknown = [name for name in arguments if name not in known] if isinstance(arguments, dict) else []
         if unknown:
@@ -207,7 +199,7 @@ class _KnownArguments(BaseModel):
             raise ValueError(f"unknown argument {names}: use only {', '.join(known)}")
         try:
             return handler(arguments)
-        except ValidationError as error:
+        except pydantic.ValidationError as error:
             raise ValueError("; ".join(errors_in(error)[:MAX_SHOWN_ERRORS])) from error
 
 
@@ -290,7 +282,7 @@ def _tool(
         annotations=ToolAnnotations.model_validate(hints),
     )
     arguments = tool.fn_metadata.arg_model
-    strict = create_model(arguments.__name__, __base__=(_KnownArguments, arguments))
+    strict = pydantic.create_model(arguments.__name__, __base__=(_KnownArguments, arguments))
     tool.fn_metadata.arg_model = cast(type[ArgModelBase], strict)
     tool.parameters = _brief_schema(strict.model_json_schema(by_alias=True))
     # The text of a result says what each value means. Only two tools show the schema of an outcome.
@@ -379,7 +371,7 @@ class McpDebates:
         model: ModelName = "",
         debate: Annotated[
             str,
-            Field(
+            pydantic.Field(
                 description="Id of a paused debate to continue. If you give an id, omit the question.",
                 examples=["5c5a9dd3"],
             ),
@@ -404,7 +396,7 @@ class McpDebates:
         debate: DebateId,
         wait_s: Annotated[
             float,
-            Field(
+            pydantic.Field(
                 ge=0,
                 le=MAX_WAIT_S,
                 description="Maximum time in seconds to wait for a running debate.",
@@ -426,7 +418,7 @@ class McpDebates:
         debate: DebateId,
         text: Annotated[
             str,
-            Field(
+            pydantic.Field(
                 max_length=MAX_MESSAGE_CHARS,
                 description="Message that the debaters will read.",
                 examples=["The migration must end by May."],
@@ -442,7 +434,7 @@ class McpDebates:
         debate: DebateId,
         answers: Annotated[
             str | dict[str, str],
-            Field(
+            pydantic.Field(
                 description="Answers keyed by question id, or the answer alone as text if there is only one "
                 "question.",
                 examples=[{"ada.1": "We have 40 engineers."}],
@@ -463,7 +455,7 @@ class McpDebates:
         debate: DebateId,
         question: Annotated[
             str,
-            Field(
+            pydantic.Field(
                 max_length=MAX_MESSAGE_CHARS,
                 description="Question about the debate.",
                 examples=["What did Ben concede, and why?"],
@@ -482,7 +474,7 @@ class McpDebates:
         self,
         debates: Annotated[
             list[str],
-            Field(
+            pydantic.Field(
                 min_length=2,
                 max_length=MAX_COMPARED,
                 description="Ids of the debates to compare.",
@@ -585,7 +577,7 @@ def _is_operators(ctx: Context[object, object]) -> bool:
 
 def argue_design(
     design: Annotated[
-        str, Field(description="Design to review, including its requirements and constraints.")
+        str, pydantic.Field(description="Design to review, including its requirements and constraints.")
     ],
 ) -> str:
     """Let a council of debaters discuss a design before you build it."""
@@ -598,7 +590,10 @@ def argue_design(
 
 def second_opinion(
     decision: Annotated[
-        str, Field(description="The decision that you want challenged, together with the facts behind it.")
+        str,
+        pydantic.Field(
+            description="The decision that you want challenged, together with the facts behind it."
+        ),
     ],
 ) -> str:
     """Have one debater defend a decision and another oppose it before you act on it."""
