@@ -215,7 +215,7 @@ class _PlainTool(Tool):
         try:
             return await super().run(*args, **kwargs)
         except ToolError as error:
-            if not isinstance(invalid := error.__cause__, ValidationError):
+            if not isinstance(invalid := error.__cause__, pydantic.ValidationError):
                 raise
             # Pydantic's own text has a link to its website. `_KnownArguments` raised the `ctx` errors.
             messages = [str(each.get("ctx", {}).get("error", each["msg"])) for each in invalid.errors()]
