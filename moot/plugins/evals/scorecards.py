@@ -560,7 +560,7 @@ def evaluation_prompt(subject: Subject, evaluator: Evaluator, budget: int, count
     The longest sections are truncated in the middle.
     """
     text = evaluator.system_prompt or SYSTEM.render()
-    fence = fence_for(subject.problem)
+    fence = fence_for(subject.problem, subject.solution)
     system = cut_message(
         system_message(break_template_tokens(text), fence), int(budget * SYSTEM_SHARE), count
     )
