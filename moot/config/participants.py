@@ -53,7 +53,10 @@ state with the configuration."""
 MODEL_ROLES = frozenset({"developer", "function", "tool"})
 """Names of roles in model APIs, which an interjection's speaker may not have. `RESERVED_IDS` lists further
 forbidden names. The messages of other agents have the speaker `assistant`."""
-RESERVED_NAMES = RESERVED_IDS | {"background", "everyone", "note", "program", "summary", "topic", "you"}
+RESERVED_NAMES = RESERVED_IDS | {
+    *("background", "everyone", "note", "program", "summary", "topic", "you"),
+    *("note-by-the-program", "tool-result", "the-person-who-opened-the-debate"),  # labels in prompts
+}
 """Slugs of display names that debaters may not use, because Moot gives them another meaning."""
 _JOINERS = "\u200c\u200d"
 """Invisible characters that emoji and Persian text require."""
@@ -230,7 +233,7 @@ class DebaterConfig(Section):
     def _check_name(cls, value: str) -> str:
         if slug(value) in RESERVED_NAMES:
             raise ValueError(f"the name {value!r} is reserved: choose another name")
-        if ENTRY_ID.search(value):
+        if ENTRY_ID.search(value.casefold()):
             raise ValueError(f"{value!r} looks like the id of a message: choose another name")
         return value
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moot.calls.model_calls import WireMessage
 from moot.config import DebaterConfig, slug
@@ -201,13 +201,14 @@ class ContentPart(NamedTuple):
 
 def fenced(text: str, fence: str, title: str = "") -> str:
     """Return `text` as a block of quoted text enclosed in delimiters."""
-    return _line(ContentPart(title, break_fence(break_template_tokens(text), fence), fence))
+    title, text = (break_fence(each, fence) for each in (title, break_template_tokens(text)))
+    return _line(ContentPart(title, text, fence))
 
 
 def fenced_section(text: str, fence: str) -> str:
     """Return a section as a quoted block, with its heading as the title."""
     title, _, body = text.partition("\n")
-    return fenced(body, fence, title) if body else text
+    return fenced(body, fence, title) if body else break_fence(text, fence)
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
@@ -258,6 +259,15 @@ def break_fence(text: str, fence: str) -> str:
         cuts.append(positions[index] + 1)
         index = folded.find(fence, index + 1)
     return MARK.join(text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True))
+
+
+def break_fences_in(data: Any, fence: str) -> Any:
+    """Return JSON data, such as the definition of a tool, with the fence broken in every key and text."""
+    if isinstance(data, Mapping):
+        return {break_fence(key, fence): break_fences_in(value, fence) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [break_fences_in(each, fence) for each in data]
+    return break_fence(data, fence) if isinstance(data, str) else data
 
 
 class _Folds(dict[int, str]):

@@ -495,8 +495,8 @@ class ConversationState(TypedDict, total=False):
     config: Annotated[JsonObject, DeltaChannel(latest, dict, **_DELTA)]
     """Configuration of the debate as JSON data. The `open` node writes it."""
     fence: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Secret word that delimits quoted text in the debate's prompts. Debates stored by older versions lack it:
-    theirs is derived from the topic."""
+    """Secret word that delimits quoted text in the debate's prompts. Debates stored by older versions lack
+    it: theirs is derived from the topic."""
     prompt_sources: Annotated[dict[str, PromptFile | str], DeltaChannel(merge, dict, **_DELTA)]
     """Prompt files used in the debate, keyed by the prompt's name. Older debates have the hash alone."""
     protocol_state: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
