@@ -181,12 +181,15 @@ _IGNORED = re.compile(
     r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
 )
 """Pattern that matches common invisible Unicode characters (Default_Ignorable_Code_Point)."""
-_LOOK_ALIKES = str.maketrans(
-    "аеорсухіѕһԁмтвнкгпαειοκνρτυσɑɡıӏᴀᴅᴇꜰɢɪᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴢսոօցһԛѵ",
-    "aeopcyxishdmtbhkrnaeiokvptuoagiladefgiklmnoprstuvzunoghqv",
-)
-"""Translation table from letters of other scripts to the ASCII letters that they resemble. It follows
-`confusables.txt` (UTS #39). NFKC has already folded full-width and styled letters."""
+_CONFUSABLES = (files("moot.text") / "confusables.txt").read_text(encoding="utf-8").splitlines()
+_LOOK_ALIKES = {
+    char: line[0] for line in _CONFUSABLES if line[1:2] == " " and line[0] != "#" for char in line[2:]
+}
+"""ASCII letters that the letters of other scripts resemble, as in Unicode's `confusables.txt` (UTS #39)."""
+_LOOK_ALIKES |= {"п": "n", "π": "n", "α": "a", "ε": "e", "ց": "g", "Ԁ": "d"}
+"""Letters that the table lacks but that resemble ASCII letters in common fonts."""
+_LATIN = re.compile(r"LATIN (?:SMALL |CAPITAL )?LETTER (?:SMALL CAPITAL )?([A-Z])(?: WITH .+)?")
+"""Names of Latin letters that are small capitals, or have a stroke or a hook. They do not decompose."""
 
 
 class ContentPart(NamedTuple):
@@ -294,9 +297,18 @@ def _fold(char: str) -> str:
     """Return the lower-case letters that a character resembles, or `""` for an invisible character."""
     if char not in "\t\n\r" and (unicodedata.category(char) in _UNSEEN or char in _BLANK):
         return ""
-    plain = unicodedata.normalize("NFKC", char).casefold().translate(_LOOK_ALIKES)
-    decomposed = unicodedata.normalize("NFD", _IGNORED.sub("", plain))
-    return "".join(each for each in decomposed if not unicodedata.combining(each))
+    plain = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", _IGNORED.sub("", char)))
+    return "".join(_letter(each) for each in plain if not unicodedata.combining(each))
+
+
+def _letter(char: str) -> str:
+    """Return the lower-case ASCII letter that a character resembles, or its lower-case form."""
+    if char.isascii():
+        return char.lower()
+    # The capital form comes last: a lower-case nu resembles v, and a capital one N.
+    forms = (_LOOK_ALIKES.get(form) for form in (char, char.casefold(), char.upper()))
+    latin = _LATIN.fullmatch(unicodedata.name(char, ""))
+    return next(filter(None, forms), latin[1].lower() if latin else char.casefold())
 
 
 def prompt_parts(content: str) -> Iterator[ContentPart]:
