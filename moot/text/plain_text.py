@@ -44,7 +44,7 @@ def sanitize_line(text: str) -> str:
     return break_template_tokens(_MESSAGE_REFERENCE.sub(r"(\1)", line).strip())
 
 
-_REORDERING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+_REORDERING = re.compile(r"[\u2028-\u202e\u2066-\u2069]")  # U+2028 and U+2029 end a line in some readers
 
 
 _DIRECTION_MARK = re.compile(r"[\u061c\u200e\u200f]")
@@ -54,7 +54,7 @@ _RIGHT_TO_LEFT = re.compile(
 
 
 def show_reordering(text: str, separator: str = "\n") -> str:
-    """Replace characters that change the text direction with visible codes such as `⟨U+202E⟩`.
+    """Replace characters that change the text direction or end a line with visible codes such as `⟨U+202E⟩`.
 
     Such characters can make a text appear in a different word order. The marks U+061C, U+200E and U+200F are
     kept in parts of the text with right-to-left letters, which need them. `separator` divides the parts.

@@ -13,7 +13,7 @@ from moot.debates.continuation import JudgingOptions, judge_debate
 from moot.prompts.templates import break_fences_in, fence_of
 from moot.runtime import environment
 from moot.state.errors import ConfigError
-from moot.text.plain_text import MARK
+from moot.text.plain_text import MARK, show_reordering
 from tests.support.fakes import FakeModel
 
 
@@ -70,3 +70,8 @@ def test_fence_is_broken_in_the_definition_of_a_tool() -> None:
 def test_names_that_equal_a_label_of_a_prompt_are_refused(name: str) -> None:
     with pytest.raises((ConfigError, ValueError)):
         DebaterConfig(id="ann", name=name)
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029"])
+def test_separators_of_lines_are_shown_as_codes_in_reports(separator: str) -> None:
+    assert show_reordering(f"a{separator}b") == f"a⟨U+{ord(separator):04X}⟩b"
