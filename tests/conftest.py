@@ -42,6 +42,12 @@ def _isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 @pytest.fixture(autouse=True)
+def _fixed_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derive the delimiter of quoted text from the topic alone, so that equal debates send equal prompts."""
+    monkeypatch.setattr("moot.runtime.environment.token_hex", lambda length: "")
+
+
+@pytest.fixture(autouse=True)
 def _no_stop_request() -> Iterator[None]:
     """Reset the number of stop requests, which is a global of the process."""
     stop.times = 0

@@ -255,7 +255,7 @@ def _shared_prefix(
     speakers = sanitize_line(", ".join(dict.fromkeys(debater.name for debater in config.debaters)))
     text = ASK.render(
         topic=templates.fenced(truncate_middle(state["topic"], share // 3, count), config.fence),
-        speakers=truncate_middle(speakers, share // 3, count),
+        speakers=templates.break_fence(truncate_middle(speakers, share // 3, count), config.fence),
         verdict=_VERDICT if result else "",
         fence=config.fence,
         times=_TIMES if any(map(truncation.source_time, state["full_transcript"])) else "",

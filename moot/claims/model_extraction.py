@@ -13,7 +13,7 @@ from moot.config import DebateConfig
 from moot.config.model_settings import OFFLINE, is_built_in
 from moot.prompts import request
 from moot.prompts.structured_calls import debater_lines, shown_entries, structured_call, structured_data
-from moot.prompts.templates import fenced, load_prompt_template, system_message
+from moot.prompts.templates import break_fence, fenced, load_prompt_template, system_message
 from moot.state import claim_events
 from moot.state.entries import Entry, ids_in
 from moot.text.plain_text import sanitize_line
@@ -373,6 +373,7 @@ def _verify(
         if option := event.get("option") or _option_given_up(event, ledger):
             text = f"the right answer to the topic is: {sanitize_line(option)}"
         quotation = f"{number}. Quotation: {board_text(event['quote'], 400)}\nClaim: {text}"
+        quotation = break_fence(quotation, config.fence)
         quoted_by_message[event["message_id"]] = (
             f"{quoted_by_message.get(event['message_id'], '')}\n\n{quotation}"
         )

@@ -30,6 +30,7 @@ _INTERNAL = (
     "model_facts",
     "question",
     "ui",
+    "fence",
 )
 """State channels that only the debate's own nodes can write. Their form is that of a protocol or of
 earlier debates, or they say what the debate has read, counted and called."""

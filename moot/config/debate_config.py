@@ -383,8 +383,8 @@ class DebateConfig(Section):
     def fence(self) -> str:
         """Return the word that delimits quoted text in this debate's prompts.
 
-        `frozen_config` derives it from the topic in the state. Every prompt of a debate therefore has the
-        same fence, even after a resume, in a replay or in a fork.
+        `frozen_config` takes it from the state, where `open` stored it. Every prompt of a debate therefore
+        has the same fence, even after a resume, in a replay or in a fork.
         """
         return self._fence or fence_for(self.topic or "")
 
@@ -409,15 +409,15 @@ six positions. Words of these sounds take two to three tokens, random letters fo
 
 
 @lru_cache(maxsize=256)
-def fence_for(topic: str) -> str:
+def fence_for(topic: str, secret: str = "") -> str:
     """Return a six-letter word that delimits quoted text in prompts.
 
-    The word does not occur in the topic. It is derived from a hash, so that equal debates send equal prompts.
-    It need not be secret, because prompts break it wherever it occurs in quoted text.
+    The word does not occur in the topic. It is derived from a hash of the topic and the secret, so nobody can
+    guess it without the secret. Debates stored by older versions have no secret.
     """
     lower, number = topic.casefold(), 0
     while True:
-        digest = hashlib.sha256(f"{number}\n{topic}".encode("utf-8", "replace")).digest()
+        digest = hashlib.sha256(f"{number}\n{secret}{topic}".encode("utf-8", "replace")).digest()
         fence = "".join(letters[byte % len(letters)] for letters, byte in zip(FENCE_SOUNDS, digest))  # noqa: B905  # 6 of 32 bytes
         if fence not in lower:
             return fence
@@ -509,7 +509,7 @@ def frozen_config(state: StateValues) -> DebateConfig:
         raise InputError(
             "this debate never started, and no model was called: delete the debate and start it again"
         )
-    return _with_fence(read_stored(stored), fence_for(state.get("topic") or ""))
+    return _with_fence(read_stored(stored), state.get("fence") or fence_for(state.get("topic") or ""))
 
 
 @memoize_by_identity(2 * CACHED_CONFIGS)  # equal topics have the same fence object

@@ -54,7 +54,8 @@ MODEL_ROLES = frozenset({"developer", "function", "tool"})
 """Names of roles in model APIs, which an interjection's speaker may not have. `RESERVED_IDS` lists further
 forbidden names. The messages of other agents have the speaker `assistant`."""
 RESERVED_NAMES = (RESERVED_IDS - {"user"}) | {
-    *("background", "everyone", "note", "program", "summary", "topic", "you")
+    *("background", "everyone", "note", "program", "summary", "topic", "you"),
+    *("note-by-the-program", "tool-result", "the-person-who-opened-the-debate"),  # labels in prompts
 }
 """Slugs of display names that debaters may not use, because Moot gives them another meaning. A debater may be
 called `user`, as in imported chats: prompts label the messages of Moot's user in other words."""
@@ -233,7 +234,7 @@ class DebaterConfig(Section):
     def _check_name(cls, value: str) -> str:
         if slug(value) in RESERVED_NAMES:
             raise ValueError(f"the name {value!r} is reserved: choose another name")
-        if ENTRY_ID.search(value):
+        if ENTRY_ID.search(value.casefold()):
             raise ValueError(f"{value!r} looks like the id of a message: choose another name")
         return value
 

@@ -422,6 +422,7 @@ def judge_values(
     if not debater_entries:
         raise InputError("the debate has no messages from debaters yet, so there is nothing to judge")
     context = node_context(environment, cast(ConversationState, values), permissions)
+    config = config.with_fence(context.config.fence)
     context = replace(context, config=config, count=environment.token_counter_for(config))
 
     def judge(facts: Mapping[str, ModelFacts]) -> BackgroundTask[Assessment]:

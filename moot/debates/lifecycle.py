@@ -50,7 +50,10 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
     interjection or a change of a prompt.
     """
     values = session.state().values
-    environment = replace(session.environment, complete=ReplayModel(session).complete)
+    fence = frozen_config(values).fence  # requests with another fence would not be in the journal
+    environment = replace(
+        session.environment, complete=ReplayModel(session).complete, fence_for=lambda topic, seed: fence
+    )
     graph = build_graph(session.graph.checkpointer, environment=environment)  # type: ignore[arg-type]  # compiled with a checkpointer
     transcript = values["full_transcript"]
     first_seq = min((receipt["seq"] for receipt in values.get("receipts") or []), default=len(transcript))

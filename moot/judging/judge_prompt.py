@@ -18,7 +18,7 @@ from moot.memory.summarizers.drafting import FRAME_TOKENS as SUMMARY_FRAME_TOKEN
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, Point, SummaryPoints, layout_points, render
 from moot.prompts import truncation
 from moot.prompts.debate_context import DebateContext
-from moot.prompts.templates import fenced, fenced_section, load_prompt_template, system_message
+from moot.prompts.templates import break_fence, fenced, fenced_section, load_prompt_template, system_message
 from moot.state.conversation import MemoryKind, Omission
 from moot.state.entries import Entry, critique_labels, ids_in, traits_of
 from moot.state.verdict import MessagesRead
@@ -135,6 +135,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         request_text = (VERDICT if judge_spec.interactive else VERDICT_ALONE).render(
             ending="\n".join(filter(None, (scores, ending)))
         )
+    request_text = break_fence(request_text, context.config.fence)
     last = truncation.Block(
         "turn_suffix", {"role": "user", "content": request_text}, label="verdict asked for"
     )
@@ -216,7 +217,8 @@ def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> truncation.Block:
         instruction=context.config.judge.instruction,
         naming=NAMING if context.blinding else NAMING_UNBLINDED,
     )
-    message = system_message(break_template_tokens(text), context.config.fence)
+    text = break_fence(break_template_tokens(text), context.config.fence)
+    message = system_message(text, context.config.fence)
     return truncation.cut_block("system", message, budget, context.count, label="rubric")
 
 

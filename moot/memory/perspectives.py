@@ -13,7 +13,7 @@ from moot.memory.summarizers.registry import summarizer_named
 from moot.memory.summarizers.summarizer import JUDGE, SummaryRequest
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import ModelParams, model_params
-from moot.prompts.templates import load_prompt_template, role_of
+from moot.prompts.templates import break_fence, load_prompt_template, role_of
 from moot.prompts.truncation import label_tokens, prompt_name
 from moot.state.conversation import StateValues, Summary
 from moot.state.entries import Entry, traits_of
@@ -164,7 +164,7 @@ def perspective_summary(debate: DebateContext, debater_id: str, now: str) -> Cal
     previous: Any = (state.get("perspective_summaries") or {}).get(debater_id) or {}
     name = prompt_name(debater_id, debate.names)
     built_in = SUMMARY.render(name=name, focus=role_of(debater).says("summary"))
-    prompt = debater.summary_prompt or settings.prompt or built_in
+    prompt = break_fence(debater.summary_prompt or settings.prompt or built_in, config.fence)
     params = model_params(config, debater)
     request = _request(debate, params, settings, entries, debater_id, prompt)
     if settings.mode == "rolling" and previous:

@@ -10,7 +10,7 @@ from moot.config import DebateConfig, DebaterConfig
 from moot.memory.window import TranscriptWriter
 from moot.people import QUESTIONS_TOKENS, PersonQuestion, ask_people
 from moot.prompts.request import make_call, many, model_params, narrow_schema, prompt_budget
-from moot.prompts.templates import load_prompt_template, shipped_role
+from moot.prompts.templates import break_fence, load_prompt_template, shipped_role
 from moot.prompts.truncation import KEEP, Block, render_entry, truncate_blocks
 from moot.protocols.prompt_context import PromptContext, contract_text, rules_block, topic_block
 from moot.protocols.registry import limit_reached
@@ -98,7 +98,8 @@ def _call(context: NodeContext, debater: DebaterConfig) -> ModelCall:
     instruction = break_template_tokens(debater.clarification_prompt) or built_in
     task = CLARIFY.render(instruction=instruction, most=str(max_questions), known=answers_note)
     contract = "" if ctx.persona_first else contract_text(debater)
-    turn_suffix: WireMessage = {"role": "user", "content": f"{contract}\n\n{task}".lstrip()}
+    content = break_fence(f"{contract}\n\n{task}".lstrip(), config.fence)
+    turn_suffix: WireMessage = {"role": "user", "content": content}
     blocks = [
         rules_block(ctx),
         topic_block(state["topic"], config, count),

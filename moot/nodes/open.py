@@ -13,7 +13,6 @@ from langgraph.types import Overwrite
 from moot.asking.chat import answer_questions, can_continue, refuse_continuation
 from moot.calls import effects
 from moot.config import DebateConfig
-from moot.config.debate_config import fence_for
 from moot.config.model_settings import McpServerConfig
 from moot.config.stages import freeze
 from moot.memory.cross_debate_memory import retrieve_earlier_positions
@@ -46,7 +45,8 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
     entries = _seed(context, topic, documents)
     if is_input_message and input_messages[0].id:
         entries[0]["message_id"] = input_messages[0].id
-    config = config.with_fence(fence_for(topic))
+    fence = context.env.fence_for(topic, config.seed)
+    config = config.with_fence(fence)
     # A topic that came as a message is in the window already, so the two are linked. A continued
     # transcript enters the window whole: `summarize` covers what does not fit before `trim` removes it.
     window: list[Any] = [assign_ids_operation(entries[:1])] if is_input_message else []
@@ -58,6 +58,7 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
         "options": list(config.options),
         "cross_debate_memory": cross_debate_memory,
         "config": freeze(config),
+        "fence": fence,
         "full_transcript": Overwrite(entries),
         # A transcript with answers, such as that of a replay, is clarified: nobody is asked again.
         **({"clarifications": {"settled": True}} if any(e["kind"] == "answer" for e in entries) else {}),

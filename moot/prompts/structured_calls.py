@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from moot.calls.model_calls import Hints, ModelCall, Purpose, Reply, WireMessage
 from moot.config import DebateConfig
 from moot.prompts import request
-from moot.prompts.templates import system_message, truncate_fenced
+from moot.prompts.templates import break_fence, system_message, truncate_fenced
 from moot.prompts.truncation import render_entry, truncate_messages
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, traits_of
@@ -88,11 +88,12 @@ def structured_data(schema: type[BaseModel], reply: Reply | None) -> dict[str, A
 
 def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
     """Return one line of text for each debater, with the debater's id, name, role and stance."""
-    return "\n".join(
+    lines = "\n".join(
         f"- {d.id}: {sanitize_line(f'{d.name} ({d.description()})' if d.description() else d.name)}"
         for d in config.debaters
         if not only or d.id in only
     )
+    return break_fence(lines, config.fence)
 
 
 def add_person_messages(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moot.calls.model_calls import WireMessage
 from moot.config import DebaterConfig, slug
@@ -181,12 +181,15 @@ _IGNORED = re.compile(
     r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
 )
 """Pattern that matches common invisible Unicode characters (Default_Ignorable_Code_Point)."""
-_LOOK_ALIKES = str.maketrans(
-    "аеорсухіѕһԁмтвнкгпαειοκνρτυσɑɡıӏᴀᴅᴇꜰɢɪᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴢսոօցһԛѵ",
-    "aeopcyxishdmtbhkrnaeiokvptuoagiladefgiklmnoprstuvzunoghqv",
-)
-"""Translation table from letters of other scripts to the ASCII letters that they resemble. It follows
-`confusables.txt` (UTS #39). NFKC has already folded full-width and styled letters."""
+_CONFUSABLES = (files("moot.text") / "confusables.txt").read_text(encoding="utf-8").splitlines()
+_LOOK_ALIKES = {
+    char: line[0] for line in _CONFUSABLES if line[1:2] == " " and line[0] != "#" for char in line[2:]
+}
+"""ASCII letters that the letters of other scripts resemble, as in Unicode's `confusables.txt` (UTS #39)."""
+_LOOK_ALIKES |= {"п": "n", "π": "n", "α": "a", "ε": "e", "ց": "g", "Ԁ": "d"}
+"""Letters that the table lacks but that resemble ASCII letters in common fonts."""
+_LATIN = re.compile(r"LATIN (?:SMALL |CAPITAL )?LETTER (?:SMALL CAPITAL )?([A-Z])(?: WITH .+)?")
+"""Names of Latin letters that are small capitals, or have a stroke or a hook. They do not decompose."""
 
 
 class ContentPart(NamedTuple):
@@ -201,13 +204,14 @@ class ContentPart(NamedTuple):
 
 def fenced(text: str, fence: str, title: str = "") -> str:
     """Return `text` as a block of quoted text enclosed in delimiters."""
-    return _line(ContentPart(title, break_fence(break_template_tokens(text), fence), fence))
+    title, text = (break_fence(each, fence) for each in (title, break_template_tokens(text)))
+    return _line(ContentPart(title, text, fence))
 
 
 def fenced_section(text: str, fence: str) -> str:
     """Return a section as a quoted block, with its heading as the title."""
     title, _, body = text.partition("\n")
-    return fenced(body, fence, title) if body else text
+    return fenced(body, fence, title) if body else break_fence(text, fence)
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
@@ -260,6 +264,15 @@ def break_fence(text: str, fence: str) -> str:
     return MARK.join(text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True))
 
 
+def break_fences_in(data: Any, fence: str) -> Any:
+    """Return JSON data, such as the definition of a tool, with the fence broken in every key and text."""
+    if isinstance(data, Mapping):
+        return {break_fence(key, fence): break_fences_in(value, fence) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [break_fences_in(each, fence) for each in data]
+    return break_fence(data, fence) if isinstance(data, str) else data
+
+
 class _Folds(dict[int, str]):
     """Table that maps each character to the lower-case letters that it resembles.
 
@@ -284,9 +297,18 @@ def _fold(char: str) -> str:
     """Return the lower-case letters that a character resembles, or `""` for an invisible character."""
     if char not in "\t\n\r" and (unicodedata.category(char) in _UNSEEN or char in _BLANK):
         return ""
-    plain = unicodedata.normalize("NFKC", char).casefold().translate(_LOOK_ALIKES)
-    decomposed = unicodedata.normalize("NFD", _IGNORED.sub("", plain))
-    return "".join(each for each in decomposed if not unicodedata.combining(each))
+    plain = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", _IGNORED.sub("", char)))
+    return "".join(_letter(each) for each in plain if not unicodedata.combining(each))
+
+
+def _letter(char: str) -> str:
+    """Return the lower-case ASCII letter that a character resembles, or its lower-case form."""
+    if char.isascii():
+        return char.lower()
+    # The capital form comes last: a lower-case nu resembles v, and a capital one N.
+    forms = (_LOOK_ALIKES.get(form) for form in (char, char.casefold(), char.upper()))
+    latin = _LATIN.fullmatch(unicodedata.name(char, ""))
+    return next(filter(None, forms), latin[1].lower() if latin else char.casefold())
 
 
 def prompt_parts(content: str) -> Iterator[ContentPart]:

@@ -13,7 +13,7 @@ from moot.claims.ledger_rendering import board_text, render_blackboard
 from moot.config import DebateConfig, ProtocolSettings
 from moot.prompts import structured_calls
 from moot.prompts.request import counter_of, model_params, narrow_schema, one_of
-from moot.prompts.templates import fenced, fenced_section, load_prompt_template
+from moot.prompts.templates import break_fence, fenced, fenced_section, load_prompt_template
 from moot.prompts.truncation import prompt_name
 from moot.protocols import schedule
 from moot.protocols.base import Protocol
@@ -285,7 +285,8 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
     system = MODERATE.render(
         topic=fenced(truncate_middle(state["topic"], remaining, count), config.fence),
         debaters=structured_calls.debater_lines(config),
-        spoken=" → ".join(prompt_name(speaker, names) for speaker in speakers) or "nobody yet",
+        spoken=break_fence(" → ".join(prompt_name(speaker, names) for speaker in speakers), config.fence)
+        or "nobody yet",
         board=fenced_section(board, config.fence),
         turn=str(state.get("turn_count", 0) + 1),
         turns=str(config.total_turns()),

@@ -139,6 +139,7 @@ def entry_block(
     """Return a prompt block that shows one transcript entry."""
     message = truncation.render_entry(entry, ctx.names, ctx.config.fence)
     if heading:
+        heading = templates.break_fence(heading, ctx.config.fence)
         message = {**message, "content": f"{heading}\n{message['content']}"}
     return truncation.Block("messages", message, rank, (entry["id"],), label=f"{label} {entry['id']}")
 
@@ -263,7 +264,7 @@ def rules_block(
     """
     persona = (contract or contract_text(ctx.speaker)) if ctx.persona_first else ""
     content = "\n\n".join(filter(None, [persona, rules or rules_text(ctx.config), extra]))
-    message = templates.system_message(content, ctx.config.fence)
+    message = templates.system_message(templates.break_fence(content, ctx.config.fence), ctx.config.fence)
     return truncation.cut_block("system", message, ctx.config.memory.budget.system, ctx.count, label="rules")
 
 

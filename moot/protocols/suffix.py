@@ -150,6 +150,9 @@ def turn_suffix_block(
         instruction = f"{ctx.turn['instruction']}{_news_text(ctx)}"
     if contract is None:
         contract = "" if ctx.persona_first else contract_text(ctx.speaker)
+    contract, instruction = (
+        templates.break_fence(text, ctx.config.fence) for text in (contract, instruction)
+    )
     remaining = max(budget // 2, budget - count(instruction) - TURN_SUFFIX_MARGIN)
     short_contract = truncate_middle_cached(contract, remaining, count)
 

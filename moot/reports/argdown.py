@@ -69,7 +69,12 @@ def render_argdown(raw_document: object) -> str:
     nodes = list(_claim_nodes(document, claims, names) if extracted else _verdict_nodes(document, names))
     title = document["topic"].replace("===", "= = =")  # this mark ends the header
     header = {"title": _one_line(title), "subTitle": document["name"] or document["id"]}
-    front = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in header.items() if value]
+    # The escape keeps a tag from being read as HTML by a page that shows the title.
+    front = [
+        f"{key}: {json.dumps(value, ensure_ascii=False)}".replace("<", "\\u003c")
+        for key, value in header.items()
+        if value
+    ]
     parts = ["\n".join(["===", *front, "==="]), *("\n".join(node.lines()) for node in nodes)]
     return show_reordering("\n\n".join(parts)) + "\n"
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from secrets import token_hex
 from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
@@ -12,6 +13,7 @@ from langchain_core.tools import BaseTool
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.boundary import Capability, CapabilityKind, Permissions
+from moot.config.debate_config import fence_for
 from moot.models.failures import Backoff
 from moot.models.model_call import complete
 from moot.models.registry import ChatSource, Factory, Models, make_model
@@ -93,6 +95,14 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def new_fence(topic: str, seed: int | None) -> str:
+    """Return a new debate's delimiter for quoted text, which does not occur in the topic.
+
+    It is secret, unless the debate has a seed: then equal debates send equal prompts.
+    """
+    return fence_for(topic, token_hex(16) if seed is None else f"{seed}\n")
+
+
 class ProgressRecorder(Protocol):
     """Type of a function that updates the list of debates after a graph node has run."""
 
@@ -148,6 +158,8 @@ class Environment:
     """Function that updates the list of debates after a graph node has run."""
     default_config: Callable[[], DebateConfig] = DebateConfig
     """Function that returns the operator's configuration, which applies to runs without one of their own."""
+    fence_for: Callable[[str, int | None], str] = new_fence
+    """Function that returns the delimiter for quoted text of a new debate, from its topic and seed."""
     clock: Callable[[], str] = utc_now
     """Function that returns the current time as ISO 8601 text."""
     counter: Callable[[str], TokenCounter] = counter

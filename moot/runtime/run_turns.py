@@ -13,7 +13,7 @@ from moot.config.memory_config import MINIMUM
 from moot.memory.cross_debate_memory import embedding_job
 from moot.people import PersonQuestion, ask_people
 from moot.prompts.request import make_call, model_params
-from moot.prompts.templates import unfenced
+from moot.prompts.templates import break_fences_in, unfenced
 from moot.prompts.truncation import KEEP
 from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_block
 from moot.runtime.context import NodeContext
@@ -156,7 +156,12 @@ def make_turn_requests(context: NodeContext) -> list[ModelTurnRequest | HumanTur
             model_params(config, speaker),
             "turn",
             prompt,
-            tools=tuple(tool.function_of(registry.get_tool(name, context.tools)) for name in speaker.tools),
+            tools=tuple(
+                break_fences_in(
+                    tool.function_of(registry.get_tool(name, context.tools)), context.config.fence
+                )
+                for name in speaker.tools
+            ),
             stream_as=_stream_as(context, speech_id, speaker.id) if index < live_count else None,
             call_index=index,
             hints=_hints(context, turn),

@@ -486,6 +486,9 @@ class ConversationState(TypedDict, total=False):
     """Records of all model calls that were not made for debaters' turns."""
     config: Annotated[JsonObject, DeltaChannel(reducers.latest, dict, **_DELTA)]
     """Configuration of the debate as JSON data. The `open` node writes it."""
+    fence: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
+    """Secret word that delimits quoted text in the debate's prompts. A state without it has a fence that is
+    derived from the topic."""
     prompt_sources: Annotated[dict[str, PromptFile | str], DeltaChannel(reducers.merge, dict, **_DELTA)]
     """Prompt files used in the debate, keyed by the prompt's name. Older debates have the hash alone."""
     protocol_state: Annotated[JsonObject, DeltaChannel(reducers.merge, dict, **_DELTA)]

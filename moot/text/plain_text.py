@@ -44,7 +44,7 @@ def sanitize_line(text: str) -> str:
     return break_template_tokens(_MESSAGE_REFERENCE.sub(r"(\1)", line).strip())
 
 
-_REORDERING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+_REORDERING = re.compile(r"[\u2028-\u202e\u2066-\u2069]")  # U+2028 and U+2029 end a line in some readers
 
 
 _DIRECTION_MARK = re.compile(r"[\u061c\u200e\u200f]")
@@ -54,7 +54,7 @@ _RIGHT_TO_LEFT = re.compile(
 
 
 def show_reordering(text: str, separator: str = "\n") -> str:
-    """Replace characters that change the text direction with visible codes such as `⟨U+202E⟩`.
+    """Replace characters that change the text direction or end a line with visible codes such as `⟨U+202E⟩`.
 
     Such characters can make a text appear in a different word order. The marks U+061C, U+200E and U+200F are
     kept in parts of the text with right-to-left letters, which need them. `separator` divides the parts.
@@ -142,6 +142,8 @@ _TEMPLATE_WORDS = (
     "|system|user|assistant|human|model|developer|tool|tools|instructions?|system-reminder"
     "|tool_calls?|tool_response|tool_result|function_calls?|function|invoke"
     "|(?:start|end)_?of_?[a-z_]{1,30}|_(?:user|bot|end)|turn[|]|channel[|]|(?:bos|eos|pad|unk|bot|eot|eop)_token"
+    "|SPECIAL_[0-9]{1,4}|_(?:start|system|observation|think)|fim_[a-z]{1,10}|(?:file|commit|issue|jupyter)_[a-z_]{1,30}"
+    "|repo_?name|filename|gh_stars|empty_output|(?:seed|minimax):[a-z_]{1,40}"
     "|image|audio|video|(?:reserved|unused|extra_id)_?[a-z_]{0,30}[0-9]{1,5}"
 )
 _TEMPLATE_NAMES = (
@@ -151,17 +153,19 @@ _TEMPLATE_NAMES = (
 _TEMPLATE_TOKEN = re.compile(
     r"[<＜](?="
     r"\s?[|｜][^|｜<>＜＞\n]{0,80}[|｜]\s?[>＞]"  # <|im_start|>, <｜Assistant｜>
+    r"|\s?[|｜][a-z_\"]{1,40}\s?[>＞]|[a-z_\"]{1,40}[|｜][>＞]"  # <|turn>, <turn|>
     rf"|\s?[/／]?\s?(?i:{_TEMPLATE_WORDS})\s?[>＞]"  # <start_of_turn>, </s>, <system-reminder>
     r"|[<＜]\s?[/／]?\s?(?i:SYS)\s?[>＞]{2}"  # <<SYS>>
     r"|<[a-z]{6}$)"  # a line that opens a block of Moot's own prompts
-    r"|\[(?=e~\[)|\](?=~b\])|\[(?=[|][a-z]{1,20}[|]\])"  # [e~[, [|endofturn|]
+    r"|\[(?=e~\[)|\](?=~!?b[\]\[])|\](?=<\][a-z]{1,20}\[>)|\[(?=[|][a-z]{1,20}[|]\])"  # [e~[, [|endofturn|]
     rf"|[\[［](?=\s?[/／]?\s?(?:{_TEMPLATE_NAMES})\s?[\]］])",  # [INST], [/SYSTEM_PROMPT]
     re.MULTILINE,
 )
 """Pattern that finds chat-template control tokens.
 
 It matches the first character of each token. Some servers parse these tokens even inside messages. The
-pattern covers the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and InternLM,
+pattern covers the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM, InternLM,
+EXAONE, Seed-OSS, Nemotron, MiniMax, TeleChat and StarCoder,
 with full-width variants, because some tokenizers normalize them. The line that opens a block of quoted text
 in Moot's prompts is one, too (see `moot.prompts.templates`)."""
 

@@ -38,7 +38,7 @@ from moot.judging.response_check import JudgeRequest, ResponseCheck
 from moot.judging.response_schema import CriterionScore
 from moot.plugins.importing.dialectic import PROVIDERS
 from moot.prompts.request import ModelParams, make_call
-from moot.prompts.templates import fenced, load_prompt_template, system_message
+from moot.prompts.templates import break_fence, fenced, load_prompt_template, system_message
 from moot.prompts.truncation import Block, cut_message, truncate_blocks, truncate_by_priority
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
@@ -586,9 +586,11 @@ def evaluation_prompt(subject: Subject, evaluator: Evaluator, budget: int, count
     The longest sections are truncated in the middle.
     """
     text = evaluator.system_prompt or SYSTEM.render()
-    fence = fence_for(subject.problem)
+    fence = fence_for(subject.problem, subject.solution)
     system = cut_message(
-        system_message(break_template_tokens(text), fence), int(budget * SYSTEM_SHARE), count
+        system_message(break_fence(break_template_tokens(text), fence), fence),
+        int(budget * SYSTEM_SHARE),
+        count,
     )
     turn_suffix = Block("turn_suffix", {"role": "user", "content": ASK.render()}, label="instruction")
     chunks = _chunks(subject, evaluator.user_prompt, fence)

@@ -146,7 +146,8 @@ def _disputes(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
     if not points:
         return []
     heading = _IN_DISPUTE.format(round=checks[-1]["round"])
-    text = "\n".join([heading, *(f"- {board_text(point, len(point))}" for point in points)])
+    listed = "\n".join(f"- {board_text(point, len(point))}" for point in points)
+    text = fenced(listed, ctx.config.fence, heading)
     return [truncation.Block("messages", {"role": "user", "content": text}, OWN, label="points in dispute")]
 
 
