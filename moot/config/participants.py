@@ -345,6 +345,9 @@ class JudgeConfig(Section):
     """Judges on the panel. Empty: one judge."""
     rule: Rule = "mean"
     """Name of the rule that combines the verdicts of the panel's judges."""
+    test: bool | None = None
+    """True if debaters test the decision before the debate ends, and the judge corrects it. Costs one call
+    for each member of a council, otherwise one call, and one for the answer. `None`: only in a `council`."""
     reply: int = Field(default=2000, ge=200)
     """Minimum number of tokens reserved for a judge's reply. Raise it if verdicts fail because replies are
     cut off."""

@@ -17,6 +17,7 @@ from moot.calls.effects import errors_update
 from moot.calls.model_calls import CallGenerator, Hints, WireMessage
 from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, ProtocolSettings
+from moot.judging.draft_test import TEST, run_draft_test
 from moot.judging.judge_response import JudgeSpec
 from moot.judging.rubrics import rubric_text
 from moot.memory.background import select_background
@@ -453,8 +454,10 @@ PHASES = schedule.phase_table(
         past_tokens=_past_tokens,
     ),
     Phase(CONVERGENCE, ("critique", schedule.OVER), reflects=False, assess=check_convergence),
+    Phase(TEST, (schedule.OVER,), reflects=False, assess=run_draft_test),
 )
-"""Course of a council debate. The judge may measure the convergence after a round."""
+"""Course of a council debate. The judge may measure the convergence after a round. After the
+verdict, the members test it."""
 TURN_PHASES = schedule.turn_phases(PHASES)
 
 
