@@ -7,9 +7,9 @@ tested.
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from moot.calls.effects import errors_update
 from moot.calls.model_calls import CallGenerator, Hints, ModelCall, Reply
@@ -68,6 +68,9 @@ class DraftReading(BaseModel):
     contradicts: Look
     sums: Look
     missing: Look
+    probability: Annotated[float | None, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})] = (
+        None
+    )
 
 
 class Edit(BaseModel):
@@ -135,7 +138,16 @@ def run_draft_test(debate: DebateContext, end: str = "") -> CallGenerator[JsonOb
     """
     verdict = debate.state["verdict"]
     members = asked_debaters(debate, verdict)
-    test = DraftTest(status="not tested", error=end, members=[], answered=0, asked=0, dropped=0, findings=[])
+    test = DraftTest(
+        status="not tested",
+        error=end,
+        members=[],
+        answered=0,
+        asked=0,
+        dropped=0,
+        probabilities={},
+        findings=[],
+    )
     if end or not members:
         test["error"] = end or "no model took part in the debate"
         return _update(verdict, test)
@@ -216,6 +228,8 @@ def _quoted(quotes: Sequence[str], draft: str) -> list[str]:
 def _read(test: DraftTest, member: str, data: Mapping[str, Any], draft: str) -> None:
     """Add a debater's findings to the test. Findings without a quotation of the draft are counted only."""
     test["members"].append(member)
+    if (probability := data["probability"]) is not None and 0 <= probability <= 100:
+        test["probabilities"][member] = float(round(probability))
     for question in QUESTIONS:
         quotes, problem = _quoted(data[question]["quotes"], draft), data[question]["problem"].strip()
         test["answered"] += bool(quotes)
@@ -353,7 +367,12 @@ def draft_test_note(test: DraftTest) -> str:
     result = f"{count_noun(len(findings), 'finding')} ({', '.join(parts)})" if findings else "no findings"
     looked = f"{test['answered']} of {test['asked']} questions were answered with a quotation"
     unquoted = f" {count_noun(dropped, 'finding')} without a quotation did not count." if dropped else ""
-    return f"{count_noun(len(test['members']), 'debater')} tested the decision: {result}; {looked}.{unquoted}"
+    chances = sorted(test["probabilities"].values())
+    spread = f"{chances[0]:.0f} to {chances[-1]:.0f}" if chances and chances[0] < chances[-1] else ""
+    spread = spread or "".join(f"{chance:.0f}" for chance in chances[:1])
+    holds = f" They said with {spread} of 100 that the draft holds." if spread else ""
+    count = count_noun(len(test["members"]), "debater")
+    return f"{count} tested the decision: {result}; {looked}.{unquoted}{holds}"
 
 
 def finding_lines(verdict: PanelVerdict, names: Mapping[str, str]) -> list[str]:

@@ -278,6 +278,8 @@ class DraftTest(TypedDict):
     """Number of questions asked: four to each debater."""
     dropped: int
     """Number of findings that were dropped because they quote nothing from the draft."""
+    probabilities: dict[str, float]
+    """Probability with which each debater expects the draft to hold, from 0 to 100, keyed by debater id."""
     findings: list[DraftFinding]
 
 

@@ -144,6 +144,12 @@ def test_the_draft_stands_and_is_marked_if_a_pass_fails(readings: Any, answers: 
     assert document["errors"]
 
 
+def test_the_verdict_shows_the_spread_of_the_members_probabilities(tmp_path: Path) -> None:
+    document, _ = council(tmp_path, [{**FOUND, "probability": 40}, {**FOUND, "probability": 75}])
+    assert document["verdict"]["test"]["probabilities"] == {"architect": 40, "performance": 75}
+    assert "They said with 40 to 75 of 100 that the draft holds." in document["verdict"]["notes"][0]
+
+
 def test_a_test_with_one_failed_member_still_counts(tmp_path: Path) -> None:
     document, _ = council(tmp_path, (None, FOUND))
     test = document["verdict"]["test"]
