@@ -150,6 +150,31 @@ def test_the_verdict_shows_the_spread_of_the_members_probabilities(tmp_path: Pat
     assert "They said with 40 to 75 of 100 that the draft holds." in document["verdict"]["notes"][0]
 
 
+def test_a_run_that_stops_in_the_test_resumes_without_a_second_verdict(tmp_path: Path) -> None:
+    class Stop(Exception):
+        """End of the process."""
+
+    stops = [True]
+
+    def reply(call: ModelCall) -> Reply:
+        if is_reading(call):
+            if stops and call.hints["speaker"] == "Testing":
+                stops.pop()
+                raise Stop
+            return Reply(model=call.model, data={question: NOTHING for question in FOUND})
+        return Reply(model=call.model, data=VERDICT) if call.schema else fake_reply(call)
+
+    model, config = FakeModel(reply), make_config({"protocol": "council", "rounds": 1})
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start("When?", config)
+        with pytest.raises(Stop):
+            debate.run()
+        assert debate.document()["verdict"]["solution_markdown"] == SOLUTION
+        assert debate.run()["verdict"]["test"]["members"] == ["architect", "performance", "testing"]
+    assert sum(call.purpose == "judge" for call in model.calls) == 1
+    assert [call.hints["speaker"] for call in model.calls if is_reading(call)].count("Architect") == 1
+
+
 def test_a_test_with_one_failed_member_still_counts(tmp_path: Path) -> None:
     document, _ = council(tmp_path, (None, FOUND))
     test = document["verdict"]["test"]
