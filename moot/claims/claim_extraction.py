@@ -464,7 +464,7 @@ KINDS: tuple[ledger_events.StanceKind, ...] = get_args(ledger_events.StanceKind)
 
 
 def correct_event(
-    state: ConversationState, note_id: str, kind: str = "", why: str = ""
+    state: ConversationState, note_id: str, kind: str = "", why: str = "", condition: str = ""
 ) -> list[ledger_events.ClaimEvent]:
     """Return the claim events with which a person corrects or retracts an extracted event.
 
@@ -473,6 +473,8 @@ def correct_event(
         note_id: id of the claim event to correct. Claims cannot be corrected this way.
         kind: the stance that the debater really takes, one of `KINDS`. Empty: retract the event.
         why: reason of a retraction.
+        condition: condition of the kind `conditional`, beginning with “if” or “unless”. Empty: the event's
+            own condition.
 
     Raises:
         InputError: the id is unknown, or the event cannot have that kind.
@@ -495,10 +497,21 @@ def correct_event(
         )
     if kind not in KINDS:
         raise InputError(f"{kind!r} is not a valid kind of claim event: use one of {', '.join(KINDS)}")
+    if kind == "conditional" and not (condition := board_text(condition) or event["condition"]):
+        raise InputError(
+            f"claim event {note_id!r} has no condition: give one with --condition, such as "
+            "--condition 'if the tests pass'"
+        )
+    if condition and kind != "conditional":
+        raise InputError(f"--condition needs the kind 'conditional', but the kind is {kind!r}")
     number = 1 + sum(claim_event["type"] == "event" for claim_event in all_events)
     corrected_event = {**event, "id": f"e{number:03d}", "kind": kind, "by": "person", "confidence": 1.0}
-    if kind != "conditional":
-        corrected_event["condition"] = ""
+    corrected_event["condition"] = condition
+    if condition != event["condition"]:
+        corrected_event.pop("condition_id", None)  # belongs to the earlier condition
+    if kind == "conditional":
+        corrected_event.setdefault("leans", "no" if event["kind"] == "denies" else "yes")
+    else:
         for name in ("leans", "condition_id", "replaces"):
             corrected_event.pop(name, None)
     return [ledger_events.StanceEvent(**corrected_event)]  # type: ignore[typeddict-item]  # add the event again with other values

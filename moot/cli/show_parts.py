@@ -16,6 +16,7 @@ from moot.cli import terminal
 from moot.config import OFFLINE
 from moot.config.debate_config import frozen_config
 from moot.documents import document_title, extracts_claims
+from moot.judging.draft_test import finding_lines
 from moot.judging.panel import RULES
 from moot.judging.shortcomings import shortcomings
 from moot.judging.verdict_fields import ShownField, changed_text, confidence_of, shown
@@ -75,6 +76,7 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
         Text(f"Judged by {judge_text}", "dim") if judge_text else Text(),
         *_ruling(verdict, names),
         *_prose("Note", [*verdict["notes"], changed_text(verdict)]),
+        *_prose("Tested", finding_lines(verdict, names)),
         *_scores(verdict, names),
         *_prose(
             f"In the words of {terminal.one_line(speaker, 40)}" if speaker else "", [verdict["reasoning"]]

@@ -352,6 +352,9 @@ class JudgeConfig(Section):
     quorum: int | None = Field(default=None, ge=1)
     """Number of judges who must give a verdict. With fewer, the panel makes no decision. `None`: more than
     half of the panel. Raise it if every judge's opinion counts."""
+    test: bool | None = None
+    """True if debaters test the decision before the debate ends, and the judge corrects it. Costs one call
+    for each member of a council, otherwise one call, and one for the answer. `None`: only in a `council`."""
     reply: int = Field(default=2000, ge=200)
     """Minimum number of tokens reserved for a judge's reply. Raise it if verdicts fail because replies are
     cut off."""

@@ -262,7 +262,14 @@ class Debate:
         return check_config(permissions, env), added
 
     def correct(
-        self, note: str, kind: str = "", *, why: str = "", same_as: str = "", opposite: bool = False
+        self,
+        note: str,
+        kind: str = "",
+        *,
+        why: str = "",
+        condition: str = "",
+        same_as: str = "",
+        opposite: bool = False,
     ) -> Sequence[ClaimEvent]:
         """Correct an extracted claim event, or merge two claims. Later extractions keep this correction.
 
@@ -270,6 +277,7 @@ class Debate:
             note: Id of the event, or of a claim to merge.
             kind: Correct kind of a stance event, such as `asserts` or `denies`. `""` retracts the event.
             why: Reason, stored with a retraction.
+            condition: Condition of the kind `conditional`. `""` keeps the event's own.
             same_as: Id of the claim to merge with.
             opposite: If True, the claim is the negation of `same_as`.
 
@@ -285,7 +293,7 @@ class Debate:
             if same_as:
                 events = merge_claims(values, note, same_as, opposite=opposite)
             else:
-                events = correct_event(values, note, kind, why)
+                events = correct_event(values, note, kind, why, condition)
             session.update({"claim_events": events})
         return events
 

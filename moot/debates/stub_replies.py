@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from moot.calls.model_calls import ModelCall, Purpose, Reply
 from moot.claims.reflections import DISAGREEMENT
 from moot.config import DebateConfig
-from moot.models.offline import smallest_instance
+from moot.models.offline import TEXT, smallest_instance
 from moot.models.registry import Models
 from moot.runtime.environment import Environment
 from moot.state.claim_events import MAIN_QUESTION
@@ -240,6 +240,9 @@ class StubReplies:
             ],
             "questions": [f"What about {self.text('8 words', None)}?"] if disputes else [],
             "answer": self._answer(),
+            # A test of the decision: the texts of the stub verdict are placeholders.
+            "solution_markdown": TEXT,
+            **({"fails": {"quotes": [TEXT], "problem": "It never ends."}} if disputes else {}),
             "next_speaker": speakers[len(self.planned) % len(speakers)],
         }
 

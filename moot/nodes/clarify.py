@@ -12,7 +12,7 @@ from moot.people import QUESTIONS_TOKENS, PersonQuestion, ask_people
 from moot.prompts.request import make_call, many, model_params, narrow_schema, prompt_budget
 from moot.prompts.templates import break_fence, load_prompt_template, shipped_role
 from moot.prompts.truncation import KEEP, Block, render_entry, truncate_blocks
-from moot.protocols.prompt_context import PromptContext, contract_text, rules_block, topic_block
+from moot.protocols.prompt_context import PromptContext, contract_text, topic_block
 from moot.protocols.registry import limit_reached
 from moot.protocols.schedule import make_step, make_turn
 from moot.runtime.context import NodeContext
@@ -101,7 +101,7 @@ def _call(context: NodeContext, debater: DebaterConfig) -> ModelCall:
     content = break_fence(f"{contract}\n\n{task}".lstrip(), config.fence)
     turn_suffix: WireMessage = {"role": "user", "content": content}
     blocks = [
-        rules_block(ctx),
+        context.protocol.rules(ctx),
         topic_block(state["topic"], config, count),
         *(
             Block(

@@ -2,6 +2,7 @@
 
 from moot.calls.effects import Emit, NodeBody, errors_update
 from moot.calls.model_calls import CallGenerator
+from moot.judging.draft_test import TEST, run_draft_test
 from moot.judging.panel import Assessment, next_judging
 from moot.memory.perspectives import PerspectiveResult, judge_summary
 from moot.memory.summarizers.drafting import summary_event, version_of
@@ -15,16 +16,19 @@ from moot.state.verdict import PanelVerdict
 
 
 def _step_before_end(context: NodeContext) -> CallGenerator[JsonObject]:
-    """Run a step of the `judge` node before the debate's end.
+    """Run a step of the `judge` node that gives no verdict.
 
-    The debaters give their final answers, or the step's phase assesses the debate so far.
+    The debaters give their final answers or test the decision. Else the step's phase assesses the debate.
     """
     state, config, protocol = context.state, context.config, context.protocol
     if state["step"]["phase"] == DECIDE:
         return (yield from final_answers(context, protocol.deciders(state, config)))
+    end = limit_reached(state, config)
+    if state["step"]["phase"] == TEST:
+        return (yield from run_draft_test(context, end.reason if end else ""))
     row = protocol.phases.get(state["step"]["phase"])
     assess = row.assess if row else None
-    if limit_reached(state, config):
+    if end:
         return {}  # `plan` ends the debate: a client can write the state, and run this node again
     return (yield from assess(context)) if assess else {}
 

@@ -6,6 +6,7 @@ It runs between two steps. A requested pause takes effect here.
 from typing import Literal, cast
 
 from moot.calls import effects, model_calls
+from moot.judging.draft_test import TEST, draft_test_due
 from moot.nodes.clarify import clarification_step
 from moot.people import interjection_entries, interjections_update, planned_interjections
 from moot.protocols.registry import limit_reached, next_step
@@ -79,6 +80,8 @@ def _next_step(context: NodeContext) -> model_calls.CallGenerator[tuple[Step, li
     answer_turns = {each["turns"] for each in state.get("final_answers", [])}
     if wants_verdict and state.get("turn_count", 0) not in answer_turns and protocol.deciders(state, config):
         return make_step(DECIDE, state.get("round", 0), [], kind="judge"), failures
+    if draft_test_due(state, config, by_default=TEST in protocol.phases):
+        return make_step(TEST, state.get("round", 0), [], kind="judge"), failures
     step = make_step("closing", state.get("round", 0), [], kind="judge" if wants_verdict else "close")
     cause: Literal["limit", "protocol"] = "limit" if planned.limit else "protocol"
     return {

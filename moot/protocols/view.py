@@ -8,7 +8,7 @@ from moot.config.section import ProtocolSpec
 from moot.memory.cross_debate_memory import RetrievalQuery
 from moot.prompts.truncation import Block
 from moot.protocols.long_form_prompt import long_form_blocks
-from moot.protocols.prompt_context import PromptContext
+from moot.protocols.prompt_context import PromptContext, rules_block
 from moot.state.conversation import ConversationState, Turn
 
 
@@ -27,6 +27,10 @@ class View(ProtocolSpec):
     def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
         """Return the blocks of a turn's prompt in display order."""
         return long_form_blocks(ctx)
+
+    def rules(self, ctx: PromptContext) -> Block:
+        """Return the block with the rules of the debate, which precede the questions to a person."""
+        return rules_block(ctx)
 
     def query(self, ctx: PromptContext) -> RetrievalQuery:
         """Return the query used to retrieve earlier messages and background for a turn."""

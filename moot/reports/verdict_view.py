@@ -9,6 +9,7 @@ from typing import cast
 
 from moot.config.rubrics import parse_rubric, shipped_rubrics
 from moot.documents import DebateDocument, DocumentDebater, document_config
+from moot.judging.draft_test import finding_lines
 from moot.judging.verdict_fields import ShownField, changed_text, confidence_of, shown
 from moot.protocols.base import Protocol
 from moot.protocols.registry import protocol_of
@@ -66,6 +67,8 @@ class VerdictView:
         self.judge = _JUDGES.get(record["judge"], record["judge"])
         self.changed = changed_text(record)
         """Sentence about the parts of the judge's response that were changed. Empty without changes."""
+        self.findings = finding_lines(record, {person.id: person.name for person in people.values()})
+        """Findings of the test of the decision, and what came of them."""
         self.flipped = record["flip"]["flipped"]
         """True if the winner depends on the order of presentation. `None`: only one order was judged."""
         self.failed, self.placeholder = record["status"] == "failed", record.get("placeholder", False)

@@ -275,6 +275,54 @@ class MessagesRead(TypedDict):
     """Number of all messages of the debaters."""
 
 
+DraftQuestion = Literal["fails", "contradicts", "sums", "missing"]
+"""Question about the draft of a decision: a step that fails, two contradicting sentences, a wrong sum, or an
+adopted point that is missing."""
+
+
+class DraftEdit(TypedDict):
+    """Passage of a draft that the judge replaced."""
+
+    replaces: str
+    by: str
+
+
+class DraftFinding(TypedDict):
+    """Fault that a debater found in the draft of a decision, and what came of it."""
+
+    member: str
+    """Id of the debater."""
+    question: DraftQuestion
+    quotes: list[str]
+    """Passages of the draft, verbatim."""
+    problem: str
+    outcome: Literal["corrected", "rejected", "not found", "unanswered"]
+    """`not found`: the draft does not contain the passage that the judge wanted to correct."""
+    reason: str
+    """Judge's reason why the finding is right or wrong."""
+    edits: list[DraftEdit]
+    """Corrections that were carried out."""
+
+
+class DraftTest(TypedDict):
+    """Test of the draft of a decision by debaters."""
+
+    status: Literal["tested", "not tested"]
+    error: str
+    """Reason why the draft was not tested, or `""`."""
+    members: list[str]
+    """Ids of the debaters who tested the draft."""
+    answered: int
+    """Number of questions answered with a sentence quoted from the draft."""
+    asked: int
+    """Number of questions asked: four to each debater."""
+    dropped: int
+    """Number of findings that were dropped because they quote nothing from the draft."""
+    probabilities: dict[str, float]
+    """Probability with which each debater expects the draft to hold, from 0 to 100, keyed by debater id."""
+    findings: list[DraftFinding]
+
+
 class Verdict(VerdictContent):
     """Stored verdict of one judge."""
 
@@ -452,6 +500,8 @@ class PanelVerdict(Verdict):
     """Id of the judge who wrote the texts in the combined verdict. These are the reasoning, the solution and
     the open questions."""
     outcome: NotRequired[RuleResult]
+    test: NotRequired[DraftTest]
+    """Test of the draft of this decision. Missing if no test was due."""
     stages: NotRequired[list[Stage]]
     """Results of the stages of the debate. Only protocols that stop once a stage has a clear answer have
     stages."""

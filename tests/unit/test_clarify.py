@@ -200,6 +200,15 @@ def test_clarification_prompt_names_the_concerns_of_a_built_in_role() -> None:
     assert "sensitivity of data" in model.calls[0].messages[-1]["content"]
 
 
+def test_members_of_a_council_ask_under_the_rules_and_the_rubric_of_the_council() -> None:
+    model = FakeModel()
+    settings = {"protocol": "council", "rounds": 1, "model": "m", "clarifications": {"enabled": True}}
+    _graph(model).invoke({"topic": "T?"}, THREAD, context=DebateConfig.model_validate(settings))
+    rules = model.calls[0].messages[0]["content"]
+    assert model.calls[0].purpose == "clarify"
+    assert rules.startswith("You are a member of a council")
+
+
 def test_clarification_prompt_does_not_call_documents_answers() -> None:
     model = FakeModel(_reply_with_questions)
     topic = {"topic": "T?", "context_documents": [{"name": "a.md", "content": "Facts."}]}

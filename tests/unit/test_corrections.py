@@ -84,6 +84,20 @@ def test_correction_outranks_a_later_extraction(debate: Debate) -> None:
     assert ledger_of({**state, "claim_events": [*state["claim_events"], again]}).sign("ada") == 1
 
 
+def test_a_correction_to_conditional_takes_its_condition(debate: Debate) -> None:
+    (event,) = debate.correct("e002", "conditional", condition="if the winter stays mild")
+    assert event["type"] == "event"
+    assert (event["kind"], event["condition"]) == ("conditional", "if the winter stays mild")
+    assert event["leans"] == "yes"
+
+
+def test_a_correction_to_conditional_needs_a_condition(debate: Debate) -> None:
+    with pytest.raises(InputError, match="--condition"):
+        debate.correct("e002", "conditional")
+    with pytest.raises(InputError, match="--condition needs the kind 'conditional'"):
+        debate.correct("e002", "denies", condition="if it rains")
+
+
 def test_correction_without_a_kind_removes_the_event(debate: Debate) -> None:
     [conceded] = _ledger(debate).concessions("bo")
     debate.correct(conceded["id"], why="He was asked about the winter.")

@@ -124,6 +124,20 @@ def test_refinement_prompt_orders_proposals_and_criticisms(
     assert "- Write in German." in text_of(refining)
 
 
+def test_a_refinement_drops_answered_criticism_of_others_before_new_criticism(tmp_path: Path) -> None:
+    def reply(call: ModelCall) -> Reply:
+        text = f"{call.digest[:8]} because {'a flaw of the plan matters. ' * 40}The end."
+        return Reply(text=text, model=call.model) if call.schema is None else fake_reply(call)
+
+    config = council(memory={"budget": {"phases": {"refine": 4_600}}})
+    document, model = run(tmp_path, config, reply)
+    last = [call for call in model.calls if call.hints.get("speaker") == "Testing"][-1]
+    others = [e for e in document["transcript"] if e["kind"] == "critique" and "testing" not in e["targets"]]
+    whole = {e["id"]: e["content"] in text_of(last) for e in others}
+    assert [whole[e["id"]] for e in others if e["round"] == 2] == [True] * 4
+    assert not all(whole[e["id"]] for e in others if e["round"] == 1)
+
+
 def test_member_without_a_role_gets_no_text_about_roles() -> None:
     role = role_of(DebaterConfig(name="Ada", id="ada"))
     assert not [section for section in SECTIONS if "role" in role.says(section)]

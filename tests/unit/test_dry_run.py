@@ -19,6 +19,7 @@ from moot.debates import dry_run
 from moot.debates.dry_run import SCALING_ERROR, Estimate, with_plan
 from moot.debates.stub_replies import Scenario, StubReplies
 from moot.documents import whole_document
+from moot.judging.draft_test import QUESTIONS
 from moot.memory.summarizers.registry import SUMMARIZERS
 from moot.memory.summarizers.summarizer import Draft, SummaryGenerator, SummaryRequest
 from moot.models.offline import recording_config, recordings
@@ -45,7 +46,12 @@ def obliging(call: ModelCall) -> Reply:
     """Return a brief reply in the format that the call requests."""
     usage: Any = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 20}
     shapes: dict[str, dict[str, Any]] = {
-        "evaluate": {"reasoning": "r", "agreement": 0.0},
+        "evaluate": {
+            "reasoning": "r",
+            "agreement": 0.0,
+            **{question: {"quotes": [], "problem": ""} for question in QUESTIONS},  # a test of the decision
+        },
+        "judge": {**JUDGE_REPLY, "solution_markdown": "Build it."},
         "clarify": {"questions": []},
         "extract": {"entries": []},
     }
@@ -199,12 +205,12 @@ def test_estimate_is_within_20_percent_of_a_recorded_debate(recording: str, tmp_
     assert planned.calls == pytest.approx(made, rel=0.2)
 
 
-def test_council_of_three_by_three_has_31_calls_and_a_critical_path_of_8() -> None:
+def test_council_of_three_by_three_has_35_calls_and_a_critical_path_of_10() -> None:
     estimate = estimate_of(make_config({"protocol": "council", "rounds": 3, **FIXED}))
-    assert (estimate.calls_at_least, estimate.calls, estimate.calls_at_most) == (31, 31, 31)
-    assert estimate.calls_by_purpose() == {"turn": 30, "judge": 1}
-    assert estimate.critical_path == 8
-    assert estimate.seconds(0.2) == pytest.approx(1.6)
+    assert (estimate.calls_at_least, estimate.calls, estimate.calls_at_most) == (34, 35, 35)
+    assert estimate.calls_by_purpose() == {"turn": 30, "judge": 2, "evaluate": 3}
+    assert estimate.critical_path == 10
+    assert estimate.seconds(0.2) == pytest.approx(2.0)
 
 
 def test_council_that_converges_at_once_makes_the_minimum_of_calls(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ import pytest
 from moot import DebateConfig, build_graph
 from moot.calls.model_calls import ModelCall, Reply
 from moot.graph.debate import served_graph
+from moot.judging.draft_test import TEST
 from moot.models.offline import recording_config, recordings
 from moot.protocols.base import Protocol
 from moot.protocols.registry import PROTOCOLS
 from moot.protocols.schedule import DECIDE, OVER
 from moot.runtime.environment import Environment
-from tests.support.fakes import FakeModel, fake_reply
+from tests.support.fakes import JUDGE_REPLY, FakeModel, fake_reply
 from tests.support.personas import STATEMENTS, ScriptedDebaters, scripted_debaters
 
 Pairs = set[tuple[str, str]]
@@ -71,7 +72,9 @@ def _council(draw: random.Random) -> Pairs:
     """Run a council with a random length, whose judge sees a random agreement."""
 
     def reply(call: ModelCall) -> Reply:
-        if call.purpose != "evaluate":
+        if call.purpose == "judge":
+            return Reply(data={**JUDGE_REPLY, "decision": "Build it."}, model=call.model)
+        if call.purpose != "evaluate" or call.hints["phase"] == TEST:
             return fake_reply(call)
         return Reply(data={"reasoning": "", "in_dispute": [], "agreement": draw.random()}, model=call.model)
 

@@ -168,6 +168,14 @@ def correct(
             help="Reason for removing the event. Moot stores the reason only if the event is removed.",
         ),
     ] = "",
+    condition: Annotated[
+        str,
+        Option(
+            "--condition",
+            metavar="TEXT",
+            help="Condition of the kind conditional, such as 'if the tests pass'. Default: the event's own.",
+        ),
+    ] = "",
     same_as: Annotated[
         str,
         Option(
@@ -192,7 +200,7 @@ def correct(
     """
 
     def change(debate: Debate) -> Done:
-        notes = debate.correct(note, kind, why=why, same_as=same_as, opposite=opposite)
+        notes = debate.correct(note, kind, why=why, condition=condition, same_as=same_as, opposite=opposite)
         return {"notes": notes}, f"corrected {note} in {debate.name}"
 
     _change_and_report(debate_id, db, change, as_json=as_json)

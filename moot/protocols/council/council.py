@@ -17,6 +17,7 @@ from moot.calls.effects import errors_update
 from moot.calls.model_calls import CallGenerator, Hints, WireMessage
 from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, ProtocolSettings
+from moot.judging.draft_test import TEST, run_draft_test
 from moot.judging.judge_spec import JudgeSpec
 from moot.judging.rubrics import rubric_text
 from moot.memory.background import select_background
@@ -65,6 +66,8 @@ RIVALS = 3
 """Priority of other debaters' proposals."""
 EARLIER = 4
 """Priority of others' criticism and of earlier messages that match the search query."""
+ANSWERED = 5
+"""Priority of others' criticism that the current proposals answer. It is dropped first."""
 
 OWN_PERSPECTIVE = "own perspective"
 """Label of the prompt block with a debater's earlier proposals and the criticism of them. A summary may
@@ -246,24 +249,22 @@ def _other_proposals(
     for target, proposal in proposals.items() if ctx.step["phase"] == "refine" else ():
         if target != ctx.speaker.id:
             name = truncation.prompt_name(target, ctx.names)
-            blocks += _criticisms_of_other(ctx, target, round_no - 1, f"{name}'s earlier proposal")
+            blocks += _criticisms_of_other(ctx, target, round_no - 1, f"{name}'s earlier proposal", ANSWERED)
             heading = f"# {name}'s current proposal"
             blocks.append(prompt_context.entry_block(ctx, proposal, RIVALS, "rival proposal", heading))
-            blocks += _criticisms_of_other(ctx, target, round_no, f"{name}'s current proposal")
+            blocks += _criticisms_of_other(ctx, target, round_no, f"{name}'s current proposal", EARLIER)
     return blocks
 
 
 def _criticisms_of_other(
-    ctx: prompt_context.PromptContext, target: str, round_no: int, proposal_name: str
+    ctx: prompt_context.PromptContext, target: str, round_no: int, proposal_name: str, rank: int
 ) -> list[truncation.Block]:
     """Return prompt blocks with the critiques that another debater's proposal received in one round."""
     blocks, entries = [], _critiques_of(ctx, target, round_no)
     for entry, label in zip(entries, _labels_of(ctx, entries), strict=True):
         title = "Your criticism" if entry["speaker"] == ctx.speaker.id else "Criticism"
         blocks.append(
-            prompt_context.entry_block(
-                ctx, entry, EARLIER, "critique", f"# {title} {label} of {proposal_name}"
-            )
+            prompt_context.entry_block(ctx, entry, rank, "critique", f"# {title} {label} of {proposal_name}")
         )
     return blocks
 
@@ -454,8 +455,10 @@ PHASES = schedule.phase_table(
         past_tokens=_past_tokens,
     ),
     Phase(CONVERGENCE, ("critique", schedule.OVER), reflects=False, assess=check_convergence),
+    Phase(TEST, (schedule.OVER,), reflects=False, assess=run_draft_test),
 )
-"""Course of a council debate. The judge may measure the convergence after a round."""
+"""Course of a council debate. The judge may measure the convergence after a round. After the
+verdict, the members test it."""
 TURN_PHASES = schedule.turn_phases(PHASES)
 
 
@@ -515,6 +518,10 @@ class Council(Protocol):
     def prompt_blocks(self, ctx: prompt_context.PromptContext) -> Sequence[truncation.Block]:
         """Return the blocks of a turn's prompt, including the problem and the context for the phase."""
         return council_prompt_blocks(ctx)
+
+    def rules(self, ctx: prompt_context.PromptContext) -> truncation.Block:
+        """Return the block with the rules of the council and the rubric of its judge."""
+        return _rules_block(ctx)
 
     def query(self, ctx: prompt_context.PromptContext) -> RetrievalQuery:
         """Return the start of the topic as the query for earlier messages."""
