@@ -225,7 +225,7 @@ def _quoted(quotes: Sequence[str], draft: str) -> list[str]:
     return passages
 
 
-def _read(test: DraftTest, member: str, data: Mapping[str, Any], draft: str) -> None:
+def _read(test: DraftTest, member: str, data: JsonObject, draft: str) -> None:
     """Add a debater's findings to the test. Findings without a quotation of the draft are counted only."""
     test["members"].append(member)
     if (probability := data["probability"]) is not None and 0 <= probability <= 100:
@@ -304,7 +304,7 @@ def _answer_schema(labels: Sequence[str]) -> type[DraftAnswers]:
 
 
 def _answered(
-    verdict: PanelVerdict, findings: Sequence[DraftFinding], answers: Mapping[str, Any], config: DebateConfig
+    verdict: PanelVerdict, findings: Sequence[DraftFinding], answers: JsonObject, config: DebateConfig
 ) -> PanelVerdict:
     """Return the corrected verdict, and record in each finding what came of it."""
     corrected = deepcopy(verdict)

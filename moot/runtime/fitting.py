@@ -17,6 +17,8 @@ from moot.state.entries import ModelFacts, memoize_by_identity
 from moot.state.reducers import merge_facts
 
 T = TypeVar("T")
+Flow = Generator[Any, Any, T]
+"""Generator of a node: yields model calls and other effects, and is sent their results."""
 
 
 @memoize_by_identity(64)  # the same object for equal inputs keeps caches of prompt blocks valid
@@ -97,10 +99,10 @@ def fitted_context(context: NodeContext, facts: Mapping[str, ModelFacts], node: 
 
 
 def until_prompts_fit(
-    make: Callable[[Mapping[str, ModelFacts]], Generator[Any, Any, T]],
+    make: Callable[[Mapping[str, ModelFacts]], Flow[T]],
     facts: Mapping[str, ModelFacts],
     leave: Collection[model_calls.Purpose] = (),
-) -> Generator[Any, Any, T]:
+) -> Flow[T]:
     """Run the generator that `make` returns, and run it again with new facts if a prompt is too long.
 
     Calls for the purposes `leave` shorten their own prompts.

@@ -5,7 +5,8 @@ from pathlib import Path
 from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from moot import DebateConfig, aopen_debates
+from moot.api import aopen_debates
+from moot.config import DebateConfig
 from moot.config.stages import read_config
 from moot.plugins.evals.items import QuestionItem, gold_answer, read_answer, topic_of
 

@@ -95,7 +95,7 @@ def _renamed(start: str, fields: str) -> str:
     return start + ".".join(FIELDS.get(field, field) for field in fields.split("."))
 
 
-def is_dialectic(data: Mapping[str, Any]) -> bool:
+def is_dialectic(data: Mapping[str, object]) -> bool:
     """Return True if a configuration was written for `dialectic`, another debate program."""
     return "agents" in data or "debate" in data
 
@@ -158,7 +158,7 @@ class _DialecticSection:
     The configuration belongs to the debate program `dialectic`.
     """
 
-    def __init__(self, data: Any, path: str) -> None:
+    def __init__(self, data: object, path: str) -> None:
         if not isinstance(data, Mapping):
             raise ConfigError(f"{path}: {data!r} is not a mapping: give keys and values")
         self.left = dict(data)
@@ -185,7 +185,7 @@ class _DialecticFile:
         self._ignored: list[str] = []
         self.models: dict[str, JsonObject] = {}
         self._providers: dict[str, str] = {}
-        self._perspectives: list[Mapping[str, Any]] = []
+        self._perspectives: list[Mapping[str, object]] = []
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
@@ -247,7 +247,7 @@ class _DialecticFile:
             )
         return valid_id
 
-    def _file(self, path: Any) -> str:
+    def _file(self, path: object) -> str:
         return f"@{path}" if path else ""
 
     def _model(self, section: _DialecticSection) -> str | None:
@@ -410,5 +410,5 @@ class _DialecticFile:
         return {"budget": {"total": total, "system": usual.system, "summary": summary, "messages": messages}}
 
 
-def _tokens(chars: Any) -> int:
+def _tokens(chars: object) -> int:
     return chars // CHARS_PER_TOKEN if isinstance(chars, int) else 0
