@@ -79,7 +79,7 @@ memory.perspectives.max_chars memory.perspectives.max_tokens memory.perspectives
 memory.perspectives.mode memory.perspectives.prompt memory.retrieval.enabled memory.retrieval.top_k
 memory.retrieval.max_tokens memory.cross_debate judge.enabled judge.temperature judge.rubric
 judge.instruction judge.blind judge.swap judge.panel.*.id judge.panel.*.rubric
-judge.panel.*.temperature judge.rule judge.reply clarifications.enabled
+judge.panel.*.temperature judge.rule judge.reply judge.test judge.quorum clarifications.enabled
 clarifications.max_per_debater clarifications.rounds interjections.*.after interjections.*.text
 interjections.*.speaker limits.total_tokens limits.cost_usd limits.wall_clock_s limits.concurrency
 models.*.context_size models.*.encoding models.*.temperature models.*.seed

@@ -267,7 +267,7 @@ def test_import_names_the_debate_after_its_question(tmp_path: Path) -> None:
 
 def test_show_follow_prints_a_finished_debate_and_ends(db: str) -> None:
     result = moot("show", "monolith", "--follow", "--db", db).stdout
-    assert result.index("Ada Lindqvist") < result.index("Ben Okafor wins")
+    assert result.index("Ada Lindqvist") < result.index("Argued best: Ben Okafor")
 
 
 def test_narrow_terminals_break_no_words_and_no_commands(db: str, monkeypatch: pytest.MonkeyPatch) -> None:

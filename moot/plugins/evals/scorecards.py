@@ -13,15 +13,7 @@ from math import floor, isfinite
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    ValidationError,
-    WithJsonSchema,
-    create_model,
-    model_validator,
-)
+import pydantic
 from typing_extensions import TypedDict
 
 from moot.calls.model_calls import CallGenerator, Prompt, Reply
@@ -152,24 +144,24 @@ def read_subject(path: Path, *, problem: str = "") -> Subject:
     return subject
 
 
-class _Clarification(BaseModel):
+class _Clarification(pydantic.BaseModel):
     question: str = ""
     answer: str = "NA"
 
 
-class _AgentQuestions(BaseModel):
+class _AgentQuestions(pydantic.BaseModel):
     agentName: str = ""
     items: list[_Clarification] = []
 
 
-class _Solution(BaseModel):
+class _Solution(pydantic.BaseModel):
     description: str = ""
     tradeoffs: list[str] = []
     recommendations: list[str] = []
     unfulfilledMajorRequirements: list[str] = []
 
 
-class _DialecticDebate(BaseModel):
+class _DialecticDebate(pydantic.BaseModel):
     """Contents of a debate file written by the program dialectic.
 
     Only the keys that this module reads are listed.
@@ -188,7 +180,7 @@ def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
     """
     try:
         debate = _DialecticDebate.model_validate_json(text)
-    except ValidationError:
+    except pydantic.ValidationError:
         return None
     solution = debate.finalSolution or _Solution()
     parts = [solution.description.strip()]
@@ -287,15 +279,15 @@ def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
     return output.getvalue()
 
 
-class _Agent(BaseModel, coerce_numbers_to_str=True):
+class _Agent(pydantic.BaseModel, coerce_numbers_to_str=True):
     """Settings of one evaluator in a configuration file of the program dialectic."""
 
-    model: str = Field(pattern=r"\S")
+    model: str = pydantic.Field(pattern=r"\S")
     """Name of the evaluator's model."""
     id: str | None = None
     name: str | None = None
     provider: str | None = None
-    timeout: float | None = Field(default=None, gt=0)
+    timeout: float | None = pydantic.Field(default=None, gt=0)
     """Timeout of the evaluator's calls in milliseconds."""
     systemPromptPath: str | None = None
     userPromptPath: str | None = None
@@ -345,7 +337,7 @@ def read_evaluators(path: Path) -> tuple[Evaluator, ...]:
 def _evaluator(row: object, number: int, path: Path) -> Evaluator:
     try:
         agent = _Agent.model_validate(row)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
         hints = {"model": "set the name of the model", "timeout": "set milliseconds above 0"}
         advice = hints.get(key, error.errors()[0]["msg"])
@@ -475,18 +467,22 @@ def _number(value: object) -> int | None:
 
 
 _SCALE = {"type": "integer", "minimum": int(OVERALL.scale_min), "maximum": int(OVERALL.scale_max)}
-Whole = Annotated[int | None, BeforeValidator(_number), WithJsonSchema({"anyOf": [_SCALE, {"type": "null"}]})]
+Whole = Annotated[
+    int | None,
+    pydantic.BeforeValidator(_number),
+    pydantic.WithJsonSchema({"anyOf": [_SCALE, {"type": "null"}]}),
+]
 
 
-class Appraisal(BaseModel):
+class Appraisal(pydantic.BaseModel):
     """Score for one criterion, preceded by the reasoning for it."""
 
-    reasoning: str = Field(
+    reasoning: str = pydantic.Field(
         "",
         description="Reason for the score in one or two sentences, including what the evaluated result "
         "lacks.",
     )
-    score: Whole = Field(
+    score: Whole = pydantic.Field(
         None, description="Score from 1 to 10 as an integer. Use null only if the criterion cannot be judged."
     )
 
@@ -499,21 +495,29 @@ def evaluation_rubric() -> Rubric:
 
 
 @cache
-def evaluator_schema() -> type[BaseModel]:
+def evaluator_schema() -> type[pydantic.BaseModel]:
     """Return the schema of an evaluator's reply with one field per criterion."""
     *criteria, overall = evaluation_rubric().criteria
-    fields: dict[str, Any] = {each.id: (Appraisal, Field(description=each.description)) for each in criteria}
-    fields["strengths"] = (str, Field(description="Strongest points of the solution, in a few words each."))
-    fields["weaknesses"] = (str, Field(description="Weakest points of the solution, in a few words each."))
-    fields[overall.id] = (Whole, Field(None, description=overall.description))
+    fields: dict[str, Any] = {
+        each.id: (Appraisal, pydantic.Field(description=each.description)) for each in criteria
+    }
+    fields["strengths"] = (
+        str,
+        pydantic.Field(description="Strongest points of the solution, in a few words each."),
+    )
+    fields["weaknesses"] = (
+        str,
+        pydantic.Field(description="Weakest points of the solution, in a few words each."),
+    )
+    fields[overall.id] = (Whole, pydantic.Field(None, description=overall.description))
     doc = "An evaluator's scores and remarks for one result."
-    return create_model("EvaluatorOpinion", __base__=_EvaluatorReply, __doc__=doc, **fields)
+    return pydantic.create_model("EvaluatorOpinion", __base__=_EvaluatorReply, __doc__=doc, **fields)
 
 
-class _EvaluatorReply(BaseModel):
+class _EvaluatorReply(pydantic.BaseModel):
     """Reply of an evaluator, which may also have the nested form that prompts of dialectic request."""
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _flatten(cls, data: object) -> object:
         scores = data.get("evaluation") if isinstance(data, dict) else None
