@@ -133,7 +133,7 @@ def test_labels_follow_the_presentation_order() -> None:
     assert list(make_blinding(PEOPLE).labels) == list(PEOPLE)
     order = [*PEOPLE][::-1]
     labels = make_blinding(PEOPLE).in_order(order).labels
-    assert [labels[debater][-1] for debater in order] == ["C", "D", "E", "F", "G"]
+    assert [labels[debater][-1] for debater in order] == ["A", "B", "C", "D", "E"]
 
 
 def test_labels_do_not_depend_on_the_order_of_debaters() -> None:
@@ -287,7 +287,7 @@ def test_gendered_pronouns_near_a_label_are_made_neutral() -> None:
 
 def test_labels_use_letters_that_the_debate_does_not_use() -> None:
     blinding = make_blinding(PEOPLE, ["A rule is a rule, I think, and region B pays."])
-    assert [label[-1] for label in blinding.labels.values()] == ["A", "B", "C", "D", "E"]
+    assert [label[-1] for label in blinding.labels.values()] == ["C", "D", "E", "F", "G"]
 
 
 def test_single_letter_is_unblinded_if_the_debate_does_not_use_it() -> None:
