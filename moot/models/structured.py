@@ -39,7 +39,7 @@ NAMED_CHARS = 200
 JsonValue: TypeAlias = Any
 """Value of parsed JSON, whose type the code checks."""
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json|JSON)?[ \t]*\n?(.*?)\1", re.DOTALL)
-_KEY = re.compile(r"""[{,\n]\s*["'“]?([A-Za-z_]\w*)["'”]?\s*:""")
+_KEY = re.compile(r"""[{,\n]\s{0,80}["'“]?([A-Za-z_]\w{0,80})["'”]?\s{0,80}:""")
 _NUMBER = re.compile(
     r"[^\w+.,-]*([+-]?\d+(?:[.,]\d+)?)\s*(%?)(?:\s*(?:/|\bof\b|\bout of\b)\s*(\d+(?:[.,]\d+)?))?(\D*)"
 )

@@ -23,21 +23,21 @@ _TIME = (
     rf"|{_MONTH}{TIME_OF_DAY}|{_SHORT_DATE}{TIME_OF_DAY}|{DATE})"
 )
 _BRACKETED = rf"[\[(]{_TIME}[\])]"
-_RANGE_END = r"(?:\s*(?:-->|-|–)\s*\d{1,2}:\d{1,2}(?::\d{1,2})?(?:[.,]\d+)?)?"
+_RANGE_END = r"(?:\s{0,80}(?:-->|-|–)\s{0,80}\d{1,2}:\d{1,2}(?::\d{1,2})?(?:[.,]\d{1,6})?)?"
 _TIMES_LINE = re.compile(
     rf"\s*[\[(]?(?:(?P<range>\d{{1,2}}:\d{{1,2}}:\d{{1,2}}(?:[.,]\d+)?)\s*-->.*|{_TIME}{_RANGE_END})[\])]?\s*",
     re.IGNORECASE,
 )
-_NAME_LINE = re.compile(rf"\s*{_NAME}\s*:?\s*")
+_NAME_LINE = re.compile(rf"\s{{0,80}}{_NAME}\s{{0,80}}:?\s{{0,80}}")
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
-        rf"\s*{_NAME}(?:\s{{2,}}|\t){_TIME}\s*:?\s*",
-        rf"\s*{_NAME}\s*,?\s*{_BRACKETED}\s*:?\s*",
-        rf"\s*{_NAME}\s*[-–—|•·,]\s+{_TIME}\s*:?\s*",
-        rf"\s*{_NAME}\s+{_TIME}\s*:?\s*",
-        rf"\s*{_BRACKETED}\s*(?:[-–—|•·]\s*)?{_NAME}\s*:?\s*",
-        rf"\s*{_TIME}{_RANGE_END}\s*(?:[-–—|•·]\s*)?\s+{_NAME}\s*:?\s*",
+        rf"\s{{0,80}}{_NAME}(?:\s{{2,80}}|\t){_TIME}\s{{0,80}}:?\s{{0,80}}",
+        rf"\s{{0,80}}{_NAME}\s{{0,80}},?\s{{0,80}}{_BRACKETED}\s{{0,80}}:?\s{{0,80}}",
+        rf"\s{{0,80}}{_NAME}\s{{0,80}}[-–—|•·,]\s{{1,80}}{_TIME}\s{{0,80}}:?\s{{0,80}}",
+        rf"\s{{0,80}}{_NAME}\s{{1,80}}{_TIME}\s{{0,80}}:?\s{{0,80}}",
+        rf"\s{{0,80}}{_BRACKETED}\s{{0,80}}(?:[-–—|•·]\s{{0,80}})?{_NAME}\s{{0,80}}:?\s{{0,80}}",
+        rf"\s{{0,80}}{_TIME}{_RANGE_END}\s{{0,80}}(?:[-–—|•·]\s{{0,80}})?\s{{1,80}}{_NAME}\s{{0,80}}:?\s{{0,80}}",
     )
 )
 """Lines with a name and a time, from the form with the clearest border to the one with the least clear."""

@@ -37,8 +37,8 @@ _PREFIXES = tuple(
     re.compile(form)
     for form in (
         r"(?P<prefix>\s+)(?=\S)",  # indented, as in court records
-        r"(?P<prefix>\s*\d{1,4}[.)]?\s{1,10})(?=[^\s\d])",  # numbered messages or lines
-        r"(?P<prefix>\s*>>+\s?)(?=\S)",  # captions of broadcasts
+        r"(?P<prefix>\s{0,80}\d{1,4}[.)]?\s{1,10})(?=[^\s\d])",  # numbered messages or lines
+        r"(?P<prefix>\s{0,80}>{2,8}\s?)(?=\S)",  # captions of broadcasts
         r"(?P<prefix>>\s)(?=\S)",
         r"(?P<prefix>[-*+•]\s+)(?=[^\s*_])",
         r"(?P<prefix>@)(?=\w)",
@@ -46,10 +46,10 @@ _PREFIXES = tuple(
 )
 """What may stand before each name. A file uses one of these forms."""
 _BRACKETED = re.compile(
-    r"\s*(?:\[(?P<name>[^\[\]\n]{1,60})\]|<(?P<angled>[^<>\n]{1,60})>)\s?[:：]?\s+(?P<text>\S.*)"
+    r"\s{0,80}(?:\[(?P<name>[^\[\]\n]{1,60})\]|<(?P<angled>[^<>\n]{1,60})>)\s?[:：]?\s{1,80}(?P<text>\S.*)"
 )
 _EMPHASIZED = re.compile(
-    r"\s*(?P<mark>__|[*_`])(?P<name>[^*_`\n]{1,60}?)(?:[:：](?P=mark)|(?P=mark)\s?[:：])\s*(?P<text>.*)"
+    r"\s{0,80}(?P<mark>__|[*_`])(?P<name>[^*_`\n]{1,60}?)(?:[:：](?P=mark)|(?P=mark)\s?[:：])\s*(?P<text>.*)"
 )
 _SAID = re.compile(r"(?P<name>[^\W\d]\w{0,20}(?: \w{1,20})?) said:\s*")
 _DASHED = re.compile(r"(?P<name>[^\s:：*#>|`–—-][^:：\n–—]{0,40}?)\s+[–—]\s+(?P<text>\S.*)")
