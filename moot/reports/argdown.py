@@ -56,8 +56,8 @@ class MapNode:
 def render_argdown(raw_document: object) -> str:
     """Convert a debate document to an Argdown argument map.
 
-    Without extracted claims, the map shows the reasons for and against each debater's answer that the verdict
-    gives.
+    Without extracted claims, the map shows the options that the verdict compares, with its findings for and
+    against each.
 
     Raises:
         InputError: The document is invalid or incomplete. The message names the key.
@@ -142,8 +142,8 @@ def _replies(
 def _verdict_nodes(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
     """Yield the nodes of the argument map if no claims were extracted.
 
-    The nodes are the main question, the decision and each debater's answer. The children of an answer are the
-    reasons for and against it.
+    The nodes are the main question, the decision, each debater's answer and each option. The children of an
+    option are the findings for and against it.
     """
     verdict = document["verdict"]
     valid_verdict = (

@@ -83,7 +83,7 @@ def test_argdown_lists_each_debaters_argument_for_a_claim(samples: dict[str, Any
                 assert f"\n  {sign} <{name} - {claim['id']}>: “" in text
 
 
-def test_argdown_uses_the_verdicts_reasons_if_there_are_no_claims(samples: dict[str, Any]) -> None:
+def test_argdown_uses_the_verdicts_options_if_there_are_no_claims(samples: dict[str, Any]) -> None:
     document = {**samples["monolith"]}
     document["blackboard"] = {
         **document["blackboard"],
@@ -93,8 +93,15 @@ def test_argdown_uses_the_verdicts_reasons_if_there_are_no_claims(samples: dict[
     text = render_argdown(document)
     assert "\n[Decision]: " in text
     assert "\n[Answer of Ada Lindqvist]: " in text
-    assert "\n  + <Ada Lindqvist - reason 1 for>: " in text
-    assert "\n  - <Ada Lindqvist - reason 1 against>: " in text
+    considered = document["verdict"]["considered"]
+    for number, option in enumerate(considered, 1):
+        assert f"\n[Option {number}]: " in text
+        for finding in option["findings"]:
+            relation = {"good": "+", "bad": "-"}.get(finding["rating"])
+            title = finding["criterion"].replace("_", " ")
+            assert relation is None or f"\n  {relation} <option {number} - {title}>: " in text
+    ratings = {finding["rating"] for option in considered for finding in option["findings"]}
+    assert ratings >= {"good", "bad"}
 
 
 def test_argdown_omits_the_offline_models_verdict(tmp_path: Path) -> None:

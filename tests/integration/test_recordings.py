@@ -32,7 +32,14 @@ def test_a_recording_is_replayed_to_its_verdict(name: str, tmp_path: Path) -> No
     verdict, transcript = document["verdict"], document["transcript"]
     assert document["status"] == "done"
     assert (verdict["status"], verdict["error"]) == ("ok", "")
-    assert verdict["scores"].keys() == {debater["id"] for debater in document["config"]["debaters"]}
+    debaters, criteria = document["config"]["debaters"], {each["id"] for each in verdict["criteria"]}
+    if document["config"]["protocol"] == "council":  # a solution is scored, not its authors
+        assert verdict["scores"] == {}
+        recorded = {"functional_completeness", "performance_scalability", "requirements_fulfillment"}
+        assert {each["criterion"] for each in verdict["by_criterion"]} == recorded < criteria
+    else:
+        assert verdict["scores"].keys() == {debater["id"] for debater in debaters}
+        assert all(scores.keys() == criteria for scores in verdict["scores"].values())
     assert not verdict["dropped_citations"]
     assert verdict["winner"]
     assert not document["errors"]
@@ -81,7 +88,8 @@ def test_the_demo_stores_its_debate_and_writes_a_report(moot: Moot) -> None:
     assert first.code == 0, first.err
     assert "[turn 10/10] Ben Okafor (closing)" in first.err
     assert "recorded with a capable model; facts unchecked" in first.err
-    assert "Ben Okafor wins" in first.out
+    assert "Argued best: Ben Okafor (74). This is not the decision." in first.out
+    assert "wins" not in first.out
     assert "extend it" not in first.err  # no more turns are recorded
     assert "hiring was frozen" in (moot.folder / "monolith.html").read_text()
     again = moot("demo", "monolith", "--fast", "--json")
