@@ -37,14 +37,17 @@ def _isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         if hidden and not variable.startswith("MOOT_REQUIRE_"):
             monkeypatch.delenv(variable)
     monkeypatch.setenv("MOOT_DB", str(tmp_path / "default.sqlite"))
-    # Prompts do not depend on whether the extra `moot[semantic]` is installed.
-    monkeypatch.setattr("moot.retrieval.static_vectors.PACKAGE", "moot_without_word_vectors")
 
 
-@pytest.fixture(autouse=True)
-def _fixed_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Derive the delimiter of quoted text from the topic alone, so that equal debates send equal prompts."""
-    monkeypatch.setattr("moot.runtime.environment.token_hex", lambda length: "")
+@pytest.fixture(autouse=True, scope="session")
+def _equal_prompts() -> Iterator[None]:
+    """Let equal debates send equal prompts, in the fixtures of modules too."""
+    with pytest.MonkeyPatch.context() as patch:
+        # The delimiter of quoted text follows from the topic alone.
+        patch.setattr("moot.runtime.environment.token_hex", lambda length: "")
+        # Prompts do not depend on whether the extra `moot[semantic]` is installed.
+        patch.setattr("moot.retrieval.static_vectors.PACKAGE", "moot_without_word_vectors")
+        yield
 
 
 @pytest.fixture(autouse=True)

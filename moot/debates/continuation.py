@@ -352,7 +352,7 @@ class JudgingOptions:
             # The given model and rubric replace those of each configured judge.
             cleared = dict.fromkeys(options.keys() & {"model", "rubric"})
             judge["panel"] = [{**spec, **cleared} for spec in judge["panel"]]
-        return make_config({**settings, "judge": judge})
+        return make_config({**settings, "judge": judge}).with_fence(config.fence)
 
 
 @dataclass(frozen=True)

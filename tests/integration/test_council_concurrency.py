@@ -34,12 +34,12 @@ CONFIG = {
     "memory": {"perspectives": {"threshold_chars": 0}},
 }
 CALLS = 3 + 6 + 3 + 1 + 3 + 6 + 3 + 1 + 3
-"""Calls to propose, critique, refine, check convergence, summarise, critique, refine, judge and test the draft."""
+"""Calls to propose, critique, refine, check convergence, summarise, critique, refine, judge and test."""
 
 
 BATCHES = (3, 6, 3, 3, 6, 3, 3, 6, 3, 1, 3)
-"""Concurrent calls: proposals; critiques, refinements and summaries, twice; the last round; the judge; the tests
-of the draft."""
+"""Concurrent calls: proposals; critiques, refinements and summaries, twice; the last round; the judge; tests of
+the draft."""
 
 
 class BatchModel:

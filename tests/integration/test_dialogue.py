@@ -208,6 +208,8 @@ _KILLED_SCRIPT = """
 import os, signal, sys
 from pathlib import Path
 from moot.api import open_debates
+from moot.retrieval import static_vectors
+from moot.runtime import environment
 from tests.integration.test_dialogue import AB, CD, STATEMENTS, TOPIC
 from tests.support.personas import ScriptedDebaters, scripted_debaters
 
@@ -217,6 +219,9 @@ class Killed(ScriptedDebaters):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().reply(call)
 
+# Its prompts equal those of the uninterrupted debate, as conftest.py provides.
+environment.token_hex = lambda length: ""
+static_vectors.PACKAGE = "moot_without_word_vectors"
 model = Killed({"respond": (AB, CD), "reply": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
 with open_debates(sys.argv[1], environment=model.environment()) as debates:
     debates.start(TOPIC, scripted_debaters(4), name="d").run()

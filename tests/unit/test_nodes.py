@@ -412,12 +412,18 @@ def _run_with_failing_summaries(config: DebateConfig, failing: int) -> tuple[dic
     return _run(config, model).get_state(THREAD).values, model
 
 
-@pytest.mark.parametrize("summarizer", ["llm", "hierarchical"])
-def test_next_summary_call_rereads_what_a_fallback_covered(summarizer: str) -> None:
+@pytest.mark.parametrize(
+    ("summarizer", "method"),
+    [
+        ("llm", "rule-based (after llm failed)"),
+        ("hierarchical", "hierarchical, some messages by rule"),  # its other parts are kept
+    ],
+)
+def test_next_summary_call_rereads_what_a_fallback_covered(summarizer: str, method: str) -> None:
     config = _config(turns=16, memory={**SMALL_MEMORY, "budget": {"total": 1500}, "summarizer": summarizer})
     state, model = _run_with_failing_summaries(config, failing=1)
     first, *later = state["summary_versions"]
-    assert first["method"] == f"rule-based (after {summarizer} failed)"
+    assert first["method"] == method
     assert "HTTP 500" in first["failure"]
     assert later
     assert all(each["method"] == summarizer and "failure" not in each for each in later)
