@@ -214,10 +214,10 @@ def access_to(name: str, settings: model_settings.ModelSettings) -> Access:
         raise ConfigError(f"the model {name!r} has no API key: set {settings.api_key_env}")
     if key is None and base_url is None:
         suggestion = model_settings.similar_model_name(name)
-        meant = f"did you mean {suggestion!r}? Otherwise " if suggestion else ""
+        correction = f"did you mean {suggestion!r}? Otherwise " if suggestion else ""
         demo = advise(" `moot demo` needs no key", " The model 'offline' needs no key")
         raise ConfigError(
-            f"no API key{f' for the model {name!r}' if name else ''}: {meant}run `moot setup`, or set "
+            f"no API key{f' for the model {name!r}' if name else ''}: {correction}run `moot setup`, or set "
             f"{variable}. For a server that needs no key, set OPENAI_BASE_URL.{demo}"
         )
     if base_url is not None and urlsplit(base_url).scheme not in ("http", "https"):
