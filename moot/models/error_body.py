@@ -125,9 +125,9 @@ def _parsed(value: object) -> object:
         except (ValueError, RecursionError):
             return value
     # Proxies put a status before the JSON, such as `400 {"error": …}`.
-    if (inside := re.search(r"\{\s*['\"].*\}", text, re.DOTALL)) and text.endswith(inside[0]):
+    if text.endswith("}") and (opening := re.search(r"\{\s*['\"]", text)):
         try:
-            return [text[: inside.start()], json.loads(inside[0])]
+            return [text[: opening.start()], json.loads(text[opening.start() :])]
         except (ValueError, RecursionError):
             return value
     return value

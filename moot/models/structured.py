@@ -39,7 +39,7 @@ NAMED_CHARS = 200
 JsonValue: TypeAlias = Any
 """Value of parsed JSON, whose type the code checks."""
 _FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+(?:json|JSON)?")
-_KEY = re.compile(r"""[{,\n]\s{0,80}["'“]?([A-Za-z_]\w{0,80})["'”]?\s{0,80}:""")
+_KEY = re.compile(r"""[{,\n][^\S\n]*+["'“]?([A-Za-z_]\w*+)["'”]?\s*+:""")
 _NUMBER = re.compile(
     r"[^\w+.,-]*([+-]?\d+(?:[.,]\d+)?)\s*(%?)(?:\s*(?:/|\bof\b|\bout of\b)\s*(\d+(?:[.,]\d+)?))?(\D*)"
 )
