@@ -457,10 +457,9 @@ class Models:
     def context_of(self, name: str, tokens: int) -> int | None:
         """Return the size of the context that a server must reserve, for servers that let a request choose.
 
-        It is the configured one, or else the largest prompt and reply of the debate, and never the model's
-        maximum:
-        a context of 131,072 tokens can exhaust a machine's memory. A size that changes makes Ollama load
-        anew.
+        The setting `context_size` determines the size. By default, the size fits the debate's largest prompt
+        and its reply. The model's maximum is not used, because a context of 131,072 tokens can exhaust a
+        machine's memory. The size is rounded up, because Ollama reloads a model whenever its size changes.
 
         Args:
             name: name of the model.
