@@ -4,8 +4,8 @@
 
 The data are 200 short messages of four speakers and 60 questions. One message answers each question. The
 question and its message have no search term in common. A message counts as found if `moot ask` selects it
-within 600 tokens, or if it is one of the eight memories in the prompt of a turn. By default, the embedding model is that
-of the extra `moot[semantic]`.
+within 600 tokens, or if it is one of the eight memories in the prompt of a turn. By default, the embedding
+model is that of the extra `moot[semantic]`.
 """
 
 from __future__ import annotations

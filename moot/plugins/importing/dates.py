@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Literal
 
 CLOCK = r"\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?"
-"""Pattern for a time such as `01:20`, `:57` or `01:10:43`: the time of day, or the position in a recording."""
+"""Pattern for a time of day, or for a position in a recording. Examples: `01:20`, `:57`, `01:10:43`."""
 _HALF = r"(?:[ap]\.?\s?m\b\.?|[صم]|[오午上下][전후午]|μ\.?\s?μ\.?|π\.?\s?μ\.?)"
 """Pattern for AM or PM, in Latin, Arabic, Korean, Chinese, Japanese and Greek."""
 TIME_OF_DAY = rf"(?:{_HALF}\s?)?\d{{1,2}}[:.]\d{{2}}(?:[:.]\d{{2}})?(?:[.,]\d{{1,6}})?(?:\s?{_HALF})?"
