@@ -2,10 +2,10 @@
 
     python -m benchmarks.paraphrases [--embeddings MODULE:FACTORY] [--json]
 
-The data are 200 short messages of four speakers and 60 questions. Each question is answered by one message,
-and has no search term in common with it. A message counts as found if it is among the messages that `moot
-ask` selects within 600 tokens, or among the eight memories of a turn. By default, the embedding model is that
-of the extra `moot[semantic]`.
+The data are 200 short messages of four speakers and 60 questions. One message answers each question. The
+question and its message have no search term in common. A message counts as found if `moot ask` selects it
+within 600 tokens, or if it is one of the eight memories in the prompt of a turn. By default, the embedding
+model is that of the extra `moot[semantic]`.
 """
 
 from __future__ import annotations

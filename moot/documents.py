@@ -570,7 +570,5 @@ def document_config(document: Mapping[str, Any]) -> DocumentConfig:
 
 def extracts_claims(document: Mapping[str, Any]) -> bool:
     """Return True if the document's debate uses a model to extract claims."""
-    config = document_config(document)
-    board = config.blackboard
-    auto = protocol_of(document).extracts_by_default
-    return uses_model(board.extraction, board.model or config.model, auto=auto)
+    config, protocol = document_config(document), protocol_of(document)
+    return uses_model(config.blackboard, config.model, auto=protocol.extracts_by_default)

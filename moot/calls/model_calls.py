@@ -143,7 +143,7 @@ class ModelCall:
     schema: type[BaseModel] | None = None
     """Pydantic model of a structured reply, or `None` for plain text."""
     tools: tuple[JsonObject, ...] = ()
-    """Tools that the model may call, in OpenAI's function format."""
+    """Definitions of the tools that the model may call, in the format of OpenAI's API."""
     prompt_tokens: int = 0
     """Exact number of tokens in `messages`, or 0 if it is unknown."""
     stream_as: StreamAs | None = None

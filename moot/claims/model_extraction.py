@@ -1,7 +1,7 @@
 """Claim extraction by a model, with one call for new messages and one call for verification."""
 
 from collections.abc import Container, Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, Field, create_model
 
@@ -73,20 +73,28 @@ _MAX_VERIFIED = 24
 """Maximum number of stance events that one model call verifies."""
 
 
-def uses_model(extraction: str, model: str, *, auto: bool) -> bool:
+class ExtractionSettings(Protocol):
+    """Settings of a debate's blackboard that decide whether a model extracts claims."""
+
+    extraction: Literal["auto", "llm", "none"]
+    model: str | None
+
+
+def uses_model(board: ExtractionSettings, debate_model: str, *, auto: bool) -> bool:
     """Return True if the extraction settings let a model extract claims.
 
     The offline model never extracts claims. A recorded model does only with `llm`, because the recording must
     hold its replies.
 
     Args:
-        extraction: the setting `blackboard.extraction`.
-        model: name of the model.
+        board: the settings under `blackboard`.
+        debate_model: name of the debate's model, which extracts claims unless `blackboard.model` is set.
         auto: True if the protocol extracts claims by default.
     """
-    if extraction == "auto":
+    model = board.model or debate_model
+    if board.extraction == "auto":
         return auto and not is_built_in(model)
-    return extraction == "llm" and model != OFFLINE
+    return board.extraction == "llm" and model != OFFLINE
 
 
 def extraction_schema(

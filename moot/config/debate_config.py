@@ -383,8 +383,8 @@ class DebateConfig(Section):
     def fence(self) -> str:
         """Return the word that delimits quoted text in this debate's prompts.
 
-        `frozen_config` takes it from the state, where `open` stored it. Every prompt of a debate therefore
-        has the same fence, even after a resume, in a replay or in a fork.
+        The word is chosen when the debate begins, and stored with it. All prompts of the debate use the same
+        word, even after a resume, in a replay or in a fork.
         """
         return self._fence or fence_for(self.topic or "")
 

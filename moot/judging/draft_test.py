@@ -142,8 +142,8 @@ def run_draft_test(debate: DebateContext, end: str = "") -> CallGenerator[JsonOb
         status="not tested",
         error=end,
         members=[],
-        answered=0,
-        asked=0,
+        quoted_answers=0,
+        questions=0,
         dropped=0,
         probabilities={},
         findings=[],
@@ -160,7 +160,7 @@ def run_draft_test(debate: DebateContext, end: str = "") -> CallGenerator[JsonOb
             failures.append(f"{member.name} did not test the draft: {_error(reply)}")
         else:
             _read(test, member.id, data, draft)
-    test["asked"] = len(members) * len(QUESTIONS)
+    test["questions"] = len(members) * len(QUESTIONS)
     corrected = verdict
     if not test["members"]:
         test["error"] = failures[0]
@@ -192,9 +192,9 @@ def _reading_call(debate: DebateContext, member: DebaterConfig, draft: str) -> M
     config, count = debate.config, debate.count
     total = config.memory.budget.total
     system = TEST_DRAFT.render(topic=_topic(debate), draft=fenced(draft, config.fence))
-    own = _latest_messages(debate.state["full_transcript"], member.id)
+    entries = _latest_messages(debate.state["full_transcript"], member.id)
     remaining = max(0, total // 2 - count(draft))
-    messages = shown_entries(own, config, remaining, count) if remaining else []
+    messages = shown_entries(entries, config, remaining, count) if remaining else []
     hints: Hints = {"phase": TEST, "speaker": member.name}
     question = f"You are {debate.names[member.id]}. Test the draft."
     params = model_params(config, member)
@@ -211,8 +211,8 @@ def _topic(debate: DebateContext) -> str:
 
 def _latest_messages(transcript: Sequence[Entry], speaker: str) -> list[Entry]:
     """Return a debater's messages of its last round."""
-    own = [entry for entry in transcript if entry["speaker"] == speaker and traits_of(entry).argues]
-    return [entry for entry in own if entry["round"] == own[-1]["round"]]
+    arguments = [entry for entry in transcript if entry["speaker"] == speaker and traits_of(entry).argues]
+    return [entry for entry in arguments if entry["round"] == arguments[-1]["round"]]
 
 
 def _quoted(quotes: Sequence[str], draft: str) -> list[str]:
@@ -232,7 +232,7 @@ def _read(test: DraftTest, member: str, data: JsonObject, draft: str) -> None:
         test["probabilities"][member] = float(round(probability))
     for question in QUESTIONS:
         quotes, problem = _quoted(data[question]["quotes"], draft), data[question]["problem"].strip()
-        test["answered"] += bool(quotes)
+        test["quoted_answers"] += bool(quotes)
         if problem and len(quotes) < QUOTES_NEEDED[question]:
             test["dropped"] += 1
         elif problem:
@@ -265,25 +265,22 @@ def _answer_call(
     system = ANSWER_FINDINGS.render(
         judged="a debate", topic=_topic(debate), draft=fenced(draft, config.fence), fixed=fixed
     )
-    latest = [
-        messages[-1] for each in config.debaters if (messages := _latest_proposals(transcript, each.id))
-    ]
+    latest = [entries[-1] for each in config.debaters if (entries := _latest_proposals(transcript, each.id))]
     remaining = max(0, config.memory.budget.total // 2 - count(system) // 2)
-    said = [
+    messages = [
         *(shown_entries(latest, config, remaining, count) if remaining else []),
         f"{fenced(chr(10).join(lines), config.fence, 'Findings')}\nAnswer each finding.",
     ]
     judge = config.judge.judges()[0]
-    least = ANSWER_TOKENS * len(findings)
     hints: Hints = {"phase": TEST, "speaker": judge.id}
     return structured_call(
         "judge",
         config,
         system,
-        said,
+        messages,
         _answer_schema(labels),
         count,
-        least=least,
+        least=ANSWER_TOKENS * len(findings),
         params=model_params(config, judge),
         hints=hints,
     )
@@ -291,8 +288,8 @@ def _answer_call(
 
 def _latest_proposals(transcript: Sequence[Entry], speaker: str) -> list[Entry]:
     """Return a debater's last proposal in a list, or else its messages of its last round."""
-    own = [entry for entry in transcript if entry["speaker"] == speaker and traits_of(entry).proposes]
-    return own[-1:] or _latest_messages(transcript, speaker)
+    proposals = [entry for entry in transcript if entry["speaker"] == speaker and traits_of(entry).proposes]
+    return proposals[-1:] or _latest_messages(transcript, speaker)
 
 
 def _answer_schema(labels: Sequence[str]) -> type[DraftAnswers]:
@@ -314,11 +311,11 @@ def _answered(
         if answer is None:
             continue
         finding["reason"] = answer["reason"].strip()
-        wanted = [DraftEdit(replaces=edit["replaces"], by=edit["by"]) for edit in answer["edits"][:MAX_EDITS]]
-        finding["edits"] = [edit for edit in wanted if _edit(corrected, edit, config)]
+        edits = [DraftEdit(replaces=edit["replaces"], by=edit["by"]) for edit in answer["edits"][:MAX_EDITS]]
+        finding["edits"] = [edit for edit in edits if _edit(corrected, edit, config)]
         if finding["edits"]:
             finding["outcome"] = "corrected"
-        elif wanted:
+        elif edits:
             finding["outcome"] = "not found"
         elif finding["reason"]:
             finding["outcome"] = "rejected"
@@ -365,7 +362,7 @@ def draft_test_note(test: DraftTest) -> str:
     names = {"not found": "corrected in a passage that is not in the draft, so not carried out"}
     parts = [f"{count} {names.get(outcome, outcome)}" for outcome, count in counts.items() if count]
     result = f"{count_noun(len(findings), 'finding')} ({', '.join(parts)})" if findings else "no findings"
-    looked = f"{test['answered']} of {test['asked']} questions were answered with a quotation"
+    looked = f"{test['quoted_answers']} of {test['questions']} questions were answered with a quotation"
     unquoted = f" {count_noun(dropped, 'finding')} without a quotation did not count." if dropped else ""
     chances = sorted(test["probabilities"].values())
     spread = f"{chances[0]:.0f} to {chances[-1]:.0f}" if chances and chances[0] < chances[-1] else ""

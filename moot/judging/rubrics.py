@@ -1,4 +1,4 @@
-"""Choice of the rubric by which a judge scores."""
+"""Functions that choose the rubric for a judge: the criteria and the scale of the scores."""
 
 from collections.abc import Sequence
 

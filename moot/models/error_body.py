@@ -125,9 +125,9 @@ def _parsed(value: object) -> object:
         except (ValueError, RecursionError):
             return value
     # Proxies put a status before the JSON, such as `400 {"error": …}`.
-    if (inside := re.search(r"\{\s*['\"].*\}", text, re.DOTALL)) and text.endswith(inside[0]):
+    if text.endswith("}") and (opening := re.search(r"\{\s*['\"]", text)):
         try:
-            return [text[: inside.start()], json.loads(inside[0])]
+            return [text[: opening.start()], json.loads(text[opening.start() :])]
         except (ValueError, RecursionError):
             return value
     return value
@@ -147,12 +147,12 @@ def _leaves(key: str, value: object, depth: int) -> Iterator[tuple[str, str | in
         yield from chain.from_iterable(_leaves(key, part, depth + 1) for part in parts)
     elif depth < MAX_DEPTH and isinstance(value, Mapping):
         rank = {name: place for place, name in enumerate(_TEXT_ORDER)}
-        named = {str(name).lower(): part for name, part in value.items()}
-        for name in sorted(named, key=lambda each: rank.get(each, len(rank))):
+        parts_by_name = {str(name).lower(): part for name, part in value.items()}
+        for name in sorted(parts_by_name, key=lambda each: rank.get(each, len(rank))):
             if key == "headers":
-                yield f"{_HEADER}{name}", str(named[name])
+                yield f"{_HEADER}{name}", str(parts_by_name[name])
             elif name != "input":  # FastAPI repeats the refused request there
-                yield from _leaves(name, named[name], depth + 1)
+                yield from _leaves(name, parts_by_name[name], depth + 1)
 
 
 def duration_s(text: str) -> float | None:

@@ -193,7 +193,7 @@ class Overflow:
 
 
 _NUMBER = re.compile(r"(?<![\w.\-])(\d{1,3}(?:,\d{3})+|\d{2,9}|\d{1,4}[kK])(?![\w]|\.\d)")
-_SUM = re.compile(r"(\d[\d,]{0,14})\s{0,9}\+\s{0,9}(\d[\d,]{0,14})\s{0,9}(?:>|exceeds)\s{0,9}(\d[\d,]{0,14})")
+_SUM = re.compile(r"(\d[\d,]{0,14})\s*+\+\s*+(\d[\d,]{0,14})\s*+(?:>|exceeds)\s*+(\d[\d,]{0,14})")
 _RANGE = re.compile(r"\[\s*\d+\s*,\s*(\d[\d,]*)\s*\]")
 _AFTER = (
     (
@@ -391,11 +391,11 @@ _SUPPORT = (
     r"|field )?(?:{names})\b"
 )
 _VALUE = re.compile(
-    r"(?:less than or equal to|at most|<=|≤|maximum(?: (?:value|of|is|allowed|tokens)){0,9}|max(?: (?:of"
-    r"|is))?|(?<!requested )up to|only afford|limit(?: (?:of|is)){0,9}"
-    r"|between \d{1,15} and"
-    r"|\[\s{0,9}\d{1,15}\s{0,9},|lower than|cannot exceed|must not exceed"
-    r"|exceeds? (?:the )?(?:\w{1,30} ){0,4}(?:of )?)\W{0,20}(\d[\d,]{0,14})",
+    r"(?:less than or equal to|at most|<=|≤|maximum(?: (?:value|of|is|allowed|tokens))*+|max(?: (?:of"
+    r"|is))?|(?<!requested )up to|only afford|limit(?: (?:of|is))*+"
+    r"|between \d++ and"
+    r"|\[\s*+\d++\s*+,|lower than|cannot exceed|must not exceed"
+    r"|exceeds? (?:the )?(?:\w++ ){0,4}(?:of )?)\W{0,20}(\d[\d,]{0,14})",
     re.IGNORECASE,
 )
 
@@ -451,7 +451,7 @@ def refuses_method(body: ErrorBody) -> bool:
 
 
 _SPOKEN_WAIT = re.compile(
-    rf"(?:again|retry|wait|back|available|resets?|reset)\w{{0,9}}\b[^.;\d]{{0,40}}?((?:{DURATION}\s{{0,9}}){{1,6}})",
+    rf"(?:again|retry|wait|back|available|resets?|reset)\w{{0,9}}\b[^.;\d]{{0,40}}?((?:{DURATION}\s*+)++)",
     re.IGNORECASE,
 )
 

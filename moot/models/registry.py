@@ -214,10 +214,10 @@ def access_to(name: str, settings: model_settings.ModelSettings) -> Access:
         raise ConfigError(f"the model {name!r} has no API key: set {settings.api_key_env}")
     if key is None and base_url is None:
         suggestion = model_settings.similar_model_name(name)
-        meant = f"did you mean {suggestion!r}? Otherwise " if suggestion else ""
+        correction = f"did you mean {suggestion!r}? Otherwise " if suggestion else ""
         demo = advise(" `moot demo` needs no key", " The model 'offline' needs no key")
         raise ConfigError(
-            f"no API key{f' for the model {name!r}' if name else ''}: {meant}run `moot setup`, or set "
+            f"no API key{f' for the model {name!r}' if name else ''}: {correction}run `moot setup`, or set "
             f"{variable}. For a server that needs no key, set OPENAI_BASE_URL.{demo}"
         )
     if base_url is not None and urlsplit(base_url).scheme not in ("http", "https"):
@@ -457,10 +457,9 @@ class Models:
     def context_of(self, name: str, tokens: int) -> int | None:
         """Return the size of the context that a server must reserve, for servers that let a request choose.
 
-        It is the configured one, or else the largest prompt and reply of the debate, and never the model's
-        maximum:
-        a context of 131,072 tokens can exhaust a machine's memory. A size that changes makes Ollama load
-        anew.
+        The setting `context_size` determines the size. By default, the size fits the debate's largest prompt
+        and its reply. The model's maximum is not used, because a context of 131,072 tokens can exhaust a
+        machine's memory. The size is rounded up, because Ollama reloads a model whenever its size changes.
 
         Args:
             name: name of the model.

@@ -108,7 +108,7 @@ _BEHIND = re.compile(
     rf"\s*(?:\Z|(?:###? ?)?(?:{_ROLES})\s?(?:[\n:]|\Z|<|\[)|###? ?(?:Instruction|Input)|{_TOKEN.pattern})",
     re.IGNORECASE,
 )
-"""What stands behind a token that ends a turn: nothing, the header of a role, or another token."""
+"""Pattern for the text after a token that ends a turn: no text, the header of a role, or another token."""
 _ROLE_TOKEN = re.compile(
     rf"(?:<{_BARS}(?:user|system|human|observation){_BARS}>|\[INST\]|\[\|user\|\])(?=\s?\n|\S)", re.IGNORECASE
 )

@@ -38,8 +38,8 @@ NAMED_CHARS = 200
 
 JsonValue: TypeAlias = Any
 """Value of parsed JSON, whose type the code checks."""
-_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json|JSON)?[ \t]*\n?(.*?)\1", re.DOTALL)
-_KEY = re.compile(r"""[{,\n]\s{0,80}["'“]?([A-Za-z_]\w{0,80})["'”]?\s{0,80}:""")
+_FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+(?:json|JSON)?")
+_KEY = re.compile(r"""[{,\n][^\S\n]*+["'“]?([A-Za-z_]\w*+)["'”]?\s*+:""")
 _NUMBER = re.compile(
     r"[^\w+.,-]*([+-]?\d+(?:[.,]\d+)?)\s*(%?)(?:\s*(?:/|\bof\b|\bout of\b)\s*(\d+(?:[.,]\d+)?))?(\D*)"
 )
@@ -450,8 +450,8 @@ def _takes_null(node: JsonObject, fit: _Fit) -> bool:
 def _inner_json(text: str) -> object:
     """Return the JSON value that a string contains, or the string itself."""
     stripped = text.strip()
-    if match := _FENCE.fullmatch(stripped):
-        stripped = match[2].strip()
+    if (match := _FENCE.match(stripped)) and stripped.endswith(match[1], match.end()):
+        stripped = stripped[match.end() : -len(match[1])].strip()
     if stripped[:1] not in ("{", "[", '"'):
         return text
     try:

@@ -72,7 +72,7 @@ def due_through(context: NodeContext, leaving: int) -> int:
     """
     state, config, protocol = context.state, context.config, context.protocol
     step, last_seq = state.get("step") or {}, len(state["full_transcript"]) - 1
-    if not protocol.extracts_by_model(config):
+    if not context.extracts_claims:
         return -1
     rows = {name: phase.extracts for name, phase in protocol.phases.items() if phase.extracts}
     if rows:

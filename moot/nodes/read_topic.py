@@ -21,7 +21,7 @@ def topic_parts(context: NodeContext) -> tuple[str, ...]:
         config,
         state["topic"],
         protocol.judge_spec,
-        extracts=protocol.extracts_by_model(config),
+        extracts=context.extracts_claims,
         has_background=any(each.user_input == "document" for each in traits),
     )
 
@@ -29,7 +29,7 @@ def topic_parts(context: NodeContext) -> tuple[str, ...]:
 def read_topic(context: NodeContext) -> effects.NodeBody:
     """Find the question in the debate's topic, and add it to the transcript."""
     state, config, topic = context.state, context.config, context.state["topic"]
-    parts, extracts = topic_parts(context), context.protocol.extracts_by_model(config)
+    parts, extracts = topic_parts(context), context.extracts_claims
     background = [each for each in state["full_transcript"] if traits_of(each).user_input == "document"]
     (reply,) = yield [question_call(config, topic, parts, background, context.count, extracts=extracts)]
     question = question_found(parts, reply)

@@ -44,7 +44,7 @@ def reflect(context: NodeContext) -> NodeBody:
     state = context.state
     rooms, due = crux_cards.rooms_to_assess(state), _insights_due(context)
     replies: list[Reply | None] = [None] * (len(rooms) + due)
-    if context.protocol.extracts_by_model(context.config):
+    if context.extracts_claims:
         calls = [
             crux_cards.card_call(context, room, call_index=call_index)
             for call_index, room in enumerate(rooms)

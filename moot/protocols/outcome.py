@@ -74,7 +74,10 @@ class Outcome(ProtocolSpec):
         return VoteCount(self.ballots(state, config), config, weighted=method == "weighted-vote")
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
-        """Return the verdict if a vote or the protocol decides the debate, or `None` if a judge decides."""
+        """Return the verdict that the protocol makes without a judge, for example by a vote.
+
+        Return `None` if a judge decides the debate.
+        """
         count = self.vote(state, config)
         return count.verdict(state["topic"]) if count else None
 

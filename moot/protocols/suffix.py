@@ -41,7 +41,7 @@ class SectionText(NamedTuple):
     text: str = ""
     """Text with a heading in its first line, or `""` to leave the section out."""
     ids: tuple[str, ...] = ()
-    """Ids of the retrieved entries and memories in the text."""
+    """Ids of the earlier messages and memories that retrieval found and that the text shows."""
 
 
 class SectionRequest(NamedTuple):

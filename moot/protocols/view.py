@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from moot.claims.model_extraction import uses_model
 from moot.config import DebateConfig
 from moot.config.section import ProtocolSpec
 from moot.memory.cross_debate_memory import RetrievalQuery
@@ -49,8 +48,3 @@ class View(ProtocolSpec):
         saved.
         """
         return None
-
-    def extracts_by_model(self, config: DebateConfig) -> bool:
-        """Return True if the debate uses a model to extract claims."""
-        board = config.blackboard
-        return uses_model(board.extraction, board.model or config.model, auto=self.extracts_by_default)

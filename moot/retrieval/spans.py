@@ -75,7 +75,7 @@ def densities(
 
 
 def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
-    """Return the cumulative sums of the values, starting with 0."""
+    """Return an array whose item `n` is the sum of the first `n` values. Item 0 is 0."""
     return np.concatenate([np.zeros(1, dtype=column.dtype), np.cumsum(column)])
 
 

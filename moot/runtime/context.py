@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from moot.calls.effects import NodeBody
+from moot.claims.model_extraction import uses_model
 from moot.config.boundary import Permissions
 from moot.config.debate_config import frozen_config
 from moot.judging.panel import Judging
@@ -59,6 +60,11 @@ class NodeContext(PromptSource):
             ConfigError: the protocol is not installed.
         """
         return protocol_named(self.config.protocol)
+
+    @property
+    def extracts_claims(self) -> bool:
+        """True if a model extracts the claims of the debate."""
+        return uses_model(self.config.blackboard, self.config.model, auto=self.protocol.extracts_by_default)
 
     @cached_property
     def tools(self) -> Mapping[str, type[Tool]]:

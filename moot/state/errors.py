@@ -33,9 +33,10 @@ _CALLER: ContextVar[Caller] = ContextVar("caller", default="python")
 
 @contextmanager
 def advice_for(caller: Caller) -> Iterator[None]:
-    """Give the advice in error messages for this kind of caller inside a `with` block.
+    """Write the advice of error messages for one kind of caller. Use it in a `with` statement.
 
-    `command` is a person at the command line, and `agent` a client of the MCP server.
+    Callers are a person at the command line (`command`), a Python program (`python`), and a client of the MCP
+    server (`agent`).
     """
     token = _CALLER.set(caller)
     try:

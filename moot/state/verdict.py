@@ -312,9 +312,9 @@ class DraftTest(TypedDict):
     """Reason why the draft was not tested, or `""`."""
     members: list[str]
     """Ids of the debaters who tested the draft."""
-    answered: int
+    quoted_answers: int
     """Number of questions answered with a sentence quoted from the draft."""
-    asked: int
+    questions: int
     """Number of questions asked: four to each debater."""
     dropped: int
     """Number of findings that were dropped because they quote nothing from the draft."""

@@ -23,7 +23,7 @@ _DECISION = (
     r"(?:(?:the|my|our|final|die|meine|la|ma|mi|a)\s+){0,3}"
     r"(?:decision|verdict|choice|vote|entscheidung|décision|decisión|decisione|decisão|решение)(?:\s+finale?)?"
 )
-_LEAD = r"^[ \t>*_#{\"'`•-]*(?:\d+[.)]\s+)?[*_\"'`]*"
+_LEAD = r"^[ \t>*_#{\"'`•-]*+(?:\d+[.)]\s++[*_\"'`]*+)?"
 _SIGN = r"[ \t*_\"'`]*(?::|：|=|→|->|\b(?:is|ist|est|es|è|é)\b:?)[ \t*_]*(?P<answer>[^\n]*)$"
 _LABELS = [re.compile(_LEAD + label + _SIGN, re.IGNORECASE | re.MULTILINE) for label in (_ANSWER, _DECISION)]
 """Lines with a label before the answer. A line with a label for answers counts before other lines."""

@@ -21,6 +21,7 @@ from moot.claims.crux_cards import (
 )
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import current_reflections, reflections_text, render_blackboard
+from moot.claims.model_extraction import uses_model
 from moot.claims.reflections import reflection_due, reflections_by_model, reflections_by_rule
 from moot.config import OFFLINE, DebateConfig
 from moot.config.memory_config import BlackboardConfig
@@ -108,8 +109,9 @@ def test_extraction_by_model_depends_on_protocol_and_configuration(
         {"protocol": protocol, "model": "m", "blackboard": {"extraction": extraction}}
     )
     offline = config.model_copy(update={"model": OFFLINE})
-    assert not protocol_named(protocol).extracts_by_model(offline)
-    assert protocol_named(protocol).extracts_by_model(config) is by_model
+    auto = protocol_named(protocol).extracts_by_default
+    assert not uses_model(offline.blackboard, offline.model, auto=auto)
+    assert uses_model(config.blackboard, config.model, auto=auto) is by_model
 
 
 def _state(config: DebateConfig = CONFIG, entries: Sequence[Entry] = (), **fields: Any) -> ConversationState:

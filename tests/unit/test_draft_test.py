@@ -122,7 +122,7 @@ def test_a_finding_without_a_sentence_of_the_draft_does_not_count(tmp_path: Path
     one_side = {"quotes": DATES["quotes"][:1], "problem": "Contradicts something."}
     document, _ = council(tmp_path, [{**FOUND, "fails": invented, "contradicts": one_side, "sums": NOTHING}])
     test = document["verdict"]["test"]
-    assert (test["findings"], test["dropped"], test["answered"]) == ([], 2, 11)
+    assert (test["findings"], test["dropped"], test["quoted_answers"]) == ([], 2, 11)
     assert "2 findings without a quotation did not count." in document["verdict"]["notes"][0]
 
 

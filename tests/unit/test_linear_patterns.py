@@ -8,6 +8,7 @@ import pkgutil
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import product
 from re import _constants as sre  # type: ignore[attr-defined]  # the parser of `re`, undocumented
 from re import _parser  # type: ignore[attr-defined]  # likewise
@@ -22,6 +23,7 @@ from moot.config import DebateConfig
 from moot.judging.blinding import make_blinding
 from moot.plugins.importing.transcript import parse_transcript
 from moot.prompts.templates import break_fence, fenced, prompt_parts
+from moot.state.errors import InputError
 from moot.text.plain_text import break_template_tokens, sanitize_line
 from moot.text.terms import split_sentences
 from tests.support.source import source_files, syntax_tree
@@ -230,6 +232,14 @@ CONFIG = DebateConfig.model_validate(
     {"debaters": [{"id": f"d{at}", "name": name} for at, name in enumerate(NAMES)]}
 )
 BLINDINGS = [make_blinding(CONFIG.names(), texts, ["Ann said so."]) for texts in ([], ["ann ann", "x " * 99])]
+
+
+def _import_transcript(text: str, **options: Any) -> None:
+    """Import a transcript. A refusal is a result as well, and it must come as fast."""
+    with suppress(InputError):
+        parse_transcript(text, **options)
+
+
 READERS: dict[str, Callable[[str], object]] = {
     "blinding": lambda text: [blinding.blind_text(text) for blinding in BLINDINGS],
     "unblinding": lambda text: [blinding.unblind_text(text) for blinding in BLINDINGS],
@@ -240,8 +250,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "unclosed blocks": lambda text: [*prompt_parts(text)],
     "single line": sanitize_line.__wrapped__,
     "sentences": split_sentences,
-    "import": lambda text: parse_transcript(f"Ann: Yes.\n{text}\nBob: No.\n{text}: x\nAnn: {text}"),
-    "Markdown import": lambda text: parse_transcript(f"**Ann:** Yes.\n{text}\n**Bob:** No.", format="md"),
+    "import": lambda text: _import_transcript(f"Ann: Yes.\n{text}\nBob: No.\n{text}: x\nAnn: {text}"),
+    "Markdown import": lambda text: _import_transcript(f"**Ann:** Yes.\n{text}\n**Bob:** No.", format="md"),
 }
 HOSTILE_RUNS = [
     "Ann" + "*",

@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.model_calls import ModelCall, Reply
 from moot.claims.ledger_from_events import ledger_of
+from moot.claims.model_extraction import uses_model
 from moot.config import DebateConfig, PanelJudge
 from moot.config.rubrics import parse_rubric
 from moot.graph.debate import build_graph
@@ -116,7 +117,7 @@ def test_extraction_asks_only_for_parts_that_are_used(
 ) -> None:
     config = DebateConfig.model_validate({"model": "m", **fields})
     protocol = protocol_named(config.protocol)
-    extracts = protocol.extracts_by_model(config)
+    extracts = uses_model(config.blackboard, config.model, auto=protocol.extracts_by_default)
     assert asked_of_topic(config, topic, protocol.judge_spec, extracts=extracts) == parts
 
 

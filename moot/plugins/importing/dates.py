@@ -7,11 +7,11 @@ from itertools import pairwise
 from typing import Literal
 
 CLOCK = r"\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?"
-"""Pattern for a time of day or a position in a recording, such as `01:20`, `:57` or `01:10:43`."""
+"""Pattern for a time of day, or for a position in a recording. Examples: `01:20`, `:57`, `01:10:43`."""
 _HALF = r"(?:[ap]\.?\s?m\b\.?|[صم]|[오午上下][전후午]|μ\.?\s?μ\.?|π\.?\s?μ\.?)"
 """Pattern for AM or PM, in Latin, Arabic, Korean, Chinese, Japanese and Greek."""
 TIME_OF_DAY = rf"(?:{_HALF}\s?)?\d{{1,2}}[:.]\d{{2}}(?:[:.]\d{{2}})?(?:[.,]\d{{1,6}})?(?:\s?{_HALF})?"
-"""Pattern for a time of day with or without seconds, and with or without AM or PM."""
+"""Pattern for a time of day. Seconds and AM or PM are optional."""
 _YEAR_FIRST = r"\d{4}(?:\s?[./年년-]\s?)\d{1,2}(?:\s?[./月월-]\s?)\d{1,2}(?:\.|日|일)?"
 DATE = rf"(?:{_YEAR_FIRST}|\d{{1,2}}[./-]\s?\d{{1,2}}[./-]\s?\d{{1,4}}\.?)"
 """Pattern for a numeric date, also with Chinese or Korean words for year, month and day."""

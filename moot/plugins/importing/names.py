@@ -54,7 +54,7 @@ def is_name(text: str, *, known: bool) -> bool:
 
 _MARKUP = re.compile(r"[<>{}\[\]|=\\$%^`\"#*]|://")
 _NUMBERED = re.compile(r"\d")
-_SERIES = re.compile(r"(?P<stem>.*?)[\s_-]*(?P<number>\d{1,4})")
+_SERIES = re.compile(r"(?P<stem>.*?)(?<![\s_-])[\s_-]*+(?P<number>\d{1,4})")
 _VALUE = re.compile(r"\S*[^\s.!?。！？]")
 _KEY = re.compile(r"[a-z][a-z0-9_.-]*")
 _ONCE = 4

@@ -149,8 +149,8 @@ def _disputes(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
     if not points:
         return []
     heading = _IN_DISPUTE.format(round=checks[-1]["round"])
-    listed = "\n".join(f"- {board_text(point, len(point))}" for point in points)
-    text = fenced(listed, ctx.config.fence, heading)
+    point_list = "\n".join(f"- {board_text(point, len(point))}" for point in points)
+    text = fenced(point_list, ctx.config.fence, heading)
     return [truncation.Block("messages", {"role": "user", "content": text}, OWN, label="points in dispute")]
 
 

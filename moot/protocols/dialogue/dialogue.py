@@ -21,6 +21,7 @@ from moot.claims import ledger_rendering
 from moot.claims.claim_status import Ledger
 from moot.claims.crux_cards import at_a_glance, claim_text, findings_text
 from moot.claims.ledger_from_events import ledger_of
+from moot.claims.model_extraction import uses_model
 from moot.config import DebateConfig
 from moot.config.debate_config import frozen_config
 from moot.judging.judge_spec import JudgeSpec
@@ -411,7 +412,8 @@ class Dialogue(Protocol):
         """Return the findings of the dialogue as Markdown."""
         config = frozen_config(state)
         flips = {d.id: d.flip_conditions for d in config.debaters}
-        return findings_text(state, config.names(), flips, extracts=self.extracts_by_model(config))
+        extracts = uses_model(config.blackboard, config.model, auto=self.extracts_by_default)
+        return findings_text(state, config.names(), flips, extracts=extracts)
 
     def at_a_glance(self, solution: str) -> str:
         """Return a short overview of a dialogue's findings. The full findings are in `solution`."""

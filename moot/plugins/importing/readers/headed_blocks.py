@@ -23,21 +23,21 @@ _TIME = (
     rf"|{_MONTH}{TIME_OF_DAY}|{_SHORT_DATE}{TIME_OF_DAY}|{DATE})"
 )
 _BRACKETED = rf"[\[(]{_TIME}[\])]"
-_RANGE_END = r"(?:\s{0,80}(?:-->|-|–)\s{0,80}\d{1,2}:\d{1,2}(?::\d{1,2})?(?:[.,]\d{1,6})?)?"
+_RANGE_END = r"(?:\s*+(?:-->|-|–)\s*+\d{1,2}:\d{1,2}(?::\d{1,2})?(?:[.,]\d{1,6})?)?"
 _TIMES_LINE = re.compile(
-    rf"\s*[\[(]?(?:(?P<range>\d{{1,2}}:\d{{1,2}}:\d{{1,2}}(?:[.,]\d+)?)\s*-->.*|{_TIME}{_RANGE_END})[\])]?\s*",
+    rf"[\[(]?(?:(?P<range>\d{{1,2}}:\d{{1,2}}:\d{{1,2}}(?:[.,]\d+)?)\s*+-->.*|{_TIME}{_RANGE_END})[\])]?",
     re.IGNORECASE,
 )
-_NAME_LINE = re.compile(rf"\s{{0,80}}{_NAME}\s{{0,80}}:?\s{{0,80}}")
+_NAME_LINE = re.compile(rf"{_NAME}\s*+:?")
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
-        rf"\s{{0,80}}{_NAME}(?:\s{{2,80}}|\t){_TIME}\s{{0,80}}:?\s{{0,80}}",
-        rf"\s{{0,80}}{_NAME}\s{{0,80}},?\s{{0,80}}{_BRACKETED}\s{{0,80}}:?\s{{0,80}}",
-        rf"\s{{0,80}}{_NAME}\s{{0,80}}[-–—|•·,]\s{{1,80}}{_TIME}\s{{0,80}}:?\s{{0,80}}",
-        rf"\s{{0,80}}{_NAME}\s{{1,80}}{_TIME}\s{{0,80}}:?\s{{0,80}}",
-        rf"\s{{0,80}}{_BRACKETED}\s{{0,80}}(?:[-–—|•·]\s{{0,80}})?{_NAME}\s{{0,80}}:?\s{{0,80}}",
-        rf"\s{{0,80}}{_TIME}{_RANGE_END}\s{{0,80}}(?:[-–—|•·]\s{{0,80}})?\s{{1,80}}{_NAME}\s{{0,80}}:?\s{{0,80}}",
+        rf"{_NAME}(?:\s{{2,}}+|\t){_TIME}\s*+:?",
+        rf"{_NAME}\s*+,?\s*+{_BRACKETED}\s*+:?",
+        rf"{_NAME}\s*+[-–—|•·,]\s++{_TIME}\s*+:?",
+        rf"{_NAME}\s++{_TIME}\s*+:?",
+        rf"{_BRACKETED}\s*+(?:[-–—|•·]\s*+)?{_NAME}\s*+:?",
+        rf"{_TIME}{_RANGE_END}(?:\s*+[-–—|•·])?\s++{_NAME}\s*+:?",
     )
 )
 """Lines with a name and a time, from the form with the clearest border to the one with the least clear."""
@@ -87,7 +87,7 @@ def _heads(form: re.Pattern[str], lines: Sequence[str]) -> dict[int, _Head]:
     return {
         index: _Head(match["name"].strip(), match["time"], 1)
         for index, line in enumerate(lines)
-        if (match := form.fullmatch(line)) and _may_be_name(match["name"])
+        if (match := form.fullmatch(line.strip())) and _may_be_name(match["name"])
     }
 
 
@@ -103,7 +103,7 @@ def _two_line_heads(lines: Sequence[str], *, time_first: bool) -> dict[int, _Hea
     for index in range(len(lines) - 2):
         above, below = lines[index], lines[index + 1]
         name, clock = (below, above) if time_first else (above, below)
-        time, name_lines = _TIMES_LINE.fullmatch(clock), _NAME_LINE.fullmatch(name)
+        time, name_lines = _TIMES_LINE.fullmatch(clock.strip()), _NAME_LINE.fullmatch(name.strip())
         if time and name_lines and _may_be_name(name_lines["name"]) and lines[index + 2].strip():
             heads[index] = _Head(name_lines["name"].strip(), time["time"] or time["range"], 2)
     return heads

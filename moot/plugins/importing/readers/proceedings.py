@@ -9,17 +9,17 @@ from moot.plugins.importing.readers.speaker_lines import messages_under, speaker
 
 _TITLE = r"(?:M(?:r|rs|s|iss)\.?|MM?\.|Mme|Dr\.?|The|Senator|Representative|Delegate)"
 _CONGRESS = re.compile(
-    rf"\s{{0,80}}(?P<name>{_TITLE} [A-Z][A-Z'’-]{{1,30}}(?: [A-Z][A-Z'’-]{{1,30}}){{0,4}}"
+    rf"(?P<name>{_TITLE} [A-Z][A-Z'’-]{{1,30}}(?: [A-Z][A-Z'’-]{{1,30}}){{0,4}}"
     r"(?: of [A-Z][\w ]{2,20})?)"
-    r"(?: \([^()\n]{1,60}\))?\.\s{1,80}(?P<text>\S.*)"
+    r"(?: \([^()\n]{1,60}\))?\.\s++(?P<text>\S.*)"
 )
 """Pattern for the start of a speech in the Congressional Record, such as `Mr. OKORO of Ohio. I rise.`"""
 _DASHED = re.compile(
-    r"\s{0,80}(?P<name>[^\s:.–—-][^:.–—\n]{0,60}?)(?:\s\([^()\n]{1,40}\))?(?:, [^.\n]{1,100})?"
+    r"(?P<name>[^\s:.–—-][^:.–—\n]{0,60}?)(?:\s\([^()\n]{1,40}+\))?(?:, [^.\n]{1,100}+)?"
     r"\.\s?[–—-]\s(?P<text>\S.*)"
 )
 """Pattern for the start of a speech in the European Parliament, such as `Ann Lee (PPE). – I agree.`"""
-_LINE_NUMBER = re.compile(r"\s{0,80}\d{1,2}(?:\s{2,80}|$)")
+_LINE_NUMBER = re.compile(r"^\s*+\d{1,2}(?:\s{2,}+|$)")
 _EXAMINATION = re.compile(r"\s*BY (?P<name>[A-Z.'’ -]{3,50}):\s*")
 _EXCHANGE = re.compile(r"\s*(?P<part>[QA])(?:[.:]\s*|\s{2,})(?P<text>\S.*)")
 _WITNESS = "THE WITNESS"
@@ -30,7 +30,7 @@ def _read(source: Source) -> ParsedTranscript | None:
         heads = {
             index: ParsedMessage(match["name"].strip(), match["text"])
             for index, line in enumerate(source.lines)
-            if (match := form.match(line)) and is_name(match["name"].strip(), known=False)
+            if (match := form.match(line.lstrip())) and is_name(match["name"].strip(), known=False)
         }
         if len({head.speaker for head in heads.values()}) > 1:
             return messages_under(source.lines, heads)
