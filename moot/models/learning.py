@@ -31,8 +31,12 @@ def facts_of_usage(call: ModelCall, usage: EntryUsage) -> ModelFacts:
     counted, real = call.prompt_tokens, usage["prompt_tokens"]
     if counted < LEAST_TOKENS or call.tools:  # Moot's count contains no definitions of tools
         return {}
-    ratio = min(MAX_RATIO, (real - OVERHEAD_TOKENS) / counted)
-    return {"ratio": round(math.ceil(ratio / RATIO_STEP) * RATIO_STEP, 2)} if ratio > 1 else {}
+    ratio = (real - OVERHEAD_TOKENS) / counted
+    return {"ratio": _rounded(ratio)} if ratio > 1 else {}
+
+
+def _rounded(ratio: float) -> float:
+    return round(math.ceil(min(MAX_RATIO, ratio) / RATIO_STEP) * RATIO_STEP, 2)
 
 
 def cut_words(call: ModelCall, usage: EntryUsage) -> str:
@@ -61,13 +65,19 @@ def facts_of_change(change: Change, known: ModelFacts) -> ModelFacts:
 
 
 def facts_of_overflow(failure: Failure, call: ModelCall, max_tokens: int, known: ModelFacts) -> ModelFacts:
-    """Return the context size that a refused prompt shows, stated by the server or estimated."""
+    """Return the context size that a refused prompt shows, stated by the server or estimated.
+
+    If the size is known already, the server counts more tokens than expected, so the ratio is learned too.
+    """
     if failure.overflow is None:
         return {}
     excess = failure.excess_tokens(call.prompt_tokens, max_tokens)
     estimate = int((call.prompt_tokens - excess) * known.get("ratio", 1.0)) + max_tokens
-    limit = failure.overflow.limit
-    return {"limit": limit if 0 < limit < call.prompt_tokens * MAX_RATIO + max_tokens else estimate}
+    limit, counted = failure.overflow.limit, max(1, call.prompt_tokens)
+    facts: ModelFacts = {"limit": limit if 0 < limit < counted * MAX_RATIO + max_tokens else estimate}
+    if facts["limit"] >= known.get("limit", math.inf) and failure.overflow.prompt > counted:
+        facts["ratio"] = _rounded(failure.overflow.prompt / counted)
+    return facts
 
 
 def reply_limit(call: ModelCall, max_tokens: int, context_size: int | None, facts: ModelFacts) -> int:

@@ -56,22 +56,35 @@ def call_from_sync(
     The caller may itself run inside an event loop, as in a notebook. Interrupting the caller cancels the
     coroutine, and waits until it has ended.
     """
-    finished = threading.Event()
+    finished, tasks = threading.Event(), list[asyncio.Task[T]]()
 
     async def run() -> T:
-        try:
-            return await function(*arguments)
-        finally:
-            finished.set()
+        return await function(*arguments)
 
-    future = asyncio.run_coroutine_threadsafe(run(), _loop(loop))
+    def end(task: asyncio.Task[T]) -> None:
+        if not task.cancelled():  # asyncio logs exceptions that nobody reads, as after an interrupt
+            task.exception()
+        finished.set()
+
+    def start() -> None:
+        tasks.append(asyncio.create_task(run()))
+        tasks[0].add_done_callback(end)
+
+    def stop() -> None:  # runs after `start`, unless the interrupt came before `start` was scheduled
+        if not tasks:
+            finished.set()
+        for task in tasks:
+            task.cancel()
+
     try:
-        with _storage_errors():
-            return future.result()
+        _loop(loop).call_soon_threadsafe(start)
+        finished.wait()
     except BaseException:
-        if future.cancel():
-            finished.wait(GRACE_S + 1)  # a running call finishes, and its reply is stored
+        _loop(loop).call_soon_threadsafe(stop)
+        finished.wait(GRACE_S + 1)  # a running call finishes, and its reply is stored
         raise
+    with _storage_errors():
+        return tasks[0].result()
 
 
 @asynccontextmanager

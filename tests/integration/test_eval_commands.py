@@ -308,7 +308,7 @@ def test_lineups_are_compared_in_both_orders_and_rated(moot: Moot) -> None:
         ("a.jsonl", "[1]", "a.jsonl:1: expected a JSON object"),
         ("a.csv", "id,question,answer\n1,Q?", "a.csv:2: the row has 2 cells"),
         ("a.csv", "id,question,question\n", "a.csv:1: the header has empty or repeated column names"),
-        ("a.txt", "Q?", "must end in .jsonl or .csv"),
+        ("a.txt", "Q?", "must end in .jsonl, .csv or .json"),
         (
             "a.jsonl",
             '{"id": "1", "question": "Q?", "choices": ["x", "y"], "answer": "z"}',

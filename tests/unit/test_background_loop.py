@@ -7,8 +7,9 @@ import contextvars
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,40 @@ def test_an_interrupted_call_waits_for_the_end_of_its_coroutine() -> None:
     with pytest.raises(KeyboardInterrupt):
         call_from_sync(interrupted)
     assert ended == ["stored"]
+
+
+def test_an_interrupt_while_the_call_is_handed_over_loses_no_coroutine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log: list[str] = []
+    loop = call_from_sync(_running_loop)
+    schedule = loop.call_soon_threadsafe
+
+    async def stored() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            log.append(await asyncio.to_thread(lambda: "stored"))
+
+    def interrupted(callback: Callable[..., object], *arguments: object, **options: Any) -> None:
+        monkeypatch.setattr(loop, "call_soon_threadsafe", schedule)
+        schedule(callback, *arguments, **options)
+        call_from_sync(_running_loop)  # the coroutine has started now
+        raise KeyboardInterrupt
+
+    def never_scheduled(callback: Callable[..., object], *arguments: object, **options: Any) -> None:
+        monkeypatch.setattr(loop, "call_soon_threadsafe", schedule)
+        raise KeyboardInterrupt
+
+    for interrupt in (interrupted, never_scheduled):
+        monkeypatch.setattr(loop, "call_soon_threadsafe", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            call_from_sync(stored)
+    assert log == ["stored"]
+
+
+async def _running_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
 
 
 def test_errors_reach_the_caller() -> None:

@@ -16,7 +16,8 @@ from moot.storage.sqlite import SqliteSql
 from tests.support.fakes import FakeModel
 from tests.support.transcripts import message_texts
 
-CONFIG = DebateConfig(turns=3, memory={"keep_recent": 1, "summarize_every": 1})
+# Without a seed, each debate quotes with a random fence, so no two debates have the same prompts.
+CONFIG = DebateConfig(turns=3, seed=1, memory={"keep_recent": 1, "summarize_every": 1})
 MessageTexts = list[tuple[str, str, str]]
 PARALLEL_CALLS = 2
 """Largest number of calls in progress at one time: the two orders of the judge."""

@@ -166,6 +166,13 @@ def readable_time(value: object) -> str:
     return str(value).strip()
 
 
+def conversations_of(value: object, is_conversation: Callable[[object], bool]) -> list[JsonDict]:
+    """Return the conversations of an export: a list of them, or one. Return `[]` for any other value."""
+    conversations = value if isinstance(value, list) else [value]
+    are_all = all(isinstance(each, dict) and is_conversation(each) for each in conversations)
+    return conversations if are_all else []
+
+
 def first_text(item: Mapping[str, object], keys: Iterable[str]) -> str:
     """Return the first text or number that is not empty under these keys, or `""`."""
     values = (item.get(key) for key in keys)

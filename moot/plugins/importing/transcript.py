@@ -32,19 +32,7 @@ def parse_transcript(
     Names that differ only in case, spacing or a final colon are one speaker. Tool calls and their results are
     kept. Everything else that is no message is counted in `left_out`.
 
-    Args:
-        transcript: The whole text, or the file's bytes in any encoding.
-        format: One of `json`, `jsonl`, `csv`, `txt`, `md`. Default: detected from the text and the file
-            extension. In a format that is given, messages need not be plausible.
-        filename: Name of the file. Its extension helps to detect the format. Its stem is the topic if the
-            text has none.
-        conversation: Number from 1, or title, of the conversation to read in a file with several.
-
-    Raises:
-        SeveralConversations: The file has several conversations, and `conversation` chooses none.
-        InputError: The text is invalid in its format, contains no messages, or is not recognised. The message
-            names the line or entry and says what to do.
-        ConfigError: The file needs the `importing` extra, which is not installed.
+    The arguments and the errors are those of `moot.importers.parse_transcript`.
     """
     text, guessed_encoding = decode(transcript) if isinstance(transcript, bytes) else (transcript, "")
     text = entry_types.clean_text(text).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")

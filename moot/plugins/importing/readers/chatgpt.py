@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source, choose_conversation
-from moot.plugins.importing.message_objects import INSTRUCTIONS, JsonDict, first_text, readable_time, text_of
+from moot.plugins.importing.message_objects import (
+    INSTRUCTIONS,
+    JsonDict,
+    conversations_of,
+    first_text,
+    readable_time,
+    text_of,
+)
 
 _LEFT_OUT = {
     "code": "tool call",
@@ -19,12 +26,8 @@ _LEFT_OUT = {
 
 
 def _read(source: Source) -> ParsedTranscript | None:
-    value = source.json
-    conversations = [
-        each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)
-    ]
-    is_whole = not isinstance(value, list) or len(value) == len(conversations) > 0
-    if not is_whole or not conversations or not all(map(_is_conversation, conversations)):
+    conversations = conversations_of(source.json, _is_conversation)
+    if not conversations:
         return None
     titles = [first_text(each, ("title", "conversation_id", "id")) for each in conversations]
     conversation = choose_conversation(conversations, titles, source)

@@ -3,16 +3,12 @@
 from collections.abc import Sequence
 
 from moot.importers import LeftOut, ParsedTranscript, Reader, Source, choose_conversation
-from moot.plugins.importing.message_objects import JsonDict, first_text, read_messages
+from moot.plugins.importing.message_objects import JsonDict, conversations_of, first_text, read_messages
 
 
 def _read(source: Source) -> ParsedTranscript | None:
-    value = source.json
-    conversations = [
-        each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)
-    ]
-    is_whole = not isinstance(value, list) or len(value) == len(conversations) > 0
-    if not is_whole or not conversations or not all(map(_is_conversation, conversations)):
+    conversations = conversations_of(source.json, _is_conversation)
+    if not conversations:
         return None
     conversation = choose_conversation(
         conversations, [first_text(each, ("name", "uuid")) for each in conversations], source
