@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -88,6 +89,37 @@ def test_whole_requests_are_not_counted_with_half_ones(address: str, monkeypatch
         assert not any(map(is_closed, listeners))
 
 
+def test_many_listeners_may_connect_at_the_same_moment(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connections, "MAX_UNFINISHED", 2)
+    monkeypatch.setattr(debate_host.DebateHost, "running", lambda *_: True)  # keeps streams open
+
+    async def listen(events: bytes) -> int:
+        streams = await asyncio.gather(
+            *(asyncio.open_connection(*urlsplit(address).netloc.split(":")) for _ in range(50))
+        )
+        for _, writer in streams:
+            writer.write(events)
+        lines = await asyncio.gather(*(reader.readline() for reader, _ in streams))
+        for _, writer in streams:
+            writer.close()
+        return lines.count(b"HTTP/1.1 200 OK\r\n")
+
+    with client_of(address) as page:
+        started = page.post("/api/debates", json={"question": "Tabs?"}).json()["id"]
+        events = f"GET /moot/api/debates/{started}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        assert asyncio.run(listen(events.encode())) == 50
+
+
+def test_silent_connections_leave_files_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = 2 * http_connections.RESERVED_FILES + 10
+    monkeypatch.setattr(http_connections, "_raise_open_files", lambda: files)
+    with serve_in_thread(tmp_path / "d.sqlite", CONFIG) as address, connections(address, 30, b"") as silent:
+        assert wait_until(lambda: sum(map(is_closed, silent)) == 20)
+        assert not any(map(is_closed, silent[20:]))
+        with client_of(address) as page:
+            assert page.get("/api/debates").status_code == 200
+
+
 CASES: dict[str, list[bytes]] = {
     "nothing": [],
     "half of the headers": [HALF],
@@ -123,6 +155,10 @@ def test_body_that_is_never_finished_is_refused(address: str, monkeypatch: pytes
         assert connection.recv(65536).startswith(b"HTTP/1.1 408")
 
 
+def is_done(page: httpx.Client, debate: str) -> bool:
+    return bool(page.get(f"/api/debates/{debate}").json()["status"] == "done")
+
+
 class HeldModel(ScriptedModel):
     """A model that begins its answers to questions when `go` is set."""
 
@@ -140,7 +176,7 @@ class HeldModel(ScriptedModel):
 
 
 def test_reads_do_not_wait_for_slow_questions(tmp_path: Path) -> None:
-    model = HeldModel(lambda _: "One.")
+    model = HeldModel(script=lambda _: "One.")
     with (
         serve_in_thread(tmp_path / "d.sqlite", CONFIG, mine=model) as address,
         client_of(address) as page,
@@ -148,7 +184,7 @@ def test_reads_do_not_wait_for_slow_questions(tmp_path: Path) -> None:
     ):
         ids = [page.post("/api/debates", json={"question": f"Tabs {n}?"}).json()["id"] for n in range(5)]
         for each in ids:
-            assert wait_until(lambda each=each: page.get(f"/api/debates/{each}").json()["status"] == "done")
+            assert wait_until(partial(is_done, page, each))
         # The model's answers are not in the form of an answer, which ends the questions with status 400.
         asked = {"question": "QUESTION: what was said?"}
         waiting = [

@@ -43,7 +43,7 @@ LIMITS = {
     "time for the headers of a request to arrive at `moot serve` and `moot mcp`": int(
         http_connections.HEADERS_S
     ),
-    "connections to them without the headers of a request, of which the oldest is dropped": (
+    "connections to them with unfinished headers, of which the oldest is dropped first": (
         http_connections.MAX_UNFINISHED
     ),
     "questions, judgements, proposals and imports of a server's clients at the same time": MAX_CALLS_AT_ONCE,

@@ -355,14 +355,17 @@ class DebateReader:
         self, debate: Debate, seen: Version | None
     ) -> tuple[Version, JsonObject] | None:
         """Return a new overview of a debate, or `None` if the debate has not changed."""
+        # A check that began after this one was asked for is as good as its own.
+        needed_from = time.monotonic() - (0 if seen is None else SHARED_FOR_S)
         async with self._following:
             read_at, version, overview = self._overviews.get(debate.id, (-math.inf, (), {}))
-            if seen is None or time.monotonic() - read_at > SHARED_FOR_S:
+            if read_at < needed_from:
+                read_at = time.monotonic()
                 latest = await _run_in_thread(self._thread, self.version, debate)
                 if latest != version:
                     overview = await _run_in_thread(self._thread, self.overview, debate)
                 version = latest
-                self._overviews[debate.id] = time.monotonic(), version, overview
+                self._overviews[debate.id] = read_at, version, overview
                 self._overviews.move_to_end(debate.id)
                 while len(self._overviews) > CACHED_DOCUMENTS:
                     self._overviews.popitem(last=False)

@@ -20,7 +20,7 @@ HEADERS_S = 10.0
 """Maximum time in seconds for the headers of a request to arrive after the connection or the last response.
 uvicorn ends a connection earlier, after 5 s, if nothing at all follows a response."""
 MAX_UNFINISHED = 256
-"""Maximum number of connections that have not sent the headers of a request yet. The oldest one is dropped
+"""Maximum number of connections that have sent a part of the headers of a request. The oldest one is dropped
 first. The headers of a browser arrive within a packet, so a browser is never the oldest of so many."""
 MAX_FILES = 65_536
 """Number of open files for which the server asks the system. Each connection takes up one. Most systems allow
@@ -32,28 +32,35 @@ RESERVED_FILES = 128
 class HttpConnection(H11Protocol):
     """HTTP connection that ends if the headers of a request do not arrive in time."""
 
+    silent: dict[HttpConnection, None]
+    """Connections of a server that have sent nothing since they began or since the last response, oldest
+    first. They are dropped before their time if the process runs out of files."""
     unfinished: dict[HttpConnection, None]
-    """Connections of a server that have not sent the headers of a request, oldest first."""
+    """Connections of a server that have sent a part of the headers of a request, oldest first."""
     _deadline: asyncio.TimerHandle | None = None
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(HEADERS_S, self._drop)
-        self._count()
+        self._await_headers()
+        if self.limit_concurrency and len(self.connections) > self.limit_concurrency - RESERVED_FILES:
+            next(iter(self.silent))._drop()
 
     @override
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.cycle is None or self.cycle.response_complete:
-            self._count()
-        else:
+        if self.cycle is not None and not self.cycle.response_complete:
             self._forget()
+        elif not self.transport.is_closing():
+            self.silent.pop(self, None)
+            self.unfinished[self] = None
+            if len(self.unfinished) > MAX_UNFINISHED:
+                next(iter(self.unfinished))._drop()
 
     @override
     def on_response_complete(self) -> None:
         self._forget()
-        self._deadline = self.loop.call_later(HEADERS_S, self._drop)
+        self._await_headers()
         super().on_response_complete()  # begins the next request if the client has already sent it
         if not self.cycle.response_complete:
             self._forget()
@@ -63,14 +70,12 @@ class HttpConnection(H11Protocol):
         self._forget()
         super().connection_lost(exc)
 
-    def _count(self) -> None:
-        if self.transport.is_closing():
-            return
-        self.unfinished[self] = None
-        if len(self.unfinished) > MAX_UNFINISHED:
-            next(iter(self.unfinished))._drop()
+    def _await_headers(self) -> None:
+        self.silent[self] = None
+        self._deadline = self.loop.call_later(HEADERS_S, self._drop)
 
     def _forget(self) -> None:
+        self.silent.pop(self, None)
         self.unfinished.pop(self, None)
         if self._deadline:
             self._deadline.cancel()
@@ -82,7 +87,7 @@ class HttpConnection(H11Protocol):
 
 def http_server(app: ASGIApp, host: str, port: int) -> uvicorn.Server:
     """Return an HTTP server that limits the connections of its clients."""
-    connection_class = type("LimitedConnection", (HttpConnection,), {"unfinished": {}})
+    connection_class = type("LimitedConnection", (HttpConnection,), {"silent": {}, "unfinished": {}})
     return uvicorn.Server(
         uvicorn.Config(
             app,

@@ -215,6 +215,8 @@ class LivePage:
         """Held while a debate is estimated, by whether the debate is long. Long estimates cannot delay short
         ones."""
         self._proposing = asyncio.Lock()
+        self._last_overview: tuple[object, str] = (None, "")
+        """Overview that was last sent to a follower, and its JSON text."""
 
     def routes(self) -> list[BaseRoute]:
         """Return all routes of the live page."""
@@ -476,7 +478,7 @@ class LivePage:
             # A client whose debate was deleted asks again, and is told that there is no such debate.
             with suppress(DebateNotFound):
                 async for message in debate_host.follow(host, self._reader, debate, ending.is_set):
-                    yield {"data": bytes(auth_middleware.EscapedJson(message).body).decode()}
+                    yield {"data": self._event_data(message)}
                     if "debate" in message and not (message["debate"]["running"] or host.running(debate.id)):
                         yield {
                             "data": '{"idle": true}'
@@ -484,6 +486,16 @@ class LivePage:
                         break
 
         return EventSourceResponse(events(), shutdown_event=ending, shutdown_grace_period=1.0)
+
+    def _event_data(self, message: JsonObject) -> str:
+        """Return the JSON text of an update. All followers of a debate share the text of an overview."""
+        overview = message.get("debate")
+        if overview is not None and overview is self._last_overview[0]:
+            return self._last_overview[1]
+        text = bytes(auth_middleware.EscapedJson(message).body).decode()
+        if overview is not None:
+            self._last_overview = overview, text
+        return text
 
     def _document(self, request: Request, host: debate_host.DebateHost) -> DebateDocument:
         return self._reader.read(_debate_of(request, host)).document
