@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from moot import DebateConfig
 from moot.debates.dry_run import estimate
 from moot.models.offline import ScriptedModel, recording_config
 from moot.plugins.web import page_routes
-from moot.plugins.web.auth_middleware import MAX_BYTES, POLICY
+from moot.plugins.web.auth_middleware import MAX_BYTES, POLICY, AuthMiddleware
 from moot.plugins.web.debate_host import DebateHost, DebateReader, follow
 from moot.plugins.web.page_routes import FILES, MAX_UPLOAD_BYTES, STATIC, PlanCheck, page_app
 from tests.support.live_page import open_with_models
@@ -652,6 +655,14 @@ def test_request_whose_host_is_not_one_host_is_rejected(operator_page: TestClien
     for token in ([], [(b"x-api-key", b"launched")]):
         answer = operator_page.get(f"{API}/setup", headers=cast(Any, [*headers, *token]))
         assert (answer.status_code, "malformed Host" in answer.text) == (400, True)
+
+
+@pytest.mark.parametrize(("token", "status"), [("", 403), ("for-visitors", 403), ("launched", 200)])
+def test_only_the_operator_uses_the_internal_tools_of_a_server(token: str, status: int) -> None:
+    routes = [Route("/internal/truncate", lambda _: PlainTextResponse("truncated"), methods=["POST"])]
+    app = AuthMiddleware(Starlette(routes=routes), (), "for-visitors", "launched")
+    client = TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5))
+    assert client.post("/internal/truncate", headers={"x-api-key": token}).status_code == status
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])

@@ -32,6 +32,9 @@ from moot.text.plain_text import show_reordering
 
 IN_PROCESS = "/noauth"
 """ASGI root path of requests that a LangGraph server sends to itself. A client cannot set this path."""
+INTERNAL = "/internal/"
+"""URL path below which a LangGraph development server offers its own tools, such as the deletion of all
+threads."""
 PAGE = "/moot"
 """URL path of the live page. The page accepts the token once as `?token=` and then sets the cookie of a
 session."""
@@ -193,6 +196,8 @@ class AuthMiddleware:
         # A page of another origin can make the browser send the operator's cookie, but not a header.
         if operator and _header_token(request):
             return ""
+        if request.scope["path"].startswith(INTERNAL) and not operator:
+            return f"only the operator, who sends the server's token, may use {INTERNAL}"
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         name = urlsplit(f"//{host}").hostname or ""
         if _is_foreign(request) and not {origin, "*"} & set(self._pages):
