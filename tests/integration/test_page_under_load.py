@@ -147,6 +147,21 @@ def test_connection_without_a_whole_request_ends(
         assert wait_until(lambda: is_closed(connection))
 
 
+@pytest.mark.parametrize(("content_type", "status"), [("text/csv", 415), ("application/octet-stream", 413)])
+def test_refused_upload_is_read_to_its_end(address: str, content_type: str, status: int) -> None:
+    """A proxy reports status 502 if the server closes a connection on which the proxy still sends."""
+    size = 6_000_000
+    head = f"POST /moot/api/imports/a.csv HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {size}\r\n"
+    with connect(address, f"{head}Content-Type: {content_type}\r\n\r\n".encode()) as connection:
+        connection.settimeout(LONG_TIMEOUT_S)
+        for _ in range(6):
+            connection.sendall(b"x" * (size // 6))
+            time.sleep(0.05)  # the server answers in the meantime
+        assert connection.recv(65536).startswith(f"HTTP/1.1 {status}".encode())
+        connection.sendall(HALF + b"x\r\n\r\n")
+        connection.recv(1)  # the connection is still open
+
+
 def test_body_that_is_never_finished_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.plugins.web.auth_middleware.BODY_S", 0.2)
     head = b"POST /moot/api/debates HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 900\r\n"
