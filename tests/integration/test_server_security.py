@@ -68,6 +68,11 @@ def test_malformed_host_and_origin_headers_return_400(server: LangGraphServer) -
     assert search_threads(server, Origin="http://[::1").status_code == 400
 
 
+def test_local_clients_cannot_delete_all_threads(server: LangGraphServer) -> None:
+    answer = httpx.post(f"{server.url}/internal/truncate", json={"checkpointer": True}, trust_env=False)
+    assert (answer.status_code, "only the operator" in answer.text) == (403, True)
+
+
 def test_every_request_needs_the_configured_token(tmp_path: Path) -> None:
     with langgraph_server(tmp_path, MOOT_TOKEN="let-me-in") as guarded:  # noqa: S106  # used only in this test
         for host in ({}, {"Host": "rebound.example"}):

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
 
 from moot.api import DebateConfig, Debates, open_debates
 from moot.models.offline import ScriptedModel
+from moot.plugins.web.http_connections import http_server
 from moot.plugins.web.page_routes import page_app
 
 WORDS_BEFORE_PAUSE = 6
@@ -48,7 +48,7 @@ def open_with_models(database: Path, **models: Any) -> Debates:
 def serve_in_thread(database: Path, default_config: DebateConfig, **models: Any) -> Iterator[str]:
     """Serve the page in a thread and yield its address."""
     app = page_app(lambda: open_with_models(database, **models), default_config)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1))
+    server = http_server(app, "127.0.0.1", 0)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from moot import DebateConfig
 from moot.debates.dry_run import estimate
 from moot.models.offline import ScriptedModel, recording_config
 from moot.plugins.web import page_routes
-from moot.plugins.web.auth_middleware import MAX_BYTES, POLICY
+from moot.plugins.web.auth_middleware import MAX_BYTES, POLICY, AuthMiddleware
 from moot.plugins.web.debate_host import DebateHost, DebateReader, follow
 from moot.plugins.web.page_routes import FILES, MAX_UPLOAD_BYTES, STATIC, PlanCheck, page_app
 from tests.support.live_page import open_with_models
@@ -271,7 +274,6 @@ def operator_page(tmp_path: Path) -> Iterator[TestClient]:
     app = page_app(lambda: open_with_models(tmp_path / "d.sqlite"), DebateConfig(), launch_token="launched")  # noqa: S106  # of this test
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as client:
         assert client.get("/moot?token=launched", follow_redirects=False).status_code == 303
-        client.cookies.set("moot_token", "launched")
         yield client
 
 
@@ -305,8 +307,9 @@ def test_visitor_token_gives_access_without_operator_rights(tmp_path: Path) -> N
 
 @pytest.mark.slow  # a call is retried before it fails
 def test_only_the_launch_token_permits_own_models_and_endpoints(
-    page: TestClient, operator_page: TestClient
+    page: TestClient, operator_page: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("MY_KEY", "key-of-this-test")
     own_model = {
         **SHORT,
         "model": "mine",
@@ -316,7 +319,7 @@ def test_only_the_launch_token_permits_own_models_and_endpoints(
     refused = page.post(f"{API}/debates", json=own_model)
     assert (refused.status_code, "mine" in refused.json()["error"]) == (400, True)
     assert page.get(f"{API}/models").status_code == 403
-    page.cookies.set("moot_token", "guessed")
+    page.cookies.set("moot_session_2025", "guessed")
     assert page.get(f"{API}/setup").json()["operator"] is False
 
     assert operator_page.get(f"{API}/setup").json()["operator"] is True
@@ -601,6 +604,74 @@ def test_wrong_token_in_a_link_keeps_the_operators_cookie(operator_page: TestCli
     answer = operator_page.get("/moot?token=garbage", follow_redirects=False)
     assert "set-cookie" not in answer.headers
     assert operator_page.get(f"{API}/setup").json()["operator"] is True
+
+
+def test_cookie_holds_no_token_and_ends_with_the_server_and_the_logout(tmp_path: Path) -> None:
+    def served() -> TestClient:
+        token = "launched"  # noqa: S105  # of this test
+        app = page_app(lambda: open_with_models(tmp_path / "d.sqlite"), DebateConfig(), launch_token=token)
+        return TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5))
+
+    def is_operator(client: TestClient, cookie: str) -> bool:
+        client.cookies.clear()
+        headers = {"cookie": f"moot_session_2025={cookie}"}
+        return bool(client.get(f"{API}/setup", headers=headers).json()["operator"])
+
+    with served() as client:
+        cookies = []
+        for _ in range(2):
+            client.get("/moot?token=launched", follow_redirects=False)
+            assert [*client.cookies] == ["moot_session_2025"]
+            cookies.append(client.cookies["moot_session_2025"])
+        assert cookies[0] != cookies[1]
+        assert "launched" not in "".join(cookies)
+        assert [is_operator(client, each) for each in (*cookies, "launched")] == [True, True, False]
+        for origin, status in (("http://127.0.0.1:3000", 403), ("http://127.0.0.1:2025", 200)):
+            headers = {"cookie": f"moot_session_2025={cookies[0]}", "origin": origin}
+            assert client.post(f"{API}/logout", json={}, headers=headers).status_code == status
+        assert [is_operator(client, each) for each in cookies] == [False, True]
+    with served() as client:
+        assert is_operator(client, cookies[1]) is False
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        ["127.0.0.1#evil"],
+        ["127.0.0.1/evil"],
+        ["127.0.0.1?evil"],
+        ["evil@127.0.0.1"],
+        ["127.0.0.1:x"],
+        ["127.0.0.1:99999"],
+        ["127.0.0.1 evil"],
+        ["[::1"],
+        ["127.0.0.1:2025", "evil"],
+        ["127.0.0.1:2025", "127.0.0.1:2025"],
+    ],
+    ids=str,
+)
+def test_request_whose_host_is_not_one_host_is_rejected(operator_page: TestClient, hosts: list[str]) -> None:
+    headers = [(b"host", each.encode()) for each in hosts]
+    for token in ([], [(b"x-api-key", b"launched")]):
+        answer = operator_page.get(f"{API}/setup", headers=cast(Any, [*headers, *token]))
+        assert (answer.status_code, "malformed Host" in answer.text) == (400, True)
+
+
+@pytest.mark.parametrize(("token", "status"), [("", 403), ("for-visitors", 403), ("launched", 200)])
+def test_only_the_operator_uses_the_internal_tools_of_a_server(token: str, status: int) -> None:
+    routes = [Route("/internal/truncate", lambda _: PlainTextResponse("truncated"), methods=["POST"])]
+    app = AuthMiddleware(Starlette(routes=routes), (), "for-visitors", "launched")
+    client = TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5))
+    assert client.post("/internal/truncate", headers={"x-api-key": token}).status_code == status
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_scheme_of_a_bearer_token_has_no_case(operator_page: TestClient, scheme: str) -> None:
+    operator_page.cookies.clear()
+    answer = operator_page.get(f"{API}/setup", headers={"authorization": f"{scheme} launched"})
+    assert answer.json()["operator"] is True
+    other = operator_page.get(f"{API}/setup", headers={"authorization": "Basic launched"})
+    assert other.json()["operator"] is False
 
 
 def upload_transcript(page: TestClient, name: str, text: str, **query: str) -> tuple[int, dict[str, Any]]:

@@ -29,9 +29,9 @@ from moot.models import attempt
 from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.evals.statistics import MAX_COMPARED
 from moot.plugins.importing.read_context import MAX_UNPACKED_BYTES, read_upload
-from moot.plugins.web import auth_middleware, page_routes
+from moot.plugins.web import auth_middleware, http_connections, page_routes
 from moot.plugins.web.auth_middleware import AuthMiddleware, RedactedJson, body_of
-from moot.plugins.web.debate_host import DebateReader
+from moot.plugins.web.debate_host import MAX_CALLS_AT_ONCE, DebateReader
 from moot.state.errors import ConfigError
 from moot.storage.catalogue import MAX_NAME
 
@@ -40,6 +40,13 @@ LIMITS = {
     "body of any request": auth_middleware.MAX_REQUEST_BYTES,
     "body of a request of the live page, except uploads": auth_middleware.MAX_BYTES,
     "time for a body to arrive at the live page": int(auth_middleware.BODY_S),
+    "time for the headers of a request to arrive at `moot serve` and `moot mcp`": int(
+        http_connections.HEADERS_S
+    ),
+    "connections to them with unfinished headers, of which the oldest is dropped first": (
+        http_connections.MAX_UNFINISHED
+    ),
+    "questions, judgements, proposals and imports of a server's clients at the same time": MAX_CALLS_AT_ONCE,
     "question of a debate that the live page or an agent starts": MAX_QUESTION_CHARS,
     "debaters in a request": MAX_REQUESTED_DEBATERS,
     "judges on the panel of a request": MAX_REQUESTED_JUDGES,

@@ -6,9 +6,12 @@ local. Without a token only this machine has access, and nobody is the operator.
 """
 
 import asyncio
+import hashlib
+import hmac
 import ipaddress
 import json
 import math
+import re
 import secrets
 from collections.abc import Collection, Mapping
 from typing import TypeVar
@@ -29,11 +32,17 @@ from moot.text.plain_text import show_reordering
 
 IN_PROCESS = "/noauth"
 """ASGI root path of requests that a LangGraph server sends to itself. A client cannot set this path."""
+INTERNAL = "/internal/"
+"""URL path below which a LangGraph development server offers its own tools, such as the deletion of all
+threads."""
 PAGE = "/moot"
-"""URL path of the live page. The page accepts the token once as `?token=` and then keeps the token in a
-cookie."""
-COOKIE = "moot_token"
-"""Name of the cookie that stores the access token in the browser."""
+"""URL path of the live page. The page accepts the token once as `?token=` and then sets the cookie of a
+session."""
+COOKIE = "moot_session"
+"""Name of the session's cookie, to which the port is added. A browser sends the cookies of one server to all
+ports of its host."""
+HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:[0-9]{1,5})?", re.ASCII)
+"""Pattern of a Host header. Nothing else of a URL, such as a path or a fragment, may stand in it."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -52,16 +61,68 @@ OPERATOR = "moot.operator"
 """Key in a request's ASGI scope, set to True if the client sent an operator's token."""
 KNOWN = "moot.known"
 """Key in a request's ASGI scope, set to True if the client sent any valid token."""
+SESSIONS = "moot.sessions"
+"""Key in a request's ASGI scope for the `Sessions` of the server."""
 MAX_BYTES = 1_000_000
 """Maximum size in bytes of a JSON request from the live page. Uploaded documents may be larger."""
 MAX_REQUEST_BYTES = 20_000_000
 """Maximum size in bytes of any request body. States of long debates are larger than `MAX_BYTES`."""
 BODY_S = 30.0
-"""Maximum time in seconds for a request body to arrive."""
+"""Maximum time in seconds for any request body to arrive."""
 MAX_DIGITS = 9
 """Maximum number of digits in a number in a URL."""
 
 RequestModel = TypeVar("RequestModel", bound=BaseModel)
+
+
+class Sessions:
+    """Sessions of browsers that have sent a token once.
+
+    The cookie of a session does not contain the token. It is derived from the token with a key of this
+    process, so a session ends with the server, or if its token is replaced.
+    """
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        self._ended: set[str] = set()
+        """Cookies of sessions that were ended. Only holders of a token can add to it."""
+
+    def begin(self, token: str) -> str:
+        """Return the cookie of a new session that has the rights of a token."""
+        return self._cookie(secrets.token_urlsafe(16), token)
+
+    def has_rights(self, cookie: str, token: str) -> bool:
+        """Return True if a cookie is that of a session with the rights of a token."""
+        expected = self._cookie(cookie.partition(".")[0], token)
+        same = secrets.compare_digest(cookie.encode("utf-8", "replace"), expected.encode("utf-8", "replace"))
+        return same and cookie not in self._ended
+
+    def end(self, cookie: str) -> None:
+        """End a session. Its cookie gives no rights any more."""
+        self._ended.add(cookie)
+
+    def _cookie(self, name: str, token: str) -> str:
+        message = f"{name}.{token}".encode("utf-8", "replace")
+        return f"{name}.{hmac.new(self._key, message, hashlib.sha256).hexdigest()}"
+
+
+def _cookie_name(request: Request) -> str:
+    """Return the name of the session's cookie, which includes the port that the browser uses."""
+    return f"{COOKIE}_{request.url.port or (443 if request.url.scheme == 'https' else 80)}"
+
+
+def begin_session(request: Request, response: Response) -> None:
+    """Set the cookie of a new session for the token in a request's URL, which must be valid."""
+    cookie = request.scope[SESSIONS].begin(request.query_params["token"])
+    response.set_cookie(_cookie_name(request), cookie, httponly=True, samesite="strict", path="/")
+
+
+def end_session(request: Request, response: Response) -> None:
+    """End the session of a request, and delete its cookie in the browser."""
+    name = _cookie_name(request)
+    if request.scope[KNOWN] and name in request.cookies:
+        request.scope[SESSIONS].end(request.cookies[name])
+    response.delete_cookie(name, httponly=True, samesite="strict", path="/")
 
 
 class AuthMiddleware:
@@ -85,6 +146,7 @@ class AuthMiddleware:
     ) -> None:
         self._app, self._pages = app, pages
         self._visitor_token, self._launch_token = visitor_token, launch_token
+        self._sessions = Sessions()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass an allowed request to the application, and reject a forbidden one."""
@@ -93,12 +155,13 @@ class AuthMiddleware:
         if external:
             try:
                 request = Request({**scope, "type": "http"})
+                _check_host(request)
                 operators = (self._launch_token, settings.api_key("MOOT_TOKEN"))
-                operator = any([_has_token(request, token) for token in operators])
-                known = operator or _has_token(request, self._visitor_token)
-                scope[OPERATOR], scope[KNOWN] = operator, known
+                operator = any([self._has_token(request, token) for token in operators])
+                known = operator or self._has_token(request, self._visitor_token)
+                scope[OPERATOR], scope[KNOWN], scope[SESSIONS] = operator, known, self._sessions
                 refused = self._refusal(request, operator=operator, known=known)
-            except ValueError as error:  # raised by `urlsplit` for an address such as `http://[::1`
+            except ValueError as error:  # also raised by `urlsplit` for an address such as `http://[::1`
                 refused, status = f"malformed Host or Origin header: {error}", 400
         if refused:
             await PlainTextResponse(refused, status_code=status)(scope, receive, send)
@@ -106,6 +169,18 @@ class AuthMiddleware:
             await _with_limited_body(self._app, scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+    def _has_token(self, request: Request, token: str | None) -> bool:
+        """Return True if a request contains the access token, or belongs to a session with its rights.
+
+        The token may be in a header or in the URL.
+        """
+        if not token:
+            return False
+        url_token = request.query_params.get("token", "") if request.scope["path"] == PAGE else ""
+        if request_token := _header_token(request) or url_token:
+            return secrets.compare_digest(request_token.encode("utf-8", "replace"), token.encode())
+        return self._sessions.has_rights(request.cookies.get(_cookie_name(request), ""), token)
 
     def _refusal(self, request: Request, *, operator: bool, known: bool) -> str:
         """Return the reason to reject a request, or `""` if the request is allowed.
@@ -121,6 +196,8 @@ class AuthMiddleware:
         # A page of another origin can make the browser send the operator's cookie, but not a header.
         if operator and _header_token(request):
             return ""
+        if request.scope["path"].startswith(INTERNAL) and not operator:
+            return f"only the operator, who sends the server's token, may use {INTERNAL}"
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         name = urlsplit(f"//{host}").hostname or ""
         if _is_foreign(request) and not {origin, "*"} & set(self._pages):
@@ -143,41 +220,51 @@ class AuthMiddleware:
 
 
 async def _with_limited_body(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Run an application, but respond with HTTP status 413 if the request body is too large."""
-    size, started = 0, False
+    """Run an application, but respond with an error if the request body is too large or too slow."""
+    loop, size, status, started, arrived = asyncio.get_running_loop(), 0, 200, False, False
+    deadline = loop.time() + BODY_S
 
     async def limited() -> Message:
-        nonlocal size
-        message = await receive()
-        size += len(message.get("body", b""))
-        return message if size <= MAX_REQUEST_BYTES else {"type": "http.disconnect"}
+        nonlocal size, status, arrived
+        try:
+            # After the body, an application waits here until the client disconnects.
+            async with asyncio.timeout_at(None if arrived else deadline):
+                message = await receive()
+        except TimeoutError:
+            status = 408
+        else:
+            size += len(message.get("body", b""))
+            arrived = not message.get("more_body", False)
+            if size > MAX_REQUEST_BYTES:
+                status = 413
+        return message if status == 200 else {"type": "http.disconnect"}
 
     async def sent(message: Message) -> None:
         nonlocal started
-        if size <= MAX_REQUEST_BYTES:
+        if status == 200:
             started = True
             await send(message)
 
     try:
         await app(scope, limited, sent)
     except Exception:
-        if size <= MAX_REQUEST_BYTES:
+        if status == 200:
             raise
-    if size > MAX_REQUEST_BYTES and not started:
-        words = f"the body has more than {MAX_REQUEST_BYTES:,} bytes"
-        await PlainTextResponse(words, status_code=413)(scope, receive, send)
+    if status != 200 and not started:
+        too_slow = f"the body did not arrive within {BODY_S:g} s"
+        words = too_slow if status == 408 else f"the body has more than {MAX_REQUEST_BYTES:,} bytes"
+        await PlainTextResponse(words, status_code=status)(scope, receive, send)
 
 
-def _has_token(request: Request, token: str | None) -> bool:
-    """Return True if a request contains the access token.
+def _check_host(request: Request) -> None:
+    """Raise an error if a request has several Host headers, or one that is not a host with a port.
 
-    It may be in a header, in the cookie or in the URL.
+    Raises:
+        ValueError: the Host header is malformed. Programs behind the server could read it differently.
     """
-    if not token:
-        return False
-    url_token = request.query_params.get("token", "") if request.scope["path"] == PAGE else ""
-    request_token = _header_token(request) or url_token or request.cookies.get(COOKIE, "")
-    return secrets.compare_digest(request_token.encode("utf-8", "replace"), token.encode())
+    hosts = request.headers.getlist("host")
+    if len(hosts) > 1 or not all(HOST.fullmatch(host) and urlsplit(f"//{host}").port != 0 for host in hosts):
+        raise ValueError(f"{', '.join(map(repr, hosts))} is not one host name or address")
 
 
 def _is_foreign(request: Request) -> bool:
@@ -192,7 +279,8 @@ def _is_foreign(request: Request) -> bool:
 
 def _header_token(request: Request) -> str:
     """Return the access token in a request's headers, or `""` if there is none."""
-    bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+    bearer = credentials.strip() if scheme.lower() == "bearer" else ""
     return request.headers.get("x-api-key") or bearer
 
 

@@ -5,6 +5,7 @@ are the defaults. A debate continues to run if its client disconnects.
 """
 
 import asyncio
+import math
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -12,8 +13,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import NamedTuple, NotRequired, cast
+from typing import NamedTuple, NotRequired, TypeVar, cast
 
+from anyio import CapacityLimiter, to_thread
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
@@ -21,7 +23,7 @@ from typing_extensions import TypedDict, override
 
 from moot.api import Debate, DebateConfig, Debates, Event
 from moot.asking.answer import DebateAnswer
-from moot.calls.concurrency import cancel_all, run_in_thread
+from moot.calls.concurrency import cancel_all, run_in_thread, shield
 from moot.config.boundary import Capability
 from moot.config.debate_config import frozen_config
 from moot.config.stages import authorize, authorize_operator, requested_config
@@ -44,9 +46,17 @@ from moot.state.entries import JsonObject, message_count, seq_of
 from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
 from moot.storage.records import Rating
 
+READS_AT_ONCE = 8
+"""Maximum number of reads of the database at the same time. A read takes milliseconds, so more of them would
+only compete for the processor."""
+MAX_CALLS_AT_ONCE = 16
+"""Maximum number of questions, judgements, proposals and imports of the server's clients at the same time:
+those of four debates that are asked as much as `MAX_ASKED_AT_ONCE` allows. Each holds a thread while a model
+answers."""
 MAX_ASKED_AT_ONCE = 4
 """Maximum number of questions about one debate at the same time. A limit on tokens or cost can be exceeded by
 so many answers."""
+T = TypeVar("T")
 EventListener = Callable[[Event], object]
 """Function that receives each event of a running debate."""
 
@@ -74,6 +84,46 @@ def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> Non
     message["text"] += token["text"]
 
 
+class ServerThreads:
+    """Worker threads of a server. Reads never wait for a thread on which a model is called."""
+
+    def __init__(self) -> None:
+        self._reads, self._calls = CapacityLimiter(READS_AT_ONCE), CapacityLimiter(MAX_CALLS_AT_ONCE)
+        self._calling = 0
+
+    async def read(self, function: Callable[..., T], *arguments: object) -> T:
+        """Run a function that reads the database."""
+        return await _run_in_thread(self._reads, function, *arguments)
+
+    async def call_models(self, function: Callable[..., T], *arguments: object) -> T:
+        """Run a function that waits for models. The function finishes even if its caller is cancelled.
+
+        Raises:
+            InputError: `MAX_CALLS_AT_ONCE` such functions are running.
+        """
+        if self._calling >= MAX_CALLS_AT_ONCE:
+            raise InputError(
+                f"this server is already waiting for models in {MAX_CALLS_AT_ONCE} requests: try again later"
+            )
+        self._calling += 1
+        try:
+            return await _run_in_thread(self._calls, function, *arguments)
+        finally:
+            self._calling -= 1
+
+
+async def _run_in_thread(limiter: CapacityLimiter, function: Callable[..., T], *arguments: object) -> T:
+    """Run a blocking function on a thread of `limiter`. The threads of asyncio are left to others."""
+
+    def run() -> T:
+        try:
+            return function(*arguments)
+        except StopIteration as error:  # the caller would wait for ever
+            raise RuntimeError(f"{function!r} raised StopIteration") from error
+
+    return await shield(to_thread.run_sync(run, limiter=limiter))
+
+
 class DebateHost:
     """Host that runs the debates of a database.
 
@@ -91,6 +141,8 @@ class DebateHost:
         """Error of the last failed run in this process, by debate id."""
         self.streaming: dict[str, dict[str, StreamedMessage]] = {}
         """Messages that are being streamed, by debate id and the id of their future entry."""
+        self.threads = ServerThreads()
+        """Threads for reads and for model calls of the server's clients."""
         self._tokens = tokens
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._listeners: dict[str, list[EventListener]] = {}
@@ -266,6 +318,9 @@ class DebateHost:
 
 POLL_INTERVAL_S = 0.3
 """Number of seconds between checks for changes to a debate. A read takes a millisecond."""
+SHARED_FOR_S = POLL_INTERVAL_S / 2
+"""Number of seconds in which all followers of a debate share one check for changes. The last of them then
+learns of a change at most half an interval later."""
 BATCH_WINDOW_S = 0.03
 """Number of seconds for collecting streamed tokens before sending them together. Screens do not refresh
 more often."""
@@ -290,26 +345,31 @@ class DebateReader:
     def __init__(self, host: DebateHost) -> None:
         self._host = host
         self._cache: OrderedDict[str, DebateSnapshot] = OrderedDict()
-        self._overviews: OrderedDict[str, tuple[Version, JsonObject]] = OrderedDict()
+        self._overviews: OrderedDict[str, tuple[float, Version, JsonObject]] = OrderedDict()
+        """When the latest version of a debate was read, this version, and its overview, by debate id."""
         self._following = asyncio.Lock()
         """Held while a follower reads, so that followers need one thread and read each version once."""
+        self._thread = CapacityLimiter(1)
 
     async def changed_overview(
         self, debate: Debate, seen: Version | None
     ) -> tuple[Version, JsonObject] | None:
         """Return a new overview of a debate, or `None` if the debate has not changed."""
+        # A check that began after this one was asked for is as good as its own.
+        needed_from = time.monotonic() - (0 if seen is None else SHARED_FOR_S)
         async with self._following:
-            version = await run_in_thread(self.version, debate)
-            if version == seen:
-                return None
-            if (cached_overview := self._overviews.get(debate.id)) and cached_overview[0] == version:
-                return cached_overview
-            new_overview = version, await run_in_thread(self.overview, debate)
-            self._overviews[debate.id] = new_overview
-            self._overviews.move_to_end(debate.id)
-            while len(self._overviews) > CACHED_DOCUMENTS:
-                self._overviews.popitem(last=False)
-            return new_overview
+            read_at, version, overview = self._overviews.get(debate.id, (-math.inf, (), {}))
+            if read_at < needed_from:
+                read_at = time.monotonic()
+                latest = await _run_in_thread(self._thread, self.version, debate)
+                if latest != version:
+                    overview = await _run_in_thread(self._thread, self.overview, debate)
+                version = latest
+                self._overviews[debate.id] = read_at, version, overview
+                self._overviews.move_to_end(debate.id)
+                while len(self._overviews) > CACHED_DOCUMENTS:
+                    self._overviews.popitem(last=False)
+            return None if version == seen else (version, overview)
 
     def version(self, debate: Debate) -> Version:
         """Return a value that changes whenever the debate or its feedback changes."""
@@ -507,13 +567,12 @@ class JudgeNow(PageAction):
 
     @override
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
-        if (await run_in_thread(debate.state)).values.get("verdict"):
-            await run_in_thread(host.check_spending, debate)
-        return await super().perform(host, debate, by_operator=by_operator)
+        def judge() -> JsonObject:
+            if debate.state().values.get("verdict"):
+                host.check_spending(debate)
+            return {"failed": debate.judge().failed}
 
-    @override
-    def act(self, debate: Debate) -> JsonObject:
-        return {"failed": debate.judge().failed}
+        return await host.threads.call_models(judge)
 
 
 class SendInterjection(PageAction):
@@ -589,7 +648,7 @@ class AskQuestion(PageAction):
 
     @override
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
-        answer = await run_in_thread(host.ask, debate, self.question)
+        answer = await host.threads.call_models(host.ask, debate, self.question)
         return {"html": str(Prose({}).block(answer.to_markdown(), base=3))}
 
 

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from moot import embedding
 from moot.api import Debate, DebateConfig, Event, aopen_debates
-from moot.calls.concurrency import run_in_thread, to_thread
+from moot.calls.concurrency import run_in_thread
 from moot.config.participants import MAX_REQUESTED_DEBATERS
 from moot.config.section import MAX_KEY_CHARS, errors_in
 from moot.config.stages import validate
@@ -467,7 +467,7 @@ class McpDebates:
         The transcript does not change.
         """
         stored_debate = await self._get(debate)
-        answer = (await to_thread(self._host.ask, stored_debate, question)).to_json()
+        answer = (await self._host.threads.call_models(self._host.ask, stored_debate, question)).to_json()
         return {key: answer[key] for key in ("answer", "citations", "not_found")}
 
     async def compare(
@@ -632,10 +632,9 @@ class McpEndpoint:
 
 
 async def _serve_http(server: MCPServer[object], port: int) -> None:
-    import uvicorn  # the `mcp` package depends on it
+    from moot.plugins.web.http_connections import http_server  # the `mcp` package depends on uvicorn
 
-    app = AuthMiddleware(_http_app(server))
-    await uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")).serve()
+    await http_server(AuthMiddleware(_http_app(server)), "127.0.0.1", port).serve()
 
 
 async def serve(database: str, default_config: DebateConfig, port: int | None) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -47,7 +47,7 @@ from moot.reports.positions import SECTIONS
 from moot.runtime.environment import Environment
 from moot.state import settings as environment
 from moot.state.entries import JsonObject
-from moot.state.errors import InputError, MootError
+from moot.state.errors import DebateNotFound, InputError, MootError
 from moot.state.settings import redact
 from moot.text.plain_text import clip
 from moot.text.terms import question_in
@@ -215,12 +215,15 @@ class LivePage:
         """Held while a debate is estimated, by whether the debate is long. Long estimates cannot delay short
         ones."""
         self._proposing = asyncio.Lock()
+        self._last_overview: tuple[object, str] = (None, "")
+        """Overview that was last sent to a follower, and its JSON text."""
 
     def routes(self) -> list[BaseRoute]:
         """Return all routes of the live page."""
         debate, read, act = "/api/debates/{debate}", self._reading, self._answering
         inner: list[BaseRoute] = [
             Route("/api/setup", read(self._setup)),
+            Route("/api/logout", act(self._log_out), methods=["POST"]),
             Route("/api/compare", read(self._compare)),
             Route("/api/models", act(self._models)),
             Route("/api/plan", act(self._plan), methods=["POST"]),
@@ -283,22 +286,23 @@ class LivePage:
         return endpoint
 
     def _reading(self, read: Callable[[Request, debate_host.DebateHost], object]) -> Endpoint:
-        """Return a route handler that calls `read`, which reads the database, on a worker thread."""
-        return self._answering(lambda request, host: run_in_thread(read, request, host))
+        """Return a route handler that calls `read`, which reads the database, on a thread for reads."""
+        return self._answering(lambda request, host: host.threads.read(read, request, host))
 
     async def _page(self, request: Request) -> Response:
-        if token := request.query_params.get("token"):
-            if not (token.isascii() and token.isprintable()):
-                return auth_middleware.EscapedJson(
-                    {"error": "the token has characters that no cookie can hold"}, status_code=400
-                )
+        if request.query_params.get("token"):
             answer = RedirectResponse(auth_middleware.PAGE, status_code=303)
-            if request.scope.get(
-                auth_middleware.KNOWN, True
-            ):  # a wrong token must not replace the operator's cookie
-                answer.set_cookie(auth_middleware.COOKIE, token, httponly=True, samesite="strict", path="/")
+            if request.scope.get(auth_middleware.KNOWN):  # a wrong token must not end the operator's session
+                auth_middleware.begin_session(request, answer)
             return answer
         return FileResponse(STATIC / "index.html")
+
+    async def _log_out(self, request: Request, _: debate_host.DebateHost) -> Response:
+        """End the browser's session."""
+        await auth_middleware.body_of(request, EmptyBody)
+        answer = auth_middleware.EscapedJson({})
+        auth_middleware.end_session(request, answer)
+        return answer
 
     def _setup(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         allowed_models = environment.names_in("MOOT_ALLOW_MODELS")
@@ -381,7 +385,7 @@ class LivePage:
             return {"debaters": proposed, "cost_usd": spent}
 
         async with self._proposing:
-            return await run_in_thread(propose)
+            return await host.threads.call_models(propose)
 
     async def _convert(self, request: Request, _: debate_host.DebateHost) -> Response:
         """Convert an uploaded document to text, and return the text to the page.
@@ -408,21 +412,21 @@ class LivePage:
         name = request.path_params["name"][:MAX_NAME_CHARS]
         data = await auth_middleware.bytes_of(request, "application/octet-stream", MAX_TRANSCRIPT_BYTES)
 
-        def read() -> JsonObject:
-            try:
-                imported = parse_transcript(data, filename=name, conversation=query.get("conversation", ""))
-            except SeveralConversations as error:
-                return {"conversations": list(error.titles[:MAX_TITLES])}
-            if query.get("store"):
-                debate = host.store_transcript(imported, query.get("topic", ""), by_operator=by_operator)
-                return {"id": debate.id}
-            preview = imported.preview()
-            for message in preview["first_messages"]:
-                message["content"] = clip(message["content"], PREVIEW_CHARS)
-            return {**preview, "is_document": imported.document is not None}
-
-        async with self._converting:
-            return await run_in_thread(read)
+        try:
+            async with self._converting:
+                conversation = query.get("conversation", "")
+                imported = await run_in_thread(
+                    partial(parse_transcript, data, filename=name, conversation=conversation)
+                )
+        except SeveralConversations as error:
+            return {"conversations": list(error.titles[:MAX_TITLES])}
+        if query.get("store"):
+            store = partial(host.store_transcript, imported, query.get("topic", ""), by_operator=by_operator)
+            return {"id": (await host.threads.call_models(store)).id}
+        preview = imported.preview()
+        for message in preview["first_messages"]:
+            message["content"] = clip(message["content"], PREVIEW_CHARS)
+        return {**preview, "is_document": imported.document is not None}
 
     async def _play(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         """Start the replay of a recorded sample debate."""
@@ -468,18 +472,30 @@ class LivePage:
         return self._reader.overview(_debate_of(request, host))
 
     async def _events(self, request: Request, host: debate_host.DebateHost) -> Response:
-        debate, ending = await run_in_thread(_debate_of, request, host), Event()
+        debate, ending = await host.threads.read(_debate_of, request, host), Event()
 
         async def events() -> AsyncIterator[dict[str, str]]:
-            async for message in debate_host.follow(host, self._reader, debate, ending.is_set):
-                yield {"data": bytes(auth_middleware.EscapedJson(message).body).decode()}
-                if "debate" in message and not (message["debate"]["running"] or host.running(debate.id)):
-                    yield {
-                        "data": '{"idle": true}'
-                    }  # the page reconnects later, because browsers allow few connections
-                    break
+            # A client whose debate was deleted asks again, and is told that there is no such debate.
+            with suppress(DebateNotFound):
+                async for message in debate_host.follow(host, self._reader, debate, ending.is_set):
+                    yield {"data": self._event_data(message)}
+                    if "debate" in message and not (message["debate"]["running"] or host.running(debate.id)):
+                        yield {
+                            "data": '{"idle": true}'
+                        }  # the page reconnects later, because browsers allow few connections
+                        break
 
         return EventSourceResponse(events(), shutdown_event=ending, shutdown_grace_period=1.0)
+
+    def _event_data(self, message: JsonObject) -> str:
+        """Return the JSON text of an update. All followers of a debate share the text of an overview."""
+        overview = message.get("debate")
+        if overview is not None and overview is self._last_overview[0]:
+            return self._last_overview[1]
+        text = bytes(auth_middleware.EscapedJson(message).body).decode()
+        if overview is not None:
+            self._last_overview = overview, text
+        return text
 
     def _document(self, request: Request, host: debate_host.DebateHost) -> DebateDocument:
         return self._reader.read(_debate_of(request, host)).document
@@ -555,7 +571,7 @@ class LivePage:
         if kind is None:
             raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
         action = await auth_middleware.body_of(request, kind)
-        debate = await run_in_thread(_debate_of, request, host)
+        debate = await host.threads.read(_debate_of, request, host)
         return await action.perform(
             host, debate, by_operator=bool(request.scope.get(auth_middleware.OPERATOR))
         )
@@ -626,7 +642,7 @@ def serve_page(
     launch_token: str,
 ) -> None:
     """Serve the live page until the process is stopped."""
-    import uvicorn  # not needed under LangGraph's server
+    from moot.plugins.web.http_connections import run_server  # not needed under LangGraph's server
 
     environment_of_operator = Environment(default_config=lambda: default_config)
     app = page_app(
@@ -635,4 +651,4 @@ def serve_page(
         visitor_token,
         launch_token,
     )
-    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=2)
+    run_server(app, host, port)
