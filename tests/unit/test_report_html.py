@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from moot.documents import DebateDocument, board_document
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.html import TEMPLATES, Report
-from moot.reports.positions import leading
 from moot.reports.verdict_view import BLOCK, Participants, Transcript, anchors_of
 from moot.state.entries import make_entry
 from moot.state.errors import InputError
@@ -342,13 +341,6 @@ def test_block_titles_describe_their_messages(rounds: list[int], titles: list[st
     document = typed(transcript=entries)
     blocks = Transcript(document, Participants(document), anchors_of(document["transcript"])).blocks
     assert [block.title for block in blocks] == titles
-
-
-def test_chart_shows_the_most_talkative_debater_of_each_colour() -> None:
-    debaters = [{"id": f"s{number}", "name": f"S {number}"} for number in range(18)]
-    transcript = [{"speaker": f"s{number}", "content": "word " * number} for number in range(18)]
-    shown = leading(Participants(typed(config={"debaters": debaters}, transcript=transcript)))
-    assert [person.id for person in shown] == ["s16", "s17", "s10", "s11", "s12", "s13", "s14", "s15"]
 
 
 def _luminance(colour: str) -> float:
