@@ -38,9 +38,9 @@ from moot.plugins.evals.report import chart, evaluation_report, further_html, it
 from moot.plugins.evals.results import Evaluations
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown_html import Prose
-from moot.reports.verdict_view import Participants
+from moot.reports.verdict_view import Participants, anchors_of
 from moot.runtime.spending import spending_refusal
-from moot.state.entries import JsonObject, message_count, seq_of
+from moot.state.entries import JsonObject, message_count, seq_of, tokens_of
 from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
 from moot.storage.records import Rating
 
@@ -191,7 +191,9 @@ class DebateHost:
         self._runs[debate.id] = asyncio.create_task(run())
         return self._runs[debate.id]
 
-    def ask(self, debate: Debate, question: str) -> DebateAnswer:
+    def ask(
+        self, debate: Debate, question: str, on_text: Callable[[str], object] | None = None
+    ) -> DebateAnswer:
         """Answer a client's question about a debate. See `Debate.ask`.
 
         Raises:
@@ -207,7 +209,7 @@ class DebateHost:
             self._asked[debate.id] += 1
         try:
             self.check_spending(debate)
-            return debate.ask(question)
+            return debate.ask(question, on_text=on_text)
         finally:
             with self._counting:
                 self._asked[debate.id] -= 1
@@ -357,15 +359,58 @@ class DebateReader:
             "step": values.get("step") or {},
             "entries": len(document["transcript"]),
             "messages": message_count(document["transcript"]),
-            "planned_turns": turns_planned(frozen_config(values)) if values.get("config") else None,
+            **_plan_of(values),
             "people": [asdict(person) for person in Participants(parsed).values()],
             "model": document["config"].get("model", ""),
             "questions": questions_at(snapshot),
             "pinned": values.get("pinned") or [],
+            "shown": _shown_parts(document, over=is_over(snapshot)),
+            "judging": _cost_of_judging(document),
             "step_age_s": _age_s(snapshot),
             "can_rate": has_decision(document),
             "feedback": [asdict(each) for each in debate.session.records.follow_ups.feedback(debate.id)],
         }
+
+
+def _plan_of(values: Mapping[str, object]) -> JsonObject:
+    """Return the planned numbers of turns and rounds, and whether a judge decides at the end.
+
+    A number is `None` if it is not known in advance, or if the protocol's length is not given in rounds.
+    """
+    if not values.get("config"):
+        return {"planned_turns": None, "planned_rounds": None, "has_judge": False}
+    config = frozen_config(values)
+    turns, two, three = (
+        turns_planned(each)
+        for each in (
+            config,
+            *(config.model_copy(update={"turns": None, "rounds": rounds}) for rounds in (2, 3)),
+        )
+    )
+    rounds = 2 + -(-(turns - two) // (three - two)) if turns and two and three and three > two else None
+    return {"planned_turns": turns, "planned_rounds": rounds, "has_judge": config.judge.enabled}
+
+
+def _shown_parts(document: DebateDocument, *, over: bool) -> dict[str, bool]:
+    """Return whether the parts of the page that may be empty have content, by the name of the tab."""
+    return {
+        "positions": not over or message_count(document["transcript"]) > 0,
+        "prompts": bool(document["receipts"] or document["calls"]),
+    }
+
+
+def _cost_of_judging(document: DebateDocument) -> JsonObject:
+    """Return the calls, tokens and cost of one earlier judging of a debate.
+
+    If the debate was judged several times, the result is the mean. Without a judge's call, `calls` is 0.
+    """
+    calls = [each["usage"] for each in document["calls"] if each["node"] == "judge"]
+    count = max([1, *(each.get("judging", 1) for each in document["verdicts"])])
+    return {
+        "calls": -(-len(calls) // count),
+        "tokens": sum(tokens_of(each) for each in calls) // count,
+        "cost_usd": sum(each.get("cost_usd") or 0.0 for each in calls) / count,
+    }
 
 
 def _age_s(snapshot: StateSnapshot) -> float:
@@ -559,10 +604,11 @@ class PinMessage(PageAction):
 class ForkDebate(PageAction):
     """Action that copies a whole debate, or only its beginning, to a new debate.
 
-    The copy ends with the message `after` if it is given.
+    The copy ends with the message `after` if it is given. Its name defaults to its id.
     """
 
     after: str = ""
+    name: str = ""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
@@ -577,7 +623,8 @@ class ForkDebate(PageAction):
                 changed = former.model_copy(update={"model": model})
                 config, granted = debate.check_change(changed, former)
                 start = {**start, "config": config.to_json()}
-            return fork_debate(debate.session, start, None, granted, by_operator=by_operator).thread
+            name = self.name.strip() or None
+            return fork_debate(debate.session, start, name, granted, by_operator=by_operator).thread
 
         return {"id": await run_in_thread(fork)}
 
@@ -586,11 +633,38 @@ class AskQuestion(PageAction):
     """Action that answers a question about a debate. The transcript does not change."""
 
     question: str = Field(max_length=MAX_MESSAGE_CHARS)
+    stream: bool = False
+    """True if the response is a stream of the answer's text, as lines of JSON, with the answer at its end."""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
-        answer = await run_in_thread(host.ask, debate, self.question)
-        return {"html": str(Prose({}).block(answer.to_markdown(), base=3))}
+        return await run_in_thread(self._answer, host, debate)
+
+    def _answer(
+        self, host: DebateHost, debate: Debate, on_text: Callable[[str], object] | None = None
+    ) -> JsonObject:
+        answer = host.ask(debate, self.question, on_text)
+        prose = Prose(anchors_of(debate.document()["transcript"]))
+        return {"html": str(prose.block(answer.to_markdown(), base=3))}
+
+    async def parts(self, host: DebateHost, debate: Debate) -> AsyncIterator[JsonObject]:
+        """Yield the answer's text so far while a model writes it, and then the whole answer or the error."""
+        loop, texts = asyncio.get_running_loop(), asyncio.Queue[str]()
+
+        def on_text(text: str) -> None:
+            loop.call_soon_threadsafe(texts.put_nowait, text)
+
+        answering = asyncio.ensure_future(run_in_thread(self._answer, host, debate, on_text))
+        while not answering.done():
+            with suppress(TimeoutError):
+                text = await asyncio.wait_for(texts.get(), POLL_INTERVAL_S)
+                while not texts.empty():
+                    text = texts.get_nowait()
+                yield {"text": text}
+        try:
+            yield answering.result()
+        except MootError as error:
+            yield {"error": str(error)}
 
 
 class GiveFeedback(PageAction):

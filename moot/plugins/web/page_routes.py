@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -522,7 +522,10 @@ class LivePage:
     def _receipts(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         document, keys = self._document(request, host), ("sections", "total_tokens", "budget")
         return {
-            "prompts": [_some(each, "entry_id", "seq", "speaker", *keys) for each in document["receipts"]],
+            "prompts": [
+                _some(each, "entry_id", "seq", "speaker", "step", "round", *keys)
+                for each in document["receipts"]
+            ],
             "calls": [_some(each, "id", "purpose", "memory_kind", *keys) for each in document["calls"]],
         }
 
@@ -550,12 +553,16 @@ class LivePage:
         side_by_side = render_comparison(compare_debates(documents))
         return {"html": str(Prose({}).block(side_by_side, base=1))}
 
-    async def _act(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
+    async def _act(self, request: Request, host: debate_host.DebateHost) -> JsonObject | Response:
         kind = debate_host.ACTIONS.get(request.path_params["action"])
         if kind is None:
             raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
         action = await auth_middleware.body_of(request, kind)
         debate = await run_in_thread(_debate_of, request, host)
+        if isinstance(action, debate_host.AskQuestion) and action.stream:
+            parts = action.parts(host, debate)
+            lines = (bytes(auth_middleware.EscapedJson(part).body) + b"\n" async for part in parts)
+            return StreamingResponse(lines, media_type="application/x-ndjson")
         return await action.perform(
             host, debate, by_operator=bool(request.scope.get(auth_middleware.OPERATOR))
         )

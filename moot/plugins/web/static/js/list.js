@@ -17,6 +17,7 @@ export function List({ setup }) {
   const [problem, setProblem] = useState("");
   const [current, setCurrent] = useState(-1);
   const [chosen, setChosen] = useState([]);
+  const [openNew, openImport] = [useRef(), useRef()];
   const search = useRef();
   const rows = useRef();
 
@@ -61,7 +62,9 @@ export function List({ setup }) {
   useEffect(() => { if (words && found) announce(plural(found.found, "debate") + " found"); }, [found?.found]);
 
   return html`<main id="main" class="list" tabindex="-1">
-    <div class="heading"><h1>Debates</h1>${setup && html`<span class="actions"><${ImportTranscript} /><${NewDebate} setup=${setup} /></span>`}</div>
+    <div class="heading"><h1>Debates</h1>${setup && html`<span class="actions"><button type="button" class="main" onClick=${() => openNew.current()}>New debate</button>
+      <button type="button" onClick=${() => openImport.current()}>Import</button></span>`}</div>
+    ${setup && html`<${NewDebate} setup=${setup} opener=${openNew} /><${ImportTranscript} opener=${openImport} />`}
     ${found?.all !== 0 && html`<form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); if (debates[0]) go(address(debates[0])); }}>
       <input ref=${search} type="search" aria-label="Search debates" aria-keyshortcuts="/" placeholder="Search names, topics, models, results"
         value=${words} onInput=${searched} />
