@@ -7,14 +7,12 @@ Forecasts Expressed in Terms of Probability*).
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from moot.asking import answer_stream
 from moot.asking.answer import answer_question, permissions_for_answer
 from moot.calls.concurrency import async_version, run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
@@ -348,9 +346,7 @@ class Debate:
 
     afork = async_version(fork)
 
-    def ask(
-        self, question: str, *, model: str | None = None, on_text: answer_stream.OnText | None = None
-    ) -> DebateAnswer:
+    def ask(self, question: str, *, model: str | None = None) -> DebateAnswer:
         """Answer a question about the debate with citations, leaving the transcript unchanged.
 
         The tokens and the cost of the answer count towards the debate's.
@@ -359,8 +355,6 @@ class Debate:
             question: The question.
             model: Model that answers. `None`: the judge's model. A recorded model answers no new
                 questions.
-            on_text: Function that receives the answer's text so far, while a model writes it. Another thread
-                calls it.
 
         Raises:
             InputError: The question is empty.
@@ -375,8 +369,6 @@ class Debate:
             permissions_for_answer(self.session.permissions(state), model),
             self.session.environment,
         )
-        if on_text:
-            env = replace(env, complete=answer_stream.with_answer_stream(env.complete, on_text))
         flow = answer_question(
             node_context(env, state, permissions, self.id).under(permissions), question_text
         )

@@ -148,11 +148,6 @@ class ClaimMap:
     omitted: int
     """Number of further arguments, which the map does not show."""
 
-    @property
-    def height(self) -> int:
-        """Height of the map."""
-        return 6 + ROW_HEIGHT * len(self.rows)
-
 
 def claim_maps(document: DebateDocument, people: Participants) -> dict[str, ClaimMap]:
     """Return the map of each claim on which a debater took a position, by claim id."""

@@ -479,8 +479,6 @@ class PromptChart:
     """Bars of each section, each with its top and its height in percent."""
     budget: float | None
     """Height of the budget in percent from the top, or `None` if it is unknown."""
-    ends: tuple[int, int]
-    """Numbers of the first and the last message."""
 
 
 def prompt_chart(prompts: Prompts) -> PromptChart | None:
@@ -497,4 +495,4 @@ def prompt_chart(prompts: Prompts) -> PromptChart | None:
         base = [top - share for top, share in zip(base, shares, strict=True)]
         sections.append([*zip(base, shares, strict=True)])
     budget = 100 - 100 * prompts.budget / largest if prompts.budget else None
-    return PromptChart(sections, budget, (receipts[0]["seq"], receipts[-1]["seq"]))
+    return PromptChart(sections, budget)

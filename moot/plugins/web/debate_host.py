@@ -10,17 +10,19 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import NamedTuple, NotRequired, cast
 
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.utils.json import parse_partial_json
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from typing_extensions import TypedDict, override
 
 from moot.api import Debate, DebateConfig, Debates, Event
-from moot.asking.answer import DebateAnswer
+from moot.asking.answer import DebateAnswer, with_stream
 from moot.calls.concurrency import cancel_all, run_in_thread
 from moot.config.boundary import Capability
 from moot.config.debate_config import frozen_config
@@ -42,6 +44,7 @@ from moot.reports.verdict_view import Participants, anchors_of
 from moot.runtime.spending import spending_refusal
 from moot.state.entries import JsonObject, message_count, seq_of, tokens_of
 from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
+from moot.state.settings import StreamRedactor
 from moot.storage.records import Rating
 
 MAX_ASKED_AT_ONCE = 4
@@ -209,7 +212,11 @@ class DebateHost:
             self._asked[debate.id] += 1
         try:
             self.check_spending(debate)
-            return debate.ask(question, on_text=on_text)
+            if on_text:
+                env = debate.session.environment
+                env = replace(env, complete=with_stream(env.complete, AnswerStream(on_text)))
+                debate = Debate(replace(debate.session, environment=env))
+            return debate.ask(question)
         finally:
             with self._counting:
                 self._asked[debate.id] -= 1
@@ -627,6 +634,38 @@ class ForkDebate(PageAction):
             return fork_debate(debate.session, start, name, granted, by_operator=by_operator).thread
 
         return {"id": await run_in_thread(fork)}
+
+
+class AnswerStream(BaseCallbackHandler):
+    """LangChain callback handler that reads the field `answer` of a structured reply while it is streamed."""
+
+    def __init__(self, on_text: Callable[[str], object]) -> None:
+        self._on_text, self._json, self._seen, self._text = on_text, "", 0, ""
+        self._redactor = StreamRedactor()
+
+    # LangChain streams a call if a handler has these two methods.
+    def tap_output_aiter(self, run_id: object, output: object) -> object:
+        """Return the stream unchanged."""
+        return output
+
+    def tap_output_iter(self, run_id: object, output: object) -> object:
+        """Return the stream unchanged."""
+        return output
+
+    @override
+    def on_llm_new_token(self, token: object, *, chunk: object = None, **_: object) -> None:
+        """Pass on the answer's text if the new part of the reply makes it longer."""
+        calls = getattr(getattr(chunk, "message", None), "tool_call_chunks", ())
+        self._json += "".join([str(token), *(each["args"] or "" for each in calls)])
+        try:
+            data = parse_partial_json(self._json[max(0, self._json.find("{")) :])
+        except ValueError:
+            return
+        answer = data.get("answer") if isinstance(data, dict) else None
+        if isinstance(answer, str) and len(answer) > self._seen:
+            self._text += self._redactor.feed(answer[self._seen :])
+            self._seen = len(answer)
+            self._on_text(self._text)
 
 
 class AskQuestion(PageAction):

@@ -36,12 +36,13 @@ from moot.importers import SeveralConversations, converted_suffixes, parse_trans
 from moot.models.endpoints import offered_models
 from moot.models.offline import recording_config, recordings
 from moot.models.registry import access_to
-from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
+from moot.plugins.evals.statistics import MAX_COMPARED, answer_text, compare_debates, render_comparison
 from moot.plugins.web import auth_middleware, debate_host
 from moot.prompts.templates import ROLES
 from moot.protocols.registry import PROTOCOLS, load_plugins, turns_planned
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.html import TEMPLATES, ReportPart, render_messages, render_part
+from moot.reports.markdown import plain
 from moot.reports.markdown_html import Prose
 from moot.reports.positions import SECTIONS
 from moot.runtime.environment import Environment
@@ -550,8 +551,14 @@ class LivePage:
         if not 2 <= len(names) <= MAX_COMPARED:
             raise HTTPException(400, f"choose 2 to {MAX_COMPARED} debates")
         documents = [self._reader.read(host.debates.get(name)).document for name in names]
-        side_by_side = render_comparison(compare_debates(documents))
-        return {"html": str(Prose({}).block(side_by_side, base=1))}
+        compared, prose = compare_debates(documents), Prose({})
+        rows = compared["debates"]
+        table = render_comparison(
+            {**compared, "debates": [{**row, "final_answer": "", "details": ""} for row in rows]}
+        )
+        answers = (prose.block(f"# {plain(row['name'])}\n\n{answer_text(row)}", base=2) for row in rows)
+        columns = "".join(f"<section>{answer}</section>" for answer in answers)
+        return {"html": f'{prose.block(table, base=1)}<div class="columns">{columns}</div>'}
 
     async def _act(self, request: Request, host: debate_host.DebateHost) -> JsonObject | Response:
         kind = debate_host.ACTIONS.get(request.path_params["action"])

@@ -3,7 +3,7 @@ import { Controls, ForkDialog, JudgeDialog } from "./actions.js";
 import { at, follow, get, post } from "./api.js";
 import { go } from "./navigation.js";
 import { Graph } from "./graph.js";
-import { html, ServerHtml, useEffect, useRef, useState } from "./html.js";
+import { html, marked, ServerHtml, useEffect, useRef, useState } from "./html.js";
 import { useKeys } from "./keys.js";
 import { Ledger } from "./ledger.js";
 import { PromptDialog, Prompts } from "./prompts.js";
@@ -127,7 +127,7 @@ export function Debate({ id, setup }) {
   return html`<div class="debate" data-tab=${chosen}>
     <header class="top">
       <a class="brand" href="/moot" title="All debates">Moot</a>
-      <div class="about"><h1 dir="auto" title=${debate.topic}>${debate.question || debate.name}</h1>
+      <div class="about"><h1 dir="auto" title=${debate.topic}>${marked(debate.question || debate.name)}</h1>
         <p class="muted small"><span class=${tone(debate.status)}>${debate.status}</span>
           ${" "}<button type="button" class="quiet progress" onClick=${() => setTab("verdict")}>${progress(debate, doing)}</button>
           ${debate.parent && html` · <a href=${`/moot/d/${debate.parent}`}>forked from ${debate.parent.slice(0, 8)}</a>`}</p></div>
@@ -252,7 +252,7 @@ function Questions({ debate, act }) {
     ${debate.questions.map((each) => html`<div key=${each.id}>
       <p class="turn"><b>${own ? html`Your turn: you speak as <bdi>${each.name}</bdi>` : html`<bdi>${each.name}</bdi> asks you`}</b></p>
       <div class="asked" dir="auto" id=${`asked-${each.id}`} tabindex="0" role="region" aria-label=${own ? `Instruction for ${each.name}` : `Question of ${each.name}`}
-        ref=${(node) => { if (node) node.scrollTop = node.scrollHeight; }}>${each.question}</div>
+        ref=${(node) => { if (node) node.scrollTop = node.scrollHeight; }}>${marked(each.question)}</div>
       <textarea name=${each.id} rows="3" dir="auto" aria-label=${own ? `Message of ${each.name}` : `Reply to ${each.name}`} aria-describedby=${`asked-${each.id}`}></textarea>
     </div>`)}
     <button type="submit" class="main">${own ? "Send" : "Answer"}</button>

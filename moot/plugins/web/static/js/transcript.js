@@ -1,6 +1,6 @@
 // Transcript of any length. Only messages near the visible part are rendered, and the scroll position is stable.
 import { at, get } from "./api.js";
-import { html, ServerHtml, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./html.js";
+import { html, marked, ServerHtml, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./html.js";
 import { useKeys } from "./keys.js";
 import { Menu } from "./menu.js";
 import { announce, number, plural, spoken } from "./words.js";
@@ -165,7 +165,7 @@ function Streams({ streams, thinking, debate: { people, entries, running: runs, 
       const person = people.find((each) => each.id === speaker);
       return html`<article key=${id} class=${`entry speech now ${person?.tone ?? "house"}`}>
         <p class="by"><span class=${`who ${person?.tone ?? "house"}`}>${person && html`<span class=${`mono ${person.tone}`}>${person.monogram}</span> `}<bdi>${name(speaker)}</bdi></span> <span class="kind">speaking</span></p>
-        <div class="prose words" dir="auto">${text}</div>
+        <div class="prose words" dir="auto">${marked(text)}</div>
       </article>`;
     })}
   </div>`;
