@@ -89,7 +89,8 @@ def test_header_and_composer_take_at_most_a_fifth_of_a_phone(browser: webdriver.
     set_viewport(browser, 390)
     browser.get(f"{page.url}/d/{page.dialogue}#m000002")
     assert wait_until(lambda: browser.execute_script("return document.activeElement.id") == "m000002", 20)
-    heights = "return [...document.querySelectorAll('.debate .top, .message-form')].map((each) => each.offsetHeight)"
+    parts = "[...document.querySelectorAll('.debate .top, .message-form')]"
+    heights = f"return {parts}.map((each) => each.offsetHeight)"
     assert sum(browser.execute_script(heights)) <= 800 / 5
     shown = "return getComputedStyle(document.querySelector(arguments[0])).display"
     assert browser.execute_script(shown, ".item:not(.current) .meta") == "none"
