@@ -344,7 +344,8 @@ def answer_strips(document: DebateDocument, standings: Sequence[DebaterPosition]
             if change.event["debater"] == side.person.id:
                 by_round[rounds.get(change.event["message_id"], 0)] = change
         for moment in side.moments:
-            if moment.change and moment.message_id in rounds:
+            is_main = moment.message_id in {each.event["message_id"] for each in timeline.changes}
+            if (moment.kind == "move" or (moment.change and is_main)) and moment.message_id in rounds:
                 turns.setdefault(rounds[moment.message_id], []).append(moment)
         cells, answer = [], ("", "not stated")
         for number in range(1, last_round + 1):
