@@ -371,7 +371,7 @@ class DebateReader:
             "model": document["config"].get("model", ""),
             "questions": questions_at(snapshot),
             "pinned": values.get("pinned") or [],
-            "shown": _shown_parts(document, over=is_over(snapshot)),
+            "shown": _shown_parts(document, has_ended=is_over(snapshot)),
             "judging": _cost_of_judging(document),
             "step_age_s": _age_s(snapshot),
             "can_rate": has_decision(document),
@@ -398,10 +398,10 @@ def _plan_of(values: Mapping[str, object]) -> JsonObject:
     return {"planned_turns": turns, "planned_rounds": rounds, "has_judge": config.judge.enabled}
 
 
-def _shown_parts(document: DebateDocument, *, over: bool) -> dict[str, bool]:
+def _shown_parts(document: DebateDocument, *, has_ended: bool) -> dict[str, bool]:
     """Return whether the parts of the page that may be empty have content, by the name of the tab."""
     return {
-        "positions": not over or message_count(document["transcript"]) > 0,
+        "positions": not has_ended or message_count(document["transcript"]) > 0,
         "prompts": bool(document["receipts"] or document["calls"]),
     }
 
