@@ -11,19 +11,23 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables.config import RunnableConfig, merge_configs
 from pydantic import BaseModel, Field
 
 from moot.asking import select
 from moot.calls.effects import BackgroundTask, LocalJob, LocalWork
-from moot.calls.model_calls import CallGenerator
+from moot.calls.model_calls import CallGenerator, ModelCall, Reply, StreamAs
 from moot.config.boundary import Capability, Permissions
 from moot.config.model_settings import OFFLINE, RECORDED
 from moot.memory.passages import Place, Splitting, by_message, key_of
+from moot.models.registry import Models
 from moot.prompts import request as model_request
 from moot.prompts import truncation
 from moot.prompts.debate_context import DebateContext
 from moot.protocols.result import decision_line, verdict_text
 from moot.runtime.context import NodeContext
+from moot.runtime.environment import Complete
 from moot.runtime.fitting import fitted_context, until_prompts_fit
 from moot.state import entries as entry_types
 from moot.state.conversation import ConversationState
@@ -238,6 +242,16 @@ def extract_for(
         lines.append(f"- [{entry_types.entry_id(seq)}] {speaker}: {' '.join(words)}")
         ids.append(entry_types.entry_id(seq))
     return Extract("\n".join([NO_MODEL, "", *lines]) if lines else NOTHING, tuple(ids))
+
+
+def with_stream(complete: Complete, handler: BaseCallbackHandler) -> Complete:
+    """Return a function that makes calls like `complete`, and passes the replies' tokens to a handler."""
+
+    async def stream(call: ModelCall, models: Models, *, config: RunnableConfig | None = None) -> Reply:
+        call = replace(call, stream_as=StreamAs("answer", call.purpose))
+        return await complete(call, models, config=merge_configs(config, {"callbacks": [handler]}))
+
+    return stream
 
 
 def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:

@@ -1,4 +1,6 @@
-"""A debate as an Argdown document: claims, and the arguments of each debater that support or attack them.
+"""The argument map of a debate: claims, and the arguments of each debater that support or attack them.
+
+The map is an Argdown document, or the rows of a drawing for each claim.
 
 Argdown is a text format for argument maps: https://argdown.org/syntax/. All text of a debate is escaped, so
 that every document parses.
@@ -6,11 +8,12 @@ that every document parses.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moot.claims.claim_status import Ledger, leaning
 from moot.claims.ledger_from_events import fold_events
+from moot.claims.ledger_rendering import short_stance_text
 from moot.documents import ClaimStatusRecord, DebateDocument, read_document
 from moot.reports.markdown_html import clean_strings
 from moot.reports.verdict_view import Participants
@@ -21,6 +24,10 @@ TEXT_CHARS = 600
 """Maximum length of a text in the argument map, in characters."""
 TITLE_CHARS = 60
 """Maximum length of a title in the argument map, in characters."""
+MAX_ROWS = 24
+"""Maximum number of arguments in the drawing of a claim's map."""
+ROW_HEIGHT = 48
+"""Height of an argument in the drawing, in SVG units: three lines of text."""
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 """Pattern for the characters that Argdown text must escape. They are all ASCII punctuation. Argdown reads any
 escaped character as text."""
@@ -37,6 +44,14 @@ class MapNode:
     text: str = ""
     """Text of the node. It is empty if another node with the same title contains it."""
     tag: str = ""
+    claim: str = ""
+    """Id of the claim. Empty for an argument."""
+    debater: str = ""
+    """Id of the debater who gives the argument. Empty for a claim."""
+    label: str = ""
+    """What the argument is, such as `yes`, `evidence` or `challenge`."""
+    quote: str = ""
+    message_id: str = ""
     children: "list[tuple[str, MapNode]]" = field(default_factory=list)
     """Child nodes, each paired with `+` if it supports this node or `-` if it attacks this node."""
 
@@ -48,7 +63,9 @@ class MapNode:
         """
         start = f"{'  ' * depth}{relation} " if relation else ""
         tag = f" #({self.tag})" if self.tag else ""
-        yield f"{start}{self.reference}{f': {_escaped(self.text)}' if self.text else ''}{tag}"
+        quotation = f"“{self.quote}” [{self.message_id}]" if self.quote else ""
+        text = f"{quotation}{self.text}"
+        yield f"{start}{self.reference}{f': {_escaped(text)}' if text else ''}{tag}"
         for each, child in self.children:
             yield from child.lines(each, depth + 1)
 
@@ -90,21 +107,70 @@ def _claim_nodes(
     claims_by_id = {each["id"]: each for each in claims}
     for key, claim in claims_by_id.items():
         text = document["topic"] if key == MAIN_QUESTION else claim["text"]
-        node = MapNode(_claim(key), text, claim["status"])
+        node = MapNode(_claim(key), text, claim["status"], key)
         for debater, stance in claim["stances"].items():
             sign = leaning(stance)
             if not sign:
                 continue
+            condition = f" On the condition: {stance['condition']}" if stance["condition"] else ""
             argument = MapNode(
-                _argument(names, debater, key), f"“{stance['quote']}” [{stance['message_id']}]"
+                _argument(names, debater, key),
+                condition,
+                debater=debater,
+                label=short_stance_text(stance),
+                quote=stance["quote"],
+                message_id=stance["message_id"],
+                children=list(_replies(document, debater, key, names)),
             )
-            if stance["condition"]:
-                argument.text += f" On the condition: {stance['condition']}"
-            argument.children = list(_replies(document, debater, key, names))
             node.children.append(("+" if sign > 0 else "-", argument))
         if key == MAIN_QUESTION:
             node.children += _grounds(ledger, claims_by_id)
         yield node
+
+
+@dataclass(frozen=True)
+class MapRow:
+    """An argument in the map of a claim."""
+
+    node: MapNode
+    attacks: bool
+    """True if the argument attacks its parent, False if it supports it."""
+    x: int
+    y: int
+    parent_y: int
+
+
+@dataclass(frozen=True)
+class ClaimMap:
+    """Arguments for and against a claim, each under what it supports or attacks."""
+
+    rows: Sequence[MapRow]
+    omitted: int
+    """Number of further arguments, which the map does not show."""
+
+
+def claim_maps(document: DebateDocument, people: Participants) -> dict[str, ClaimMap]:
+    """Return the map of each claim on which a debater took a position, by claim id."""
+    names = {person.id: person.name for person in people.values()}
+    maps = {}
+    for node in _claim_nodes(document, document["blackboard"]["standing"]["claims"], names):
+        rows: list[MapRow] = []
+        for relation, child, depth, parent in _below(node):
+            parent_y = rows[parent].y + 14 if parent >= 0 else 0
+            rows.append(MapRow(child, relation == "-", 16 * depth, 6 + ROW_HEIGHT * len(rows), parent_y))
+        maps[node.claim] = ClaimMap(rows[:MAX_ROWS], max(0, len(rows) - MAX_ROWS))
+    return {key: each for key, each in maps.items() if each.rows}
+
+
+def _below(node: MapNode) -> Iterator[tuple[str, MapNode, int, int]]:
+    """Yield the arguments below a node with relation, depth, and the number of the parent (-1: the node)."""
+    number = 0
+    for relation, child in node.children:
+        yield relation, child, 1, -1
+        parent, number = number, number + 1
+        for reply_relation, reply in child.children:
+            yield reply_relation, reply, 2, parent
+            number += 1
 
 
 def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNode]]:
@@ -115,7 +181,7 @@ def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNo
             product = ledger.sign(debater) * ledger.sign(debater, key)
             if product:
                 relations["+" if product > 0 else "-", key] = None
-    return ((relation, MapNode(_claim(key))) for relation, key in relations)
+    return ((relation, MapNode(_claim(key), claim=key)) for relation, key in relations)
 
 
 def _replies(
@@ -127,15 +193,17 @@ def _replies(
     }
     for each in document["blackboard"]["claim_events"]:
         if each["type"] == "evidence" and (each["debater"], each["claim"]) == (debater, claim):
-            relation, author, label = "+", debater, f"evidence {each['id']}"
+            relation, author = "+", debater
         elif each["type"] == "challenge" and (each["to"], each["claim"]) == (debater, claim):
-            relation, author, label = "-", each["debater"], f"challenge {each['id']}"
+            relation, author = "-", each["debater"]
         else:
             continue
         if each["id"] not in retracted_ids:
+            reference = _argument(names, author, f"{each['type']} {each['id']}")
+            quote, message_id = each["quote"], each["message_id"]
             yield (
                 relation,
-                MapNode(_argument(names, author, label), f"“{each['quote']}” [{each['message_id']}]"),
+                MapNode(reference, debater=author, label=each["type"], quote=quote, message_id=message_id),
             )
 
 

@@ -22,7 +22,7 @@ from moot.config.model_settings import RECORDED
 from moot.judging.panel import RULES
 from moot.judging.shortcomings import shortcomings
 from moot.protocols.registry import protocol_of
-from moot.reports import markdown_html, positions
+from moot.reports import argdown, markdown_html, positions
 from moot.reports.verdict_view import Message, Panel, Participants, Transcript, anchors_of
 from moot.state.claim_events import MAIN_QUESTION
 from moot.state.entries import Entry, entry_details, entry_id
@@ -234,19 +234,15 @@ def render_messages(
 
 
 def _render(template: str, report: Report, **variables: object) -> str:
-    speaking_sizes = (
-        (positions.WIDE, positions.NARROW) if report.transcript.count > 2 and len(report.people) else ()
-    )
-    prompt_sizes = (positions.WIDE, positions.NARROW) if len(report.prompts.receipts) > 1 else ()
     environment = _environment(markdown_html.Prose(report.anchors))
     page = environment.get_template(template).render(
         report=report,
         sections=positions.SECTIONS,
-        prompt_charts=[positions.prompt_chart(report.prompts, size) for size in prompt_sizes],
-        speaking_charts=[
-            positions.speaking_chart(report.transcript.blocks, report.people, s) for s in speaking_sizes
-        ],
-        speaking_people=positions.leading(report.people),
+        prompt_chart=positions.prompt_chart(report.prompts),
+        strips=(strips := positions.answer_strips(report.document, report.standings)),
+        answers=positions.answers_shown(strips),
+        maps=argdown.claim_maps(report.document, report.people),
+        row_height=argdown.ROW_HEIGHT,
         **variables,
     )
     return show_reordering(page)

@@ -78,6 +78,7 @@ def _without_secrets(value: object) -> object:
 PLAIN_ABOVE = 20_000
 """Maximum length of a text that is shown with Markdown formatting, in characters."""
 
+_CODE = re.compile(r"`([^`\n]+)`")
 _SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
 _FLAT_LIST = re.compile(r"<ul>\n((?:<li>[^\n]*</li>\n)+)</ul>")
 LINK_REL = "noopener noreferrer nofollow"
@@ -134,9 +135,12 @@ class Prose:
         return Markup(_FLAT_LIST.sub(fold, self.block(text, base)))  # noqa: S704  # sanitised
 
     def inline(self, text: str) -> Markup:
-        """Render plain text as HTML, with links for message ids."""
+        """Render plain text as HTML, with links for message ids and with marks of code."""
         parts = self._parts(text)
-        return Markup().join(self.link(part) if is_citation else escape(part) for part, is_citation in parts)
+        return Markup().join(
+            self.link(part) if is_citation else Markup(_CODE.sub(r"<code>\1</code>", str(escape(part))))  # noqa: S704  # escaped
+            for part, is_citation in parts
+        )
 
     def link(self, message_id: str) -> Markup:
         """Return an HTML link to a message.

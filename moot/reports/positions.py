@@ -1,18 +1,16 @@
 """Position of each debater, and how it changed during the debate."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple, TypeVar
 
-from moot.claims.claim_status import Ledger
+from moot.claims.claim_status import Ledger, StanceChange
 from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import board_text, side_conceded, stance_text, stances_text
 from moot.documents import ClaimStatusRecord, DebateDocument, PositionChange, Stance, Usage
 from moot.reports.markdown_html import group_digits
-from moot.reports.verdict_view import Fold, Participant, Participants
+from moot.reports.verdict_view import Participant, Participants
 from moot.state.claim_events import MAIN_QUESTION, Challenge, Evidence, StanceEvent
 from moot.state.conversation import CallReceipt, Omission, Receipt
 from moot.state.entries import seq_of, tokens_of
@@ -24,6 +22,8 @@ EVIDENCE_SOURCES = {
     "none": "no source",
 }
 """Descriptions that reports show for the sources of evidence, keyed by source."""
+MAX_ROUNDS = 24
+"""Maximum number of cells in a strip of answers. A longer debate shows its last rounds."""
 MAX_MOMENTS = 24
 """Maximum number of entries on a debater's timeline. Longer timelines show only changes of mind."""
 
@@ -305,6 +305,74 @@ def _when(message_id: str, rounds: Mapping[str, int]) -> str:
     return f"Round {rounds[message_id]}" if rounds.get(message_id) else "During the debate"
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A debater's answer to the main question at the end of a round."""
+
+    round: int
+    answer: str
+    """`yes`, `no`, `conditional`, `open`, or the label of another answer. Empty if no claim states it."""
+    text: str
+    """Answer in words, for readers who do not see the color."""
+    turns: Sequence[Moment]
+    """Changes of position in this round."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A debater's answers by round."""
+
+    person: Participant
+    cells: Sequence[Cell]
+
+
+def answer_strips(document: DebateDocument, standings: Sequence[DebaterPosition]) -> list[Strip]:
+    """Return each debater's answers by round, from the claim events and the moves that the judge named.
+
+    Without extracted claims, the answers are unknown, and the cells only show the changes of position. The
+    result is empty if the debate has no rounds, or if nothing is known about any debater's position.
+    """
+    rounds = {entry["id"]: entry["round"] for entry in document["transcript"]}
+    last_round = max(rounds.values(), default=0)
+    shown_rounds = range(max(1, last_round - MAX_ROUNDS + 1), last_round + 1)
+    timeline = fold_events(document["blackboard"]["claim_events"], document["topic"]).timeline(MAIN_QUESTION)
+    strips = []
+    for side in standings:
+        by_round: dict[int, StanceChange] = {}
+        turns: dict[int, list[Moment]] = {}
+        for change in timeline:
+            if change.event["debater"] == side.person.id:
+                by_round[rounds.get(change.event["message_id"], 0)] = change
+        for moment in side.moments:
+            is_main = moment.message_id in {each.event["message_id"] for each in timeline.changes}
+            if (moment.kind == "move" or (moment.change and is_main)) and moment.message_id in rounds:
+                turns.setdefault(rounds[moment.message_id], []).append(moment)
+        cells, answer = [], ("", "not stated")
+        for number in range(1, last_round + 1):
+            answer = _answer(by_round[number]) if number in by_round else answer
+            if number in shown_rounds:
+                cells.append(Cell(number, *answer, turns.get(number, ())))
+        if side.person.turns and any(cell.answer or cell.turns for cell in cells):
+            strips.append(Strip(side.person, cells))
+    return strips
+
+
+def _answer(change: StanceChange) -> tuple[str, str]:
+    if not change.side:
+        return "open", stance_text(change.event)
+    if change.side == "yes" and change.conditions:
+        return "conditional", "yes, on a condition"
+    return change.side, change.side + (", on a condition" if change.conditions else "")
+
+
+def answers_shown(strips: Sequence[Strip]) -> Mapping[str, str]:
+    """Return the class of the color of each answer in the strips, keyed by answer, in order of appearance."""
+    known = {"yes", "no", "conditional", "open"}
+    answers = dict.fromkeys(cell.answer for strip in strips for cell in strip.cells if cell.answer)
+    others = [answer for answer in answers if answer not in known]
+    return {answer: answer if answer in known else f"s{others.index(answer) % 7}" for answer in answers}
+
+
 class Prompts:
     """Statistics about the prompts of a debate, computed from the records of its model calls."""
 
@@ -400,144 +468,32 @@ def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
 
 SECTIONS = ("system", "topic", "summary", "messages", "turn_suffix", "blackboard", "retrieved")
 """Prompt sections, in the order in which reports show them."""
-_T = TypeVar("_T")
+MAX_BARS = 60
+"""Maximum number of bars in the chart of prompts. A bar stands for several prompts if there are more."""
 
 
 @dataclass(frozen=True)
-class Size:
-    """Size of a chart, with the number of bars and labels that fit into it."""
+class PromptChart:
+    """Stacked bars of the tokens in prompts, from 0 to 100 % of the largest prompt or the budget."""
 
-    width: int
-    height: int
-    bars: int
-    labels: int
-    """Number of labels that fit below the chart."""
-
-
-class Bar(NamedTuple):
-    """Rectangle in a chart, measured in SVG units."""
-
-    x: float
-    y: float
-    width: float
-    height: float
+    sections: Sequence[Sequence[tuple[float, float]]]
+    """Bars of each section, each with its top and its height in percent."""
+    budget: float | None
+    """Height of the budget in percent from the top, or `None` if it is unknown."""
 
 
-class BarChart(NamedTuple):
-    """Stacked bar chart, measured in SVG units.
-
-    A template macro draws it as plain SVG without scripts or ids.
-    """
-
-    size: Size
-    label: str
-    left: float
-    right: float
-    bottom: float
-    lines: Sequence[tuple[str, float, bool]]
-    """Horizontal lines of the chart. Each has a label, a height and a flag, which is True for the token
-    budget."""
-    names: Sequence[tuple[str, float]]
-    """Labels below the chart, each with its horizontal position."""
-    series: Sequence[Sequence[Bar]]
-    """Bars of the chart, grouped by data series. Each series has a color of its own."""
-
-
-MARGIN = 10
-"""Space around a chart, in SVG units."""
-WIDE = Size(720, 270, 60, 8)
-NARROW = Size(340, 230, 24, 4)
-
-
-def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
-    """Draw a bar chart of the number of tokens in each prompt.
-
-    If there are more prompts than bars, each bar shows the mean of neighboring prompts.
-    """
-    groups = _neighbours(prompts.receipts, size.bars)
-    ends = [(group[0]["seq"], group[-1]["seq"]) for group in groups]
-    labels = [str(first) if first == last else f"{first}–{last}" for first, last in ends]
-    series = {
-        name: [fmean(each["sections"].get(name, 0) for each in group) for group in groups]
-        for name in SECTIONS
-    }
-    label = "Tokens of the prompts by section, and the budget"
-    return _stacked_bars(size, labels, series, label, prompts.budget)
-
-
-def leading(people: Participants) -> list[Participant]:
-    """Return the debater with the most words for each chart color.
-
-    Several debaters may share a color.
-    """
-    by_tone: dict[str, Participant] = {}
-    for person in people.values():
-        if person.tone not in by_tone or person.words > by_tone[person.tone].words:
-            by_tone[person.tone] = person
-    return list(by_tone.values())
-
-
-def speaking_chart(blocks: Sequence[Fold], people: Participants, size: Size) -> BarChart:
-    """Draw a chart of how many words debaters wrote over time.
-
-    If debaters share a color, the chart shows only the one who wrote most.
-    """
-    messages = [message for block in blocks for message in block.messages if message.person.id in people]
-    groups = _neighbours(messages, size.bars)
-    labels = [group[0].label.lstrip("m0") or "0" for group in groups]
-    series = {
-        person.id: [
-            sum(len(m.entry["content"].split()) for m in group if m.person.id == person.id)
-            for group in groups
-        ]
-        for person in leading(people)
-    }
-    return _stacked_bars(size, labels, series, "Words of each debater over the course of the debate")
-
-
-def _neighbours(items: Sequence[_T], max_groups: int) -> list[Sequence[_T]]:
-    """Split a sequence into at most `max_groups` groups of consecutive items."""
-    size = -(-len(items) // max_groups) or 1
-    return [items[start : start + size] for start in range(0, len(items), size)]
-
-
-def _stacked_bars(
-    size: Size,
-    labels: Sequence[str],
-    series: Mapping[str, Sequence[float]],
-    label: str,
-    budget: int | None = None,
-) -> BarChart:
-    """Draw a stacked bar chart with one bar for each label and one segment for each series."""
-    top = 1.04 * max([budget or 0.0, *(sum(column) for column in zip(*series.values(), strict=True))]) or 1.0
-    ticks = [0.0, budget / 2, float(budget)] if budget else _ticks(top)
-    left = max(7 * len(f"{tick:,.0f}") for tick in ticks) + 10
-    width, height = size.width - left - MARGIN, size.height - 2 * MARGIN - 14
-    step = width / max(1, len(labels))
-    label_step = -(-len(labels) // size.labels) or 1
-    bars: list[list[Bar]] = []
-    base_heights = [0.0] * len(labels)
-    for values in series.values():
-        bars.append([])
-        for column, value in enumerate(values):
-            y = MARGIN + height * (1 - (base_heights[column] + value) / top)
-            if value:
-                bars[-1].append(Bar(left + step * column + 1, y, max(step - 2, 0.5), height * value / top))
-            base_heights[column] += value
-    return BarChart(
-        size=size,
-        label=label,
-        left=left,
-        right=left + width,
-        bottom=MARGIN + height,
-        lines=[(f"{tick:,.0f}", MARGIN + height * (1 - tick / top), tick == budget) for tick in ticks],
-        names=[(labels[index], left + step * (index + 0.5)) for index in range(0, len(labels), label_step)],
-        series=bars,
-    )
-
-
-def _ticks(top: float) -> list[float]:
-    """Return three to five round numbers from 0 to `top` as axis labels."""
-    unit = 10.0 ** math.floor(math.log10(top))
-    step = next((each for each in (0.2, 0.25, 0.5, 1.0) if top / (each * unit) < 5), 2.0) * unit
-    return [step * number for number in range(math.floor(top / step) + 1)]
+def prompt_chart(prompts: Prompts) -> PromptChart | None:
+    """Return the chart of all prompts, or `None` if there are fewer than two."""
+    receipts = prompts.receipts
+    if len(receipts) < 2:
+        return None
+    size = -(-len(receipts) // MAX_BARS)
+    groups = [receipts[start : start + size] for start in range(0, len(receipts), size)]
+    largest = max(prompts.budget or 0, prompts.largest) or 1
+    base, sections = [100.0] * len(groups), []
+    for name in SECTIONS:
+        shares = [100 * fmean(each["sections"].get(name, 0) for each in group) / largest for group in groups]
+        base = [top - share for top, share in zip(base, shares, strict=True)]
+        sections.append([*zip(base, shares, strict=True)])
+    budget = 100 - 100 * prompts.budget / largest if prompts.budget else None
+    return PromptChart(sections, budget)

@@ -38,8 +38,7 @@ CALLS = 3 + 6 + 3 + 1 + 3 + 6 + 3 + 1 + 3
 
 
 BATCHES = (3, 6, 3, 3, 6, 3, 3, 6, 3, 1, 3)
-"""Concurrent calls: proposals; critiques, refinements and summaries, twice; the last round; the judge; tests of
-the draft."""
+"""Concurrent calls: proposals; critiques, refinements and summaries, twice; the last round; judge; tests."""
 
 
 class BatchModel:

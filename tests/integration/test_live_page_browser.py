@@ -138,7 +138,7 @@ def test_hostile_text_and_names_run_no_script_in_any_view(browser: webdriver.Chr
     browser.get(f"{page.url}/d/{page.hostile}")
     start = browser.current_url
     assert wait_for_text(browser, ".item .entry", "window.ran=1")
-    for tab in ("verdict", "ledger", "prompts", "positions", "board", "record"):
+    for tab in ("verdict", "ledger", "prompts", "positions", "record"):
         click(browser, f"#tab-{tab}")
         assert wait_until(lambda: "Loading" not in " ".join(element_texts(browser, "#panel")))
         browser.execute_script(

@@ -81,15 +81,22 @@ def test_visitor_opens_a_room_corrects_a_claim_pins_and_forks(browser: webdriver
 
     browser.get(f"{page.url}/d/{page.dialogue}#m000002")
     assert wait_until(lambda: browser.execute_script("return document.activeElement.id") == "m000002", 20)
-    tools = "[data-seq='2'] .tools button"
-    click(browser, f"{tools}:nth-of-type(1)")
+    tools = "[data-seq='2'] .tools"
+    click(browser, f"{tools} summary")
+    click(browser, f"{tools} button", "Pin")
     assert wait_until(lambda: browser.find_elements(By.CSS_SELECTOR, "[data-seq='2'].pinned"))
-    assert wait_until(lambda: browser.find_elements(By.CSS_SELECTOR, f"{tools}[aria-pressed=true]"))
-    click(browser, f"{tools}:nth-of-type(2)")
+    assert wait_until(lambda: browser.find_elements(By.CSS_SELECTOR, f"{tools} button[aria-pressed=true]"))
+    click(browser, f"{tools} button", "Fork here")
+    after = Select(find_element(browser, "dialog.fork select[name=after]"))
+    assert after.first_selected_option.text.startswith("m000002 · ")
+    find_element(browser, "dialog.fork input[name=name]").send_keys("without the reply", Keys.ENTER)
     assert wait_for_text(browser, ".top .about p", "forked from")
     assert page.dialogue not in browser.current_url
     assert wait_for_text(browser, ".find [role=status]", "2 messages")
-    click(browser, ".controls a.button")
+    click(browser, "#tab-record")
+    assert wait_for_text(browser, "#panel .facts", "without the reply")
+    click(browser, ".controls .menu summary")
+    click(browser, ".controls .menu a", "Compare with the original")
     assert wait_for_text(browser, ".compared", "free of charge")
     assert [row["message"] for row in take_log(browser, "browser")] == []
 
@@ -186,7 +193,7 @@ def test_visitor_plays_asks_renames_and_undoes_deletion_of_a_sample(
         find_element(browser, "dialog.ask input").send_keys("What about checkout?", Keys.ENTER)
         assert wait_for_text(browser, "dialog.ask .prose", "checkout")
         ActionChains(browser).send_keys(Keys.ESCAPE).perform()
-        click(browser, ".menu summary")
+        click(browser, ".controls .menu summary")
         field = find_element(browser, ".rename input")
         field.clear()
         field.send_keys("ours", Keys.ENTER)

@@ -45,7 +45,7 @@ def main() -> None:
         with serve_in_thread(database, DebateConfig()) as url:
             browser.get(f"{url}/d/{ids['free-transport']}")
             find_element(browser, "#tab-ledger").click()
-            assert wait_for_text(browser, "#panel h2", "Claims")
+            assert wait_for_text(browser, "#panel h2", "Disputed claims")
             save_screenshot(browser, DOCS / "live.png", PAGE_HEIGHT)
 
 

@@ -698,3 +698,44 @@ def test_import_lists_conversations_and_refuses_what_is_no_transcript(page: Test
     assert upload_transcript(page, "a.json", json.dumps(chats))[1] == {"conversations": ["Trams", "Buses"]}
     status, answer = upload_transcript(page, "a.txt", "Cost: high\nTime: low\nRisk: none\nStaff: two\n")
     assert (status, "was not recognised as a transcript" in answer["error"]) == (400, True)
+
+
+def test_answer_is_streamed_while_the_model_writes_it_and_its_ids_are_links(tmp_path: Path) -> None:
+    text = "Tabs won in m000001. " + "Spaces lost later. " * 20
+    answer = {"reasoning": "It is said.", "answer": text, "citations": ["m000001"], "not_found": []}
+    model = ScriptedModel(lambda call: json.dumps(answer) if "answer" in str(call) else "Tabs, I say.")
+    config = DebateConfig(model="mine", turns=2, judge={"enabled": False})
+    app = page_app(lambda: open_with_models(tmp_path / "d.sqlite", mine=model), config)
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
+        address = start_debate(page)
+        body = {"question": "Who won?", "stream": True}
+        lines = page.post(f"{address}/ask", json=body).text.splitlines()
+        *texts, last = map(json.loads, lines)
+        assert texts
+        assert all(text.startswith(each["text"]) for each in texts)
+        assert '<a href="#m000001" class="cite"' in last["html"]
+        whole = page.post(f"{address}/ask", json={"question": "Who won?"}).json()
+        assert whole["html"] == last["html"]
+        refused = page.post(f"{address}/ask", json={"question": " ", "stream": True}).text
+        assert "the question is empty" in json.loads(refused)["error"]
+
+
+def test_fork_is_named_and_ends_with_the_chosen_message(page: TestClient) -> None:
+    address = start_debate(page)
+    fork = page.post(f"{address}/fork", json={"after": "m000001", "name": "short one"}).json()["id"]
+    overview = page.get(f"{API}/debates/{fork}").json()
+    assert (overview["name"], overview["entries"], overview["parent"]) == (
+        "short one",
+        2,
+        address.rpartition("/")[2],
+    )
+    taken = page.post(f"{address}/fork", json={"name": "short one"})
+    assert (taken.status_code, "short one" in taken.json()["error"]) == (400, True)
+
+
+def test_overview_says_what_comes_next_and_what_a_judging_took(page: TestClient) -> None:
+    overview = page.get(start_debate(page, turns=6, debaters=[{"name": "Ada"}, {"name": "Ben"}])).json()
+    assert (overview["planned_turns"], overview["planned_rounds"], overview["has_judge"]) == (6, 3, True)
+    assert overview["judging"]["calls"] >= 1
+    assert overview["judging"]["tokens"] > 100
+    assert overview["shown"] == {"positions": True, "prompts": True}

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from moot.documents import DebateDocument, board_document
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.html import TEMPLATES, Report
-from moot.reports.positions import leading
 from moot.reports.verdict_view import BLOCK, Participants, Transcript, anchors_of
 from moot.state.entries import make_entry
 from moot.state.errors import InputError
@@ -344,13 +343,6 @@ def test_block_titles_describe_their_messages(rounds: list[int], titles: list[st
     assert [block.title for block in blocks] == titles
 
 
-def test_chart_shows_the_most_talkative_debater_of_each_colour() -> None:
-    debaters = [{"id": f"s{number}", "name": f"S {number}"} for number in range(18)]
-    transcript = [{"speaker": f"s{number}", "content": "word " * number} for number in range(18)]
-    shown = leading(Participants(typed(config={"debaters": debaters}, transcript=transcript)))
-    assert [person.id for person in shown] == ["s16", "s17", "s10", "s11", "s12", "s13", "s14", "s15"]
-
-
 def _luminance(colour: str) -> float:
     channels = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
@@ -500,3 +492,42 @@ def test_report_presents_no_placeholder_as_a_judgement(render: Callable[[Any], s
     assert "The built-in offline model wrote this text" in report
     for text in ("Judged by", VERDICT["reasoning"], "in both orders of presentation"):
         assert text not in report
+
+
+def test_strip_shows_each_answer_and_the_message_that_turned_it() -> None:
+    events = [
+        stance_event(1, "ada", "asserts", "p000"),
+        stance_event(2, "grace", "denies", "p000"),
+        stance_event(3, "ada", "conditional", "p000", condition="if it pays", condition_id="k001"),
+    ]
+    html = render_html(debate_document(blackboard=_blackboard_of(*events)))
+    strips = html.partition('<figure class="strips">')[2].partition("</figure>")[0]
+    assert "<title>Round 1: yes</title>" in strips
+    assert "<title>Round 2: yes, on a condition</title>" in strips
+    assert strips.count('class="answer-no"') == 2
+    assert strips.count('href="#m000003"') == 1
+    assert html.index('class="headline') < html.index('<figure class="strips">') < html.index('id="sides"')
+
+
+def test_strip_of_a_debate_without_claims_invents_no_answer() -> None:
+    html = render_html(debate_document(verdict={**VERDICT, "moved": [MOVE]}, blackboard={}))
+    strips = html.partition('<figure class="strips">')[2].partition("</figure>")[0]
+    assert "the answers are unknown" in strips
+    assert 'href="#m000003"' in strips
+    assert not re.search('class="answer-(yes|no|conditional|open)"', strips)
+
+
+def test_map_of_a_claim_shows_who_supports_and_attacks_it_with_quotations() -> None:
+    html = render_html(debate_document())
+    claim_map = html.partition('class="map"')[2].partition("</svg>")[0]
+    words = Page(claim_map).text
+    assert "A split doubles incidents." in html
+    assert "supports" in words or "attacks" in words
+    assert "“" in words
+    assert set(Page(claim_map).targets) <= {f"m{seq:06d}" for seq in range(5)}
+
+
+def test_marks_of_code_are_rendered_in_single_lines() -> None:
+    verdict = {**VERDICT, "decision": "Keep `main` <b>", "first_step": "Run `make <x>`."}
+    html = render_html(debate_document(verdict=verdict))
+    assert "<code>make &lt;x&gt;</code>" in html

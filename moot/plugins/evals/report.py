@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, floor, log10
+from pathlib import Path
 from statistics import fmean, median
 
 from markupsafe import Markup
@@ -619,10 +620,15 @@ def _is_numeric(cells: Sequence[str]) -> bool:
     return any(start.isdigit() for start in starts) and all(each.isdigit() or each == "–" for each in starts)
 
 
+def _render(name: str, **values: object) -> Markup:
+    """Render a template of this plug-in, which escapes every text as the templates of reports do."""
+    text = (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+    return Markup(template_environment().from_string(text).render(values))  # noqa: S704  # see above
+
+
 def tables_html(tables: Sequence[ReportTable]) -> Markup:
     """Render tables with their titles as HTML."""
-    text = template_environment().get_template("evaluation-tables.html.j2").render(tables=tables)
-    return Markup(text)  # noqa: S704  # rendered by a template that escapes every text
+    return _render("evaluation-tables.html.j2", tables=tables)
 
 
 def report_tables(report: JsonObject) -> list[ReportTable]:
@@ -843,17 +849,13 @@ def chart(report: JsonObject) -> Markup:
         }
 
     decimals = max(0, 1 - floor(log10(x_ticks[1]))) if unit == "cost_usd" else 0
-    text = (
-        template_environment()
-        .get_template("evaluation-chart.html.j2")
-        .render(
-            plots={"wide": drawn(WIDE), "narrow": drawn(NARROW)},
-            label="Accuracy of each arm, with its 95 % interval, against its mean cost per answer",
-            x_title="tokens per answer" if unit == "tokens" else "US$ per answer",
-            answers=len(curve),
-        )
+    return _render(
+        "evaluation-chart.html.j2",
+        plots={"wide": drawn(WIDE), "narrow": drawn(NARROW)},
+        label="Accuracy of each arm, with its 95 % interval, against its mean cost per answer",
+        x_title="tokens per answer" if unit == "tokens" else "US$ per answer",
+        answers=len(curve),
     )
-    return Markup(text)  # noqa: S704  # rendered by a template that escapes every text
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -11,18 +11,20 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import NamedTuple, NotRequired, TypeVar, cast
 
 from anyio import CapacityLimiter, to_thread
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.utils.json import parse_partial_json
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from typing_extensions import TypedDict, override
 
 from moot.api import Debate, DebateConfig, Debates, Event
-from moot.asking.answer import DebateAnswer
+from moot.asking.answer import DebateAnswer, with_stream
 from moot.calls.concurrency import cancel_all, run_in_thread, shield
 from moot.config.boundary import Capability
 from moot.config.debate_config import frozen_config
@@ -40,10 +42,11 @@ from moot.plugins.evals.report import chart, evaluation_report, further_html, it
 from moot.plugins.evals.results import Evaluations
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown_html import Prose
-from moot.reports.verdict_view import Participants
+from moot.reports.verdict_view import Participants, anchors_of
 from moot.runtime.spending import spending_refusal
-from moot.state.entries import JsonObject, message_count, seq_of
+from moot.state.entries import JsonObject, message_count, seq_of, tokens_of
 from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
+from moot.state.settings import StreamRedactor
 from moot.storage.records import Rating
 
 READS_AT_ONCE = 8
@@ -243,7 +246,9 @@ class DebateHost:
         self._runs[debate.id] = asyncio.create_task(run())
         return self._runs[debate.id]
 
-    def ask(self, debate: Debate, question: str) -> DebateAnswer:
+    def ask(
+        self, debate: Debate, question: str, on_text: Callable[[str], object] | None = None
+    ) -> DebateAnswer:
         """Answer a client's question about a debate. See `Debate.ask`.
 
         Raises:
@@ -259,6 +264,10 @@ class DebateHost:
             self._asked[debate.id] += 1
         try:
             self.check_spending(debate)
+            if on_text:
+                env = debate.session.environment
+                env = replace(env, complete=with_stream(env.complete, AnswerStream(on_text)))
+                debate = Debate(replace(debate.session, environment=env))
             return debate.ask(question)
         finally:
             with self._counting:
@@ -417,15 +426,58 @@ class DebateReader:
             "step": values.get("step") or {},
             "entries": len(document["transcript"]),
             "messages": message_count(document["transcript"]),
-            "planned_turns": turns_planned(frozen_config(values)) if values.get("config") else None,
+            **_plan_of(values),
             "people": [asdict(person) for person in Participants(parsed).values()],
             "model": document["config"].get("model", ""),
             "questions": questions_at(snapshot),
             "pinned": values.get("pinned") or [],
+            "shown": _shown_parts(document, has_ended=is_over(snapshot)),
+            "judging": _cost_of_judging(document),
             "step_age_s": _age_s(snapshot),
             "can_rate": has_decision(document),
             "feedback": [asdict(each) for each in debate.session.records.follow_ups.feedback(debate.id)],
         }
+
+
+def _plan_of(values: Mapping[str, object]) -> JsonObject:
+    """Return the planned numbers of turns and rounds, and whether a judge decides at the end.
+
+    A number is `None` if it is not known in advance, or if the protocol's length is not given in rounds.
+    """
+    if not values.get("config"):
+        return {"planned_turns": None, "planned_rounds": None, "has_judge": False}
+    config = frozen_config(values)
+    turns, two, three = (
+        turns_planned(each)
+        for each in (
+            config,
+            *(config.model_copy(update={"turns": None, "rounds": rounds}) for rounds in (2, 3)),
+        )
+    )
+    rounds = 2 + -(-(turns - two) // (three - two)) if turns and two and three and three > two else None
+    return {"planned_turns": turns, "planned_rounds": rounds, "has_judge": config.judge.enabled}
+
+
+def _shown_parts(document: DebateDocument, *, has_ended: bool) -> dict[str, bool]:
+    """Return whether the parts of the page that may be empty have content, by the name of the tab."""
+    return {
+        "positions": not has_ended or message_count(document["transcript"]) > 0,
+        "prompts": bool(document["receipts"] or document["calls"]),
+    }
+
+
+def _cost_of_judging(document: DebateDocument) -> JsonObject:
+    """Return the calls, tokens and cost of one earlier judging of a debate.
+
+    If the debate was judged several times, the result is the mean. Without a judge's call, `calls` is 0.
+    """
+    calls = [each["usage"] for each in document["calls"] if each["node"] == "judge"]
+    count = max([1, *(each.get("judging", 1) for each in document["verdicts"])])
+    return {
+        "calls": -(-len(calls) // count),
+        "tokens": sum(tokens_of(each) for each in calls) // count,
+        "cost_usd": sum(each.get("cost_usd") or 0.0 for each in calls) / count,
+    }
 
 
 def _age_s(snapshot: StateSnapshot) -> float:
@@ -618,10 +670,11 @@ class PinMessage(PageAction):
 class ForkDebate(PageAction):
     """Action that copies a whole debate, or only its beginning, to a new debate.
 
-    The copy ends with the message `after` if it is given.
+    The copy ends with the message `after` if it is given. Its name defaults to its id.
     """
 
     after: str = ""
+    name: str = ""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
@@ -636,20 +689,80 @@ class ForkDebate(PageAction):
                 changed = former.model_copy(update={"model": model})
                 config, granted = debate.check_change(changed, former)
                 start = {**start, "config": config.to_json()}
-            return fork_debate(debate.session, start, None, granted, by_operator=by_operator).thread
+            name = self.name.strip() or None
+            return fork_debate(debate.session, start, name, granted, by_operator=by_operator).thread
 
         return {"id": await run_in_thread(fork)}
+
+
+class AnswerStream(BaseCallbackHandler):
+    """LangChain callback handler that reads the field `answer` of a structured reply while it is streamed."""
+
+    def __init__(self, on_text: Callable[[str], object]) -> None:
+        self._on_text, self._json, self._seen, self._text = on_text, "", 0, ""
+        self._redactor = StreamRedactor()
+
+    # LangChain streams a call if a handler has these two methods.
+    def tap_output_aiter(self, run_id: object, output: object) -> object:
+        """Return the stream unchanged."""
+        return output
+
+    def tap_output_iter(self, run_id: object, output: object) -> object:
+        """Return the stream unchanged."""
+        return output
+
+    @override
+    def on_llm_new_token(self, token: object, *, chunk: object = None, **_: object) -> None:
+        """Pass on the answer's text if the new part of the reply makes it longer."""
+        calls = getattr(getattr(chunk, "message", None), "tool_call_chunks", ())
+        self._json += "".join([str(token), *(each["args"] or "" for each in calls)])
+        try:
+            data = parse_partial_json(self._json[max(0, self._json.find("{")) :])
+        except ValueError:
+            return
+        answer = data.get("answer") if isinstance(data, dict) else None
+        if isinstance(answer, str) and len(answer) > self._seen:
+            self._text += self._redactor.feed(answer[self._seen :])
+            self._seen = len(answer)
+            self._on_text(self._text)
 
 
 class AskQuestion(PageAction):
     """Action that answers a question about a debate. The transcript does not change."""
 
     question: str = Field(max_length=MAX_MESSAGE_CHARS)
+    stream: bool = False
+    """True if the response is a stream of the answer's text, as lines of JSON, with the answer at its end."""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
-        answer = await host.threads.call_models(host.ask, debate, self.question)
-        return {"html": str(Prose({}).block(answer.to_markdown(), base=3))}
+        return await host.threads.call_models(self._answer, host, debate)
+
+    def _answer(
+        self, host: DebateHost, debate: Debate, on_text: Callable[[str], object] | None = None
+    ) -> JsonObject:
+        answer = host.ask(debate, self.question, on_text)
+        prose = Prose(anchors_of(debate.document()["transcript"]))
+        return {"html": str(prose.block(answer.to_markdown(), base=3))}
+
+    async def parts(self, host: DebateHost, debate: Debate) -> AsyncIterator[JsonObject]:
+        """Yield the answer's text so far while a model writes it, and then the whole answer or the error."""
+        loop, texts = asyncio.get_running_loop(), asyncio.Queue[str]()
+
+        def on_text(text: str) -> None:
+            loop.call_soon_threadsafe(texts.put_nowait, text)
+
+        answering = asyncio.ensure_future(host.threads.call_models(self._answer, host, debate, on_text))
+        while not answering.done():
+            with suppress(TimeoutError):
+                text = await asyncio.wait_for(texts.get(), POLL_INTERVAL_S)
+                while not texts.empty():
+                    text = texts.get_nowait()
+                yield {"text": text}
+        try:
+            yield answering.result()
+        except MootError as error:
+            yield {"error": str(error)}
 
 
 class GiveFeedback(PageAction):

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -36,12 +36,13 @@ from moot.importers import SeveralConversations, converted_suffixes, parse_trans
 from moot.models.endpoints import offered_models
 from moot.models.offline import recording_config, recordings
 from moot.models.registry import access_to
-from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
+from moot.plugins.evals.statistics import MAX_COMPARED, answer_text, compare_debates, render_comparison
 from moot.plugins.web import auth_middleware, debate_host
 from moot.prompts.templates import ROLES
 from moot.protocols.registry import PROTOCOLS, load_plugins, turns_planned
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.html import TEMPLATES, ReportPart, render_messages, render_part
+from moot.reports.markdown import plain
 from moot.reports.markdown_html import Prose
 from moot.reports.positions import SECTIONS
 from moot.runtime.environment import Environment
@@ -538,7 +539,10 @@ class LivePage:
     def _receipts(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         document, keys = self._document(request, host), ("sections", "total_tokens", "budget")
         return {
-            "prompts": [_some(each, "entry_id", "seq", "speaker", *keys) for each in document["receipts"]],
+            "prompts": [
+                _some(each, "entry_id", "seq", "speaker", "step", "round", *keys)
+                for each in document["receipts"]
+            ],
             "calls": [_some(each, "id", "purpose", "memory_kind", *keys) for each in document["calls"]],
         }
 
@@ -563,15 +567,25 @@ class LivePage:
         if not 2 <= len(names) <= MAX_COMPARED:
             raise HTTPException(400, f"choose 2 to {MAX_COMPARED} debates")
         documents = [self._reader.read(host.debates.get(name)).document for name in names]
-        side_by_side = render_comparison(compare_debates(documents))
-        return {"html": str(Prose({}).block(side_by_side, base=1))}
+        compared, prose = compare_debates(documents), Prose({})
+        rows = compared["debates"]
+        table = render_comparison(
+            {**compared, "debates": [{**row, "final_answer": "", "details": ""} for row in rows]}
+        )
+        answers = (prose.block(f"# {plain(row['name'])}\n\n{answer_text(row)}", base=2) for row in rows)
+        columns = "".join(f"<section>{answer}</section>" for answer in answers)
+        return {"html": f'{prose.block(table, base=1)}<div class="columns">{columns}</div>'}
 
-    async def _act(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
+    async def _act(self, request: Request, host: debate_host.DebateHost) -> JsonObject | Response:
         kind = debate_host.ACTIONS.get(request.path_params["action"])
         if kind is None:
             raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
         action = await auth_middleware.body_of(request, kind)
         debate = await host.threads.read(_debate_of, request, host)
+        if isinstance(action, debate_host.AskQuestion) and action.stream:
+            parts = action.parts(host, debate)
+            lines = (bytes(auth_middleware.EscapedJson(part).body) + b"\n" async for part in parts)
+            return StreamingResponse(lines, media_type="application/x-ndjson")
         return await action.perform(
             host, debate, by_operator=bool(request.scope.get(auth_middleware.OPERATOR))
         )

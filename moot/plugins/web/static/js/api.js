@@ -18,6 +18,26 @@ export async function post(path, body = {}) {
   return answer(await fetch(`${API}${path}`, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
+// Posts a request whose response is a line of JSON for each part. `tell` gets the text so far, the last line is returned.
+export async function postStream(path, body, tell) {
+  const headers = { "Content-Type": "application/json" };
+  const response = await fetch(`${API}${path}`, { method: "POST", headers, body: JSON.stringify({ ...body, stream: true }) });
+  if (!response.ok) return answer(response);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let last = {}; ;) {
+    const { done, value = "" } = await reader.read();
+    if (done) return last;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      last = JSON.parse(line);
+      if (last.error) throw new Error(last.error);
+      if (last.text) tell(last.text);
+    }
+  }
+}
+
 export async function upload(path, file) {
   const headers = { "Content-Type": "application/octet-stream" };
   return answer(await fetch(`${API}${path}`, { method: "POST", headers, body: file }));

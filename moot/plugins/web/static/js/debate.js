@@ -1,18 +1,20 @@
 // View of one debate: status, transcript, result and actions.
-import { at, file, follow, get, post } from "./api.js";
+import { Controls, ForkDialog, JudgeDialog } from "./actions.js";
+import { at, follow, get, post } from "./api.js";
 import { go } from "./navigation.js";
 import { Graph } from "./graph.js";
-import { html, ServerHtml, useEffect, useRef, useState } from "./html.js";
+import { html, marked, ServerHtml, useEffect, useRef, useState } from "./html.js";
 import { useKeys } from "./keys.js";
 import { Ledger } from "./ledger.js";
 import { PromptDialog, Prompts } from "./prompts.js";
 import { Transcript } from "./transcript.js";
-import { ago, announce, cost, facts, number, plural, tone } from "./words.js";
+import { ago, announce, cost, facts, NARROW, number, plural, tone } from "./words.js";
 
-const PARTS = ["verdict", "positions", "board", "record"];
+const PARTS = { verdict: "verdict", positions: "positions", ledger: "board", record: "record" }; // part of the report in each tab
 const NOBODY = { number: 0, speakers: [], since: 0 };
 const STEPS = { judge: "judging", close: "closing", clarify: "asking you" };
-const TABS = { transcript: "Transcript", verdict: "Verdict", positions: "Positions", ledger: "Claims", board: "Rounds", prompts: "Prompts", record: "Details" };
+const TABS = { verdict: "Verdict", positions: "Positions", ledger: "Claims", transcript: "Transcript", prompts: "Prompts", record: "Details" };
+const SHOW_ENDED_MS = 15000;
 
 export function Debate({ id, setup }) {
   const [debate, setDebate] = useState(null);
@@ -20,11 +22,13 @@ export function Debate({ id, setup }) {
   const [doing, setDoing] = useState("");
   const [lost, setLost] = useState(false);
   const [problem, setProblem] = useState("");
-  const [notice, setNotice] = useState("");
-  const [tab, setTab] = useState(matchMedia("(max-width: 64rem)").matches ? "transcript" : "");
+  const [notice, setNotice] = useState(null);
+  const [tab, setTab] = useState(location.hash && NARROW.matches ? "transcript" : "");
   const [thinking, setThinking] = useState(NOBODY);
   const [prompt, setPrompt] = useState(null);
+  const [dialog, setDialog] = useState(null);
   const line = useRef();
+  const latest = useRef(null);
 
   useEffect(() => {
     let over = false;
@@ -43,10 +47,13 @@ export function Debate({ id, setup }) {
   }, [id]);
 
   const show = (found) => {
-    setDebate((before) => {
-      if (before && before.status !== found.status) announce(`The debate is ${found.status}.`);
-      return found;
-    });
+    const before = latest.current;
+    latest.current = found;
+    setDebate(found);
+    if (before && !before.over && found.over) {
+      setTab("verdict");
+      setNotice({ text: found.status === "done" ? "The debate has ended. This is its result." : `The debate has ended: ${found.ended_because || found.status}.`, ms: SHOW_ENDED_MS });
+    } else if (before && before.status !== found.status) announce(`The debate is ${found.status}.`);
     document.title = `${found.question.slice(0, 80)} – Moot`;
     if (!found.running) { setStreams({}); setDoing(""); }
     // The events of a run in another process are not heard here, so the stored step says who speaks.
@@ -81,74 +88,101 @@ export function Debate({ id, setup }) {
   // Performs an action on the debate and returns true if it succeeded.
   const act = async (action, body = {}) => {
     setProblem("");
-    setNotice("");
+    setNotice(null);
     try {
       const done = await post(at(id, action), body);
       if (action !== "delete") line.current?.look();
       if (action === "fork") go(`/moot/d/${done.id}`);
       if (action === "judge" && done.failed) setProblem("The verdict failed. The debate is still paused.");
-      if (action === "feedback") setNotice("Your feedback is saved.");
-      if (action === "say") setNotice("Sent. The debate reads it at the start of its next step.");
-      if (action === "pause") setNotice(done.running ? "The debate pauses at the end of this step." : "This debate is not running.");
+      if (action === "feedback") setNotice({ text: "Your feedback is saved." });
+      if (action === "say") setNotice({ text: "Sent. The debate reads it at the start of its next step." });
+      if (action === "pause") setNotice({ text: done.running ? "The debate pauses at the end of this step." : "This debate is not running." });
       return true;
     } catch (error) {
       setProblem(error.message);
       return false;
     }
   };
+  const ask = { fork: (after = "") => setDialog({ kind: "fork", after }), judge: () => setDialog({ kind: "judge" }) };
   useEffect(() => {
-    const over = notice && setTimeout(() => setNotice(""), 5000);
+    const over = notice && setTimeout(() => setNotice(null), notice.ms ?? 5000);
     return () => clearTimeout(over);
   }, [notice]);
   useKeys({ Escape: () => go("/moot") });
   useEffect(() => {
-    const cited = () => location.hash && matchMedia("(max-width: 64rem)").matches && setTab("transcript");
+    const cited = () => location.hash && NARROW.matches && setTab("transcript");
     addEventListener("hashchange", cited);
     return () => removeEventListener("hashchange", cited);
   }, []);
 
   if (!debate || !setup) {
     return html`<header class="top"><a class="brand" href="/moot">Moot</a></header>
-      <main id="main" class="list">${problem ? html`<p class="callout" role="alert">${problem}</p>` : html`<p class="muted">Opening the debate …</p>`}</main>`;
+      <main id="main" class="list">${problem ? html`<h1>This debate cannot be shown</h1><p class="callout" role="alert">${problem}</p>
+        <p><a class="button" href="/moot">All debates</a></p>` : html`<p class="muted">Opening the debate …</p>`}</main>`;
   }
-  const chosen = tab || (debate.over ? "verdict" : "positions"); // positions move while the debate runs
+  const shown = Object.entries(TABS).filter(([key]) => debate.shown[key] !== false);
+  const before = !debate.over && NARROW.matches ? "transcript" : debate.shown.positions ? "positions" : "verdict"; // positions move while the debate runs
+  const chosen = shown.some(([key]) => key === tab) ? tab : debate.over ? "verdict" : before;
   const panel = chosen === "transcript" ? (debate.over ? "verdict" : "positions") : chosen;
   return html`<div class="debate" data-tab=${chosen}>
     <header class="top">
-      <a class="brand" href="/moot">Moot</a>
-      <div class="about"><h1 dir="auto" title=${debate.topic}>${debate.question || debate.name}</h1>
-        <p class="muted small"><span class=${tone(debate.status)}>${debate.status}</span> ${facts(
-          debate.protocol, debate.model,
-          debate.planned_turns ? `turn ${number(debate.turns)} of ${number(debate.planned_turns)}` : plural(debate.turns, "turn"),
-          `${number(debate.tokens)} tokens`, cost(debate.cost_usd), doing && doing.replaceAll("_", " "))}
+      <a class="brand" href="/moot" title="All debates">Moot</a>
+      <div class="about"><h1 dir="auto" title=${debate.topic}>${marked(debate.question || debate.name)}</h1>
+        <p class="muted small"><span class=${tone(debate.status)}>${debate.status}</span>
+          ${" "}<button type="button" class="quiet progress" onClick=${() => setTab("verdict")}>${progress(debate, doing)}</button>
           ${debate.parent && html` · <a href=${`/moot/d/${debate.parent}`}>forked from ${debate.parent.slice(0, 8)}</a>`}</p></div>
-      <${Controls} debate=${debate} setup=${setup} act=${act} />
+      <${Controls} debate=${debate} setup=${setup} act=${act} ask=${ask} />
     </header>
     <main id="main" tabindex="-1">
       <div class="told" role="status">
         ${lost && html`<p class="callout">The connection is lost. This page may be out of date.</p>`}
         ${(problem || debate.error) && html`<p class="callout error" role="alert" dir="auto">${problem || debate.error}</p>`}
-        ${notice && html`<p class="callout">${notice}</p>`}
+        ${notice && html`<p class="callout">${notice.text}</p>`}
       </div>
       <nav class="tabs" role="tablist" aria-label="Parts of the debate">
-        ${Object.entries(TABS).map(([key, title]) => html`<button type="button" role="tab" id=${`tab-${key}`} class=${key} aria-controls=${key === "transcript" ? "messages" : "panel"}
+        ${shown.map(([key, title]) => html`<button type="button" role="tab" id=${`tab-${key}`} class=${key} aria-controls=${key === "transcript" ? "messages" : "panel"}
           aria-selected=${chosen === key} tabindex=${chosen === key ? 0 : -1} onClick=${() => setTab(key)} onKeyDown=${(event) => along(event, setTab)}>${title}</button>`)}
       </nav>
-      <div class="left" id="messages">
-        <${Transcript} key=${id} debate=${debate} streams=${streams} thinking=${thinking} act=${act} showPrompt=${setPrompt} />
-        ${debate.questions.length > 0 ? html`<${Questions} debate=${debate} act=${act} />` : html`<${MessageForm} debate=${debate} act=${act} />`}
-      </div>
       <div id="panel" role="tabpanel" aria-labelledby=${`tab-${panel}`} tabindex="0">
-        ${panel === "ledger" && html`<${Ledger} debate=${debate} act=${act} />`}
         ${panel === "prompts" && html`<${Prompts} debate=${debate} setup=${setup} showPrompt=${setPrompt} />`}
-        ${panel === "record" && html`<${Graph} setup=${setup} debate=${debate} />`}
-        ${PARTS.includes(panel) && html`<${Part} key=${panel} debate=${debate} part=${panel} />`}
+        ${panel === "record" && html`<${Facts} debate=${debate} /><${Graph} setup=${setup} debate=${debate} />`}
+        ${PARTS[panel] && html`<${Part} key=${panel} debate=${debate} part=${PARTS[panel]} />`}
+        ${panel === "ledger" && html`<${Ledger} debate=${debate} act=${act} />`}
         ${panel === "verdict" && debate.can_rate && html`<${Feedback} debate=${debate} act=${act} />`}
+      </div>
+      <div class="messages" id="messages">
+        <${Transcript} key=${id} debate=${debate} streams=${streams} thinking=${thinking} act=${act} fork=${ask.fork} showPrompt=${setPrompt} />
+        ${debate.questions.length > 0 ? html`<${Questions} debate=${debate} act=${act} />` : html`<${MessageForm} debate=${debate} act=${act} />`}
       </div>
     </main>
     <${PromptDialog} debate=${debate} what=${prompt} close=${() => setPrompt(null)} />
+    ${dialog?.kind === "fork" && html`<${ForkDialog} debate=${debate} after=${dialog.after} close=${() => setDialog(null)} />`}
+    ${dialog?.kind === "judge" && html`<${JudgeDialog} debate=${debate} act=${act} close=${() => setDialog(null)} />`}
   </div>`;
 }
+
+// Where the debate stands and what comes next, such as "round 2 of 3 · judge next".
+function progress(debate, doing) {
+  if (debate.over) return "Show the result";
+  const { round = 0, kind, turns = [] } = debate.step;
+  const speaking = debate.nodes.includes("turn");
+  const left = debate.planned_turns && debate.planned_turns - debate.turns - (speaking ? turns.length : 0);
+  const next = !debate.planned_turns ? "" : left > 0 ? `${plural(left, "more turn")}, then ${debate.has_judge ? "the judge" : "the end"}`
+    : `${debate.has_judge ? "judge" : "end"} next`;
+  const waits = debate.questions.length > 0 && `waiting for ${[...new Set(debate.questions.map((each) => each.name))].join(", ")}`;
+  const now = waits || (debate.running && ((doing && doing.replaceAll("_", " ")) || STEPS[debate.nodes[0]]));
+  return facts(round > 0 && `round ${number(round)}${debate.planned_rounds >= round ? ` of ${number(debate.planned_rounds)}` : ""}`, now, kind === "judge" || now === STEPS.judge ? "" : next)
+    || "Not started";
+}
+
+// Facts about the run that nobody needs for the decision: ids, tokens and times.
+function Facts({ debate }) {
+  const rows = { Protocol: debate.protocol, Model: debate.model, Turns: facts(number(debate.turns), debate.planned_turns && `${number(debate.planned_turns)} planned`),
+    Tokens: number(debate.tokens), Cost: cost(debate.cost_usd) || "–", Began: when(debate.created_at), "Last change": when(debate.updated_at), Name: debate.name, Id: debate.id };
+  return html`<dl class="facts">${Object.entries(rows).map(([name, value]) => value && html`<div><dt>${name}</dt><dd><bdi>${value}</bdi></dd></div>`)}</dl>`;
+}
+
+const when = (at) => at && `${at.slice(0, 16).replace("T", " ")} UTC`;
 
 // Arrow keys move between the tabs.
 function along(event, setTab) {
@@ -159,80 +193,6 @@ function along(event, setTab) {
   event.preventDefault();
   setTab(next.id.slice(4));
   next.focus();
-}
-
-function Controls({ debate, setup, act }) {
-  const [turns, setTurns] = useState(4);
-  return html`<div class="controls" role="group" aria-label="Actions on the debate">
-    ${debate.running && html`<button type="button" onClick=${() => act("pause")}>Pause</button>`}
-    ${!debate.running && !debate.over && !debate.questions.length && html`<button type="button" class="main" onClick=${() => act("run")}>Continue</button>`}
-    ${!debate.running && !debate.over && debate.turns > 0 && html`<button type="button" title="Ends the debate with a verdict on the messages so far" onClick=${() => act("judge")}>Answer now</button>`}
-    ${!debate.running && debate.over && html`<button type="button" title="Adds a new verdict on the same messages" onClick=${() => act("judge")}>Judge again</button>`}
-    <${Ask} debate=${debate} />
-    ${!debate.running && debate.over && debate.can_continue && html`<form class="more" onSubmit=${(event) => { event.preventDefault(); act("run", { turns }); }}>
-      <input type="number" min="1" max="1000" aria-label="Additional turns" value=${turns} onInput=${(event) => setTurns(Number(event.currentTarget.value))} />
-      <button type="submit">more turns</button></form>`}
-    <button type="button" onClick=${() => act("fork")}>Fork</button>
-    ${debate.parent && html`<a class="button" href=${`/moot/compare?debate=${debate.parent}&debate=${debate.id}`}>Compare</a>`}
-    <a class="button" download href=${file(debate.id, "html")} title="One HTML file that needs no network">Share</a>
-    <details class="menu"><summary class="button">More</summary>
-      <ul>${setup.files.map((form) => html`<li><a download href=${file(debate.id, form)}>Download ${form}</a></li>`)}
-        <li><${Rename} debate=${debate} act=${act} /></li>
-        <li><${Delete} act=${act} running=${debate.running} /></li></ul></details>
-  </div>`;
-}
-
-// Dialog that asks the debate a question. The answer cites messages.
-function Ask({ debate }) {
-  const dialog = useRef();
-  const [made, setMade] = useState("");
-  const [state, setState] = useState("");
-  const ask = async (event) => {
-    event.preventDefault();
-    setState("Looking for the answer …");
-    setMade("");
-    try {
-      setMade((await post(at(debate.id, "ask"), { question: new FormData(event.currentTarget).get("question") })).html);
-      setState("");
-    } catch (error) {
-      setState(error.message);
-    }
-  };
-  return html`<button type="button" onClick=${() => dialog.current.showModal()}>Ask</button>
-  <dialog ref=${dialog} class="ask" aria-labelledby="ask-title">
-    <form method="dialog" class="closing"><button>Close</button></form>
-    <h2 id="ask-title">Ask about this debate</h2>
-    <form onSubmit=${ask}><label>Question<input name="question" required dir="auto" autocomplete="off" /></label>
-      <p class="actions"><button type="submit" class="main">Ask</button><span class="muted small" role="status">${state}</span></p></form>
-    ${made && html`<div onClick=${(event) => event.target.closest("a") && dialog.current.close()}><${ServerHtml} class="prose" html=${made} /></div>`}
-  </dialog>`;
-}
-
-function Rename({ debate, act }) {
-  const rename = (event) => {
-    event.preventDefault();
-    act("rename", { name: new FormData(event.currentTarget).get("name").trim() });
-  };
-  return html`<form class="rename" onSubmit=${rename}><input name="name" required maxlength="200" aria-label="Name of the debate" defaultValue=${debate.name} />
-    <button type="submit">Rename</button></form>`;
-}
-
-const UNDO_S = 6;
-
-// The debate is deleted after a few seconds, in which the user can undo it.
-function Delete({ act, running }) {
-  const [left, setLeft] = useState(0);
-  useEffect(() => {
-    if (!left) return;
-    const next = setTimeout(async () => {
-      if (left > 1) return setLeft(left - 1);
-      setLeft(0);
-      if (await act("delete")) go("/moot");
-    }, 1000);
-    return () => clearTimeout(next);
-  }, [left]);
-  return left ? html`<span role="status">Deleted in ${left} s</span> <button type="button" onClick=${() => setLeft(0)}>Undo</button>`
-    : html`<button type="button" disabled=${running} onClick=${() => setLeft(UNDO_S)}>Delete</button>`;
 }
 
 // A part of the debate's report. It is loaded again when the debate changes.
@@ -281,19 +241,20 @@ function MessageForm({ debate, act }) {
   </form>`;
 }
 
+// Form for a person's turn, or for replies to debaters' questions. The instruction is at the end of a question.
 function Questions({ debate, act }) {
   const answer = (event) => {
     event.preventDefault();
     act("run", { answers: Object.fromEntries(new FormData(event.currentTarget)) });
   };
-  return html`<form class="questions" onSubmit=${answer} aria-label="Questions to you">
-    ${debate.questions.map((each) => {
-      const last = each.question.trimEnd().lastIndexOf("\n\n"); // the request itself; the text before it is context
-      return html`<div key=${each.id}>
-        ${last > 0 && html`<details><summary class="small">Context of ${each.name}</summary><p class="asked small" dir="auto">${each.question.slice(0, last)}</p></details>`}
-        <label><b>${each.name}</b> <span class="asked" dir="auto">${each.question.slice(last < 0 ? 0 : last).trim()}</span><textarea name=${each.id} rows="3" dir="auto"></textarea></label>
-      </div>`;
-    })}
-    <button type="submit" class="main">Answer</button>
+  const own = debate.nodes.includes("turn");
+  return html`<form class="questions" onSubmit=${answer} aria-label=${own ? "Your turn" : "Questions to you"}>
+    ${debate.questions.map((each) => html`<div key=${each.id}>
+      <p class="turn"><b>${own ? html`Your turn: you speak as <bdi>${each.name}</bdi>` : html`<bdi>${each.name}</bdi> asks you`}</b></p>
+      <div class="asked" dir="auto" id=${`asked-${each.id}`} tabindex="0" role="region" aria-label=${own ? `Instruction for ${each.name}` : `Question of ${each.name}`}
+        ref=${(node) => { if (node) node.scrollTop = node.scrollHeight; }}>${marked(each.question)}</div>
+      <textarea name=${each.id} rows="3" dir="auto" aria-label=${own ? `Message of ${each.name}` : `Reply to ${each.name}`} aria-describedby=${`asked-${each.id}`}></textarea>
+    </div>`)}
+    <button type="submit" class="main">${own ? "Send" : "Answer"}</button>
   </form>`;
 }

@@ -4,7 +4,7 @@ import { go } from "./navigation.js";
 import { html, useRef, useState } from "./html.js";
 import { plural } from "./words.js";
 
-export function ImportTranscript() {
+export function ImportTranscript({ opener }) {
   const dialog = useRef();
   const [file, setFile] = useState(null);
   const [preview, setPreview] = useState(null);
@@ -34,8 +34,8 @@ export function ImportTranscript() {
     send(file, { conversation, topic, store: "1" }, (made) => go(`/moot/d/${made.id}`));
   };
 
-  return html`<button type="button" onClick=${() => dialog.current.showModal()}>Import</button>
-  <dialog ref=${dialog} aria-labelledby="import-title" class="new import">
+  opener.current = () => dialog.current.showModal();
+  return html`<dialog ref=${dialog} aria-labelledby="import-title" class="new import">
     <form onSubmit=${store}>
       <h2 id="import-title">Import a transcript</h2>
       <label>File<input type="file" name="file" required onChange=${(event) => choose(event.currentTarget.files[0] ?? null)} /></label>

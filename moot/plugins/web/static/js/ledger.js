@@ -1,6 +1,6 @@
 // Claims with the debaters who assert or deny them, their quotations, and the crux rooms.
 import { at, get } from "./api.js";
-import { html, ServerHtml, useEffect, useState } from "./html.js";
+import { html, marked, ServerHtml, useEffect, useState } from "./html.js";
 import { plural } from "./words.js";
 
 const MAIN_QUESTION = "p000";
@@ -15,14 +15,14 @@ export function Ledger({ debate, act }) {
   const claims = made.claims.filter((each) => Object.keys(each.stances).length && (!disputed || each.was_disputed));
   const text = (id) => words(made.claims.find((each) => each.id === id) ?? { id, text: id });
   return html`
-    <section aria-labelledby="h-ledger"><h2 id="h-ledger">Claims</h2>
+    <section aria-labelledby="h-ledger"><h2 id="h-ledger">All claims</h2>
       <p class="actions"><button type="button" aria-pressed=${!disputed} onClick=${() => setDisputed(false)}>All</button>
         <button type="button" aria-pressed=${disputed} onClick=${() => setDisputed(true)}>Disputed</button></p>
       ${!claims.length && html`<p class="muted">${made.missing || `There are no ${disputed ? "disputed " : ""}claims yet.`}</p>`}
       ${claims.map((each) => html`<article key=${each.id} class="card claim">
         <p class="tags"><span class=${`pill status-${["disputed", "unresolved", "conditional"].includes(each.status) ? "open" : "good"}`}>${each.label}</span>
           <span class="muted small">${each.id}</span></p>
-        <h3 class="quote" dir="auto">${words(each)}</h3>
+        <h3 class="quote" dir="auto">${marked(words(each))}</h3>
         ${Object.entries(each.stances).map(([who, stance]) => html`<${Stance} key=${who} who=${who} stance=${stance} debate=${debate} act=${act} />`)}
       </article>`)}
     </section>
@@ -50,7 +50,7 @@ function Stance({ who, stance, debate, act }) {
     if (await act("correct", { note, kind: form.get("kind"), why: form.get("why") })) setOpen(false);
   };
   return html`<div class=${`reason ${person(debate, who).tone}`}>
-    <p><${Who} debate=${debate} id=${who} /> <b>${stance.kind.replaceAll("_", " ")}</b> <span dir="auto">“${stance.quote}”</span>${stance.condition && html` <span class="muted" dir="auto">if ${stance.condition}</span>`}
+    <p><${Who} debate=${debate} id=${who} /> <b>${stance.kind.replaceAll("_", " ")}</b> <span dir="auto">“${marked(stance.quote)}”</span>${stance.condition && html` <span class="muted" dir="auto">if ${marked(stance.condition)}</span>`}
       ${" "}<a class="cite" href=${`#${stance.message_id}`}>${stance.message_id}</a>
       ${" "}<button type="button" class="quiet" aria-expanded=${open} onClick=${() => setOpen(!open)}>Correct<span class="visually-hidden"> claim event ${note}</span></button></p>
     ${open && html`<form class="fields" onSubmit=${correct}>
@@ -65,7 +65,7 @@ function Room({ room, about, debate }) {
     if (event.currentTarget.open) get(at(debate.id, "entries"), { id: room.message_ids }).then(setSaid, () => {});
   };
   return html`<details class="block room" onToggle=${unfold}>
-    <summary><span class="title" dir="auto">${about}</span>
+    <summary><span class="title" dir="auto">${marked(about)}</span>
       <span class=${`pill status-${room.closed ? "good" : "open"}`}>${room.closed ? "closed" : room.stage || "open"}</span>
       <span class="muted small">${room.between.map((id) => person(debate, id).name).join(" and ")} · ${plural(room.message_ids.length, "message")}</span></summary>
     ${said?.map((entry) => html`<${ServerHtml} key=${entry.id} html=${entry.html.replace(/ id="[^"]*"/, "")} />`)}

@@ -1,7 +1,7 @@
 // List of all debates with search, status, cost and result. Debates can be compared or started here.
 import { get, post } from "./api.js";
 import { go } from "./navigation.js";
-import { html, useEffect, useRef, useState } from "./html.js";
+import { html, marked, useEffect, useRef, useState } from "./html.js";
 import { useKeys } from "./keys.js";
 import { ImportTranscript } from "./import_transcript.js";
 import { NewDebate } from "./new_debate.js";
@@ -17,6 +17,7 @@ export function List({ setup }) {
   const [problem, setProblem] = useState("");
   const [current, setCurrent] = useState(-1);
   const [chosen, setChosen] = useState([]);
+  const [openNew, openImport] = [useRef(), useRef()];
   const search = useRef();
   const rows = useRef();
 
@@ -61,7 +62,10 @@ export function List({ setup }) {
   useEffect(() => { if (words && found) announce(plural(found.found, "debate") + " found"); }, [found?.found]);
 
   return html`<main id="main" class="list" tabindex="-1">
-    <div class="heading"><h1>Debates</h1>${setup && html`<span class="actions"><${ImportTranscript} /><${NewDebate} setup=${setup} /></span>`}</div>
+    <div class="heading"><h1>Debates</h1>${setup && html`<span class="actions"><button type="button" class="main" onClick=${() => openNew.current()}>New debate</button>
+      <button type="button" onClick=${() => openImport.current()}>Import</button></span>`}</div>
+    ${setup && !setup.operator && html`<${Visitor} setup=${setup} />`}
+    ${setup && html`<${NewDebate} setup=${setup} opener=${openNew} /><${ImportTranscript} opener=${openImport} />`}
     ${found?.all !== 0 && html`<form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); if (debates[0]) go(address(debates[0])); }}>
       <input ref=${search} type="search" aria-label="Search debates" aria-keyshortcuts="/" placeholder="Search names, topics, models, results"
         value=${words} onInput=${searched} />
@@ -83,9 +87,9 @@ export function List({ setup }) {
     <ol class="rows" ref=${rows} aria-label="Debates, most recently active first">
       ${debates.map((row, index) => html`<li key=${row.id} class=${index === current ? "here" : ""}>
         <input type="checkbox" aria-label=${`Compare ${row.topic}`} checked=${chosen.includes(row.id)} onChange=${() => choose(row.id)} />
-        <div class="about"><a href=${address(row)} dir="auto" onFocus=${() => setCurrent(index)}>${row.question || row.topic || row.name}</a>
-          ${(row.decision || row.winner) && html`<p class=${`winner${row.winner.startsWith("placeholder") ? " placeholder" : ""}`} dir="auto">${row.decision || row.winner}</p>`}
-          <p class="muted small">${row.name !== row.id && html`<bdi>${row.name}</bdi> · `}${facts(row.protocol, row.model, plural(row.turns, "turn"), `${number(row.tokens)} tokens`, cost(row.cost_usd), ago(row.updated_at))}</p></div>
+        <div class="about"><a href=${address(row)} dir="auto" onFocus=${() => setCurrent(index)}>${marked(row.question || row.topic || row.name)}</a>
+          ${(row.decision || row.winner) && html`<p class=${`winner${row.winner.startsWith("placeholder") ? " placeholder" : ""}`} dir="auto">${marked(row.decision || row.winner)}</p>`}
+          <p class="muted small">${row.name !== row.id && html`<bdi>${row.name}</bdi> · `}${facts(row.protocol, row.model, plural(row.turns, "turn"), cost(row.cost_usd), ago(row.updated_at))}</p></div>
         <div class="result"><span class=${tone(row.status)}>${row.status}</span>
           ${row.confidence != null && html`<span class="muted small">confidence ${Math.round(row.confidence)} of 100</span>`}</div>
       </li>`)}
@@ -96,3 +100,9 @@ export function List({ setup }) {
 }
 
 const address = (row) => `/moot/d/${row.id}`;
+
+// Says what a visitor may do, and whose key pays.
+const Visitor = ({ setup }) => html`<details class="visitor"><summary>You are a visitor of this server</summary>
+  <p>You can read, start, continue, question, judge, fork and delete debates. Calls to models use the operator’s API keys, so the operator pays for them.
+    You can choose these models: ${setup.models.join(", ") || "none"}.
+    To choose others, list or propose debaters, open the address “for you” that <code>moot serve</code> printed at its start.</p></details>`;

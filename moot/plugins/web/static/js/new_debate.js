@@ -9,7 +9,8 @@ const FIELDS = [["name", ""], ["role", "roles"], ["stance", ""], ["model", "mode
 const PRICE_AFTER_MS = 700; // after the last change
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 
-export function NewDebate({ setup }) {
+// `opener` gets the function that opens the dialog.
+export function NewDebate({ setup, opener }) {
   const dialog = useRef();
   const written = useRef();
   const [line, setLine] = useState([]);
@@ -21,7 +22,7 @@ export function NewDebate({ setup }) {
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
 
-  const open = () => {
+  opener.current = () => {
     dialog.current.showModal();
     if (setup.operator) get("/models").then((answer) => setModels([...new Set([...setup.models, ...answer.models])]), (error) => setProblem(error.message));
   };
@@ -94,8 +95,7 @@ export function NewDebate({ setup }) {
     attempt(async () => go(`/moot/d/${(await post("/debates", body())).id}`));
   };
 
-  return html`<button type="button" class="main" onClick=${open}>New debate</button>
-  <dialog ref=${dialog} aria-labelledby="new-title" class="new">
+  return html`<dialog ref=${dialog} aria-labelledby="new-title" class="new">
     <form ref=${written} onSubmit=${begin} onInput=${() => setChanges((before) => before + 1)}>
       <h2 id="new-title">New debate</h2>
       <label>Question<textarea name="question" rows="4" required dir="auto" placeholder="A question or a claim, with the facts that matter"></textarea></label>

@@ -1,7 +1,8 @@
 // Transcript of any length. Only messages near the visible part are rendered, and the scroll position is stable.
 import { at, get } from "./api.js";
-import { html, ServerHtml, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./html.js";
+import { html, marked, ServerHtml, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./html.js";
 import { useKeys } from "./keys.js";
+import { Menu } from "./menu.js";
 import { announce, number, plural, spoken } from "./words.js";
 
 const GUESS_PX = 170; // height of a message before it is measured
@@ -14,7 +15,7 @@ const WORK = {
 const CHUNK = 50; // messages per request
 const AT_END_PX = 90; // distance from the end within which new messages are followed
 
-export function Transcript({ debate, streams, thinking, act, showPrompt }) {
+export function Transcript({ debate, streams, thinking, act, fork, showPrompt }) {
   const [, redraw] = useReducer((count) => count + 1, 0);
   const scroller = useRef();
   const find = useRef();
@@ -108,7 +109,7 @@ export function Transcript({ debate, streams, thinking, act, showPrompt }) {
   const shown = [];
   for (let seq = from; seq < to; seq++) {
     shown.push(html`<${Item} key=${seq} seq=${seq} entry=${own.entries[seq]} count=${count} measured=${measured} here=${seq === own.current}
-      pinned=${debate.pinned.includes(own.entries[seq]?.id)} act=${act} showPrompt=${showPrompt} />`);
+      pinned=${debate.pinned.includes(own.entries[seq]?.id)} act=${act} fork=${fork} showPrompt=${showPrompt} />`);
   }
   return html`<section class="transcript" aria-label="Transcript">
     <${Find} debate=${debate} jump=${jump} field=${find} />
@@ -122,15 +123,15 @@ export function Transcript({ debate, streams, thinking, act, showPrompt }) {
   </section>`;
 }
 
-function Item({ seq, entry, count, measured, here, pinned, act, showPrompt }) {
+function Item({ seq, entry, count, measured, here, pinned, act, fork, showPrompt }) {
   if (!entry) return html`<div class="item" data-seq=${seq}><div class="waiting" style=${{ height: `${GUESS_PX}px` }}></div></div>`;
   return html`<div class=${`item${here ? " current" : ""}${pinned ? " pinned" : ""}`} data-seq=${seq} ref=${measured} role="article" aria-posinset=${seq + 1} aria-setsize=${count}>
     ${entry.new_phase && html`<p class="phase">${entry.phase.replaceAll("_", " ")}</p>`}
-    <div class="body"><${ServerHtml} html=${entry.html} /><p class="tools">
-      <button type="button" onClick=${() => act("pin", { message: entry.id, pinned: !pinned })} aria-pressed=${pinned}>${pinned ? "Unpin" : "Pin"}<span class="visually-hidden"> ${entry.id}</span></button>
-      ${entry.prompt && html`<button type="button" onClick=${() => act("fork", { after: entry.id })}>Fork here<span class="visually-hidden">, after ${entry.id}</span></button>
-        <button type="button" onClick=${() => showPrompt(entry.seq)}>Prompt<span class="visually-hidden"> of ${entry.id}</span></button>`}
-    </p></div>
+    <div class="body"><${ServerHtml} html=${entry.html} /><${Menu} kind="tools" title="⋯" label=${`Actions on ${entry.id}`}>
+      <li><button type="button" onClick=${() => act("pin", { message: entry.id, pinned: !pinned })} aria-pressed=${pinned}>${pinned ? "Unpin" : "Pin"}</button></li>
+      ${entry.prompt && html`<li><button type="button" onClick=${() => fork(entry.id)}>Fork here</button></li>
+        <li><button type="button" onClick=${() => showPrompt(entry.seq)}>Prompt</button></li>`}
+    <//></div>
   </div>`;
 }
 
@@ -164,7 +165,7 @@ function Streams({ streams, thinking, debate: { people, entries, running: runs, 
       const person = people.find((each) => each.id === speaker);
       return html`<article key=${id} class=${`entry speech now ${person?.tone ?? "house"}`}>
         <p class="by"><span class=${`who ${person?.tone ?? "house"}`}>${person && html`<span class=${`mono ${person.tone}`}>${person.monogram}</span> `}<bdi>${name(speaker)}</bdi></span> <span class="kind">speaking</span></p>
-        <div class="prose words" dir="auto">${text}</div>
+        <div class="prose words" dir="auto">${marked(text)}</div>
       </article>`;
     })}
   </div>`;

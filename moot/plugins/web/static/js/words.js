@@ -1,4 +1,5 @@
 // Formatting of numbers, times and statuses.
+export const NARROW = matchMedia("(max-width: 64rem)"); // one column
 const NUMBERS = new Intl.NumberFormat("en");
 
 export const number = (value) => NUMBERS.format(value ?? 0);
