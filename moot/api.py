@@ -27,40 +27,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from langchain_core.tools import BaseTool
 
 from moot.calls.concurrency import async_version, cancel_all, require_asyncio, run_in_thread
-from moot.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig
+from moot.config import DebateConfig
 from moot.config.boundary import Permissions, capabilities_of
-from moot.config.memory_config import (
-    BlackboardConfig,
-    Budget,
-    MemoryConfig,
-    PerspectiveConfig,
-    RetrievalConfig,
-)
-from moot.config.model_settings import McpServerConfig, ModelSettings
-from moot.config.participants import (
-    ClarificationsConfig,
-    PanelJudge,
-    PlannedInterjection,
-    ReferenceDocument,
-)
 from moot.debates.config_checks import check_config
 from moot.debates.continuation import verdict_failed
-from moot.debates.events import (
-    CruxEvent,
-    EndEvent,
-    EntryEvent,
-    Event,
-    RetryEvent,
-    StepEvent,
-    StoreFailedEvent,
-    SummaryEvent,
-    TokenEvent,
-    VerdictEvent,
-)
+from moot.debates.events import Event
 from moot.debates.lifecycle import find_debate, start_debate, start_replay, store_import
 from moot.debates.session import DebateSession
 from moot.debates.stored_debate import Debate
-from moot.documents import DebateDocument
 from moot.graph.debate import build_graph
 from moot.models.registry import ChatSource
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync, enter_in_thread, iterate_from_sync
@@ -72,6 +46,8 @@ from moot.storage.records import records_of
 
 if TYPE_CHECKING:
     from moot.debates.imported_debate import ImportedTranscript
+
+__all__ = ["Debate", "DebateConfig", "Debates", "Event", "aopen_debates", "open_debates"]
 
 
 def open_debates(
@@ -277,42 +253,6 @@ class Debates(contextlib.AbstractContextManager["Debates"]):
         return Debate(store_import(self._session, values, name, granted=capabilities_of(settings)))
 
 
-__all__ = [
-    "BlackboardConfig",
-    "Budget",
-    "ClarificationsConfig",
-    "CruxEvent",
-    "Debate",
-    "DebateConfig",
-    "DebateDocument",
-    "DebaterConfig",
-    "Debates",
-    "EndEvent",
-    "EntryEvent",
-    "Environment",
-    "Event",
-    "JudgeConfig",
-    "LimitsConfig",
-    "McpServerConfig",
-    "MemoryConfig",
-    "ModelSettings",
-    "PanelJudge",
-    "PerspectiveConfig",
-    "PlannedInterjection",
-    "ReferenceDocument",
-    "RetrievalConfig",
-    "RetryEvent",
-    "StepEvent",
-    "StoreFailedEvent",
-    "SummaryEvent",
-    "TokenEvent",
-    "VerdictEvent",
-    "aopen_debates",
-    "build_graph",
-    "open_debates",
-]
-
-
 @dataclass(frozen=True)
 class PlannedDebate:
     """A debate for `run_many` to start, or to resume if the database already contains the debate."""
@@ -328,10 +268,7 @@ class PlannedDebate:
 
 
 def planned_name(prefix: str, config: DebateConfig, *facts: str) -> str:
-    """Return a planned debate's name, derived from its configuration.
-
-    Equal facts and configurations give the same name.
-    """
+    """Return a planned debate's name. Equal facts and configurations give the same name."""
     content = json.dumps([*facts, config.fingerprint()], ensure_ascii=False)
     return f"{prefix}-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
 
@@ -397,11 +334,7 @@ async def run_until_done(debate: Debate) -> None:
 
 
 def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
-    """Create a planned debate, or return it if it exists already.
-
-    Raises:
-        DebateBusy: Another process is creating it.
-    """
+    """Create a planned debate or return it. While another process creates it: `DebateBusy`."""
     return debates.start(
         planned.topic,
         planned.config,

@@ -42,10 +42,7 @@ class PlannedCall:
 
     @property
     def phase(self) -> str:
-        """Name of the debate phase in which this model call occurs.
-
-        If the phase has the same name as the call's purpose, the memory kind takes its place.
-        """
+        """Name of the call's phase, or of the memory kind if the phase is named like the purpose."""
         phase = self.call.hints.get("phase", "")
         return phase if phase != self.call.purpose else self.call.memory_kind or phase
 
@@ -118,10 +115,7 @@ def no_check() -> None:
 
 
 class EndlessDebate(MootError):
-    """Error raised if a simulated debate does not end.
-
-    The limit is `MAX_BATCHES` batches of model calls.
-    """
+    """Error raised if a simulated debate does not end within `MAX_BATCHES` batches of calls."""
 
 
 @dataclass
@@ -211,10 +205,7 @@ class StubReplies:
         return " ".join(sentences)
 
     def _data(self, call: ModelCall) -> JsonObject:
-        """Return a minimal structured reply to a simulated call.
-
-        The reply fits the schema of the call and the scenario.
-        """
+        """Return a minimal structured reply that fits the schema and the scenario."""
         schema = cast(Any, call.schema)
         form = schema.model_json_schema()
         smallest = cast(JsonObject, smallest_instance(form))
@@ -283,8 +274,5 @@ def _event(message: str, claim: str, kind: str) -> JsonObject:
 
 @lru_cache(maxsize=4096)
 def _sentence_tokens(sentence: str) -> int:
-    """Estimate the number of tokens in one sentence of a simulated model reply.
-
-    The estimate is 1.1 tokens per word plus one.
-    """
+    """Estimate the tokens in a sentence of a reply as 1.1 per word plus one."""
     return int(1.1 * len(sentence.split())) + 1

@@ -251,20 +251,14 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
 
 
 def _own_code(error: Exception) -> str:
-    """Return the file and line at which a user's own model raised an error, or `""` for any other error.
-
-    Code of a user lies outside of Python's library and of the installed packages.
-    """
+    """Return the file and line in a user's own model that raised an error, or `""` for any other error."""
     frames = traceback.extract_tb(error.__traceback__)
     user_frames = [frame for frame in frames if not frame.filename.startswith((*_INSTALLED, "<"))]
     return f"{Path(user_frames[-1].filename).name}, line {user_frames[-1].lineno}" if user_frames else ""
 
 
 def _tls_error(error: BaseException) -> ssl.SSLError | None:
-    """Return the TLS error that caused a failed connection, or `None` if there is none.
-
-    A connection that the server only closed does not count.
-    """
+    """Return the TLS error that caused a failed connection. A closed connection is none."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
             return None if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError) else cause
@@ -286,10 +280,7 @@ def _is_unreachable(cause: BaseException) -> bool:
 
 
 def html_failure(status: int, text: str) -> Failure:
-    """Return the error for an HTML page that an endpoint sent instead of a reply.
-
-    Gateways send such pages.
-    """
+    """Return the error for an HTML page, such as a gateway sends, instead of a reply."""
     title = re.search(r"<title[^<>]*>([^<]*)</title>", text, re.I)
     title_note = f" ({_clip(title[1])})" if title else ""
     return Failure(
@@ -303,10 +294,7 @@ def html_failure(status: int, text: str) -> Failure:
 
 
 def finish_of(metadata: Mapping[str, object]) -> str:
-    """Return the finish reason of a message, using OpenAI's names.
-
-    Default: `stop`.
-    """
+    """Return the finish reason of a message, using OpenAI's names. Default: `stop`."""
     reason = next((str(metadata[key]) for key in _FINISH_KEYS if metadata.get(key)), "stop")
     return _FINISHES.get(reason.lower(), reason)
 
@@ -321,10 +309,7 @@ _LIMITS = re.compile(r"^(?:x-)?ratelimit-reset(-\w+)*$")
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the wait in seconds that a response's headers ask for.
-
-    These are `retry-after-ms`, `retry-after`, or the reset times of the limits that are used up.
-    """
+    """Return the wait in seconds of `retry-after-ms`, `retry-after`, or of the limits that are used up."""
     lower = {name.lower(): value for name, value in headers.items()}
     for name in _WAITS:
         if (wait := _wait_s(lower.get(name, ""), now)) is not None:

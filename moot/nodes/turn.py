@@ -97,10 +97,7 @@ def turn(context: NodeContext) -> NodeBody:
 def _write_tools(
     writer: TranscriptWriter, turn: Turn, exchanges: Sequence[ToolExchange], count: TokenCounter
 ) -> None:
-    """Write a turn's tool calls and their results to the transcript.
-
-    Text and usage of a reply with several calls are stored with the first call.
-    """
+    """Write a turn's tool calls and results. The first call has the reply's text and usage."""
     room = turn["room"]
     for exchange in exchanges:
         text, usage = exchange.reply.text.strip(), exchange.reply.usage
@@ -117,9 +114,7 @@ def _write_tools(
 
 
 def _write_speech(writer: TranscriptWriter, context: NodeContext, turn: Turn, reply: Reply) -> Entry:
-    """Write a debater's message to the transcript.
-
-    If the turn failed, write a notice instead.
+    """Write a debater's message, or a notice if the turn failed.
 
     Raises:
         ModelError: the turn failed and the protocol requires it.

@@ -64,10 +64,7 @@ class Outcome(ProtocolSpec):
         return ballots_of_answers([each for each in state.get("final_answers", []) if each["turns"] == turns])
 
     def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
-        """Count the votes.
-
-        Return `None` if a judge decides the debate.
-        """
+        """Count the votes. `None`: a judge decides the debate."""
         method = self.method(config)
         if method == "judge":
             return None
@@ -87,10 +84,7 @@ class Outcome(ProtocolSpec):
         return solution
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
-        """Return one line that states the result of a valid verdict.
-
-        `names` maps debater ids to display names.
-        """
+        """Return one line that states a valid verdict's result. `names` is keyed by debater id."""
         if verdict["judge"] == COUNT and "outcome" in verdict:
             return vote_headline(verdict)
         winner = verdict["winner"]

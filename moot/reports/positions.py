@@ -85,10 +85,7 @@ class DebaterPosition:
 
 
 def read_positions(document: DebateDocument, people: Participants) -> tuple[DebaterPosition, ...]:
-    """Collect each debater's positions for a report.
-
-    They come from the claim events, the verdict and the configuration.
-    """
+    """Collect debaters' positions from claim events, the verdict and the configuration."""
     standing = document["blackboard"]["standing"]
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     main_stances = next((each["stances"] for each in standing["claims"] if each["id"] == MAIN_QUESTION), {})
@@ -155,10 +152,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
 
 
 def quoted_stance(stance: Stance, side: str = "") -> str:
-    """Return a debater's stance as text, with the quotation that supports it.
-
-    `side` names the side that a concession accepts.
-    """
+    """Return a stance with its quotation. `side` is what a concession accepts."""
     return f"{stance_text(stance)}{side}: {cited_quotation(stance)}"
 
 
@@ -359,10 +353,7 @@ class Comparison:
         return f"{100 * self.actual / self.planned:.0f} %" if self.planned else "–"
 
     def share(self, value: float) -> int:
-        """Return the length of the bar for `value`, in percent.
-
-        The longest bar has 100 %.
-        """
+        """Return the length of the bar for `value`, in percent of the longest bar."""
         return round(100 * value / (max(self.planned, self.actual) or 1))
 
 
@@ -424,10 +415,7 @@ class Bar(NamedTuple):
 
 
 class BarChart(NamedTuple):
-    """Stacked bar chart, measured in SVG units.
-
-    A template macro draws it as plain SVG without scripts or ids.
-    """
+    """Stacked bar chart in SVG units, which a template macro draws without scripts or ids."""
 
     size: Size
     label: str
@@ -450,10 +438,7 @@ NARROW = Size(340, 230, 24, 4)
 
 
 def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
-    """Draw a bar chart of the number of tokens in each prompt.
-
-    If there are more prompts than bars, each bar shows the mean of neighboring prompts.
-    """
+    """Draw the tokens in each prompt, or if these are too many, means of neighboring ones."""
     groups = _neighbours(prompts.receipts, size.bars)
     ends = [(group[0]["seq"], group[-1]["seq"]) for group in groups]
     labels = [str(first) if first == last else f"{first}–{last}" for first, last in ends]
@@ -466,10 +451,7 @@ def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
 
 
 def leading(people: Participants) -> list[Participant]:
-    """Return the debater with the most words for each chart color.
-
-    Several debaters may share a color.
-    """
+    """Return the debater with the most words for each color, which several may share."""
     by_tone: dict[str, Participant] = {}
     for person in people.values():
         if person.tone not in by_tone or person.words > by_tone[person.tone].words:
@@ -478,10 +460,7 @@ def leading(people: Participants) -> list[Participant]:
 
 
 def speaking_chart(blocks: Sequence[Fold], people: Participants, size: Size) -> BarChart:
-    """Draw a chart of how many words debaters wrote over time.
-
-    If debaters share a color, the chart shows only the one who wrote most.
-    """
+    """Draw debaters' words over time, of those with one color only who wrote most."""
     messages = [message for block in blocks for message in block.messages if message.person.id in people]
     groups = _neighbours(messages, size.bars)
     labels = [group[0].label.lstrip("m0") or "0" for group in groups]

@@ -39,10 +39,7 @@ class NodeContext(PromptSource):
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Ids of the debate and the checkpoint.
-
-        Message ids are derived from them.
-        """
+        """Ids of the debate and the checkpoint, from which message ids are derived."""
         return self.debate, self.checkpoint
 
     def under(self, permissions: Permissions) -> "NodeContext":
@@ -53,11 +50,7 @@ class NodeContext(PromptSource):
 
     @cached_property
     def protocol(self) -> Protocol:
-        """Protocol of the debate.
-
-        Raises:
-            ConfigError: the protocol is not installed.
-        """
+        """Protocol of the debate. One that is not installed is a `ConfigError`."""
         return protocol_named(self.config.protocol)
 
     @cached_property
@@ -78,10 +71,7 @@ class NodeContext(PromptSource):
 
     @cached_property
     def leaving_through(self) -> int:
-        """Number of the last message that no longer fits in the window, or -1 if there is none.
-
-        Prompts show the recent messages in this window.
-        """
+        """Number of the last message that no longer fits in the window of prompts, or -1."""
         state, start = self.state, window_start(self.state)
         through, before = -1, -1
         while True:  # people's messages that leave the window join the background, so less space is left

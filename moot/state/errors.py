@@ -33,10 +33,7 @@ _CALLER: ContextVar[Caller] = ContextVar("caller", default="python")
 
 @contextmanager
 def advice_for(caller: Caller) -> Iterator[None]:
-    """Give the advice in error messages for this kind of caller inside a `with` block.
-
-    `command` is a person at the command line, and `agent` a client of the MCP server.
-    """
+    """Give errors in a `with` block the advice for a person at the `command` line or an MCP `agent`."""
     token = _CALLER.set(caller)
     try:
         yield
@@ -56,10 +53,7 @@ class MootError(RuntimeError):
 
 
 def file_error_reason(error: Exception) -> str:
-    """Return the reason why a file cannot be read or written.
-
-    The error number and the file name are left out, because the caller's message names the file.
-    """
+    """Return why a file cannot be read or written. The caller's message names the file."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8 text"
     return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -57,11 +57,7 @@ class Calculator(Tool):
 
 
 def evaluate(expression: str) -> Number:
-    """Evaluate an arithmetic expression and return its value.
-
-    Raises:
-        ToolFailed: the expression is invalid, has no value, or is too large.
-    """
+    """Return the value of an arithmetic expression. One without a value is a `ToolFailed`."""
     if len(expression) > MAX_CHARS:
         raise ToolFailed(f"the expression has more than {MAX_CHARS} characters")
     text = expression.strip().replace("^", "**").replace("×", "*").replace("÷", "/").replace("−", "-")
@@ -107,10 +103,7 @@ def _literal(source: str) -> Fraction:
 
 
 def _check_number(value: object) -> Number:
-    """Check that an intermediate result is a number and not too large.
-
-    Return the number unchanged.
-    """
+    """Return an intermediate result unchanged if it is a number and not too large."""
     if not isinstance(value, Fraction | float):
         raise TypeError("not a number")
     if _bits(value) > MAX_BITS if isinstance(value, Fraction) else not math.isfinite(value):
@@ -119,11 +112,7 @@ def _check_number(value: object) -> Number:
 
 
 def _value(node: ast.expr, text: str) -> Number:
-    """Evaluate a part of the expression `text`.
-
-    Raises:
-        KeyError: the part uses an unknown name, function or operator. The key says which.
-    """
+    """Evaluate a part of the expression. An unknown name or operator is the key of a `KeyError`."""
     match node:
         case ast.Constant():
             return _check_number(_literal(ast.get_source_segment(text, node) or ""))
@@ -238,11 +227,7 @@ Pattern = Annotated[str, Field(max_length=200, description="Pattern for file pat
 
 
 def query_words(query: str) -> list[str]:
-    """Return the distinct lower-case words of a search query.
-
-    Raises:
-        ToolFailed: the query has no words.
-    """
+    """Return the distinct lower-case words of a query. A query without words is a `ToolFailed`."""
     words = list(dict.fromkeys(re.findall(r"\w+", query.casefold())))
     if not words:
         raise ToolFailed("the query has no words")
@@ -309,10 +294,7 @@ class ReadFile(Tool):
     lines: int = Field(LINES, ge=1, le=LINES, description="Maximum number of lines to read.")
 
     def run(self, context: ToolContext) -> str:
-        """Return the requested lines of the file, each with its line number.
-
-        The number of lines in the file is added.
-        """
+        """Return the requested lines of the file with their numbers, and the file's number of lines."""
         lines = context.folder().read(self.path).splitlines()
         end = min(len(lines), self.start - 1 + self.lines)
         numbered_lines = enumerate(lines[self.start - 1 : end], self.start)

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
 from typer import Exit, Option
 
 from moot.cli import options as shared
@@ -15,14 +18,13 @@ from moot.cli import terminal
 from moot.cli.databases import open_database, open_queue
 from moot.cli.group import command
 from moot.cli.live import spent_text
+from moot.config import slug
+from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, DebateNotFound, InputError, RunError
 from moot.state.settings import redact
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from moot.api import Debates, PlannedDebate
-    from moot.state.entries import JsonObject
 
 
 @command(
@@ -139,7 +141,6 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         ConfigError: a line is not a valid topic or configuration.
     """
     from moot.api import PlannedDebate, planned_name
-    from moot.config import slug
     from moot.config.boundary import Permissions
     from moot.config.file_references import with_files
     from moot.config.stages import merge, validate
@@ -195,10 +196,7 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _debate_result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
-    """Return the result of a debate as `moot batch` prints it.
-
-    `error` is the reason why the debate is not finished.
-    """
+    """Return a debate's result for `moot batch`, with the `error` that stopped it."""
     facts: JsonObject = {"debate": planned.id, "topic": planned.topic, "error": error}
     try:
         debate = debates.get(planned.id)
@@ -226,10 +224,6 @@ def _progress(
 
     The table is shown only if stderr is a terminal. Yield a function that prints a finished debate.
     """
-    from rich.console import Group
-    from rich.live import Live
-    from rich.text import Text
-
     console, names = terminal.err_console(), {each.id for each in planned}
 
     def table() -> RenderableType:

@@ -9,14 +9,7 @@ from markdown_it import MarkdownIt
 from moot.importers import ParsedMessage, ParsedTranscript, Source
 from moot.plugins.importing.dates import CLOCK
 from moot.plugins.importing.names import is_name, why_implausible
-from moot.plugins.importing.readers.speaker_lines import (
-    HEAD,
-    SpeakerLines,
-    implausible,
-    messages_under,
-    read_plain_text,
-    speaker_lines,
-)
+from moot.plugins.importing.readers import speaker_lines
 from moot.state.errors import InputError
 
 _BOLD = (
@@ -44,14 +37,16 @@ def read_markdown(source: Source, *, checked: bool) -> ParsedTranscript:
     """
     heads = _heads(source)
     if not heads:
-        return read_plain_text(source, checked=checked)
-    transcript = messages_under(source.lines, heads)
+        return speaker_lines.read_plain_text(source, checked=checked)
+    transcript = speaker_lines.messages_under(source.lines, heads)
     if checked and (reason := why_implausible(transcript.messages)):
-        raise InputError(implausible(reason, transcript.messages).replace("--format txt", "--format md"))
+        raise InputError(
+            speaker_lines.implausible(reason, transcript.messages).replace("--format txt", "--format md")
+        )
     return transcript
 
 
-def _heads(source: Source) -> SpeakerLines:
+def _heads(source: Source) -> speaker_lines.SpeakerLines:
     # Dashes below a message and tags before it must not start a new block.
     parser = MarkdownIt("commonmark").disable(["lheading", "html_block"])
     parser.core.ruler.disable("inline")
@@ -85,7 +80,7 @@ def is_listed(lines: Sequence[str]) -> bool:
 
     The names are bold, and no other line starts with a name and a colon.
     """
-    return any(map(BOLD_LIST_ITEM.match, lines)) and not speaker_lines(lines)
+    return any(map(BOLD_LIST_ITEM.match, lines)) and not speaker_lines.speaker_lines(lines)
 
 
 def is_markdown(lines: Sequence[str]) -> bool:
@@ -103,7 +98,9 @@ def is_markdown(lines: Sequence[str]) -> bool:
     )
 
 
-def _bold_lines(form: re.Pattern[str], lines: Sequence[str], fenced_lines: Container[int]) -> SpeakerLines:
+def _bold_lines(
+    form: re.Pattern[str], lines: Sequence[str], fenced_lines: Container[int]
+) -> speaker_lines.SpeakerLines:
     is_whole_line = form is BOLD_LINE
     return {
         index: _message(_head_of(match), match["text"])
@@ -123,7 +120,7 @@ def _head_of(match: re.Match[str]) -> str:
 
 def _message(head: str, text: str) -> ParsedMessage:
     """Read a message's speaker and time from a Markdown heading or bold name."""
-    match = re.fullmatch(HEAD, head.strip())
+    match = re.fullmatch(speaker_lines.HEAD, head.strip())
     if match is None:
         return ParsedMessage(head, text)
     return ParsedMessage(match["name"], text, match["before"] or match["after"] or "")
