@@ -18,9 +18,8 @@ from moot.config import DebateConfig
 from moot.models.offline import TEXT, smallest_instance
 from moot.models.registry import Models
 from moot.runtime.environment import Environment
-from moot.state.claim_events import MAIN_QUESTION
+from moot.state import claim_events, errors
 from moot.state.entries import EntryUsage, JsonObject
-from moot.state.errors import MootError
 from moot.text.tokens import TokenCounter
 
 Scenario = Literal["agreeing", "disputing"]
@@ -114,7 +113,7 @@ def no_check() -> None:
     """Do nothing as the default check, so that the dry run continues."""
 
 
-class EndlessDebate(MootError):
+class EndlessDebate(errors.MootError):
     """Error raised if a simulated debate does not end within `MAX_BATCHES` batches of calls."""
 
 
@@ -247,7 +246,7 @@ class StubReplies:
         for message in call.hints.get("message_ids", ()):
             is_first = self._heard.setdefault(message, len(self._heard)) < len(self.config.turn_order())
             kind = "asserts" if is_first else "denies"
-            events.append(_event(message, MAIN_QUESTION, kind))
+            events.append(_event(message, claim_events.MAIN_QUESTION, kind))
         pairs = list(islice(combinations(call.hints.get("message_ids", ()), 2), MAX_CLAIMS))
         min_claims = 1 + self.config.blackboard.reflection_threshold // DISAGREEMENT
         claim_count = min(MAX_CLAIMS, max(len(pairs), min_claims))

@@ -23,11 +23,10 @@ from moot.models.adapters import Method
 from moot.models.failures import Backoff
 from moot.models.offline import CommandModel, OfflineModel, RecordedModel, check_command, check_recording
 from moot.models.usage import configured_price, list_price
+from moot.state import langgraph_internals, reducers
 from moot.state import settings as environment
 from moot.state.entries import EntryUsage, JsonObject, ModelFacts
 from moot.state.errors import ConfigError, advise
-from moot.state.langgraph_internals import provider_package
-from moot.state.reducers import merge_facts
 from moot.state.settings import redact, redact_urls, register_secret
 from moot.storage.rate_limiter import RateLimiter
 from moot.text.tokens import encoding, encoding_for
@@ -319,7 +318,7 @@ class Models:
 
     def learn(self, facts: Mapping[str, ModelFacts]) -> None:
         """Remember facts about models, keyed by model name. Later requests follow them."""
-        self._facts.update(merge_facts(self._facts, [facts]))
+        self._facts.update(reducers.merge_facts(self._facts, [facts]))
 
     async def client(self, name: str) -> BaseChatModel:
         """Return the client for a model in the running event loop, because connections belong to a loop.
@@ -496,7 +495,11 @@ def _make(name: str, arguments: JsonObject) -> BaseChatModel:
     except ImportError as error:
         extra = EXTRAS.get(provider)
         # Without `langchain` the provider's package is unknown. A guessed name could be a malicious package.
-        packages = f"'moot[{extra}]'" if extra else f"langchain {provider_package(provider)}".strip()
+        packages = (
+            f"'moot[{extra}]'"
+            if extra
+            else f"langchain {langgraph_internals.provider_package(provider)}".strip()
+        )
         raise ConfigError(
             f"the model {name!r} needs packages that are not installed: run `pip install "
             f"{packages}` ({error})"

@@ -15,7 +15,7 @@ from itertools import combinations
 from string import ascii_uppercase
 from typing import TypeVar
 
-from moot.api import Debate, Debates, PlannedDebate, create_planned_debate, is_judged, planned_name, run_many
+from moot.api import Debate, Debates, is_judged
 from moot.calls.concurrency import cancel_all
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Permissions
@@ -26,6 +26,7 @@ from moot.debates.config_checks import check_config, check_judges
 from moot.judging.panel import winning_side
 from moot.plugins.evals import items as eval_items
 from moot.plugins.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
+from moot.plugins.evals.planned_debates import PlannedDebate, create_planned_debate, planned_name, run_many
 from moot.plugins.evals.results import EvaluationRecord, Evaluations, ItemOutcome, StatedConfidence
 from moot.protocols.voting import parse_confidence
 from moot.runtime.background_loop import BATCH_LOOP, iterate_from_sync

@@ -24,7 +24,8 @@ from moot.state.errors import ConfigError, DebateNotFound, InputError, RunError
 from moot.state.settings import redact
 
 if TYPE_CHECKING:
-    from moot.api import Debates, PlannedDebate
+    from moot.api import Debates
+    from moot.plugins.evals.planned_debates import PlannedDebate
 
 
 @command(
@@ -73,9 +74,9 @@ def batch(
     debates to a queue. `moot worker` runs the queued debates on this machine or on other machines. The exit
     code is 3 if any debate fails.
     """
-    from moot.api import run_many
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.config.stages import merge, read
+    from moot.plugins.evals.planned_debates import run_many
 
     if priority is not None and not queue:
         raise InputError("--priority needs --queue")
@@ -116,7 +117,8 @@ def _enqueue(
     planned: Sequence[PlannedDebate], priority: int | None, db: str | None, *, as_json: bool
 ) -> None:
     """Add debates to the work queue, except debates that are already queued or finished."""
-    from moot.api import create_planned_debate, is_judged
+    from moot.api import is_judged
+    from moot.plugins.evals.planned_debates import create_planned_debate
 
     queue = open_queue(db)
     with open_database(db, make=True) as debates:
@@ -140,11 +142,11 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     Raises:
         ConfigError: a line is not a valid topic or configuration.
     """
-    from moot.api import PlannedDebate, planned_name
     from moot.config.boundary import Permissions
     from moot.config.file_references import with_files
     from moot.config.stages import merge, validate
     from moot.debates.config_checks import check_config
+    from moot.plugins.evals.planned_debates import PlannedDebate, planned_name
     from moot.runtime.environment import Environment
     from moot.storage.catalogue import check_name
 
