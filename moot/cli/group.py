@@ -209,14 +209,16 @@ def built_in_names() -> str:
     from moot.config.rubrics import shipped_rubrics
     from moot.memory.summarizers.registry import SUMMARIZERS
     from moot.protocols.registry import PROTOCOLS
+    from moot.tools.registry import ENTRY_POINT_GROUP as TOOL_GROUP
     from moot.tools.registry import TOOLS
 
+    points = plugin_entry_points(TOOL_GROUP)
     protocol = DebateConfig.model_fields["protocol"].default
     summarizer = MemoryConfig.model_fields["summarizer"].default
     names = {
         "protocols": [protocol, *sorted(PROTOCOLS.keys() - {protocol})],
         "summarizers": [summarizer, *sorted(SUMMARIZERS.keys() - {summarizer}), NO_SUMMARY],
-        "tools": sorted(TOOLS),
+        "tools": sorted({*TOOLS, *filter(lambda name: is_shipped(points[name]), points)}),
         "rubrics": sorted(shipped_rubrics()),
     }
     return json.dumps(names, indent=2) + "\n"

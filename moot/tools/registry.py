@@ -29,7 +29,7 @@ from moot.state.settings import api_key, load_plugin, plugin_entry_points, redac
 from moot.text.plain_text import break_template_tokens
 from moot.text.tokens import TokenCounter
 from moot.tools import tool as tool_types
-from moot.tools.built_in import Calculator, ListFiles, ReadFile, Search, SearchDebate
+from moot.tools.built_in import ListFiles, ReadFile, Search, SearchDebate
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -40,7 +40,7 @@ ENTRY_POINT_GROUP = "moot.tools"
 class."""
 
 TOOLS: dict[str, type[tool_types.Tool]] = {
-    tool.name: tool for tool in (Search, ReadFile, ListFiles, SearchDebate, Calculator)
+    tool.name: tool for tool in (Search, ReadFile, ListFiles, SearchDebate)
 }
 """Classes of the registered tools, keyed by tool name."""
 
@@ -58,6 +58,12 @@ def register(tool: type[tool_types.Tool]) -> None:
     Raises:
         ConfigError: the class is not a tool, or its name is empty or taken.
     """
+    if getattr(tool, "name", "") in plugin_entry_points(ENTRY_POINT_GROUP):
+        get_tool(tool.name)
+    _add(tool)
+
+
+def _add(tool: type[tool_types.Tool]) -> None:
     if not (isinstance(tool, type) and issubclass(tool, tool_types.Tool)):
         raise ConfigError(f"tool {tool!r} is not a subclass of `moot.tools.Tool`")
     name = getattr(tool, "name", "")
@@ -79,7 +85,7 @@ def get_tool(name: str, extra_tools: GivenTools = NO_TOOLS) -> type[tool_types.T
     if name in extra_tools:
         return extra_tools[name]
     if name not in TOOLS and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
-        register(load_plugin(point, "tools", create=False))
+        _add(load_plugin(point, "tools", create=False))
     if name not in TOOLS:
         known = sorted({*extra_tools, *tool_names()})
         raise ConfigError(f"unknown tool {name!r}: choose from {', '.join(known)}")
