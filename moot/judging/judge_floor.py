@@ -149,8 +149,9 @@ def floor_lines(
     if newest_rows:
         lines.append(("\nCriticisms, each with the sentence that answers it", ""))
     for row in newest_rows:
-        critic, target = (labels.get(key, key) for key in (row.entry["speaker"], row.entry["targets"][0]))
-        add(f"- {row.label}, {critic} on {target}", Quotation("", row.entry["id"], row.point))
+        critic, *targets = (labels.get(key, key) for key in (row.entry["speaker"], *row.entry["targets"]))
+        heading = f"- {row.label}, {critic}" + (f" on {', '.join(targets)}" if targets else "")
+        add(heading, Quotation("", row.entry["id"], row.point))
         if row.answer:
             add("  Answer", row.answer)
         else:
