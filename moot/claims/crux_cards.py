@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.calls.model_calls import ModelCall
-from moot.claims import ledger_rendering
-from moot.claims.claim_extraction import ClaimExtraction
+from moot.claims import claim_extraction, ledger_rendering
 from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, message_seq
 from moot.claims.ledger_from_events import ledger_of
 from moot.prompts import structured_calls
@@ -220,7 +219,7 @@ def card_events(
     """Return events for the stances after a crux room. One without a quotation from it is dropped."""
     state = debate.state
     entries = {entry["id"]: entry for entry in entries_of(room["message_ids"], state["full_transcript"])}
-    extraction = ClaimExtraction(
+    extraction = claim_extraction.ClaimExtraction(
         known=[*(state.get("claim_events") or []), *before],
         topic=state["topic"],
         entries=entries,

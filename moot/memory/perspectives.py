@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moot.calls.model_calls import CallGenerator
-from moot.config import DebateConfig
+from moot.config import DebateConfig, participants
 from moot.config.memory_config import NO_SUMMARY, PerspectiveConfig
-from moot.config.participants import DebaterConfig
 from moot.memory.summarizers.drafting import FRAME_TOKENS, draft_summary, make_summary
 from moot.memory.summarizers.registry import summarizer_named
 from moot.memory.summarizers.summarizer import JUDGE, SummaryRequest
@@ -67,7 +66,7 @@ def perspective_of(state: StateValues, debater: str) -> Perspective:
     return Perspective(summary.get("text", ""), [entry for entry in entries if entry["seq"] > covered])
 
 
-def perspective_settings(config: DebateConfig, debater: DebaterConfig) -> PerspectiveConfig:
+def perspective_settings(config: DebateConfig, debater: participants.DebaterConfig) -> PerspectiveConfig:
     """Return the debater's own settings for its summaries, or else the debate's."""
     return config.memory.perspectives.with_overrides(debater.perspective)
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from moot.calls.concurrency import sleep_until_stop
-from moot.models import error_kinds
-from moot.models.error_body import duration_s, read_error
+from moot.models import error_body, error_kinds
 from moot.state.errors import ModelError
 from moot.state.settings import redact_urls
 from moot.text.plain_text import clip
@@ -217,7 +216,7 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
         )
     if (cause := error.__cause__) and _status(error) is None and getattr(cause, "code", None):
         error = cast(Exception, cause)  # LangChain's exception lacks the details
-    body = read_error(_body(error))
+    body = error_body.read_error(_body(error))
     response = getattr(error, "response", None)
     headers = {**body.headers, **dict(getattr(response, "headers", None) or {})}
     status = _status(error) or body.status
@@ -325,7 +324,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 def _wait_s(value: str, now: datetime) -> float | None:
     """Return the seconds that a header's number, duration, date or Unix time means, or `None`."""
-    seconds = duration_s(value)
+    seconds = error_body.duration_s(value)
     if seconds is None:
         with suppress(ValueError, TypeError):  # not a date
             return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from moot.config import DebateConfig
-from moot.config.section import ProtocolSpec
+from moot.config import DebateConfig, section
 from moot.judging.judge_spec import JudgeSpec
 from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_answers, vote_headline
 from moot.state.conversation import ConversationState
@@ -25,7 +24,7 @@ class Proceedings(NamedTuple):
     """Completed stages of the debate, each with its answer and its number of calls."""
 
 
-class Outcome(ProtocolSpec):
+class Outcome(section.ProtocolSpec):
     """Role of a protocol that decides a debate. By default, a judge decides."""
 
     judge_spec: JudgeSpec = JudgeSpec()

@@ -19,8 +19,7 @@ from moot.protocols.registry import protocol_named
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import Environment
 from moot.state.conversation import ConversationState
-from moot.tools import registry
-from moot.tools.tool import Tool
+from moot.tools import registry, tool
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class NodeContext(PromptSource):
         return protocol_named(self.config.protocol)
 
     @cached_property
-    def tools(self) -> Mapping[str, type[Tool]]:
+    def tools(self) -> Mapping[str, type[tool.Tool]]:
         """Tools of MCP servers and of the calling program, keyed by name."""
         return registry.debate_tools(self.config, self.env.tools)
 
