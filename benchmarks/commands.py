@@ -21,9 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.council import TOPIC, council_config
-from moot.api import PlannedDebate, open_debates, run_many
+from moot.api import open_debates
 from moot.config import DebateConfig
 from moot.debates.dry_run import estimate
+from moot.plugins.evals.planned_debates import PlannedDebate, run_many
 from tests.support.openai_process import serve_openai
 
 LATENCY_S = 0.2

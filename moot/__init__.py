@@ -25,42 +25,33 @@ from moot.state.errors import (
 from moot.state.settings import use_protocols
 
 if TYPE_CHECKING:
-    from moot.api import (
+    from moot.api import Debate, Debates, Event, aopen_debates, open_debates
+    from moot.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig, PanelJudge
+    from moot.config.memory_config import (
         BlackboardConfig,
         Budget,
-        ClarificationsConfig,
+        MemoryConfig,
+        PerspectiveConfig,
+        RetrievalConfig,
+    )
+    from moot.config.model_settings import McpServerConfig, ModelSettings
+    from moot.config.participants import ClarificationsConfig, PlannedInterjection, ReferenceDocument
+    from moot.config.section import ProtocolSpecTable
+    from moot.debates.events import (
         CruxEvent,
-        Debate,
-        DebateConfig,
-        DebateDocument,
-        DebaterConfig,
-        Debates,
         EndEvent,
         EntryEvent,
-        Environment,
-        Event,
-        JudgeConfig,
-        LimitsConfig,
-        McpServerConfig,
-        MemoryConfig,
-        ModelSettings,
-        PanelJudge,
-        PerspectiveConfig,
-        PlannedInterjection,
-        ReferenceDocument,
-        RetrievalConfig,
         RetryEvent,
         StepEvent,
         StoreFailedEvent,
         SummaryEvent,
         TokenEvent,
         VerdictEvent,
-        aopen_debates,
-        build_graph,
-        open_debates,
     )
-    from moot.config.section import ProtocolSpecTable
+    from moot.documents import DebateDocument
     from moot.embedding import debate_node, debate_tool
+    from moot.graph.debate import build_graph
+    from moot.runtime.environment import Environment
 
 __version__ = "0.1.0"
 
@@ -126,8 +117,15 @@ def _protocols() -> "ProtocolSpecTable":
 use_protocols(_protocols)
 
 
+_HOMES = (
+    *("api", "config", "config.memory_config", "config.model_settings", "config.participants"),
+    *("debates.events", "documents", "embedding", "graph.debate", "runtime.environment"),
+)
+"""Modules that define the names, in `moot`."""
+
+
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'moot' has no attribute {name!r}")
-    module = "embedding" if name in {"debate_node", "debate_tool"} else "api"
-    return getattr(import_module(f"moot.{module}"), name)
+    members = (getattr(import_module(f"moot.{home}"), name, None) for home in _HOMES)
+    return next(member for member in members if member is not None)

@@ -14,64 +14,36 @@ All other methods read and write the database in milliseconds.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import hashlib
-import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.tools import BaseTool
 
-from moot.calls.concurrency import async_version, cancel_all, require_asyncio, run_in_thread
-from moot.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig
+from moot.calls.concurrency import async_version, require_asyncio, run_in_thread
+from moot.config import DebateConfig
 from moot.config.boundary import Permissions, capabilities_of
-from moot.config.memory_config import (
-    BlackboardConfig,
-    Budget,
-    MemoryConfig,
-    PerspectiveConfig,
-    RetrievalConfig,
-)
-from moot.config.model_settings import McpServerConfig, ModelSettings
-from moot.config.participants import (
-    ClarificationsConfig,
-    PanelJudge,
-    PlannedInterjection,
-    ReferenceDocument,
-)
 from moot.debates.config_checks import check_config
 from moot.debates.continuation import verdict_failed
-from moot.debates.events import (
-    CruxEvent,
-    EndEvent,
-    EntryEvent,
-    Event,
-    RetryEvent,
-    StepEvent,
-    StoreFailedEvent,
-    SummaryEvent,
-    TokenEvent,
-    VerdictEvent,
-)
+from moot.debates.events import Event
 from moot.debates.lifecycle import find_debate, start_debate, start_replay, store_import
 from moot.debates.session import DebateSession
 from moot.debates.stored_debate import Debate
-from moot.documents import DebateDocument
 from moot.graph.debate import build_graph
 from moot.models.registry import ChatSource
-from moot.runtime.background_loop import BATCH_LOOP, call_from_sync, enter_in_thread, iterate_from_sync
+from moot.runtime.background_loop import call_from_sync, enter_in_thread
 from moot.runtime.environment import Environment, make_environment
-from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, MootError
+from moot.state.errors import DebateBusy, DebateExists, DebateNotFound
 from moot.storage.catalogue import DebateRow
 from moot.storage.checkpoints import LazyStore, open_saver
 from moot.storage.records import records_of
 
 if TYPE_CHECKING:
     from moot.debates.imported_debate import ImportedTranscript
+
+__all__ = ["Debate", "DebateConfig", "Debates", "Event", "aopen_debates", "open_debates"]
 
 
 def open_debates(
@@ -277,139 +249,11 @@ class Debates(contextlib.AbstractContextManager["Debates"]):
         return Debate(store_import(self._session, values, name, granted=capabilities_of(settings)))
 
 
-__all__ = [
-    "BlackboardConfig",
-    "Budget",
-    "ClarificationsConfig",
-    "CruxEvent",
-    "Debate",
-    "DebateConfig",
-    "DebateDocument",
-    "DebaterConfig",
-    "Debates",
-    "EndEvent",
-    "EntryEvent",
-    "Environment",
-    "Event",
-    "JudgeConfig",
-    "LimitsConfig",
-    "McpServerConfig",
-    "MemoryConfig",
-    "ModelSettings",
-    "PanelJudge",
-    "PerspectiveConfig",
-    "PlannedInterjection",
-    "ReferenceDocument",
-    "RetrievalConfig",
-    "RetryEvent",
-    "StepEvent",
-    "StoreFailedEvent",
-    "SummaryEvent",
-    "TokenEvent",
-    "VerdictEvent",
-    "aopen_debates",
-    "build_graph",
-    "open_debates",
-]
-
-
-@dataclass(frozen=True)
-class PlannedDebate:
-    """A debate for `run_many` to start, or to resume if the database already contains the debate."""
-
-    id: str
-    """Unique name of the debate. Later runs use it to find the debate in the database."""
-    topic: str
-    config: DebateConfig
-    documents: Sequence[Mapping[str, str]] = field(default=(), kw_only=True)
-    """Background documents, each with `name` and `content`."""
-    transcript: Sequence[Mapping[str, str]] = field(default=(), kw_only=True)
-    """Initial transcript entries, each with `speaker` and `content`."""
-
-
-def planned_name(prefix: str, config: DebateConfig, *facts: str) -> str:
-    """Return a planned debate's name, derived from its configuration.
-
-    Equal facts and configurations give the same name.
-    """
-    content = json.dumps([*facts, config.fingerprint()], ensure_ascii=False)
-    return f"{prefix}-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
-
-
-P = TypeVar("P", bound=PlannedDebate)
-
-
-def run_many(
-    debates: Debates, planned: Sequence[P], workers: int, refuse: Callable[[], str] = str
-) -> Iterator[tuple[P, str]]:
-    """Run several debates at the same time, and yield each one when it ends.
-
-    A debate that was interrupted continues, and a finished debate is not run again. At most `workers` debates
-    run at the same time. Each debate has its own id. Other processes may work on the same debates.
-
-    Args:
-        debates: The database.
-        planned: The debates to run.
-        workers: Maximum number of debates at a time.
-        refuse: Function that returns why no further debate may start, `""` if one may.
-
-    Yields:
-        Each planned debate when it ends, with its error; `""` if it is finished. Closing the iterator
-        pauses the running debates.
-    """
-    slots = asyncio.Semaphore(workers)
-
-    async def run(each: P) -> tuple[P, str]:
-        async with slots:
-            try:
-                if not (refusal := await run_in_thread(refuse)):
-                    await _run(debates, each)
-            except MootError as error:
-                return each, str(error)
-            return each, refusal
-
-    async def run_all() -> AsyncIterator[tuple[P, str]]:
-        tasks = [asyncio.create_task(run(each)) for each in planned]
-        try:
-            for future in asyncio.as_completed(tasks):
-                yield await future
-        finally:
-            await cancel_all(tasks)
-
-    return iterate_from_sync(run_all, BATCH_LOOP)
-
-
-async def _run(debates: Debates, planned: PlannedDebate) -> None:
-    debate = None
-    try:
-        debate = await run_in_thread(create_planned_debate, debates, planned)
-        await run_until_done(debate)
-    except DebateBusy:  # another process may just have finished it
-        if debate is None or not await run_in_thread(is_judged, debate):
-            raise
-
-
 async def run_until_done(debate: Debate) -> None:
     """Run a debate to its end. A debate that is over and judged does not change."""
     if not await run_in_thread(is_judged, debate):
         async for _ in debate.astream(tokens=False):
             pass
-
-
-def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
-    """Create a planned debate, or return it if it exists already.
-
-    Raises:
-        DebateBusy: Another process is creating it.
-    """
-    return debates.start(
-        planned.topic,
-        planned.config,
-        name=planned.id,
-        documents=planned.documents,
-        transcript=planned.transcript,
-        if_exists="resume",
-    )
 
 
 def is_judged(debate: Debate) -> bool:

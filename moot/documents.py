@@ -22,10 +22,9 @@ from moot.people import PersonQuestion
 from moot.protocols.registry import protocol_of
 from moot.protocols.result import final_answer
 from moot.state import claim_events as ledger_events
-from moot.state import conversation
+from moot.state import conversation, settings
 from moot.state.entries import Entry, JsonObject, entry_id, round_of
 from moot.state.errors import InputError
-from moot.state.settings import redact_urls
 from moot.state.verdict import FinalAnswer, PanelReport, PanelVerdict, Verdict
 from moot.storage.catalogue import DebateRow
 from moot.text.terms import title_of
@@ -317,7 +316,7 @@ def _without_passwords(value: Any) -> Any:
     """Return a copy of a configuration in which URLs contain no passwords."""
     if isinstance(value, dict):
         return {key: _without_passwords(part) for key, part in value.items()}
-    return redact_urls(value) if isinstance(value, str) and "://" in value else value
+    return settings.redact_urls(value) if isinstance(value, str) and "://" in value else value
 
 
 def _usage(usage: dict[str, float]) -> Usage:

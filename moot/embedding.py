@@ -19,13 +19,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from moot.api import Debate, Debates, Event, aopen_debates
 from moot.calls.concurrency import run_in_thread
-from moot.config import DebateConfig
-from moot.config.stages import requested_config
+from moot.config import DebateConfig, stages
 from moot.debates.config_checks import shorten_debate
 from moot.graph.debate import build_graph
 from moot.models.registry import ChatSource
-from moot.protocols.registry import PROTOCOLS
-from moot.protocols.result import result_text
+from moot.protocols import registry, result
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync
 from moot.runtime.environment import Environment, make_environment
 from moot.state.conversation import ConversationInput, ConversationOutput
@@ -135,7 +133,8 @@ class DebateRequest(BaseModel):
     protocol: str = Field(
         "",
         max_length=MAX_REQUESTED_NAME,
-        description=f"Protocol of the debate: {', '.join(PROTOCOLS)}. Default: the configured protocol.",
+        description=f"Protocol of the debate: {', '.join(registry.PROTOCOLS)}. "
+        "Default: the configured protocol.",
     )
     turns: int = Field(0, ge=0, description="Maximum number of turns. Default: the configured maximum.")
 
@@ -182,14 +181,14 @@ def debate_tool(
         configurable = ensure_config().get("configurable", {})
         name = _debate_name(configurable, {"question": question, **request})
         try:
-            settings = requested_config(default_config, request)
+            settings = stages.requested_config(default_config, request)
             if protocol or turns:
                 settings = shorten_debate(settings, min(turns or most_turns, most_turns))
             async with aopen_debates(database, environment=env) as debates:
                 debate = await run_in_thread(_start, debates, question, settings, name, default_config)
                 reference = f"\n\nDebate {debate.id}"
                 await _run_in_agent(debate, has_checkpointer=name is not None)
-                text = result_text((await run_in_thread(debate.state)).values, VERDICT_SHARE)
+                text = result.result_text((await run_in_thread(debate.state)).values, VERDICT_SHARE)
         except MootError as error:
             raise ToolException(f"{error}{reference}") from error
         count = counter()
@@ -208,10 +207,7 @@ def debate_tool(
 
 
 def _debate_name(configurable: Mapping[str, object], request: Mapping[str, object]) -> str | None:
-    """Return a name for the debate that a tool call starts.
-
-    The name is the same if the agent repeats the tool call. The name is `None` if there is no checkpointer.
-    """
+    """Return the same name whenever an agent repeats a tool call, or `None` without a checkpointer."""
     namespace, thread = configurable.get("checkpoint_ns"), configurable.get("thread_id")
     if not namespace or not thread:
         return None
@@ -221,10 +217,7 @@ def _debate_name(configurable: Mapping[str, object], request: Mapping[str, objec
 def _start(
     debates: Debates, question: str, settings: DebateConfig, name: str | None, operator: DebateConfig
 ) -> Debate:
-    """Return the debate with this name, or start it if there is none.
-
-    An agent chose the settings, so they grant only what the operator's configuration names.
-    """
+    """Return or start the debate. An agent chose its settings, which grant only what the operator's name."""
     request = partial(debates.start, question, settings, name=name, operator=operator, if_exists="resume")
     with set_config_context(detached_config(ensure_config())) as context:
         return context.run(request)
@@ -289,10 +282,7 @@ async def _pass_on(
 
 
 def _stream_writer() -> Callable[[JsonObject], object]:
-    """Return a function that sends events to LangGraph's `custom` stream.
-
-    Outside of a graph, it does nothing.
-    """
+    """Return a function that sends events to LangGraph's `custom` stream, if there is a graph."""
     try:
         write, context = get_stream_writer(), copy_context()
     except (RuntimeError, LookupError):

@@ -96,11 +96,7 @@ class Source:
 
     @cached_property
     def json(self) -> object:
-        """The text as parsed JSON. Several values in a row, such as JSON Lines, are a list.
-
-        Raises:
-            InputError: The JSON is invalid.
-        """
+        """Text as JSON. Several values in a row are a list. Invalid JSON is an `InputError`."""
         if not self.is_json_lines:
             return parse_json(self.text)
         return [parse_json(self.lines[number - 1], number) for number in self._filled_lines]
@@ -171,10 +167,7 @@ def choose_conversation(conversations: Sequence[T], titles: Sequence[str], sourc
 
 
 def parse_json(text: str, line: int = 0) -> object:
-    """Parse JSON, and raise an error with the line number if the JSON is invalid.
-
-    Several values in a row are returned as a list. `line` overrides the line number.
-    """
+    """Parse JSON, or several values in a row as a list. Errors have the line, or else `line`."""
     decoder, values, end = json.JSONDecoder(), list[object](), 0
     try:
         while (end := _after_space(text, end)) < len(text):

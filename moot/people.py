@@ -20,9 +20,7 @@ from langchain_core import messages as chat_messages
 from typing_extensions import TypedDict
 
 from moot.calls.effects import Ask, Effect
-from moot.config import INTERJECTION_SPEAKERS, can_interject, slug
-from moot.config.participants import PlannedInterjection
-from moot.config.section import MAX_KEY_CHARS
+from moot.config import INTERJECTION_SPEAKERS, can_interject, participants, section, slug
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter, window_message
 from moot.prompts.debate_context import DebateContext
@@ -42,11 +40,7 @@ CHECKED_CHANNELS = frozenset({"messages", "full_transcript", "pinned"})
 
 
 def check_length(text: str) -> None:
-    """Raise an error if a message to a debate is too long.
-
-    Raises:
-        InputError: the message is too long.
-    """
+    """Raise an `InputError` if a message to a debate is too long."""
     if len(text) > MAX_MESSAGE_CHARS:
         raise InputError(
             f"the message has {len(text):,} characters: shorten it to at most {MAX_MESSAGE_CHARS:,}"
@@ -64,10 +58,7 @@ def new_input_text(state: StateValues) -> str:
 
 
 def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.JsonObject:
-    """Return an operation that gives new messages their transcript ids.
-
-    The messages are in the channel `messages`.
-    """
+    """Return an operation that gives new messages in `messages` their transcript ids."""
     return {
         "op": "assign_ids",
         "ids": [entry["id"] for entry in entries],
@@ -75,18 +66,18 @@ def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.Js
     }
 
 
-def planned_interjections(debate: DebateContext) -> Sequence[PlannedInterjection]:
-    """Return the configured interjections that are due now.
-
-    Those that are in the transcript already are left out.
-    """
+def planned_interjections(debate: DebateContext) -> Sequence[participants.PlannedInterjection]:
+    """Return the configured interjections that are due and not in the transcript already."""
     state = debate.state
     interjections = debate.config.interjections[state.get("planned_interjections_used", 0) :]
     return [each for each in interjections if each.after <= state.get("turn_count", 0)]
 
 
 def interjection_entries(
-    debate: DebateContext, inbox: Sequence[InboxMessage], planned: Sequence[PlannedInterjection], now: str
+    debate: DebateContext,
+    inbox: Sequence[InboxMessage],
+    planned: Sequence[participants.PlannedInterjection],
+    now: str,
 ) -> list[entry_types.Entry]:
     """Return transcript entries for new interjections.
 
@@ -122,10 +113,7 @@ def interjection_entries(
 
 
 def _message_fields(message: chat_messages.BaseMessage) -> tuple[str, entry_types.EntryKind, str]:
-    """Return the speaker, entry kind and text to store for an input message.
-
-    A parent graph may pass any type of message.
-    """
+    """Return an input message's speaker, kind and text. A parent graph may pass any type."""
     text = str(message.text)
     if isinstance(message, chat_messages.AIMessage):
         tool_names = ", ".join(call["name"] for call in message.tool_calls)
@@ -167,10 +155,7 @@ def interjections_update(
 def ingest_messages(
     client_update: entry_types.JsonObject, debate: DebateContext, now: str
 ) -> entry_types.JsonObject:
-    """Add a transcript entry for each message in a client's state update.
-
-    Return the changed update. Do not pass a reply to a question that a person was asked.
-    """
+    """Return a client's update with an entry for each message, which must be no reply to a question."""
     items = client_update.get("messages")
     if not items:
         return client_update
@@ -236,10 +221,7 @@ def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> en
 def _check_message(
     message: chat_messages.BaseMessage, entry: entry_types.Entry | None, texts_by_id: Mapping[str | None, str]
 ) -> list[chat_messages.BaseMessage]:
-    """Check a message from a client, and return the messages to store instead.
-
-    `entry` is its transcript entry, if any.
-    """
+    """Check a client's message, and return what to store instead. `entry` is its entry, if any."""
     if isinstance(message, chat_messages.RemoveMessage):
         if message.id in texts_by_id and entry is None:
             return [message]
@@ -268,10 +250,7 @@ def _check_entry(raw_entry: object, transcript: list[entry_types.Entry]) -> list
 def _amendments(
     entry: entry_types.Entry, text: str, shown_text: str | None = None
 ) -> list[chat_messages.BaseMessage]:
-    """Return an amendment that replaces an entry's text.
-
-    The list is empty if the text is unchanged.
-    """
+    """Return an amendment that replaces an entry's text, or `[]` if the text is unchanged."""
     if text in (entry["content"], shown_text):
         return []
     check_length(text)
@@ -354,10 +333,7 @@ def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestio
 def ask_people(
     kind: str, round_no: int, questions: Sequence[PersonQuestion]
 ) -> Generator[Effect, object, dict[str, str]]:
-    """Ask people questions until their reply is valid.
-
-    Return the answers, keyed by question id.
-    """
+    """Ask people questions until their reply is valid, and return the answers by question id."""
     payload = question_payload(kind, round_no, questions)
     replies = yield Ask(payload)
     while problem := reply_error(questions, replies):
@@ -366,17 +342,14 @@ def ask_people(
 
 
 def reply_error(questions: Sequence[PersonQuestion], raw_reply: object) -> str:
-    """Return the reason why a person's reply is invalid, or `""` if the reply is valid.
-
-    A person passes on a question with `""` under its id.
-    """
+    """Return why a person's reply is invalid, or `""`. A person passes on a question with `""`."""
     if not questions:
         return "the debate is not waiting for a reply: remove the reply"
     plain_reply, ids = _plain(raw_reply), ", ".join(question["id"] for question in questions)
     if isinstance(plain_reply, Mapping):
         known_keys = {key for question in questions for key in _keys(question)}
         if unknown_keys := [str(key) for key in plain_reply if str(key) not in known_keys]:
-            return f"{clip(unknown_keys[0], MAX_KEY_CHARS)!r} is not the id of a question: use {ids}"
+            return f"{clip(unknown_keys[0], section.MAX_KEY_CHARS)!r} is not the id of a question: use {ids}"
     replies = _replies(questions, plain_reply).values()
     has_pass = isinstance(plain_reply, Mapping) and any(reply is not None for reply in replies)
     if has_pass or any(replies):
@@ -385,10 +358,7 @@ def reply_error(questions: Sequence[PersonQuestion], raw_reply: object) -> str:
 
 
 def _plain(reply: object) -> object:
-    """Remove the wrapper that a client adds to a person's reply.
-
-    Agent Inbox is such a client.
-    """
+    """Remove the wrapper that a client, such as Agent Inbox, adds to a person's reply."""
     if isinstance(reply, chat_messages.BaseMessage):
         return reply.text
     if isinstance(reply, list | tuple) and len(reply) == 1 and isinstance(reply[0], Mapping):
@@ -406,10 +376,7 @@ def _plain(reply: object) -> object:
 
 
 def _joined(replies: list[object]) -> object:
-    """Merge several replies.
-
-    The result is a mapping if all replies are mappings, otherwise a list.
-    """
+    """Merge replies into a mapping if all are mappings, otherwise into a list."""
     if len(replies) == 1:
         return replies[0]
     if all(isinstance(each, Mapping) for each in replies):
@@ -445,10 +412,7 @@ def matches_any(questions: Sequence[PersonQuestion], raw_replies: Any) -> bool:
 
 
 def remaining_replies(questions: Sequence[PersonQuestion], raw_replies: Any) -> Any:
-    """Return the prepared replies that can answer later questions.
-
-    Lists under a debater stay, because their items are selected by the question's number.
-    """
+    """Return the prepared replies for later questions. Lists stay: the number selects an item."""
     if not isinstance(raw_replies, Mapping):
         return {}
     used_keys = {key for question in questions for key in _keys(question)}

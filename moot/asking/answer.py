@@ -4,8 +4,6 @@ One model call answers, and its citations are checked. Without a model, the most
 answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -22,10 +20,10 @@ from moot.config.boundary import Capability, Permissions
 from moot.config.model_settings import OFFLINE, RECORDED
 from moot.memory.passages import Place, Splitting, by_message, key_of
 from moot.models.registry import Models
+from moot.prompts import debate_context, truncation
 from moot.prompts import request as model_request
-from moot.prompts import truncation
-from moot.prompts.debate_context import DebateContext
 from moot.protocols.result import decision_line, verdict_text
+from moot.retrieval import EvidenceIndex, read_question, retrieve
 from moot.runtime.context import NodeContext
 from moot.runtime.environment import Complete
 from moot.runtime.fitting import fitted_context, until_prompts_fit
@@ -66,10 +64,7 @@ JUDGED_SCHEMA = model_request.narrow_schema(
 
 
 def answer_schema(shown_ids: Sequence[str], result: select.JudgedResult | None = None) -> type[AskAnswer]:
-    """Return the schema of an answer that can cite only the messages in `shown_ids`.
-
-    If there is a `result`, the answer can also cite the verdict.
-    """
+    """Return the schema of an answer that cites only these messages and, if there is one, the verdict."""
     others = [select.VERDICT_ID] if result else []
     return model_request.narrow_schema(
         AskAnswer, {"citations": model_request.citation_type(shown_ids, others)}
@@ -120,15 +115,11 @@ class DebateAnswer:
 
 
 def ask(
-    debate: DebateContext,
+    debate: debate_context.DebateContext,
     request: select.QuestionPrompt,
     schema: type[AskAnswer] = ANSWER_SCHEMA,
 ) -> CallGenerator[DebateAnswer]:
-    """Answer a question about the debate with one model call.
-
-    Raises:
-        ModelError: no model answered.
-    """
+    """Answer a question about the debate with one call. If no model answers: `ModelError`."""
     state, config = debate.state, debate.config
     params, length = model_request.model_params(config, config.judge), config.memory.budget.reply
     (reply,) = yield [model_request.make_call(params, "ask", request.prompt, schema=schema, reply=length)]
@@ -205,8 +196,6 @@ def extract_for(
     `asked_for` holds the `seq` of messages that the question names by id. If there are any, the passages are
     from these messages alone, starting with the first if none matches.
     """
-    from moot.retrieval import EvidenceIndex, read_question, retrieve
-
     # The importance of an entry does not affect the rank of its passages.
     candidates = [entry for entry in entries if not asked_for or entry["seq"] in asked_for]
     chunks: list[entry_types.Entry] = [
@@ -274,11 +263,7 @@ def permissions_for_answer(permissions: Permissions, model: str | None = None) -
 
 
 def answer_question(context: NodeContext, question: str) -> BackgroundTask[DebateAnswer]:
-    """Answer a question about a debate from its transcript, with a prompt that fits the model.
-
-    Raises:
-        ModelError: no model replied.
-    """
+    """Answer a question about a debate from its transcript. If no model replies: `ModelError`."""
 
     def answer(facts: Mapping[str, entry_types.ModelFacts]) -> BackgroundTask[DebateAnswer]:
         return _answer(fitted_context(context, facts, "ask"), question)
@@ -309,10 +294,7 @@ def _answer(context: NodeContext, question: str) -> BackgroundTask[DebateAnswer]
 
 
 def _question_prompt(context: NodeContext, question: str) -> select.QuestionPrompt:
-    """Return the prompt for a question about a debate.
-
-    Indexing a long transcript for the first time takes a while.
-    """
+    """Return the prompt for a question. The first one indexes the transcript, which takes a while."""
     index = select.ask_index(context, context.memories)
     result = _judged_result(context.state)
     schema = JUDGED_SCHEMA if result else ANSWER_SCHEMA
@@ -324,10 +306,7 @@ def _question_prompt(context: NodeContext, question: str) -> select.QuestionProm
 
 
 def _judged_result(state: ConversationState) -> select.JudgedResult | None:
-    """Return the verdict on a debate, or `None` if it was not decided.
-
-    A judge or a vote decides a debate.
-    """
+    """Return the verdict of a judge or a vote, or `None` if the debate was not decided."""
     verdict: PanelVerdict | None = state.get("verdict") or None
     if not verdict or verdict["status"] != "ok" or verdict.get("placeholder"):
         return None

@@ -43,19 +43,13 @@ class EntryLines:
         self._spans: dict[int, list[Span]] = {}
 
     def share_counts(self, index: EvidenceIndex) -> None:
-        """Use the same cache for all questions about the transcript.
-
-        The cache contains token counts and passage positions.
-        """
+        """Share the cache of token counts and positions with all questions about the transcript."""
         layout = self.fence, tuple(self.names.items()), self.count, self.splitting
         known = _COUNTS.setdefault(index, {})
         self._costs, self._spans = known.setdefault(layout, (self._costs, self._spans))
 
     def text(self, seq: int) -> str:
-        """Return a transcript entry as one paragraph of prompt text.
-
-        The paragraph begins with the fence, which no other line contains.
-        """
+        """Return an entry as one paragraph, which alone begins with the fence."""
         return self._paragraph(seq, truncation.source_time(self.transcript[seq]))
 
     def cost(self, seq: int) -> int:
@@ -79,24 +73,15 @@ class EntryLines:
         return "".join(lines)
 
     def block(self, text: str) -> str:
-        """Return the text of the quoted messages as one prompt block under a heading.
-
-        Each message has its own delimiters.
-        """
+        """Return quoted messages, each with delimiters of its own, as one block under a heading."""
         return templates.fenced_items(text, self.fence, HEADING)
 
     def size(self, text: str) -> int:
-        """Return how many tokens `text` adds to a prompt.
-
-        The heading of the quoted messages does not count.
-        """
+        """Return how many tokens `text` adds to a prompt, without the heading."""
         return self.count(self.block(text)) - self.count(self.block(""))
 
     def fit(self, index: EvidenceIndex, remaining: int) -> bool:
-        """Return True if all passages in the index fit in `remaining` tokens.
-
-        Labels are assumed to be as long as that of the newest message.
-        """
+        """Return True if all passages fit, with labels as long as the newest message's."""
         if not len(index):
             return True
         last = self.transcript[-1]
@@ -114,10 +99,7 @@ class EntryLines:
         return len(self.spans(place_of(key).seq)) > 1
 
     def has_source_time(self, key: int) -> bool:
-        """Return True if the passage's message has its original time.
-
-        A prompt omits the original time if the message above has the same one.
-        """
+        """Return True if a passage has its original time, other than the message above."""
         return bool(truncation.source_time(self.transcript[place_of(key).seq]))
 
     def keys(self, seqs: Iterable[int]) -> list[int]:
@@ -131,10 +113,7 @@ class EntryLines:
         return self._spans[seq]
 
     def lack(self, seq: int, quotation: str) -> int:
-        """Estimate how many tokens of a message are left out of an excerpt.
-
-        The excerpt is `quotation`.
-        """
+        """Estimate how many tokens of a message the excerpt `quotation` leaves out."""
         return max(0, self.transcript[seq]["tokens"] - self.count(quotation))
 
     def _paragraph(self, seq: int, time: str) -> str:
@@ -187,10 +166,7 @@ class Quoted:
         ]
 
     def notes(self, transcript: Sequence[entry_types.Entry]) -> list[entry_types.JsonObject]:
-        """Return notes about shortened and omitted messages.
-
-        There is one note per shortened message, and one for all omitted messages.
-        """
+        """Return one note for each shortened message, and one for all omitted messages."""
         notes: list[entry_types.JsonObject] = [
             {"what": entry_types.entry_id(seq), "why": TOO_LONG, "tokens": tokens, "count": 1}
             for seq, tokens in self.cut.items()
@@ -209,10 +185,7 @@ class Quoted:
 
 
 def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
-    """Quote passages in at most `remaining` tokens.
-
-    The shortest ones are left out if necessary.
-    """
+    """Quote passages in at most `remaining` tokens, if necessary without the shortest ones."""
     quoted_keys = list(keys)
     text = lines.passages(quoted_keys)
     while quoted_keys and lines.size(text) > remaining:  # joined lines may have one more token each
@@ -228,10 +201,7 @@ def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
 
 
 def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
-    """Quote one passage in at most `remaining` tokens.
-
-    The middle of the passage is cut out if necessary.
-    """
+    """Quote one passage in at most `remaining` tokens, if necessary without its middle."""
     text = truncate_middle(lines.passages([key]), max(1, remaining), lines.count)
     seq = place_of(key).seq
     return Quoted(text, (), {seq: lines.lack(seq, text)})

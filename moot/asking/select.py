@@ -1,11 +1,9 @@
 """The prompt for a question about a debate, with the messages that are selected for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from moot.asking.quote import EntryLines, Quoted, quote, quote_cut
 from moot.asking.unsaid_words import unsaid_words
@@ -17,14 +15,20 @@ from moot.memory.passages import Splitting
 from moot.memory.summarizers.rule_based import SummaryPoints, layout_points, render
 from moot.prompts import templates, truncation
 from moot.prompts.debate_context import DebateContext
+from moot.retrieval import (
+    EvidenceIndex,
+    RetrievalQuestion,
+    SelectedEvidence,
+    concentration,
+    probabilities,
+    read_question,
+    select_evidence,
+)
 from moot.state import entries as entry_types
 from moot.state.conversation import ConversationState, Omission
 from moot.text import terms as text_terms
 from moot.text.plain_text import sanitize_line
 from moot.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens, truncate_middle
-
-if TYPE_CHECKING:
-    from moot.retrieval import EvidenceIndex, RetrievalQuestion, SelectedEvidence
 
 ASK = templates.load_prompt_template("ask", "topic", "speakers", "verdict", "fence", "times")
 _TIMES = (
@@ -98,8 +102,6 @@ def question_prompt(
     instead, because the summary and the most recent messages seldom answer it. If all messages fit, the
     summary is shown too.
     """
-    from moot.retrieval import concentration, probabilities, read_question, select_evidence
-
     state, config, count = debate.state, debate.config, debate.count
     total = config.memory.budget.total if budget is None else budget
     parsed_question, failure = read_question(index, question), ""
@@ -205,10 +207,7 @@ def named_seqs(question: str, entries: int) -> list[int]:
 
 
 def _fill_remaining(select: Callable[..., SelectedEvidence], lines: EntryLines, remaining: int) -> Quoted:
-    """Quote as many selected messages as fit in `remaining` tokens.
-
-    The function `select` selects them.
-    """
+    """Quote as many messages that `select` selects as fit in `remaining` tokens."""
     evidence = select(budget=remaining)
     if evidence.oversize is not None:
         return quote_cut(evidence.oversize, lines, remaining)
@@ -322,10 +321,7 @@ def _summary_shortener(
 
 
 def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
-    """Return the newest messages that fit in the prompt's share for them.
-
-    The values are message numbers. The share is `RECENT_SHARE` of the prompt's tokens.
-    """
+    """Return the numbers of the newest messages that fit in `RECENT_SHARE` of the prompt's tokens."""
     remaining, seqs = int(total * RECENT_SHARE), list[int]()
     for entry in reversed(state["full_transcript"]):
         if entry["tokens"] > remaining or not entry_types.traits_of(entry).in_prompts:

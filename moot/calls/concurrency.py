@@ -1,7 +1,5 @@
 """Helpers for asyncio: stop, sleep, shield, and run blocking work inline or on a worker thread."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import sys
@@ -21,10 +19,7 @@ P = ParamSpec("P")
 
 @dataclass
 class Stop:
-    """Counter of requests to stop this process, such as Ctrl-C.
-
-    The first request lets calls finish, and the second cancels them.
-    """
+    """Counter of requests to stop, such as Ctrl-C. The first lets calls finish, the second cancels them."""
 
     times: int = 0
 
@@ -37,11 +32,7 @@ STOP_POLL_S = 0.2
 
 
 def require_asyncio(what: str) -> None:
-    """Raise an error if no asyncio event loop is running.
-
-    Raises:
-        InputError: The event loop is another one, or none.
-    """
+    """Raise an `InputError` if no event loop runs, or another one than asyncio's."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -52,11 +43,7 @@ def require_asyncio(what: str) -> None:
 
 
 async def sleep_until_stop(seconds: float) -> None:
-    """Sleep for `seconds`, or until a person asks the process to stop.
-
-    Raises:
-        asyncio.CancelledError: A person asked to stop.
-    """
+    """Sleep for `seconds`. A request to stop the process raises `asyncio.CancelledError`."""
     deadline = time.monotonic() + seconds
     while (seconds_left := deadline - time.monotonic()) > 0:
         if stop.times:
@@ -155,11 +142,7 @@ def async_version(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]
 
 
 class NonBlocking(threading.local):
-    """Flag that forbids blocking calls in the current thread.
-
-    The flag is set while a function runs directly on the event loop, which must not wait for locks or the
-    disk.
-    """
+    """Flag that is set while a function runs on the event loop, which must not wait for locks or disks."""
 
     active = False
 

@@ -25,19 +25,13 @@ PAUSE = {"kind": "pause"}
 
 
 def is_pause(payload: object) -> bool:
-    """Return True if an interrupt only pauses the run.
-
-    Such an interrupt asks no question. `payload` is the interrupt's payload.
-    """
+    """Return True if an interrupt with this payload only pauses the run and asks no question."""
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Request to interrupt the run and ask a person a question.
-
-    When the run resumes, the node receives the person's reply.
-    """
+    """Request to interrupt the run and ask a person. On resumption the node receives the reply."""
 
     payload: JsonObject
 
@@ -51,10 +45,7 @@ class Emit:
 
 @dataclass(frozen=True)
 class LocalJob:
-    """Job that Moot runs itself, such as a tool call.
-
-    It calls no model. The result is a text.
-    """
+    """Job without a model that Moot runs itself, such as a tool call. The result is a text."""
 
     key: str
     """Text containing all parameters that affect the job's result."""
@@ -63,29 +54,20 @@ class LocalJob:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 hash of `key`.
-
-        The job's result is stored under this hash.
-        """
+        """Return the SHA-256 hash of `key`, under which the result is stored."""
         return hashlib.sha256(self.key.encode("utf-8", "replace")).hexdigest()
 
 
 @dataclass(frozen=True)
 class LocalWork:
-    """Request to run several local functions at the same time.
-
-    The journal stores the jobs' results, and the node receives them.
-    """
+    """Request to run local functions at the same time. The results are journalled."""
 
     jobs: Sequence[LocalJob]
 
 
 @dataclass(frozen=True)
 class ReadInbox:
-    """Request to read the messages that people sent to the debate.
-
-    The node receives the result as `InboxContents`.
-    """
+    """Request to read what people sent to the debate, as `InboxContents`."""
 
     after: int
     """Sequence number of the last inbox row that the debate has read."""
@@ -93,10 +75,7 @@ class ReadInbox:
 
 @dataclass(frozen=True)
 class PutInStore:
-    """Request to write a value to LangGraph's store, where other debates can read it.
-
-    Without a store, nothing is written.
-    """
+    """Request to write a value to LangGraph's store, if there is one, for other debates."""
 
     namespace: tuple[str, ...]
     key: str
@@ -105,10 +84,7 @@ class PutInStore:
 
 @dataclass(frozen=True)
 class SearchStore:
-    """Request to search a namespace of LangGraph's store.
-
-    The node receives the values, latest first, or `[]` if there is no store.
-    """
+    """Request for the values in a namespace of LangGraph's store, latest first, `[]` without one."""
 
     namespace: tuple[str, ...]
     limit: int = 100
@@ -145,10 +121,7 @@ def errors_update(state: conversation.StateValues, node: str, failures: Iterable
 
 
 def run_body_with(body: NodeBody, outcomes: Callable[[Effect], Any]) -> Update:
-    """Run a graph node's body in a test, with prepared results.
-
-    `outcomes` maps each effect to the result that is sent back.
-    """
+    """Run a node's body in a test. `outcomes` maps each effect to its result."""
     outcome: Any = None
     try:
         while True:

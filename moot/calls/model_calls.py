@@ -73,10 +73,7 @@ class Prompt:
 
     @property
     def citable(self) -> tuple[str, ...]:
-        """Ids of the transcript entries that a reply may cite.
-
-        The entries in the prompt come first, then the entries that summaries in the prompt cite.
-        """
+        """Ids that a reply may cite: the entries in the prompt, then those that its summaries cite."""
         return tuple(dict.fromkeys([*self.shown_ids, *self.cites]))
 
     def to_receipt(self) -> conversation.PromptRecord:
@@ -103,10 +100,7 @@ class StreamAs:
 
 
 class Hints(TypedDict, total=False):
-    """Information that helps the offline model or a local model produce a suitable reply.
-
-    Providers never receive it.
-    """
+    """Information that helps the offline model or a local model reply. Providers never receive it."""
 
     purpose: Purpose
     phase: str
@@ -161,10 +155,7 @@ class ModelCall:
 
     @cached_property
     def digest(self) -> str:
-        """Return a SHA-256 hash of all values that influence the reply.
-
-        The hashed text is one JSON object with its keys in alphabetical order.
-        """
+        """Return the SHA-256 hash of all values that influence the reply, as JSON with sorted keys."""
         fields_before = {"fallbacks": self.fallbacks, "max_tokens": self.max_tokens}
         fields_after = {
             "model": self.model,
@@ -244,10 +235,7 @@ class Reply:
 
     @property
     def is_final(self) -> bool:
-        """Return True if repeating the call would give the same result.
-
-        Such a reply can be stored.
-        """
+        """Return True if repeating the call would give the same result, so that it can be stored."""
         return self.ok or self.refused or bool(self.excess)
 
     @property
@@ -261,11 +249,7 @@ class Reply:
         return self.provider == OFFLINE
 
     def require(self) -> Reply:
-        """Return this reply.
-
-        Raises:
-            ModelError: The call failed.
-        """
+        """Return this reply. A failed call raises `ModelError`."""
         if self.error:
             raise ModelError(self.error, status=self.status, retryable=self.retryable)
         return self
@@ -276,11 +260,7 @@ class Reply:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reply:
-        """Create a reply from JSON data that `to_json` returned.
-
-        Raises:
-            ValueError: The data describes no reply.
-        """
+        """Create a reply from the data of `to_json`. Other data is a `ValueError`."""
         try:
             return _REPLY.validate_python(data)
         except ValidationError:

@@ -32,10 +32,7 @@ MAX_QUOTATION_CHARS = 400
 
 
 class Operations(TypedDict, total=False):
-    """Proposed changes to a debate's claims, grouped by type.
-
-    New claims have a `ref` until they get an id.
-    """
+    """Proposed changes to a debate's claims by type. New claims have a `ref` until they get an id."""
 
     claims: Sequence[Mapping[str, Any]]
     """New claims, each with the keys `ref`, `text` and `aspect`."""
@@ -200,11 +197,7 @@ class ClaimExtraction:
         self._add_with_id("e", event)
 
     def _option(self, record: Mapping[str, object]) -> str:
-        """Return the option that a debater chose, or the debater's own answer.
-
-        The own answer is not among the question's options. Return `""` if there is neither. Case is ignored,
-        so that equal answers are the same option.
-        """
+        """Return the option, in any case, or the own answer that a debater chose, or `""`."""
         answer = str(record.get("option") or "").strip()
         if answer.casefold() == ANOTHER_ANSWER:
             answer = board_text(str(record.get("answer") or ""), OPTION_CHARS).rstrip(".")
@@ -334,10 +327,7 @@ class ClaimExtraction:
         return matches[0] if len(matches) == 1 and matches[0]["speaker"] in self.debaters else None
 
     def _about(self, record: Mapping[str, Any]) -> dict[str, str]:
-        """Return an event's field `claim` with the id of the record's claim.
-
-        The id is empty if the record refers to no known claim.
-        """
+        """Return an event's field `claim`, with an empty id if the record refers to no known claim."""
         key = self._claim_refs.get(record["claim"], record["claim"])
         return {"claim": key if key in self._texts else ""}
 
@@ -369,10 +359,7 @@ class ClaimExtraction:
             self._add({"type": "answer", "to": to, **citation})
 
     def _add_with_id(self, letter: str, claim_event: Mapping[str, Any]) -> str:
-        """Give a claim event a new id, add the event, and return the id.
-
-        The id starts with `letter`.
-        """
+        """Give a claim event a new id that starts with `letter`, add the event, and return the id."""
         self._counts[claim_event["type"]] += 1
         key = f"{letter}{self._counts[claim_event['type']]:03d}"
         self._add({**claim_event, "id": key})
@@ -385,10 +372,7 @@ class ClaimExtraction:
 
 
 def _identity(event: Mapping[str, object]) -> tuple[str, ...]:
-    """Return a key that identifies a stance in a message.
-
-    Two events have the same key only if they record the same stance in the same message.
-    """
+    """Return a key that two events share only if they record the same stance in the same message."""
     keys = ("claim", "debater", "message_id", "kind", "condition", "option")
     return tuple(str(event.get(key) or "") for key in keys)
 
@@ -407,10 +391,7 @@ def status_changes(extraction: ClaimExtraction) -> Iterator[ledger_events.Stance
 
 
 def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
-    """Return the start and end of the passage in `text` that matches `quote`.
-
-    White space, quotation marks, `*`, `_` and case are ignored.
-    """
+    """Return the span in `text` that matches `quote` apart from space, case, `*`, `_` and quotation marks."""
     bare_quote, _ = _bare(quote)
     bare_text, places = _bare(text)
     start = bare_text.find(bare_quote) if bare_quote else -1
@@ -425,10 +406,7 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)  # one message is searched for many quotations
 def _bare(text: str) -> tuple[str, list[int]]:
-    """Return a simplified text for comparisons, and each character's original index.
-
-    The simplified text is case-folded and has no white space, quotation marks, `*` or `_`.
-    """
+    """Return a case-folded text without space, quotation marks, `*` and `_`, and original indexes."""
     kept = [(char, index) for index, char in enumerate(text) if not char.isspace() and char not in _MARKS]
     folded = [(folded_char, index) for char, index in kept for folded_char in char.casefold()]
     return "".join(char for char, _ in folded), [index for _, index in folded]
@@ -446,10 +424,7 @@ def quoted_spans(text: str) -> list[tuple[int, int]]:
 
 
 def shorten_quotation(text: str, start: int, end: int) -> str:
-    """Return the text from `start` to `end`, limited to `MAX_QUOTATION_CHARS` characters.
-
-    The text is cut at the end of a word.
-    """
+    """Return a part of `text`, cut at the end of a word to `MAX_QUOTATION_CHARS` characters."""
     words = text[start:end]
     if len(words) <= MAX_QUOTATION_CHARS:
         return words

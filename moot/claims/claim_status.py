@@ -118,10 +118,7 @@ class StanceChange(NamedTuple):
 
     @property
     def conditions_note(self) -> str:
-        """Describe how a debater changed the conditions of an answer, such as `added a condition`.
-
-        The note is empty if the debater's answer changed too, or if nothing changed.
-        """
+        """Describe how only the conditions of an answer changed, such as `added a condition`, or `""`."""
         held_change = self.held_before
         if (
             held_change is None
@@ -145,18 +142,12 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def last(self) -> Mapping[str, StanceChange]:
-        """Return the last stance change of each debater on the claim, keyed by debater id.
-
-        Debaters are in the order of their first change.
-        """
+        """Return each debater's last stance change by debater id, in the order of their first change."""
         return {change.event["debater"]: change for change in self}
 
     @cached_property
     def stances(self) -> Mapping[str, ledger_events.StanceEvent]:
-        """Return each debater's latest stance event on the claim, keyed by debater id.
-
-        Each event contains all current conditions of the debater.
-        """
+        """Return each debater's latest stance event, with all current conditions, by debater id."""
         return {debater: with_all_conditions(change) for debater, change in self.last.items()}
 
     @cached_property
@@ -165,18 +156,12 @@ class Timeline(tuple[StanceChange, ...]):
         return [change for change in self if change.before is None]
 
     def sign_after(self, event: str) -> int:
-        """Return the debater's position on the claim after an event.
-
-        The position is 1 for yes, -1 for no and 0 for neither. Unknown ids give 0.
-        """
+        """Return a debater's position after an event: 1 for yes, -1 for no, 0 for neither or unknown."""
         return next((change.sign for change in self if change.event["id"] == event), 0)
 
     @cached_property
     def changes(self) -> Sequence[StanceChange]:
-        """Return all changes of mind about the claim, oldest first.
-
-        Restatements do not count.
-        """
+        """Return all changes of mind about the claim, oldest first, without restatements."""
         by_message: dict[tuple[str, str], StanceChange] = {}
         for change in self:
             if change.is_change_of_mind:
@@ -192,19 +177,13 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def repeated_concessions(self) -> Set[str]:
-        """Return the ids of repeated concessions on the claim.
-
-        A concession is repeated if the debater made the same concession before.
-        """
+        """Return the ids of concessions that the same debater had made before."""
         unchanged = (change.event for change in self if change.sign_before == change.sign)
         return {event["id"] for event in unchanged if event["kind"] == "concedes"}
 
     @cached_property
     def grounds(self) -> Set[str]:
-        """Return the ids of the debaters who base their main answer on this claim.
-
-        The main answer is the answer to the main question.
-        """
+        """Return the ids of the debaters who base their answer to the main question on this claim."""
         return {change.event["debater"] for change in self if change.event["ground"]}
 
     @cached_property
@@ -237,19 +216,13 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def argued(self) -> Mapping[str, str]:
-        """Return the answer for which each debater last argued, keyed by debater id.
-
-        Answers given by a concession do not count.
-        """
+        """Return the answer for which each debater last argued, not conceded, by debater id."""
         argued_changes = (change for change in self if change.side and change.event["kind"] != "concedes")
         return {change.event["debater"]: change.side for change in argued_changes}
 
     @cached_property
     def given_up(self) -> Set[str]:
-        """Return the ids of the debaters who conceded the claim or withdrew their answer to it.
-
-        Only a debater's last event on the claim counts.
-        """
+        """Return the ids of the debaters whose last event concedes the claim or withdraws their answer."""
         return {debater for debater, change in self.last.items() if is_given_up(change.event)}
 
     def status(self, *, pressed: bool = False, is_over: bool = False) -> ClaimStatus:
@@ -288,10 +261,7 @@ EMPTY_TIMELINE = Timeline()
 
 @dataclass(frozen=True)
 class Ledger:
-    """Record of a debate's claims and the debaters' stances on them.
-
-    Stances and statuses are derived from the claim events.
-    """
+    """Record of a debate's claims and the debaters' stances, derived from the claim events."""
 
     claim_events: Mapping[str, Sequence[Any]]
     """All claim events, including retracted ones, grouped by type."""
@@ -336,36 +306,22 @@ class Ledger:
         return self.timelines.get(claim, EMPTY_TIMELINE)
 
     def stances(self, claim: str) -> Mapping[str, ledger_events.StanceEvent]:
-        """Return each debater's latest stance event on a claim, keyed by debater id.
-
-        Each event contains all conditions of the debater's answer.
-        """
+        """Return each debater's latest stance event, with all conditions, keyed by debater id."""
         return self.timeline(claim).stances
 
     def stance(
         self, debater: str, claim: str = ledger_events.MAIN_QUESTION
     ) -> ledger_events.StanceEvent | None:
-        """Return a debater's latest stance event on a claim.
-
-        The event contains all conditions of the debater's answer.
-
-        Return `None` if the debater took no stance on the claim.
-        """
+        """Return a debater's latest stance event on a claim, with all conditions, or `None`."""
         return self.stances(claim).get(debater)
 
     def sign(self, debater: str, claim: str = ledger_events.MAIN_QUESTION) -> int:
-        """Return a debater's position on a claim.
-
-        The position is 1 for yes, -1 for no and 0 for neither.
-        """
+        """Return a debater's position on a claim: 1 for yes, -1 for no and 0 for neither."""
         change = self.timeline(claim).last.get(debater)
         return change.sign if change else 0
 
     def status(self, claim: str) -> Status:
-        """Return the current status of a claim, such as `open` or `disputed`.
-
-        An open dispute is `disputed`, even if the debate has ended.
-        """
+        """Return a claim's current status. An open dispute is `disputed` even after the debate."""
         return self.claim_status(claim).status
 
     def claim_status(self, claim: str, *, is_over: bool = False, in_room: bool = False) -> ClaimStatus:
@@ -391,18 +347,12 @@ class Ledger:
         return challenged
 
     def pairs(self, claim: str) -> list[tuple[str, str]]:
-        """Return all pairs of debaters who contradict each other on a claim.
-
-        The debater on the `yes` side comes first.
-        """
+        """Return all pairs of debaters who contradict each other on a claim, the `yes` side first."""
         sides = combinations(self.timeline(claim).sides, 2)
         return [(one, other) for first, second in sides for one in first for other in second]
 
     def differ(self, claim: str, one: str, other: str) -> bool:
-        """Return True if two debaters give different answers to a claim.
-
-        Conditions are ignored.
-        """
+        """Return True if two debaters give different answers to a claim, conditions aside."""
         sides = {self._side(claim, one), self._side(claim, other)} - {""}
         return len(sides) > 1
 
@@ -425,11 +375,7 @@ class Ledger:
 
     @cached_property
     def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, ledger_events.StanceEvent]]]:
-        """Return the stances that each debater holds or has given up.
-
-        The keys are pairs of a debater id and True for stances given up. The values are pairs of a claim id
-        and an event.
-        """
+        """Return (claim id, event) pairs by debater id and True for stances given up."""
         points: dict[tuple[str, bool], list[tuple[str, ledger_events.StanceEvent]]] = defaultdict(list)
         for key in self.by_salience:
             for debater, event in self.stances(key).items() if key != ledger_events.MAIN_QUESTION else ():
@@ -437,26 +383,16 @@ class Ledger:
         return points
 
     def held(self, debater: str) -> Sequence[tuple[str, ledger_events.StanceEvent]]:
-        """Return the stances that a debater still holds, starting with the most salient claim.
-
-        The main question is left out.
-        """
+        """Return what a debater still holds besides the main question, most salient claim first."""
         return self._points.get((debater, False), ())
 
     def given_up(self, debater: str) -> Sequence[tuple[str, ledger_events.StanceEvent]]:
-        """Return what a debater has conceded or withdrawn, most salient claim first.
-
-        The main question is left out.
-        """
+        """Return what a debater gave up besides the main question, most salient claim first."""
         return self._points.get((debater, True), ())
 
     @memoize_by_identity(8)  # every prompt uses the result, and the ledger grows only after an extraction
     def common_ground(self, one: str, other: str) -> "CommonGround":
-        """Compare two debaters' answers to all claims.
-
-        Return the claims on which they agree, differ or set different conditions. In each group, the most
-        salient claim comes first.
-        """
+        """Compare two debaters' answers to all claims. In each group, salient claims come first."""
         ground = CommonGround([], [], [])
         for key in self.by_salience:
             changes = [self.timeline(key).last.get(debater) for debater in (one, other)]
@@ -470,10 +406,7 @@ class Ledger:
 
     @cached_property
     def concessions_by(self) -> Mapping[str, Sequence[ledger_events.StanceEvent]]:
-        """Return each debater's concessions, oldest first, keyed by debater id.
-
-        The key `""` holds the concessions of all debaters.
-        """
+        """Return concessions, oldest first, by debater id. The key `""` holds all."""
         by_debater: dict[str, list[ledger_events.StanceEvent]] = defaultdict(list)
         for event in self.events:
             if event["kind"] == "concedes":
@@ -487,10 +420,7 @@ class Ledger:
 
     @cached_property
     def repeated_concessions(self) -> Set[str]:
-        """Return the ids of repeated concessions in the whole debate.
-
-        A concession is repeated if the debater made the same concession before.
-        """
+        """Return the ids of concessions that the same debater had made before."""
         return {each for timeline in self.timelines.values() for each in timeline.repeated_concessions}
 
     def is_core(self, concession: ledger_events.StanceEvent) -> bool:
@@ -547,11 +477,7 @@ class Ledger:
         return challenges[::-1], questions[::-1]
 
     def _is_over(self, challenge: ledger_events.Challenge) -> bool:
-        """Return True if a challenge no longer needs an answer.
-
-        It needs none if one of the two debaters gave up the claim later, or if the challenged debater
-        replied.
-        """
+        """Return True if a debater of a challenge gave up the claim later, or the challenged one replied."""
         debaters = (challenge["debater"], challenge["to"])
         given_up = (
             event["debater"] in debaters and is_given_up(event)
@@ -569,10 +495,7 @@ class Ledger:
         return [event for event in events if message_seq(event) > message_seq(challenge)]
 
     def _claims_stated_in(self, challenge: ledger_events.Challenge) -> list[str]:
-        """Return the other claims on which a challenge takes a stance.
-
-        The values are claim ids.
-        """
+        """Return the ids of the other claims on which a challenge takes a stance."""
         claim_quotes = self._stated.get((challenge["debater"], challenge["message_id"]), ())
         return [
             key for key, quote in claim_quotes if key != challenge["claim"] and quote in challenge["quote"]
@@ -589,27 +512,16 @@ class Ledger:
         return claims_by_message
 
     def open_challenges(self, to: str = "") -> list[ledger_events.Challenge]:
-        """Return the unanswered challenges to a debater, newest first.
-
-        Args:
-            to: the challenged debater. Empty: all debaters.
-        """
+        """Return the unanswered challenges to a debater, or if `to` is empty to all, newest first."""
         return [each for each in self._unanswered[0] if to in ("", each["to"])]
 
     def open_questions(self, to: str = "") -> list[ledger_events.Question]:
-        """Return the unanswered questions to a debater, newest first.
-
-        Args:
-            to: the debater who is asked. Empty: all debaters.
-        """
+        """Return the unanswered questions to a debater, or if `to` is empty to all, newest first."""
         return [each for each in self._unanswered[1] if to in ("", each["to"])]
 
 
 class CommonGround(NamedTuple):
-    """Claims on which two debaters agree or differ.
-
-    Both debaters took a stance on each of them.
-    """
+    """Claims on which both of two debaters took a stance, and agree or differ."""
 
     agreed: list[str]
     """Ids of claims on which both debaters give the same answer under the same conditions or none."""
@@ -620,21 +532,14 @@ class CommonGround(NamedTuple):
 
 
 def _granted_side(change: StanceChange | None) -> str:
-    """Return the answer to a claim that a debater accepts.
-
-    A debater accepts the answer that it gives or has conceded. The answer is `yes`, `no` or an option, or
-    `""` if there is none.
-    """
+    """Return the answer (`yes`, `no` or an option) that a debater gives or has conceded, or `""`."""
     if change is None or change.side:
         return change.side if change else ""
     return {1: "yes", -1: "no"}.get(change.sign, "") if change.event["kind"] == "concedes" else ""
 
 
 def leaning(event: ledger_events.StanceFields) -> int:
-    """Return 1 if a stance event supports its claim, -1 if it rejects the claim, and 0 otherwise.
-
-    Conditions are ignored.
-    """
+    """Return 1 if a stance event supports its claim, -1 if it rejects it, else 0, conditions aside."""
     if event["kind"] == "conditional":
         return -1 if event.get("leans") == "no" else 1
     return {"asserts": 1, "denies": -1}.get(event["kind"], 0)

@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.calls.model_calls import ModelCall
-from moot.claims import ledger_rendering
-from moot.claims.claim_extraction import ClaimExtraction
+from moot.claims import claim_extraction, ledger_rendering
 from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, message_seq
 from moot.claims.ledger_from_events import ledger_of
 from moot.prompts import structured_calls
@@ -71,10 +70,7 @@ def rooms_to_assess(state: ConversationState) -> list[claim_events.Room]:
 
 
 def current_claim(state: ConversationState, room: claim_events.Room) -> str:
-    """Return the id of the claim on which the two debaters in a side discussion still disagree.
-
-    Return `""` if the debaters no longer differ on any claim.
-    """
+    """Return the claim on which the debaters in a crux room still disagree, or `""`."""
     ledger, message_ids = ledger_of(state), set(room["message_ids"])
 
     if ledger.differ(room["claim"], *room["between"]):
@@ -87,10 +83,7 @@ def current_claim(state: ConversationState, room: claim_events.Room) -> str:
 
 
 def is_answered(ledger: Ledger, claim: str, cards: Iterable[claim_events.CruxCard]) -> bool:
-    """Return True if two debaters settled a claim in a side discussion.
-
-    The dispute itself stays open, because only claim events change the status of a claim.
-    """
+    """Return True if a crux room settled a claim for two debaters. Only claim events change its status."""
     involved = {debater for side in ledger.timeline(claim).sides for debater in side}
     ends = [
         max((seq_of(key) or 0 for key in card["message_ids"]), default=0)
@@ -102,20 +95,14 @@ def is_answered(ledger: Ledger, claim: str, cards: Iterable[claim_events.CruxCar
 
 
 def awaits_second(room: claim_events.Room) -> bool:
-    """Return True if a side discussion still waits for its second debater.
-
-    Both debaters take a turn in each stage.
-    """
+    """Return True if the second debater of a crux room still has to take its turn in the stage."""
     return not room["closed"] and room.get("second", False)
 
 
 def with_entries(
     rooms: Mapping[str, claim_events.Room], entries: Iterable[Entry]
 ) -> dict[str, claim_events.Room]:
-    """Add new entries to their side discussions, and return the changed ones.
-
-    A side discussion lists the ids of its entries.
-    """
+    """Add the ids of new entries to their crux rooms, and return the changed ones."""
     grown: dict[str, claim_events.Room] = {}
     for entry in entries:
         room = grown.get(entry["room"]) or rooms.get(entry["room"])
@@ -200,10 +187,7 @@ def card_call(debate: DebateContext, room: claim_events.Room, *, call_index: int
 def card_by_model(
     debate: DebateContext, room: claim_events.Room, data: Mapping[str, Any]
 ) -> claim_events.CruxCard:
-    """Build a crux card, the record of a side discussion, from a model's reply.
-
-    Debaters missing from the reply are filled in from the claim ledger.
-    """
+    """Build a crux card from a model's reply, and from the claim ledger for debaters who are missing."""
     names = {debater: debate.names[debater] for debater in room["between"]}
     findings = {structured_calls.match_debater(side["debater"], names): side for side in data["sides"]}
     card = card_by_rule(debate, room)
@@ -232,13 +216,10 @@ def card_events(
     data: Mapping[str, Any],
     before: Sequence[claim_events.ClaimEvent] = (),
 ) -> list[claim_events.ClaimEvent]:
-    """Return claim events that record the debaters' stances after a side discussion.
-
-    A stance without a quotation from the room is dropped.
-    """
+    """Return events for the stances after a crux room. One without a quotation from it is dropped."""
     state = debate.state
     entries = {entry["id"]: entry for entry in entries_of(room["message_ids"], state["full_transcript"])}
-    extraction = ClaimExtraction(
+    extraction = claim_extraction.ClaimExtraction(
         known=[*(state.get("claim_events") or []), *before],
         topic=state["topic"],
         entries=entries,
@@ -263,11 +244,7 @@ def card_events(
 
 
 def card_by_rule(debate: DebateContext, room: claim_events.Room) -> claim_events.CruxCard:
-    """Build the record of a side discussion without calling a model.
-
-    The record is a crux card. Its facts come from the claim ledger. The card is resolved if the two debaters
-    no longer differ on the claim.
-    """
+    """Build a crux card from the claim ledger. It is resolved if the debaters no longer differ."""
     state, config = debate.state, debate.config
     text, ledger = claim_text(state, room), ledger_of(state)
     answers: dict[int, claim_events.CardResult] = {1: "yes", -1: "no", 0: "nuanced"}
@@ -327,10 +304,7 @@ GLANCE = 4
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
-    """Return the status of each claim, most salient claim first.
-
-    The keys are claim ids.
-    """
+    """Return the status of each claim by claim id, most salient claim first."""
     ledger = ledger_of(state)
     is_closing = (state.get("step") or {}).get("kind") in ("judge", "close")
     is_over = is_closing or state.get("status") in ENDED_STATUSES
@@ -436,10 +410,7 @@ _UNSETTLED = ("disputed", "unresolved", "conditional")
 def _claims(
     ledger: Ledger, statuses: Mapping[str, ClaimStatus], names: ledger_rendering.Names
 ) -> Iterator[str]:
-    """Yield one line for each claim whose status is not `open`.
-
-    Disputed, unresolved and conditional claims come first.
-    """
+    """Yield a line for each claim that is not `open`: disputed, unresolved and conditional ones first."""
     for key in sorted(statuses, key=lambda key: statuses[key].status not in _UNSETTLED):
         status = statuses[key]
         if key == claim_events.MAIN_QUESTION or status.status == "open":
@@ -452,11 +423,7 @@ def _claims(
 
 
 def at_a_glance(outcome: str) -> str:
-    """Shorten a debate's result to an overview.
-
-    `outcome` is the full result as Markdown. The overview contains the main sections, and the number of
-    points in each other section.
-    """
+    """Shorten a Markdown result to its main sections and the number of points in each other one."""
     sections = re.split(r"^(?=## )", outcome, flags=re.MULTILINE)
     shown_sections, omitted_titles = list[str](), list[str]()
     for section in filter(None, map(str.strip, sections)):

@@ -61,11 +61,7 @@ _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
 def _sign_conceded(sign: int, others: Sequence[claim_status.StanceChange]) -> int:
-    """Return a debater's position after a concession.
-
-    The position is 1 for yes or -1 for no. A debater who conceded too still counts with the answer that it
-    held, because both may concede at once.
-    """
+    """Return a debater's position after a concession, 1 or -1. Both of two debaters may concede at once."""
     current_signs = [change.sign for change in others]
     held_signs = [change.held_change.sign for change in others if change.held_change and not change.side]
     if sign and (-sign in (*current_signs, *held_signs) or sign not in current_signs):
@@ -76,11 +72,7 @@ def _sign_conceded(sign: int, others: Sequence[claim_status.StanceChange]) -> in
 def _side_conceded(
     event: ledger_events.StanceEvent, sign: int, others: Sequence[claim_status.StanceChange]
 ) -> str:
-    """Return the answer that a debater accepts by conceding.
-
-    The answer is `""` if it is unclear. It is an option if the question is open: the one that the event
-    names, or else the only one that others hold.
-    """
+    """Return the answer accepted by conceding: the named option, the only one of others, or `""`."""
     options = {change.side for change in others} - {"", *claim_status.ANSWERS}
     if event.get("option") or options:
         return event.get("option") or (options.pop() if len(options) == 1 else "")
@@ -90,11 +82,7 @@ def _side_conceded(
 def _option_denied(
     event: ledger_events.StanceEvent, known: claim_status.StanceChange | None
 ) -> claim_status.StanceChange:
-    """Record that a debater only rejects one option of the main question.
-
-    Return the change in the debater's stance. A debater who held this option holds none afterwards. Any other
-    position stays as it is.
-    """
+    """Return the change of a debater who rejects one option, and who held it if any."""
     if known is None:
         return claim_status.StanceChange(event, None, 0, 0)
     if known.side == event.get("option"):
@@ -107,10 +95,7 @@ def _option_denied(
 def _conditions_after(
     event: ledger_events.StanceEvent, side: str, known: claim_status.StanceChange | None
 ) -> Mapping[str, str]:
-    """Return all conditions under which a debater gives an answer, including those of a new stance event.
-
-    The keys are condition ids.
-    """
+    """Return all conditions of an answer by condition id, with those of a new stance event."""
     if not claim_status.is_conditional(event):
         return {}
     text = event["condition"]
@@ -137,10 +122,7 @@ appended, so a longer list extends a shorter one."""
 
 
 def ledger_of(state: StateValues) -> claim_status.Ledger:
-    """Return the claim ledger of a debate, computed from the claim events in its state.
-
-    Only new claim events are processed.
-    """
+    """Return the claim ledger of a state. Only new claim events are processed."""
     return fold_events(state.get("claim_events") or (), state.get("topic") or "")
 
 
@@ -232,10 +214,7 @@ def extend_ledger(
         answers.setdefault(each["to"], each)
 
     def standing(kind: str) -> list[Any]:
-        """Return the new claim events of one type that are still valid. Retracted events are left out.
-
-        Ids of merged claims are replaced.
-        """
+        """Return new events of a type that are not retracted, with the ids of merged claims."""
         valid_events = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
         if not leaders or kind == "question":
             return valid_events
@@ -260,10 +239,7 @@ def extend_ledger(
 def _extended_timelines(
     ledger: claim_status.Ledger, events: Iterable[ledger_events.StanceEvent]
 ) -> Mapping[str, claim_status.Timeline]:
-    """Add new stance events to the timelines of their claims.
-
-    Return the timelines of all claims. A timeline that gets an earlier event is computed again.
-    """
+    """Return all timelines with new events. One that gets an earlier event is computed again."""
     timelines, events_by_claim = (
         dict(ledger.timelines),
         defaultdict[str, list[ledger_events.StanceEvent]](list),
@@ -291,10 +267,7 @@ def _extended_timelines(
 def _leading(
     same: Iterable[ledger_events.SameClaim], claims: Mapping[str, ledger_events.Claim]
 ) -> dict[str, tuple[str, bool]]:
-    """Map each merged claim to the claim that replaces it.
-
-    Keys and values are claim ids. The second value is True if the two claims contradict each other.
-    """
+    """Map each merged claim's id to the claim that replaces it, and True if the two contradict."""
     leaders: dict[str, tuple[str, bool]] = {}
 
     def root(key: str) -> tuple[str, bool]:

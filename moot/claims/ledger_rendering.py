@@ -44,14 +44,7 @@ STANCE_WORDS: Mapping[ledger_events.StanceKind, str] = {
 
 
 def why_no_claims(claim_events: Sequence[ledger_events.ClaimEvent], *, extracts: bool) -> str:
-    """Return a message that explains why a debate has no claims and what the user can do.
-
-    Empty if there are claims.
-
-    Args:
-        claim_events: claim events of the debate.
-        extracts: True if a model extracts claims.
-    """
+    """Return why a debate has no claims and what the user can do, or `""` if it has some."""
     kinds = {claim_event["type"] for claim_event in claim_events}
     if "event" in kinds:
         return ""
@@ -76,11 +69,7 @@ def stance_text(saying: ledger_events.StanceFields) -> str:
 
 
 def short_stance_text(saying: ledger_events.StanceFields) -> str:
-    """Return a stance as one word, such as `yes` or `conceded`.
-
-    The text says whether there is a condition, but does not name it. It names an option that was chosen or
-    given up.
-    """
+    """Return a stance as one word, such as `yes`, with any option, and whether it has a condition."""
     if gave_up := saying.get("gave_up"):
         return f"gave up “{gave_up}”"
     word = "no" if claim_status.leaning(saying) < 0 else STANCE_WORDS[saying["kind"]]
@@ -108,10 +97,7 @@ def stances_text(ledger: claim_status.Ledger, names: Names, key: str, debaters: 
 
 
 def side_conceded(ledger: claim_status.Ledger, event: ledger_events.StanceEvent) -> str:
-    """Return the answer that a concession accepts, or `""` if the event is no concession.
-
-    The answer has the form `: yes`, so that it can be appended to a text.
-    """
+    """Return the answer that a concession accepts, in the form `: yes`, or `""`."""
     sign = ledger.sign(event["debater"], event["claim"]) if event["kind"] == "concedes" else 0
     return {1: ": yes", -1: ": no"}.get(sign, "")
 
@@ -146,21 +132,13 @@ def reflections_text(state: StateValues) -> str:
 
 
 def reflection_lines(reflections: Iterable[ledger_events.Reflection]) -> list[str]:
-    """Return the texts of the given reflections, omitting duplicates.
-
-    Each text includes the number of its round.
-
-    Later messages may have made a reflection wrong.
-    """
+    """Return reflections with their rounds, because later messages may have made them wrong."""
     rounds = {item["content"]: item["round"] for item in reflections}
     return [f"{text} (noted in round {number})" if number else text for text, number in rounds.items()]
 
 
 def card_text(card: ledger_events.CruxCard, names: Names) -> str:
-    """Return the record of a side discussion as text.
-
-    The text contains the question, the sides and the result of the crux card.
-    """
+    """Return a crux card's question, sides and result as text."""
     sides = [
         f"- {sanitize_line(names.get(debater, debater))}: {side['answer']}. {side['reasoning']}"
         + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
@@ -280,10 +258,7 @@ def render_blackboard(
 def _choose(
     lines: Sequence[LedgerLine], remaining: int, count: TokenCounter
 ) -> tuple[dict[int, LedgerLine], int]:
-    """Return the most urgent lines that fit in `remaining` tokens, and the number of unused tokens.
-
-    The lines are keyed by their index in `lines`, the most urgent first.
-    """
+    """Return the most urgent lines that fit, by their index in `lines`, and the number of unused tokens."""
     chosen_lines: dict[int, LedgerLine] = {}
     opened_sections: set[str] = set()
     for index in sorted(range(len(lines)), key=lambda i: (lines[i].urgency, i)):
@@ -301,10 +276,7 @@ def _choose(
 def _join(
     heading: str, lines: Sequence[LedgerLine], chosen_lines: Mapping[int, LedgerLine], notice: Notice | None
 ) -> str:
-    """Join the chosen lines of a claim ledger into one text, grouped under section headings.
-
-    Return `""` if there are no lines. `notice` returns the note about the lines that were left out.
-    """
+    """Join chosen lines under section headings, with a `notice` of those left out. Without lines: `""`."""
     parts = [heading]
     shown_lines = [line for _, line in sorted(chosen_lines.items())]
     for section, group in groupby(sorted(shown_lines, key=_section_place), key=lambda line: line.section):
@@ -329,11 +301,7 @@ def _short_notice(lines: Sequence[LedgerLine], chosen_indexes: Container[int]) -
 
 
 def _heading_of(state: StateValues) -> str:
-    """Return the heading of the claim ledger in a prompt.
-
-    If later messages exist, the heading names the last message from which claims were extracted. A crux card
-    may add events from later messages.
-    """
+    """Return the ledger's heading, with the last message read for claims if there are later ones."""
     ledger = ledger_of(state)
     through = ledger.read_through
     if not any(_spoken_since(state, through)):
@@ -350,10 +318,7 @@ def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
 
 
 def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
-    """Estimate how many tokens of a claim ledger each kind of memory takes up.
-
-    `text` is the rendered claim ledger.
-    """
+    """Estimate how many tokens of a rendered claim ledger each kind of memory takes up."""
     ledger, _, remarks = text.partition(f"{REMARKS}:\n")
     ledger, _, rooms = ledger.partition(f"{ROOMS}:\n")
     tokens: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
@@ -405,11 +370,7 @@ def _board_lines(
 
 
 def in_turns(items: Iterable[T], debater: Callable[[T], str]) -> list[tuple[int, T]]:
-    """Sort items so that the debaters alternate.
-
-    A shortened list then affects all debaters equally. With each item, return the number of earlier items of
-    its debater.
-    """
+    """Alternate debaters, so that shortening affects all equally. Returns earlier items of each, too."""
     seen = Counter[str]()
     ranked = list[tuple[int, T]]()
     for item in items:
@@ -446,11 +407,7 @@ class _LedgerRenderer:
         return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, debaters)})"
 
     def point(self, event: ledger_events.StanceEvent | ledger_events.Gap) -> str:
-        """Describe a stance event or a knowledge gap.
-
-        The text consists of the claim and the quotation. A concession shows the conceded side instead of the
-        quotation.
-        """
+        """Describe a stance event or gap: the claim, and the quotation or the conceded side."""
         key = event["claim"]
         quote = board_text(event["quote"])
         if key in ("", ledger_events.MAIN_QUESTION) or board_text(self.ledger.claims[key]["text"]) == quote:
@@ -468,10 +425,7 @@ class _LedgerRenderer:
         )
 
     def changes(self, debater: str = "") -> Iterator[claim_status.StanceChange]:
-        """Yield the newest changes of mind of a debater, leaving out concessions.
-
-        An empty `debater` selects all debaters.
-        """
+        """Yield a debater's, or all, newest changes of mind, leaving out concessions."""
         changes = self.changes_of_side()
         return islice((each for each in changes if debater in ("", each.event["debater"])), self.max_lines)
 
@@ -482,11 +436,7 @@ class _LedgerRenderer:
     def change_lines(
         self, section: str, changes: Iterable[claim_status.StanceChange], label: Callable[[str], str]
     ) -> Iterator[LedgerLine]:
-        """Yield a line of the claim ledger for each change of mind.
-
-        If tokens remain, the line also quotes the earlier position, unless another line about a change quotes
-        it.
-        """
+        """Yield a line for each change, quoting the earlier position once if tokens remain."""
         ranked_changes = in_turns(changes, lambda change: change.event["debater"])
         quoted_ids = {change.event["id"] for _, change in ranked_changes}
         for rank, change in ranked_changes:
@@ -511,10 +461,7 @@ class _LedgerRenderer:
                 yield LedgerLine(TOPIC, 0 if debater == speaker else 2, text)
 
     def between(self, debater: str, other: str, ground: claim_status.CommonGround) -> Iterator[LedgerLine]:
-        """Yield lines that compare two debaters' stances on individual claims.
-
-        The main question is left out.
-        """
+        """Yield lines that compare two debaters' stances on claims besides the main question."""
         headings = (
             ("you differ on:", 2, ground.differing),
             ("same side, different conditions:", 3, ground.conditional),
@@ -594,16 +541,10 @@ class _LedgerRenderer:
                     yield LedgerLine(section, urgency, text)
 
     def own(self, debater: str, listed_claims: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
-        """Yield lines about a debater's own positions for the debater's prompt.
-
-        The lines cover challenges, stances, evidence and changes of mind.
-        """
+        """Yield lines for a debater's prompt about its challenges, stances, evidence and changes."""
 
         def needs_evidence(key: str) -> bool:
-            """Return True if the prompt should list the evidence for a claim.
-
-            Evidence is listed unless the debater has given up the claim.
-            """
+            """Return True unless the debater has given up the claim."""
             return key == ledger_events.MAIN_QUESTION or not claim_status.is_given_up(
                 self.ledger.stance(debater, key)
             )
@@ -650,10 +591,7 @@ class _LedgerRenderer:
         yield from self.change_lines(CHANGES, self.changes(), self.name)
 
     def last_round(self, speaker: str, listed_debaters: Iterable[str]) -> Iterator[LedgerLine]:
-        """Yield lines about what other debaters gave up or changed in the last round.
-
-        What `listed_debaters` have given up is left out, because other lines list it.
-        """
+        """Yield what others gave up or changed in the last round and other lines do not list."""
         previous_round = int(self.state.get("round") or 0) - 1
         if previous_round <= 0:
             return
@@ -678,10 +616,7 @@ class _LedgerRenderer:
                 yield LedgerLine(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
 
     def insights(self, speaker: str) -> Iterator[LedgerLine]:
-        """Yield lines with the results of the newest side discussions and the most important reflections.
-
-        A reader who is not a debater gets crux cards before most other lines, because they are results.
-        """
+        """Yield the newest crux cards, for judges before most lines, and important reflections."""
         is_debater = speaker in self.names
         for card in cards_of(self.state)[::-1][: self.max_lines]:
             outcome = card["resolution"] or card["diagnosis"]

@@ -76,8 +76,13 @@ _MAX_VERIFIED = 24
 class ExtractionSettings(Protocol):
     """Settings of a debate's blackboard that decide whether a model extracts claims."""
 
-    extraction: Literal["auto", "llm", "none"]
-    model: str | None
+    @property
+    def extraction(self) -> Literal["auto", "llm", "none"]:
+        """Who extracts claims."""
+
+    @property
+    def model(self) -> str | None:
+        """Model for the extraction, or `None` for the debate's."""
 
 
 def uses_model(board: ExtractionSettings, debate_model: str, *, auto: bool) -> bool:
@@ -241,10 +246,7 @@ def extraction_schema(
 
 
 def _requests_text(ledger: claim_status.Ledger, *, last: bool) -> str:
-    """Return the prompt's rules for extracting challenges, questions and answers.
-
-    Return `""` if none of them can occur.
-    """
+    """Return the rules for extracting challenges, questions and answers, or `""` if none can occur."""
     request_rules = "" if last else _ON_REQUESTS
     answer_rules = _ON_OPEN_POINTS if ledger.open_challenges() or ledger.open_questions() else ""
     text = request_rules + answer_rules
@@ -409,10 +411,7 @@ def _verify(
 
 
 def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> str:
-    """Return the answer option that a debater gives up, or `""` if there is none.
-
-    Only an open main question has options.
-    """
+    """Return the option of an open main question that a debater gives up, or `""`."""
     changes = (each for each in ledger.timeline(event["claim"]) if each.event["id"] == event["id"])
     option = next((each.held_change.side for each in changes if each.held_change), "")
     return option if claim_status.is_given_up(event) and option not in claim_status.ANSWERS else ""
@@ -482,10 +481,7 @@ def ledger_lines(
 
 
 def _kind_of(event: claim_events.StanceEvent) -> str:
-    """Return the kind of a stance event as the extraction prompt names it.
-
-    A “no, unless …” is a denial.
-    """
+    """Return a stance event's kind in the extraction prompt. A “no, unless …” is a denial."""
     return (
         "denies" if claim_status.is_conditional(event) and claim_status.leaning(event) < 0 else event["kind"]
     )

@@ -88,10 +88,7 @@ class RecentActivity(NamedTuple):
         return DISAGREEMENT * len(self.disputes) + movement_score
 
     def message_ids(self, ledger: Ledger) -> list[str]:
-        """Return the ids of the newest messages with disputes, concessions or changes of mind.
-
-        At most `MAX_SOURCES` ids are returned.
-        """
+        """Return at most `MAX_SOURCES` ids of the newest messages with such events."""
         dispute_ids = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
         change_ids = [event["message_id"] for event in (*self.concessions, *self.shifts)]
         return sorted({*dispute_ids, *change_ids}, key=lambda key: seq_of(key) or 0)[-MAX_SOURCES:]
@@ -114,10 +111,7 @@ def recent_activity(ledger: Ledger) -> RecentActivity:
 
 
 def reflection_due(state: ConversationState) -> bool:
-    """Return True if it is time to ask a model for new reflections on the debate.
-
-    The score of recent activity must exceed `blackboard.reflection_threshold`.
-    """
+    """Return True if recent activity scores above `blackboard.reflection_threshold`."""
     threshold = state["config"].get("blackboard", {}).get("reflection_threshold", 15)
     return recent_activity(ledger_of(state)).score > int(threshold)
 
@@ -125,10 +119,7 @@ def reflection_due(state: ConversationState) -> bool:
 def reflection_call(
     debate: DebateContext, *, call_index: int, background: BackgroundTexts = no_background
 ) -> ModelCall:
-    """Return the model call that asks for reflections on recent activity.
-
-    Its prompt includes the background.
-    """
+    """Return the model call that asks for reflections on recent activity, given the background."""
     state, config, count, names = debate.state, debate.config, debate.count, debate.names
     remaining = max(200, config.memory.budget.total - _FRAME)
     ledger = ledger_of(state)
@@ -178,10 +169,7 @@ def _earlier_reflections(state: ConversationState) -> list[Reflection]:
 
 
 def contradicted_reflections(state: ConversationState, contradicted: Sequence[str]) -> list[str]:
-    """Return the ids of the earlier reflections that a model contradicts.
-
-    `contradicted` is the list of ids in the model's reply.
-    """
+    """Return those ids in a model's reply that are earlier reflections it contradicts."""
     return [each["id"] for each in _earlier_reflections(state) if each["id"] in contradicted]
 
 

@@ -43,7 +43,7 @@ def open_database(db: str | None, *, make: bool = False, environment: Environmen
 
 @contextmanager
 def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
-    """Open one stored debate from a database during a `with` block.
+    """Open a stored debate during a `with` block.
 
     Raises:
         DebateNotFound: no debate has this name or id.
@@ -69,7 +69,7 @@ def present_records(db: str | None) -> AbstractContextManager[Records]:
 
 
 def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
-    """Open Moot's tables during a `with` block, or yield `None` if the database does not exist.
+    """Open Moot's tables during a `with` block, or yield `None` without a database.
 
     Raises:
         InputError: the database cannot be opened.
@@ -78,11 +78,7 @@ def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
 
 
 def queue_url(db: str | None) -> str:
-    """Return the URL of the Postgres database that contains the queue.
-
-    Raises:
-        InputError: the database is not a Postgres database.
-    """
+    """Return the URL of the queue's database. One that is not Postgres is an `InputError`."""
     url = check_database(db)
     if not is_postgres(url):
         raise InputError(

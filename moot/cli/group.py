@@ -20,11 +20,13 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache, partialmethod
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
+from typer import Typer
 from typer.core import TyperCommand, TyperGroup
 
 from moot.cli.terminal import print_error
@@ -33,8 +35,6 @@ from moot.state.settings import is_on, is_shipped, plugin_entry_points, read_set
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from typer import Typer
 
 Panel = Literal[
     "Run debates", "Take part", "Read results", "Manage debates", "Set up and inspect", "Other packages"
@@ -91,10 +91,7 @@ def command(
 
 @dataclass(frozen=True)
 class IndexedCommand:
-    """Name, help and location of a `moot` command.
-
-    The fields are known without importing the command's module, which is imported only when the command runs.
-    """
+    """Name, help and location of a command whose module is imported only when it runs."""
 
     name: str
     help: str
@@ -135,10 +132,7 @@ _DECLARATION = re.compile(
 
 
 def declarations_in(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Find the commands in the source text of a module.
-
-    Yield each command's function name, the first line of its docstring, and the decorator's arguments.
-    """
+    """Yield each command's function, first line of docstring and decorator's arguments in a module."""
     for match in _DECLARATION.finditer(text):
         call = ast.parse(f"command({match['options']})", mode="eval").body
         keywords = call.keywords if isinstance(call, ast.Call) else []
@@ -162,10 +156,7 @@ def built_in_commands() -> dict[str, IndexedCommand]:
 
 @cache
 def plugin_commands() -> dict[str, IndexedCommand]:
-    """Return the commands of plug-ins, of Moot's own and of other packages, keyed by name.
-
-    If a command of the core has the same name, the command of the core is used.
-    """
+    """Return the commands of plug-ins by name, except names of the core's commands."""
     return {
         name: _plugin_command(name, point)
         for name, point in plugin_entry_points(ENTRY_POINT_GROUP).items()
@@ -174,12 +165,7 @@ def plugin_commands() -> dict[str, IndexedCommand]:
 
 
 def _plugin_command(name: str, point: EntryPoint) -> IndexedCommand:
-    """Return a plug-in's command without importing the command's module.
-
-    The help text is read from the module's source code.
-    """
-    from importlib.util import find_spec
-
+    """Return a command with the help in its module's source, without importing the module."""
     try:
         spec = find_spec(point.module)
         text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
@@ -217,23 +203,22 @@ names is the default, it comes first."""
 
 
 def built_in_names() -> str:
-    """Return the names of the built-in protocols, summarizers, tools and rubrics as JSON.
-
-    This text is the content of `built_in_names.json`.
-    """
+    """Return `built_in_names.json`, the names of built-in protocols, summarizers, tools and rubrics."""
     from moot.config import DebateConfig
     from moot.config.memory_config import NO_SUMMARY, MemoryConfig
     from moot.config.rubrics import shipped_rubrics
     from moot.memory.summarizers.registry import SUMMARIZERS
     from moot.protocols.registry import PROTOCOLS
+    from moot.tools.registry import ENTRY_POINT_GROUP as TOOL_GROUP
     from moot.tools.registry import TOOLS
 
+    points = plugin_entry_points(TOOL_GROUP)
     protocol = DebateConfig.model_fields["protocol"].default
     summarizer = MemoryConfig.model_fields["summarizer"].default
     names = {
         "protocols": [protocol, *sorted(PROTOCOLS.keys() - {protocol})],
         "summarizers": [summarizer, *sorted(SUMMARIZERS.keys() - {summarizer}), NO_SUMMARY],
-        "tools": sorted(TOOLS),
+        "tools": sorted({*TOOLS, *filter(lambda name: is_shipped(points[name]), points)}),
         "rubrics": sorted(shipped_rubrics()),
     }
     return json.dumps(names, indent=2) + "\n"
@@ -468,20 +453,14 @@ class LazyGroup(TyperGroup):
             ) from None
 
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
-        """Parse the options that precede the command name.
-
-        `-c` becomes `resume latest`, or `ask latest` if a question follows.
-        """
+        """Parse leading options. `-c` is `resume latest`, or `ask latest` before a question."""
         if args and args[0] in CONTINUE:
             rest = args[1:]
             args = ["ask" if rest and is_question(rest[0]) else "resume", "latest", *rest]
         return list(super().parse_args(ctx, args))
 
     def get_command(self, ctx: Click, cmd_name: str) -> Click | None:
-        """Return a command that has only a name and a help text, or `None` if it does not exist.
-
-        The list of commands needs no more. `resolve_command` loads the whole command.
-        """
+        """Return a command with name and help alone, for lists, or `None`."""
         indexed = find_command(cmd_name)
         return TyperCommand(cmd_name, help=indexed.help) if indexed else None
 

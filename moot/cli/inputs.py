@@ -74,11 +74,7 @@ def file_of(subject: str) -> Path | None:
 
 
 def read_transcript(path: Path, form: str | None = None, conversation: str = "") -> ImportedTranscript:
-    """Read a transcript or an exported debate from a file. The path `-` stands for stdin.
-
-    Raises:
-        InputError: the file cannot be read or parsed.
-    """
+    """Read a transcript or a document from a file or stdin (`-`). Otherwise: `InputError`."""
     from moot.config.file_references import STDIN, read_bytes
     from moot.importers import SeveralConversations, parse_transcript
 
@@ -117,11 +113,7 @@ LENGTHS = ("turns", "rounds")
 
 
 def parse_debaters(values: Sequence[str] | None) -> list[dict[str, str]] | None:
-    """Parse the debaters given with `--debater`, or return `None` if the option is absent.
-
-    Raises:
-        InputError: a debater has no name.
-    """
+    """Parse the values of `--debater`. One without a name is an `InputError`."""
     debaters = []
     for number, value in enumerate(values or (), start=1):
         parts = [part.strip() for part in value.split(":", 2)]
@@ -177,11 +169,7 @@ def run_config(
 
 
 def _check_debaters(flags: Mapping[str, object], config: DebateConfig) -> None:
-    """Check that the option `--debater` names at least two debaters if the protocol needs them.
-
-    Raises:
-        InputError: the only debater would reply to itself.
-    """
+    """Refuse a single `--debater` who would reply to itself with an `InputError`."""
     from moot.protocols.registry import protocol_named
 
     if flags.get("debaters") is None or len(config.debaters) > 1 or config.turns == 1:

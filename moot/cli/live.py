@@ -75,10 +75,7 @@ class RunTally:
         self.config, self.planned = config, turns_planned(config)
 
     def refresh(self, row: DebateRow) -> None:
-        """Read the run's tokens and cost from the debate's database row.
-
-        The number of turns is counted separately.
-        """
+        """Read tokens and cost, but not the number of turns, from the debate's row."""
         self.tokens, self.cost_usd = row.tokens, row.cost_usd
 
     def goal(self) -> Goal:
@@ -369,10 +366,7 @@ class Answerer:
 
 
 def _ask(questions: Sequence[people.PersonQuestion]) -> dict[str, str] | None:
-    """Ask the user the questions at the terminal and return the answers, keyed by question id.
-
-    Return `None` at the end of the input.
-    """
+    """Ask questions at the terminal. Answers are keyed by id. End of input: `None`."""
     answers: dict[str, str] = {}
     print_note("")
     for name, group in groupby(questions, key=lambda question: question["name"]):
@@ -387,10 +381,7 @@ def _ask(questions: Sequence[people.PersonQuestion]) -> dict[str, str] | None:
 
 
 def _read_answer() -> str:
-    """Read the user's answer from stdin, up to an empty line.
-
-    If the first line is empty, the answer is empty.
-    """
+    """Read an answer up to an empty line from stdin. If the first is empty, so is the answer."""
     print_note("  (an empty line ends the answer)")
     lines: list[str] = []
     while True:
@@ -404,10 +395,7 @@ def _read_answer() -> str:
 
 
 def question_lines(payloads: object) -> list[str]:
-    """Format the questions of an interrupt for printing, grouped by debater.
-
-    Return one line per question. An interrupt without questions is one line.
-    """
+    """Return an interrupt's questions as lines, grouped by debater, without any as one line."""
     lines = []
     for name, group in groupby(people.questions_in(payloads), key=lambda question: question["name"]):
         lines.append(f"{name}:")

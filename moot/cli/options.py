@@ -1,7 +1,5 @@
 """Options that several commands share, and their completion."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import sys
@@ -14,8 +12,14 @@ from typing import Annotated, get_type_hints
 from typer import Argument, Context, Option
 
 from moot.cli.databases import open_catalogue
-from moot.cli.inputs import configured_model, parse_debaters, read_answers
-from moot.cli.inputs import read_transcript as read_transcript  # plug-ins import it from here
+from moot.cli.inputs import (
+    configured_model,
+    parse_debaters,
+    read_answers,
+)
+from moot.cli.inputs import (
+    read_transcript as read_transcript,  # plug-ins import it from here
+)
 from moot.cli.terminal import format_of
 from moot.config.model_settings import OFFLINE, ModelSettings
 from moot.state.errors import ConfigError
@@ -55,10 +59,7 @@ def _debate_file(path: Path | None) -> Path | None:
 
 
 def _answers(ctx: Context, path: Path | None) -> object:
-    """Return the content of the file given with `--answers`, or `None` without this option.
-
-    Shell completion reads no file.
-    """
+    """Return the content of `--answers`. Shell completion reads no file."""
     return None if ctx.resilient_parsing else read_answers(path)
 
 

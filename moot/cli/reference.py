@@ -90,10 +90,7 @@ This page describes all names that you can import from the package `moot`. For e
 
 
 def _value_text(thing: object) -> str:
-    """Format an exported value as Markdown.
-
-    For a union type, return the names of the member types.
-    """
+    """Format an exported value as Markdown, a union by its members' names."""
     return ", ".join(f"`{each.__name__}`" for each in get_args(thing)) or f"`{thing}`"
 
 
@@ -126,10 +123,7 @@ def _row(param: Click) -> str:
 
 
 def _code(text: str) -> str:
-    """Return text formatted as code for a Markdown table cell.
-
-    Markdown renderers disagree on a pipe between backticks.
-    """
+    """Format code for a Markdown table. Renderers disagree on a pipe between backticks."""
     return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 

@@ -15,6 +15,7 @@ from moot.calls.concurrency import GRACE_S, stop
 from moot.cli import live, terminal
 from moot.cli.group import INTERRUPTED, ignore_interrupts
 from moot.cli.options import Delivery, command_line
+from moot.config import DebateConfig
 from moot.config.model_settings import RECORDED, is_built_in
 from moot.people import questions_in
 from moot.protocols.registry import turns_planned
@@ -27,7 +28,6 @@ from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
     from moot.api import Debate, Event
-    from moot.config import DebateConfig
 
 GATE_REFUSED = 7
 """Exit code if the decision does not meet the requirements of `--gate`."""
@@ -44,10 +44,7 @@ class Gate:
     """Minimum confidence in the decision, from 0 to 100."""
 
     def refusal(self, verdict: JsonMapping) -> str:
-        """Return why a verdict does not pass the gate, or `""` if it passes.
-
-        A verdict of the offline model never passes.
-        """
+        """Return why a verdict fails the gate, as the offline model's always do, or `""`."""
         if verdict.get("status") != "ok" or verdict.get("placeholder"):
             return f"gate {self.option!r}: no model reached a decision"
         if verdict["decision"] != self.option:
@@ -125,10 +122,7 @@ def run_to_end(
 
 
 def resumed_line(earlier_turns: int, added: int | None, config: DebateConfig) -> list[str]:
-    """Return the line to print when a debate is resumed, or `[]` for a new debate.
-
-    The line says after how many turns the debate continues.
-    """
+    """Return the line about the turns of a resumed debate, or `[]` for a new one."""
     if not earlier_turns:
         return []
     planned_turns = turns_planned(config)

@@ -160,10 +160,7 @@ def _shortened(field: ShownField) -> ShownField:
 
 
 def digest_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return a short digest of a debate to print.
-
-    The digest contains the question, debaters, turning points and decision.
-    """
+    """Return the question, debaters, turning points and decision to print."""
     verdict: PanelVerdict = document["verdict"]
     names, protocol = terminal.debater_names(document["config"], 30), protocol_of(document)
     result = winner_text(verdict, names, protocol)
@@ -193,10 +190,7 @@ def digest_parts(document: JsonMapping) -> list[RenderableType]:
 
 
 def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) -> str:
-    """Return a verdict's result, such as the winner, as one line of text.
-
-    For a placeholder verdict, return a text that says so.
-    """
+    """Return a verdict's result in one line, which names a placeholder as such."""
     if verdict.get("placeholder"):
         return PLACEHOLDER
     return terminal.one_line(protocol.headline(cast(PanelVerdict, verdict), names), 160)
@@ -222,10 +216,7 @@ def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
-    """Return the table of the debaters' scores.
-
-    The table has one column per debater, or one row per debater if there are many debaters.
-    """
+    """Return a table of scores, with a column or, of many debaters, a row for each."""
     scores, totals, lengths = verdict["scores"], verdict["totals"], verdict["lengths"]
     debaters = [name for name in names if name in scores]
     if not debaters:
@@ -260,10 +251,7 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
-    """Format each text as a paragraph that starts with the label.
-
-    A long text starts below the label.
-    """
+    """Format texts as paragraphs behind the label, long ones below it."""
     parts: list[RenderableType] = []
     for text in filter(str.strip, texts):
         prefix = f"{label}:" + ("\n\n" if text.count("\n") > 1 else " ") if label else ""
@@ -344,10 +332,7 @@ def overview(document: Document, parent: str) -> Parts:
 
 
 def _agreement(document: Document) -> str:
-    """Describe in one line how much a council's proposals agree after each round.
-
-    Return `""` if no round was checked.
-    """
+    """Describe in a line how far proposals agree after each checked round, or `""`."""
     checks = document.get("convergence") or []
     threshold = document["config"].get("termination", {}).get("threshold")
     shares = [each["agreement"] for each in checks] + [threshold]
@@ -416,10 +401,7 @@ def summaries(document: Document) -> Parts:
 
 
 def blackboard(document: Document) -> Parts:
-    """Format a debate's blackboard for printing.
-
-    The output shows claims, open challenges, crux cards, rounds and reflections.
-    """
+    """Format claims, open challenges, crux cards, rounds and reflections."""
     board = document["blackboard"]
     reason = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
     if reason and not (board["cards"] or board["reflections"]):

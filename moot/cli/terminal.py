@@ -16,7 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
-from moot.state.entries import JsonMapping
+import typer
+
+from moot.state.entries import Entry, JsonMapping
 from moot.state.errors import InputError, file_error_reason
 from moot.state.settings import redact
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.table import Table
 
-    from moot.state.entries import Entry
     from moot.state.verdict import Rate
 
 
@@ -69,10 +70,7 @@ def json_text(value: object) -> str:
 
 
 def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
-    """Return the label of a transcript entry.
-
-    The label names the entry's kind or phase, addressees and side discussion.
-    """
+    """Return an entry's label with its kind or phase, addressees and crux room."""
     kind, room = entry["kind"].replace("_", " "), entry["room"]
     label = entry["phase"] or kind if kind == "speech" else kind
     targets = ", ".join(names.get(target, target) for target in entry["targets"])
@@ -164,10 +162,7 @@ def print_answer(data: object, *parts: RenderableType, as_json: bool) -> None:
 
 
 def acknowledge(data: object, words: str, *, as_json: bool) -> None:
-    """Tell the user what was changed.
-
-    With `as_json`, print JSON on stdout. Otherwise, print a sentence on stderr.
-    """
+    """Tell the user what was changed, on stderr or as JSON on stdout."""
     if as_json:
         print_json(data)
     else:
@@ -208,8 +203,6 @@ def confirm(question: str, refusal: str, *, yes: bool) -> bool:
         return True
     if not sys.stdin.isatty():
         raise InputError(f"{refusal}, because stdin is not a terminal: add --yes to confirm")
-    import typer
-
     return typer.confirm(question, err=True)
 
 
@@ -254,11 +247,7 @@ def columns() -> int:
 
 
 def format_of(path: Path) -> str:
-    """Return the output format for a path, based on its suffix.
-
-    Raises:
-        InputError: the suffix is unknown, or the folder does not exist.
-    """
+    """Return the format of a path's suffix. An unknown one or no folder is an `InputError`."""
     if path.suffix.lower() not in FORMATS:
         raise suffix_error(path, FORMATS)
     check_folder(path)
@@ -290,10 +279,7 @@ def check_folder(path: Path) -> None:
 
 
 def render(document: Mapping[str, object], form: str) -> str:
-    """Return a debate document in the format `json`, `md` or `html`.
-
-    The `md` and `html` formats include the estimated cost.
-    """
+    """Return a debate as `json`, or as `md` or `html` with the estimated cost."""
     if form == "json":
         return json_text(document) + "\n"
     from moot.debates.dry_run import with_plan
@@ -365,10 +351,7 @@ COLUMN_GAP = 2
 
 
 def borderless_table(*words: str, figures: Iterable[str] = ()) -> Table:
-    """Return an empty table without borders.
-
-    Columns of `words` are aligned left, columns of `figures` right.
-    """
+    """Return a table without borders, with `words` aligned left, `figures` right."""
     from rich.table import Table
     from rich.text import Text
 

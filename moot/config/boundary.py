@@ -145,12 +145,7 @@ class Permissions:
         return cls(config, capabilities_of(config).keys())
 
     def authorize(self, *kinds: CapabilityKind) -> DebateConfig:
-        """Check that the debate's configuration is permitted, and return the configuration.
-
-        Otherwise, raise an error.
-
-        Args:
-            kinds: Kinds of capabilities to check. Without any, all kinds are checked.
+        """Return the configuration if the given kinds of capabilities, by default all, are permitted.
 
         Raises:
             ConfigError: A capability is not allowed. The message names each setting and how to allow it.
@@ -194,10 +189,7 @@ def _is_within(path: str, root: str) -> bool:
 
 
 class UntrustedConfig(BaseModel):
-    """Configuration that was received in a request and is not trusted.
-
-    Its values are validated, but its capabilities are not yet authorized.
-    """
+    """Validated configuration of a request. Its capabilities are not yet authorized."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -217,10 +209,7 @@ class UntrustedConfig(BaseModel):
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """Complete configuration of a debate that a client starts on a server.
-
-    The debate gets no permission from it beyond those that the operator's configuration gives.
-    """
+    """Configuration of a debate that a client starts on a server, with the operator's permissions only."""
 
     config: DebateConfig
     operator: DebateConfig
@@ -289,11 +278,7 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def raised_limit_capabilities(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return the limits that a configuration sets higher than the operator does.
-
-    Each of them is returned as a capability. Only limits that the configuration sets explicitly count. A
-    limit without a number is not a higher limit. The operator's limit then applies.
-    """
+    """Return the numbers that a configuration sets explicitly above the operator's limits."""
     limit_keys = [key for key in CEILINGS if key in config.limits.model_fields_set]
     limits = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in limit_keys)
     return {
@@ -304,10 +289,7 @@ def raised_limit_capabilities(config: DebateConfig, operators: Sequence[DebateCo
 
 
 def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> DebateConfig:
-    """Return a copy of the configuration with the operator's limits instead of its own.
-
-    A ceiling that the configuration exceeds is left out, because the operator granted the higher limit.
-    """
+    """Return a copy with the operator's limits, without those that the operator let it exceed."""
     ceilings = {key: ceiling for key in CEILINGS if (ceiling := _ceiling(key, operators)) is not None}
     kept_ceilings = {
         key: ceiling
@@ -318,10 +300,7 @@ def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> De
 
 
 def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:
-    """Return the lowest value that the operator sets for a limit, or None.
-
-    The operator may have several configurations.
-    """
+    """Return the lowest value that any of the operator's configurations sets for a limit, or `None`."""
     limits = [each.limits for each in operators if key in each.limits.model_fields_set]
     return min((value for each in limits if (value := getattr(each, key)) is not None), default=None)
 

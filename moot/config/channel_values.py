@@ -74,13 +74,7 @@ def check_channels(values: Mapping[str, Any]) -> None:
 
 
 def check_types(values: Mapping[str, object]) -> None:
-    """Check that values for a debate's state have the right types.
-
-    `check_storable` checks whether their numbers and texts can be stored.
-
-    Raises:
-        InputError: A value has the wrong type. The message names the channel and the location.
-    """
+    """Raise an `InputError` that names the channel and the location of a value with a wrong type."""
     for channel in values.keys() & ConversationState.__annotations__.keys() - _CHECKED_ELSEWHERE:
         value = values[channel]
         if isinstance(value, Mapping) and "__overwrite__" in value:
@@ -239,10 +233,7 @@ def _check_usage(added: Mapping[str, float], usage: Mapping[str, float]) -> None
 
 
 def _check_turns(step: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Raise an error if a step has an unknown speaker or too many turns for one request.
-
-    All turns of a step are taken before the operator's limits are checked again.
-    """
+    """Refuse unknown speakers, and more turns than one request may have: a step takes all of its turns."""
     turns = step.get("turns") or []
     if len(turns) > MAX_REQUESTED_DEBATERS:
         raise InputError(

@@ -40,9 +40,7 @@ def load_config(path: str | Path) -> dict[str, Any]:
 
 
 def data_in(text: str, path: Path, what: str) -> object:
-    """Parse the text of a JSON, TOML or YAML file.
-
-    The file's suffix determines the format.
+    """Parse the text of a JSON, TOML or YAML file, by the file's suffix.
 
     Raises:
         ConfigError: The text is malformed, is nested too deeply, expands too far, or repeats a key.
@@ -73,11 +71,7 @@ def make_config(data: Mapping[str, object], protocols: ProtocolSpecTable | None 
 
 
 def merge_settings(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested dictionaries recursively. Values in later dictionaries override values in earlier ones.
-
-    Raises:
-        ConfigError: A section is a mapping in one layer but not in another.
-    """
+    """Merge nested dictionaries. Later values win. Mappings merged with other values are a `ConfigError`."""
     merged: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
@@ -110,9 +104,7 @@ def nested_settings(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def with_settings(data: Mapping[str, Any], settings: Mapping[str, object]) -> dict[str, Any]:
-    """Return configuration data changed by settings with dotted keys, such as `judge.model`.
-
-    Settings that are `None` are ignored.
+    """Return configuration data changed by dotted keys that are not `None`.
 
     Raises:
         ConfigError: The section of a setting is not a mapping.
@@ -138,10 +130,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return how many values a YAML node contains after all aliases are expanded.
-
-    A recursive node exceeds the maximum.
-    """
+    """Count the values of a YAML node with all aliases expanded. A recursive node exceeds the maximum."""
     if id(node) not in known:
         known[id(node)] = MAX_YAML_NODES + 1
         inner = node.value if isinstance(node, yaml.CollectionNode) else ()

@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pydantic
 
-from moot.config import model_settings, participants
+from moot.config import model_settings, participants, section
 from moot.config.memory_config import BlackboardConfig, MemoryConfig
-from moot.config.section import (
-    ProtocolSpecTable,
-    Section,
-    default_protocols,
-    duplicates,
-    explain,
-    protocol_sections,
-    protocol_spec,
-    unknown_key,
-)
 from moot.state.entries import memoize_by_identity
 from moot.state.errors import ConfigError, InputError
 from moot.state.verdict import UNDECIDED
@@ -39,7 +29,7 @@ OPTION_CHARS = 200
 """Maximum length of an option, in characters."""
 
 
-class LimitsConfig(Section):
+class LimitsConfig(section.Section):
     """Limits on a debate's tokens, cost and running time. A debate that reaches a limit ends with a verdict.
 
     Limits are checked before each step. The step that reaches a limit is finished, and the verdict is made
@@ -67,7 +57,7 @@ class LimitsConfig(Section):
     Only temporary failures are retried. Set it for unattended runs: 28800 retries for eight hours."""
 
 
-class DebateConfig(Section):
+class DebateConfig(section.Section):
     """Complete configuration of a debate. Every field except the topic has a default.
 
     Sections of protocols are additional keys: those of the debate's own protocol, and any others that are
@@ -170,7 +160,7 @@ class DebateConfig(Section):
             raise ValueError(
                 f"option {wrong[0][:OPTION_CHARS]!r} is empty or too long: use 1 to {OPTION_CHARS} characters"
             )
-        if twice := duplicates([option.casefold() for option in options]):
+        if twice := section.duplicates([option.casefold() for option in options]):
             raise ValueError(f"duplicate options {twice}: give each option once")
         if UNDECIDED in map(str.casefold, options):
             raise ValueError(
@@ -220,10 +210,10 @@ class DebateConfig(Section):
                 "the list has no debaters: give at least one, or omit `debaters` to use the "
                 "protocol's default debaters"
             )
-        if twice := duplicates([debater.id for debater in value]):
+        if twice := section.duplicates([debater.id for debater in value]):
             raise ValueError(f"duplicate debater ids {twice}: give each debater a different id")
         folded = [unicodedata.normalize("NFKC", debater.name).casefold() for debater in value]
-        if twice := duplicates(folded):
+        if twice := section.duplicates(folded):
             raise ValueError(f"several debaters are called {twice[0]!r}: give each a different name")
         return value
 
@@ -287,7 +277,7 @@ class DebateConfig(Section):
         try:
             config = validate(data)
         except pydantic.ValidationError as error:
-            raise ConfigError("\n".join([explain(error, cls), *mistakes])) from error
+            raise ConfigError("\n".join([section.explain(error, cls), *mistakes])) from error
         if mistakes:
             raise ConfigError("\n".join(mistakes))
         return config
@@ -300,11 +290,7 @@ class DebateConfig(Section):
         return {name: each.model_dump(mode="json", exclude_unset=True) for name, each in sections.items()}
 
     def debater(self, debater_id: str) -> participants.DebaterConfig:
-        """Return the configuration of the debater with this id.
-
-        Raises:
-            KeyError: There is no such debater.
-        """
+        """Return the configuration of the debater with this id. An unknown id is a `KeyError`."""
         for debater in self.debaters:
             if debater.id == debater_id:
                 return debater
@@ -320,10 +306,7 @@ class DebateConfig(Section):
         return {debater.id: debater.name for debater in self.debaters}
 
     def model_of(self, debater: participants.DebaterConfig) -> str:
-        """Return the model that a debater uses.
-
-        If the debater is a person, return the debate's default model.
-        """
+        """Return the model that a debater uses. For a person it is the debate's default model."""
         return self.model if debater.is_human else debater.model or self.model
 
     @memoize_by_identity()
@@ -350,10 +333,7 @@ class DebateConfig(Section):
         return self.order or tuple(self.names())
 
     def total_turns(self) -> int:
-        """Return the total number of turns of all debaters.
-
-        It applies to protocols that count turns.
-        """
+        """Return the total number of turns of all debaters, for protocols that count turns."""
         return self.turns or (self.rounds or 0) * len(self.turn_order()) or 6
 
     def calibrated(self, model: str, confidence: float) -> float:
@@ -373,10 +353,7 @@ class DebateConfig(Section):
         return pairs[-1][1]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the configuration as JSON data, without the topic.
-
-        Default values are included.
-        """
+        """Return the configuration with its default values as JSON data, without the topic."""
         return self.model_dump(mode="json", exclude={"topic"})
 
     @property
@@ -389,10 +366,7 @@ class DebateConfig(Section):
         return self._fence or fence_for(self.topic or "")
 
     def with_fence(self, fence: str) -> Self:
-        """Return a copy of the configuration with another delimiter for quoted text.
-
-        Its prompts delimit quoted text with the word `fence`.
-        """
+        """Return a copy of the configuration whose prompts delimit quoted text with this word."""
         fenced = self.model_copy()
         fenced._fence = fence
         return fenced
@@ -424,41 +398,38 @@ def fence_for(topic: str, secret: str = "") -> str:
         number += 1
 
 
-def _protocols_of(info: pydantic.ValidationInfo) -> ProtocolSpecTable:
+def _protocols_of(info: pydantic.ValidationInfo) -> section.ProtocolSpecTable:
     """Return the protocols passed in by the caller, or Moot's default protocols."""
-    passed: ProtocolSpecTable | None = (info.context or {}).get("protocols")
-    return passed or default_protocols()
+    passed: section.ProtocolSpecTable | None = (info.context or {}).get("protocols")
+    return passed or section.default_protocols()
 
 
 def _with_sections(
     data: dict[str, Any], config: type[pydantic.BaseModel], info: pydantic.ValidationInfo
 ) -> tuple[dict[str, Any], list[str]]:
-    """Validate the protocol sections of a configuration.
-
-    Return the configuration data with the validated sections, and a list of error messages.
-    """
+    """Return the data with validated sections of protocols, and a list of error messages."""
     protocols = _protocols_of(info)
-    rules = protocol_spec(data.get("protocol", "round-robin"), protocols)
-    known = protocol_sections(protocols.PROTOCOLS)
+    rules = section.protocol_spec(data.get("protocol", "round-robin"), protocols)
+    known = section.protocol_sections(protocols.PROTOCOLS)
     if data.keys() - config.model_fields.keys() - known.keys():
         protocols.load_plugins()
-        known = protocol_sections(protocols.PROTOCOLS)
+        known = section.protocol_sections(protocols.PROTOCOLS)
     kept: dict[str, Any] = {"debaters": rules.debaters}
     kept |= {key: value for key, value in data.items() if key in config.model_fields}
     mistakes: list[str] = []
     for key, settings in known.items():
         try:
-            section = settings.model_validate(data.get(key, {}), context=info.context)
+            validated = settings.model_validate(data.get(key, {}), context=info.context)
         except pydantic.ValidationError as error:
-            mistakes.append(explain(error, settings, under=key))
+            mistakes.append(section.explain(error, settings, under=key))
             continue
-        if settings is rules.settings or section != settings():
-            kept[key] = section
+        if settings is rules.settings or validated != settings():
+            kept[key] = validated
     keys = [*config.model_fields, *known]
     unknown = (
         []
         if (info.context or {}).get("stored")
-        else [unknown_key(key, keys) for key in data if key not in keys]
+        else [section.unknown_key(key, keys) for key in data if key not in keys]
     )
     return kept, [*mistakes, *unknown]
 
@@ -489,7 +460,7 @@ def read_stored(stored: Mapping[str, object]) -> DebateConfig:
     Raises:
         ConfigError: A value is invalid. The message names the key.
     """
-    if default_protocols().find_protocol(str(stored.get("protocol") or "round-robin")) is None:
+    if section.default_protocols().find_protocol(str(stored.get("protocol") or "round-robin")) is None:
         # Not cached: the protocol may be registered later.
         return DebateConfig.model_validate(dict(stored), context={"stored": True})
     return _parse_cached(*stored.keys(), *stored.values())
@@ -517,7 +488,7 @@ def _with_fence(config: DebateConfig, fence: str) -> DebateConfig:
     return config.with_fence(fence)
 
 
-def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = None) -> DebateConfig:
+def runnable_config(state: StateValues, protocols: section.ProtocolSpecTable | None = None) -> DebateConfig:
     """Return a debate's stored configuration after checking that a run can use it.
 
     Raises:
@@ -525,7 +496,7 @@ def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = No
         ConfigError: The protocol is not installed, or a value is invalid.
     """
     config = frozen_config(state)
-    if (protocols or default_protocols()).find_protocol(config.protocol) is None:
+    if (protocols or section.default_protocols()).find_protocol(config.protocol) is None:
         raise ConfigError(
             f"protocol {config.protocol!r} is not installed here, so this debate cannot be run: "
             "install the protocol's package, or register it with "
@@ -535,10 +506,7 @@ def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = No
 
 
 def differing_keys(one: object, other: object, prefix: str = "") -> list[str]:
-    """Return the keys at which two JSON objects differ, such as `judge.model`.
-
-    The keys are sorted.
-    """
+    """Return the sorted keys at which two JSON objects differ, such as `judge.model`."""
     if isinstance(one, dict) and isinstance(other, dict):
         keys = sorted(one.keys() | other.keys())
         nested = [differing_keys(one.get(key), other.get(key), f"{prefix}{key}.") for key in keys]

@@ -33,11 +33,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def read_bytes(path: Path, what: str) -> bytes:
-    """Return the content of a file as bytes. The path `-` means stdin.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """Return the content of a file, or of stdin for `-`. An unreadable file is an `InputError`."""
     try:
         return sys.stdin.buffer.read() if path == STDIN else read_file(path)
     except (OSError, ValueError) as error:
@@ -45,11 +41,7 @@ def read_bytes(path: Path, what: str) -> bytes:
 
 
 def read_rubric(name_or_path: str, folder: Path) -> str | JsonObject:
-    """Return the rubric in a file as JSON data. Return the name of a built-in rubric unchanged.
-
-    Raises:
-        ConfigError: There is no such rubric.
-    """
+    """Return a rubric file's data, or a built-in rubric's name unchanged. Otherwise raise a `ConfigError`."""
     if name_or_path in rubric_names():
         return name_or_path
     path = folder / name_or_path
@@ -88,11 +80,7 @@ def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
 
 
 def with_rubrics(data: JsonObject, folder: Path) -> JsonObject:
-    """Replace each rubric file's name in configuration data with the file's contents.
-
-    Raises:
-        ConfigError: A rubric file cannot be read.
-    """
+    """Replace the names of rubric files by their contents. An unreadable file is a `ConfigError`."""
     filled: object = data
     for place in ("judge.rubric", "judge.panel.*.rubric"):
         filled = _replace(filled, place.split("."), partial(_rubric, folder))
@@ -129,10 +117,7 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
 
 
 def _reference_document(folder: Path, _: str, value: object) -> object:
-    """Replace the `@FILE` reference of a reference document with the file's text.
-
-    The document's default name is that of the file. Any other value is returned unchanged.
-    """
+    """Replace an `@FILE` reference by the file's text, with the file's name as the default name."""
     document = {"text": value} if isinstance(value, str) else value
     raw_text = document.get("text") if isinstance(document, Mapping) else None
     text = _text(folder, "reference_documents", raw_text)
@@ -142,10 +127,7 @@ def _reference_document(folder: Path, _: str, value: object) -> object:
 
 
 def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
-    """Return a copy of configuration data in which one value is replaced.
-
-    `keys` is the path of the value, and `read` returns the new value for the old one.
-    """
+    """Return a copy of `data` in which `read` replaces the value at the path `keys`."""
     if not keys:
         return read(data)
     key, *rest = keys

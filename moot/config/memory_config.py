@@ -124,10 +124,9 @@ class PerspectiveConfig(Section):
     a file."""
 
     def is_exceeded(self, chars: float, tokens: float, *, fits: bool) -> bool:
-        """Return True if a debater's perspective is long enough to be summarised.
+        """Return True if a debater's proposals and their critiques are long enough to be summarised.
 
-        `chars` and `tokens` are the length of the debater's proposals and their critiques. Without a
-        threshold, the answer depends on whether the messages fit the prompt that would show them.
+        Without a threshold, the answer depends on whether the messages fit the prompt that would show them.
         """
         if self.threshold_tokens is not None:
             return tokens > self.threshold_tokens

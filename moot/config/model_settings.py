@@ -48,10 +48,7 @@ _SIMILARITY = 0.85
 
 
 def similar_model_name(name: str) -> str:
-    """Return the known model name most similar to a mistyped one, or `""` if none is similar.
-
-    The built-in models and the provider prefixes are known.
-    """
+    """Return the built-in model or provider prefix most similar to a mistyped name, or `""`."""
     prefix, colon, rest = name.partition(":")
     known = [OPENAI, RECORDED.removesuffix(":"), *sorted(LANGCHAIN_PROVIDERS)] if colon else [OFFLINE]
     near = get_close_matches(prefix.lower(), known, n=1, cutoff=_SIMILARITY)
@@ -65,10 +62,7 @@ def bare_name(name: str) -> str:
 
 
 def is_built_in(name: str) -> bool:
-    """Return True if the model runs in this process.
-
-    Such a model needs no API key, network access or payment.
-    """
+    """Return True if the model runs in this process, without a key, a network or a price."""
     return name == OFFLINE or name.startswith(RECORDED)
 
 
@@ -78,11 +72,7 @@ def recording_in(names: Iterable[str]) -> str:
 
 
 def check_model_name(name: str | None) -> str | None:
-    """Check that a model name is valid, and return it.
-
-    Raises:
-        ValueError: The name is empty or a URL.
-    """
+    """Return a valid model name. An empty name or a URL is a `ValueError`."""
     if name is not None and (not name.strip() or "://" in name):
         raise ValueError(
             f"{name!r} is not the name of a model: give the name that the provider uses, and set the "
@@ -225,10 +215,7 @@ class ModelSettings(Section):
 
     @property
     def key_variable(self) -> str | None:
-        """Return the name of the variable that holds the endpoint's API key.
-
-        `None`: no key is sent.
-        """
+        """Return the name of the variable that holds the API key. `None`: no key is sent."""
         return self.api_key_env or (None if self.base_url else "OPENAI_API_KEY")
 
 
@@ -299,10 +286,7 @@ class McpServerConfig(Section):
         return self
 
     def capability(self, name: str) -> dict[str, object]:
-        """Return the settings of an MCP server that need the operator's permission.
-
-        The result also contains the server's name.
-        """
+        """Return the server's name and its settings that need the operator's permission."""
         return {"name": name, **self.model_dump(include={"command", "env", "url", "api_key_env"})}
 
 

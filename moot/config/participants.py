@@ -195,10 +195,7 @@ class DebaterConfig(Section):
         return "; ".join(filter(None, (known, f"stance: {self.stance}" if self.stance else "")))
 
     def adds_to_name(self, part: str) -> bool:
-        """Return True if `part` adds something to the debater's name.
-
-        It does so unless it is empty or equal to the name. `part` is, for example, the debater's role.
-        """
+        """Return True if a part, such as the role, is neither empty nor equal to the name."""
         return bool(part) and (slug(part) or part) != (slug(self.name) or self.name)
 
     @field_validator("reference_documents")

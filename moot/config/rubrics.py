@@ -75,10 +75,7 @@ class Rubric(BaseModel):
         return self
 
     def criterion(self, id_or_name: str) -> Criterion | None:
-        """Find a criterion by id or name, ignoring case, or return `None`.
-
-        An exact id comes first, then another spelling of an id, then a name.
-        """
+        """Find a criterion by exact id, then by another spelling of an id, then by name, or return `None`."""
         key = criterion_key(id_or_name)
         by_id = (each for each in self.criteria if each.id == id_or_name)
         by_other_spelling = (each for each in self.criteria if criterion_key(each.id) == key)
@@ -86,20 +83,11 @@ class Rubric(BaseModel):
         return next(chain(by_id, by_other_spelling, by_name), None)
 
     def scales(self) -> list[CriterionScale]:
-        """Return the id, name, scale and weight of each criterion in the rubric.
-
-        Verdicts store them so that readers do not need the rubric.
-        """
+        """Return each criterion's scale. Verdicts store them so that readers need no rubric."""
         return [cast(CriterionScale, each.model_dump(exclude={"description"})) for each in self.criteria]
 
     def total(self, scores: Mapping[str, float]) -> float | None:
-        """Return the weighted total of a debater's scores, from 0 to 100.
-
-        Criteria without a score do not count. Return `None` if there is no score at all.
-
-        Args:
-            scores: scores, keyed by criterion id.
-        """
+        """Return the weighted total of scores by criterion id, from 0 to 100, or `None` without scores."""
         rated = [each for each in self.criteria if each.id in scores]
         weights = sum(each.weight for each in rated)
         shares = sum(each.weight * each.share(scores[each.id]) for each in rated)
@@ -150,11 +138,7 @@ def rubric_names() -> list[str]:
 
 
 def load_rubric(path: Path) -> Rubric:
-    """Return the rubric that a YAML or JSON file defines.
-
-    Raises:
-        ConfigError: the file cannot be read or is not a valid rubric.
-    """
+    """Return the rubric of a YAML or JSON file. A file without a valid rubric is a `ConfigError`."""
     try:
         return parse_rubric(data_in(read_file(path, regular=True).decode(), path, "rubric"), str(path))
     except (OSError, ValueError) as error:
@@ -183,10 +167,7 @@ def parse_rubric(data: object, source: str = "rubric") -> Rubric:
 
 
 def criterion_key(text: str) -> str:
-    """Normalise a criterion's name or id for comparison.
-
-    Case, `_` and `-` are ignored.
-    """
+    """Normalise a criterion's name or id for comparison, without case, `_` and `-`."""
     return " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
 
 

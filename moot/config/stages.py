@@ -142,10 +142,7 @@ def authorize(
 
 
 def operators_limits(config: DebateConfig, operator: DebateConfig | None = None) -> DebateConfig:
-    """Return a configuration with only the operator's limits.
-
-    A limit that the operator raised for this debate is left out.
-    """
+    """Return a configuration with only the operator's limits, unless they were raised for this debate."""
     operators = [each for each in (operators_config(), operator) if each is not None]
     return boundary.only_ceilings(config, operators)
 
@@ -168,11 +165,7 @@ def freeze(config: DebateConfig) -> JsonObject:
 def read_config(
     file: Path | None = None, options: Mapping[str, object] | None = None, warn: Warn = log
 ) -> DebateConfig:
-    """Read and validate the operator's configuration from all of its sources.
-
-    Raises:
-        ConfigError: The configuration is not valid.
-    """
+    """Read and validate the operator's configuration from all sources, or raise a `ConfigError`."""
     return validate(merge(*read(file, options, warn)))
 
 
@@ -198,13 +191,7 @@ def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) ->
 
 
 def operators_config() -> DebateConfig:
-    """Return the operator's configuration, as set by `MOOT_CONFIG` and `MOOT_MODEL`.
-
-    The result is cached.
-
-    Raises:
-        ConfigError: The file is not valid.
-    """
+    """Return the cached configuration of `MOOT_CONFIG` and `MOOT_MODEL`, or raise a `ConfigError`."""
     return _operators_config(variable("MOOT_CONFIG"), variable("MOOT_MODEL"))
 
 
@@ -214,10 +201,7 @@ def _operators_config(file: str | None, model: str | None) -> DebateConfig:
 
 
 def _allowed_settings(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
-    """Return the settings of a request that the operator allows.
-
-    Values of `None` are left out, and so are the operator's models and MCP servers.
-    """
+    """Return a request's settings without `None` and the settings of the operator's models and servers."""
     if not isinstance(request, Mapping):
         raise ConfigError(
             f"settings: {request!r:.60} is not a mapping: give keys and values, such as `{{turns: 4}}`"

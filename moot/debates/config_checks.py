@@ -1,15 +1,10 @@
 """Checks of a debate's configuration before the debate starts: errors, warnings, and a shorter debate."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from moot.config import DebateConfig
-from moot.config.boundary import Permissions
-from moot.config.config_files import make_config, with_settings
-from moot.config.model_settings import OFFLINE
+from moot.config import DebateConfig, boundary, config_files, model_settings
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
 from moot.memory.window import WindowLimits
 from moot.models.model_call import complete
@@ -31,7 +26,9 @@ NO_JUDGE = (
 )
 
 
-def check_config(permissions: Permissions, environment: Environment, *, imports: bool = True) -> DebateConfig:
+def check_config(
+    permissions: boundary.Permissions, environment: Environment, *, imports: bool = True
+) -> DebateConfig:
     """Check that everything named in the configuration can be used.
 
     This includes models and tools. Return the configuration with the definitions of the tools of MCP servers.
@@ -59,17 +56,15 @@ def check_config(permissions: Permissions, environment: Environment, *, imports:
 
 
 def check_judges(config: DebateConfig, models: Iterable[str], environment: Environment) -> None:
-    """Raise an error if the `offline` model would judge a real debate.
+    """Raise a `ConfigError` if the `offline` model would judge messages of people or other models.
 
-    In a real debate, messages come from people or from other models. `models` are the models of the messages;
-    `""` is a person.
-
-    Raises:
-        ConfigError: A judge has no model.
+    `models` are the models of the messages; `""` is a person.
     """
     judge = config.judge
-    is_judge_unset = config.model == OFFLINE and not all(spec.model or judge.model for spec in judge.judges())
-    if is_judge_unset and environment.complete is complete and set(models) - {OFFLINE}:
+    is_judge_unset = config.model == model_settings.OFFLINE and not all(
+        spec.model or judge.model for spec in judge.judges()
+    )
+    if is_judge_unset and environment.complete is complete and set(models) - {model_settings.OFFLINE}:
         raise ConfigError(NO_JUDGE)
 
 
@@ -104,10 +99,7 @@ def warnings_about(config: DebateConfig) -> list[str]:
 
 
 def _unknown_placeholders(config: DebateConfig) -> list[str]:
-    """Return a warning for each summary prompt that contains a placeholder.
-
-    Moot does not fill in placeholders in these prompts.
-    """
+    """Return a warning for each summary prompt with a placeholder, because Moot does not fill it in."""
     prompts = {
         "memory.summary_prompt": config.memory.summary_prompt,
         "memory.perspectives.prompt": config.memory.perspectives.prompt,
@@ -174,7 +166,7 @@ def shorten_debate(config: DebateConfig, max_turns: int) -> DebateConfig:
             continue
         shorter = config
         for number in range(min(value or max_turns, max_turns), 0, -1):
-            shorter = make_config(with_settings(data, {setting: number}))
+            shorter = config_files.make_config(config_files.with_settings(data, {setting: number}))
             if _turn_count(shorter) <= max_turns:
                 return shorter
         config = shorter
@@ -185,11 +177,7 @@ def shorten_debate(config: DebateConfig, max_turns: int) -> DebateConfig:
 
 
 def _turn_count(config: DebateConfig) -> int:
-    """Return the maximum number of turns that a debate can have.
-
-    Raises:
-        ConfigError: The debate does not end.
-    """
+    """Return the maximum number of turns. A debate that does not end is a `ConfigError`."""
     turns = protocol_named(config.protocol).turns(config)
     if turns:
         return turns.most

@@ -10,13 +10,9 @@ from langchain_core.messages import AIMessageChunk
 from langgraph.types import Command, StateSnapshot
 
 from moot.calls.effects import BackgroundTask, is_pause
-from moot.config import DebateConfig, slug
-from moot.config.boundary import Capability, capabilities_of
-from moot.config.config_files import make_config
+from moot.config import DebateConfig, boundary, config_files, participants, slug, stages
 from moot.config.debate_config import frozen_config, read_stored, runnable_config
 from moot.config.model_settings import is_built_in, recording_in
-from moot.config.participants import unique_slug
-from moot.config.stages import authorize
 from moot.debates.config_checks import check_config, check_judges
 from moot.debates.events import Event, TokenEvent
 from moot.debates.session import DebateSession, Values, is_over
@@ -74,19 +70,13 @@ async def arun_on(
 
 
 def _is_entry(event: Event) -> bool:
-    """Return True if the event is a new transcript entry.
-
-    After such an event, the debate pauses until the caller requests the next event.
-    """
+    """Return True for a new entry, after which the debate pauses until the next event is requested."""
     return bool(event["event"] == "entry")
 
 
 @contextmanager
 def _run(session: DebateSession, turns: int | None, answer: object) -> Iterator[DebateSession]:
-    """Run a debate in a `with` block, and record how the run ended.
-
-    The debate's lease is held until the block ends.
-    """
+    """Run a debate in a `with` block, which holds the lease, and record how the run ended."""
     with session.writing() as leased_session:
         _prepare_run(leased_session, turns, answer)
         try:
@@ -140,10 +130,7 @@ async def _stream(session: DebateSession, answer: object, *, tokens: bool) -> As
 
 
 def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> None:
-    """Prepare a stored debate for its next run.
-
-    Add the requested turns, if any. Remove a failed verdict, so that the judge can decide again.
-    """
+    """Add the requested turns, and remove a failed verdict, so that the judge can decide again."""
     snapshot = session.caught_up()
     runnable_config(
         snapshot.values
@@ -179,25 +166,16 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
 
 
 def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
-    """Return True if a debate reaches a limit because of its pending usage.
-
-    Pending usage comes from failed runs and answered questions. The totals in the state do not include it
-    yet.
-    """
+    """Return True if usage that the totals in the state do not include yet reaches a limit."""
     config = frozen_config(values)
     current_values = session.records.with_pending_usage(session.thread, values)
     return bool(limit_reached(current_values, config)) and not limit_reached(values, config)
 
 
 def model_after_recording(config: DebateConfig, default: str | None) -> str | None:
-    """Return the model that takes over when the recorded replies of a debate have run out.
+    """Return the `default` model if it takes over when the recorded replies of a debate have run out.
 
-    Args:
-        config: configuration of the debate.
-        default: default model of the user or of the server. `None`: none is configured.
-
-    Returns:
-        The default model, or `None` if it is a built-in model or the debate uses no recording.
+    `None`: it is missing or built-in, or the debate uses no recording.
     """
     if default is None or is_built_in(default) or not recording_in(config.model_names()):
         return None
@@ -212,15 +190,9 @@ replies cannot continue."""
 
 
 def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
-    """Raise an error if a fork of a debate cannot run with the given configuration.
+    """Raise an `InputError` if a fork has a model that only replays, or has reached a limit.
 
-    Args:
-        values: state with which the fork starts.
-        config: configuration of the fork.
-        turns: number of turns to add. `None`: the turns that its configuration allows.
-
-    Raises:
-        InputError: the fork's model only has recorded replies, or the fork has reached a limit.
+    `turns` are added to those of the state `values`. `None`: those that the configuration allows.
     """
     if turns:
         _check_more_turns(values, config)
@@ -235,10 +207,7 @@ def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
 
 
 def _check_fork_model(config: DebateConfig) -> None:
-    """Raise an error if a fork would use a model that can only replay replies.
-
-    A fork takes a new course, so recorded replies do not fit it.
-    """
+    """Raise an error if a fork's model only replays: it takes a new course, which no recording fits."""
     if recorded_model := recording_in(config.model_names()):
         raise InputError(
             f"the model {recorded_model!r} can only replay a recorded debate and cannot reply in a fork of "
@@ -247,10 +216,7 @@ def _check_fork_model(config: DebateConfig) -> None:
 
 
 def _check_more_turns(values: Values, config: DebateConfig) -> None:
-    """Raise an error if a debate cannot take more turns.
-
-    Recorded replies or a limit can prevent more turns.
-    """
+    """Raise an error if recorded replies or a limit prevent more turns."""
     if recorded_model := recording_in(config.model_names()):
         raise InputError(f"the model {recorded_model!r} has no more recorded turns: {OWN_MODEL}")
     if limit := limit_reached(values, config):
@@ -294,10 +260,7 @@ PANEL_TEMPERATURE = 0.7
 
 @dataclass(frozen=True)
 class JudgingOptions:
-    """Options for judging a debate again.
-
-    Each option overrides a setting in the debate's configuration. `None` keeps the configured value.
-    """
+    """Options for judging a debate again. `None` keeps the debate's configured value."""
 
     model: str | None = None
     """Model for every judge, except those for which `panel` names a model. It replaces the models in the
@@ -336,7 +299,11 @@ class JudgingOptions:
             settings[key] = {**settings[key], **((self.configured or {}).get(key) or {})}
         options = {key: getattr(self, key) for key in ("model", "rubric", "rule", "swap", "blind")}
         options = {key: value for key, value in options.items() if value is not None}
-        judge = {**make_config(settings).judge.model_dump(mode="json"), **options, "enabled": True}
+        judge = {
+            **config_files.make_config(settings).judge.model_dump(mode="json"),
+            **options,
+            "enabled": True,
+        }
         if isinstance(self.panel, int):
             if self.panel < 1:
                 raise InputError(f"--panel {self.panel} is too low: use at least 1 judge")
@@ -346,13 +313,13 @@ class JudgingOptions:
         elif self.panel is not None:
             judges: dict[str, str] = {}
             for model in self.panel:
-                judges[unique_slug(slug(model) or "judge", judges)] = model
+                judges[participants.unique_slug(slug(model) or "judge", judges)] = model
             judge["panel"] = [{"id": id_, "model": model} for id_, model in judges.items()]
         else:
             # The given model and rubric replace those of each configured judge.
             cleared = dict.fromkeys(options.keys() & {"model", "rubric"})
             judge["panel"] = [{**spec, **cleared} for spec in judge["panel"]]
-        return make_config({**settings, "judge": judge}).with_fence(config.fence)
+        return config_files.make_config({**settings, "judge": judge}).with_fence(config.fence)
 
 
 @dataclass(frozen=True)
@@ -394,7 +361,7 @@ def judge_values(
     options: JudgingOptions,
     environment: Environment,
     place: JournalPosition | None = None,
-    granted: Collection[Capability] = (),
+    granted: Collection[boundary.Capability] = (),
 ) -> Judgement:
     """Judge a debate from its state values, without storing the result.
 
@@ -407,9 +374,9 @@ def judge_values(
         ConfigError: An option is invalid, or the debate needs a permission.
         InputError: The debate has no messages of debaters, or the number of judges is below 1.
     """
-    option_capabilities = capabilities_of(options.applied_to(DebateConfig()))
+    option_capabilities = boundary.capabilities_of(options.applied_to(DebateConfig()))
     changed_config = options.applied_to(read_stored(values["config"]))
-    permissions = authorize(
+    permissions = stages.authorize(
         changed_config,
         environment.default_config(),
         {*granted, *option_capabilities},
@@ -499,10 +466,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
 
 
 def _last_step(values: ConversationState) -> Step:
-    """Return the last step of a debate that a person ended early.
-
-    The person asked for the verdict before the end.
-    """
+    """Return the last step of a debate whose verdict a person asked for before the end."""
     step = make_step("closing", values.get("round", 0), [], kind="close")
     reason = "a person asked for the verdict before the end"
     end_reason: EndReason = {"cause": "person", "setting": "", "reason": reason}

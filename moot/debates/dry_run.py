@@ -23,29 +23,22 @@ from langsmith import tracing_context
 from typing_extensions import TypedDict
 
 from moot.calls.model_calls import Purpose
-from moot.config import DebateConfig
-from moot.config.config_files import make_config, with_settings
-from moot.config.memory_config import WORDS
-from moot.config.model_settings import server_of
+from moot.config import DebateConfig, config_files, memory_config, model_settings
 from moot.debates import stub_replies
 from moot.graph.debate import build_graph
 from moot.judging.judge_spec import judge_config
 from moot.models.registry import Models
 from moot.people import questions_in
 from moot.protocols.registry import protocol_named
-from moot.runtime.background_loop import call_from_sync
+from moot.runtime import background_loop, telemetry
 from moot.runtime.environment import Environment
-from moot.runtime.telemetry import muted_spans
 from moot.state.entries import Entry, EntryUsage, JsonObject, traits_of
 from moot.state.errors import MootError
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """Simulated run of a debate, with the model calls that the debate would make.
-
-    The simulated debaters either agree or disagree.
-    """
+    """Simulated run of debaters that agree or disagree, with the model calls that it would make."""
 
     planned: Sequence[stub_replies.PlannedCall]
     turns: int
@@ -76,10 +69,7 @@ class DryRun:
 
     @property
     def critical_path(self) -> int:
-        """Number of model calls that must run one after another.
-
-        At most `concurrency` calls of a batch run at the same time.
-        """
+        """Number of calls that must run one after another, with `concurrency` calls at a time."""
         first = {each.batch: each for each in self.planned}
         sizes = Counter(each.batch for each in self.planned)
         return round(sum(-(-sizes[batch] // self.concurrency) * each.times for batch, each in first.items()))
@@ -130,18 +120,15 @@ def dry_run(
 
 
 def _without_side_effects(config: DebateConfig) -> DebateConfig:
-    """Return a configuration for a simulation without side effects.
-
-    Embeddings and the limits on tokens, cost and time are removed. The tools of MCP servers stay if their
-    definitions are known.
-    """
-    retrieval = config.memory.retrieval.model_copy(update={"embeddings": WORDS})
+    """Remove embeddings, limits on tokens, cost and time, and MCP tools without a known definition."""
+    retrieval = config.memory.retrieval.model_copy(update={"embeddings": memory_config.WORDS})
     limits = {"total_tokens": None, "cost_usd": None, "wall_clock_s": None}
     unknown_tools = {
         tool
         for debater in config.debaters
         for tool in debater.tools
-        if (server := server_of(tool, config.mcp_servers)) and tool not in config.mcp_servers[server].tools
+        if (server := model_settings.server_of(tool, config.mcp_servers))
+        and tool not in config.mcp_servers[server].tools
     }
     debaters = [
         debater.model_copy(
@@ -175,7 +162,9 @@ def _shortened(config: DebateConfig, turns_per_round: int) -> tuple[DebateConfig
     else:
         return config, 0
     data: JsonObject = {**config.to_json(), "topic": config.topic}
-    return (make_config(with_settings(data, changes)) if missing_rounds else config), missing_rounds
+    return (
+        config_files.make_config(config_files.with_settings(data, changes)) if missing_rounds else config
+    ), missing_rounds
 
 
 def _turns_a_round(config: DebateConfig) -> int:
@@ -190,10 +179,7 @@ def _turns_a_round(config: DebateConfig) -> int:
 
 
 def _scaled(run: DryRun, missing_rounds: int, turns_per_round: int) -> DryRun:
-    """Scale a shortened simulation to the full length of the debate.
-
-    The last round is not scaled, because closings and judgements follow it.
-    """
+    """Scale a simulation to the debate's full length, except the last round: closings follow it."""
     last = max((each.round for each in run.planned), default=0)
     third = range(last - max(1, last // 3), last)
     times = 1 + missing_rounds / len(third)
@@ -212,8 +198,8 @@ def _run(
     unbounded_config = config.model_copy(
         update={"limits": config.limits.model_copy(update={"concurrency": MAX_CONCURRENCY})}
     )
-    with tracing_context(enabled=False), muted_spans():
-        turns = call_from_sync(_run_debate, unbounded_config, replies, documents)
+    with tracing_context(enabled=False), telemetry.muted_spans():
+        turns = background_loop.call_from_sync(_run_debate, unbounded_config, replies, documents)
     return DryRun(replies.planned, turns, config.limits.concurrency)
 
 
@@ -430,10 +416,7 @@ class ExpectedCost(TypedDict):
 
 
 def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | list[str]:
-    """Return the estimated cost of a debate.
-
-    If the prices of models are unknown, return the names of these models instead.
-    """
+    """Return a debate's estimated cost, or the names of the models whose prices are unknown."""
     models = Models(config.models)
     if unpriced := models.names_without_price(config.model_names()):
         return unpriced
@@ -458,18 +441,12 @@ def _prices(models: Models, planned: stub_replies.PlannedCall, *, at_limits: boo
 
 
 def _is_document(entry: Entry) -> bool:
-    """Return True if a transcript entry is a document that a person provided.
-
-    Moot's own note about the background is not such a document.
-    """
+    """Return True if an entry is a document of a person, other than Moot's own note about it."""
     return traits_of(entry).user_input == "document" and entry["speaker"] == "user"
 
 
 def with_plan(document: Mapping[str, Any]) -> JsonObject:
-    """Return a debate document with an estimate of its model calls.
-
-    The estimate is under the key `planned`. It is missing if the debate cannot be simulated here.
-    """
+    """Return a document with an estimate as `planned`, unless the debate cannot be simulated here."""
     config, topic = document.get("config"), str(document.get("topic") or "").strip()
     if not config or document.get("planned"):
         return {**document}

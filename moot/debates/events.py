@@ -1,7 +1,5 @@
 """Progress events of a running debate."""
 
-from __future__ import annotations
-
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict

@@ -7,10 +7,7 @@ from typing import cast
 from uuid import uuid4
 
 from moot import documents
-from moot.config import RESERVED_IDS, DebateConfig, DebaterConfig
-from moot.config.channel_values import check_types
-from moot.config.config_files import make_config
-from moot.config.participants import slug, unreserved_name
+from moot.config import RESERVED_IDS, DebateConfig, DebaterConfig, channel_values, config_files, participants
 from moot.judging.response_check import failed_verdict
 from moot.memory.window import window_message
 from moot.protocols.long_form_prompt import evict_through
@@ -187,7 +184,7 @@ def transcript_config(
         raise InputError(f"--debater {unknown!r} is not the name of a speaker; the speakers are {known}")
     selected_speakers = dict.fromkeys(filter(None, selection)) or candidates
     debater_configs = tuple(
-        DebaterConfig(id=speaker.id, name=unreserved_name(speaker.name), role=speaker.role)
+        DebaterConfig(id=speaker.id, name=participants.unreserved_name(speaker.name), role=speaker.role)
         for speaker in selected_speakers
     )
     return (base or DebateConfig()).model_copy(
@@ -207,17 +204,7 @@ def transcript_values(
     config: DebateConfig,
     environment: Environment,
 ) -> entry_types.JsonObject:
-    """Build the state of a finished debate from a transcript.
-
-    Args:
-        imported: The transcript.
-        topic: Topic of the debate.
-        config: Configuration with the debaters.
-        environment: Clock and token counter.
-
-    Raises:
-        InputError: The topic is empty.
-    """
+    """Build the state of a finished debate from a transcript. An empty topic is an `InputError`."""
     topic = entry_types.clean_text(topic).strip()
     if not topic:
         raise InputError("the transcript has no topic: add one with --topic")
@@ -268,7 +255,10 @@ def transcript_values(
 
 def _verdict(fields: Mapping[str, object], config: DebateConfig) -> Verdict:
     """Return a verdict with the fields that the file states, and empty values for all others."""
-    empty, judge = failed_verdict("judge", "", order=[*config.names()]), slug(str(fields.get("judge") or ""))
+    empty, judge = (
+        failed_verdict("judge", "", order=[*config.names()]),
+        participants.slug(str(fields.get("judge") or "")),
+    )
     return cast(Verdict, {**empty, **fields, "judge": judge or "judge", "status": "ok"})
 
 
@@ -307,9 +297,9 @@ def document_values(raw_document: Mapping[str, object], environment: Environment
         ConfigError: The configuration of the document is invalid.
     """
     document = documents.whole_document(raw_document)
-    values = _values(document, make_config(document["config"]), environment)
+    values = _values(document, config_files.make_config(document["config"]), environment)
     # `whole_document` has checked that the values can be stored. An empty channel is valid.
-    check_types({key: value for key, value in values.items() if value})
+    channel_values.check_types({key: value for key, value in values.items() if value})
     return values
 
 

@@ -25,16 +25,8 @@ from moot.memory.cross_debate_memory import identities, namespace_of
 from moot.models.registry import Models
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.telemetry import start_langsmith_root
-from moot.state import entries
+from moot.state import entries, errors
 from moot.state.conversation import ENDED_STATUSES
-from moot.state.errors import (
-    ConfigError,
-    DebateBusy,
-    DebateExists,
-    InputError,
-    StorageError,
-    advise,
-)
 from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, check_name, new_debate_id, row_usage
 from moot.storage.records import Records
@@ -76,10 +68,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
 
 
 def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[int, ...]]:
-    """Return a debate's state before its first extension, and the turns of each extension.
-
-    An extension adds turns to a debate that has ended.
-    """
+    """Return the state before turns were first added to the ended debate, and each number of added turns."""
     unextended_values, turns = values, list[int]()
     for checkpoint in call_from_sync(_update_checkpoint_ids, session):
         after = session.state(checkpoint)
@@ -131,10 +120,7 @@ class ReplayModel:
 
 
 def unused_name(records: Records, text: str) -> str | None:
-    """Derive an unused debate name from the first words of the question in `text`.
-
-    Return `None` if the text has no letters that a name could use. The debate's id is then its name.
-    """
+    """Return an unused name from the first words of a question, or `None` if it has no usable letters."""
     name = slug(question_in(text))
     if len(name) == SLUG_LENGTH and "-" in name:
         name = name.rpartition("-")[0]  # the last word may be cut
@@ -155,7 +141,7 @@ def find_debate(session: DebateSession, name: str) -> DebateSession:
     if session.records.never_began(row):
         if debate_session.state().values.get("status", "new") == "new":
             raise session.records.catalogue.not_found(name)
-        with suppress(DebateBusy, StorageError), debate_session.writing() as leased_session:
+        with suppress(errors.DebateBusy, errors.StorageError), debate_session.writing() as leased_session:
             leased_session.note_status(leased_session.state().values["status"])
     return debate_session
 
@@ -174,7 +160,7 @@ def start_debate(
     """
     topic = entries.topic_text(config.topic if graph_input["topic"] is None else graph_input["topic"])
     if not topic:
-        raise InputError("the topic is empty: give a question to debate")
+        raise errors.InputError("the topic is empty: give a question to debate")
     context: DebateConfig | ClientConfig = config
     permissions = Permissions.of_operator(config)
     if operator is not None:
@@ -207,8 +193,8 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
     with ExitStack() as stack:
         try:
             new_session = stack.enter_context(session.on(row.id).writing())
-        except DebateBusy:
-            raise DebateExists(
+        except errors.DebateBusy:
+            raise errors.DebateExists(
                 f"debate {row.name!r} already exists and is in use: choose another name"
             ) from None
         new_session.records.catalogue.add(replace(row, status="new"))
@@ -224,7 +210,10 @@ def _delete_leftovers(session: DebateSession) -> None:
     """Delete the debates whose creation was interrupted, and leases of debates that do not exist."""
     records = session.records
     for row in records.catalogue.unstarted():
-        with suppress(DebateBusy, InputError, StorageError), session.on(row.id).writing() as leftover:
+        with (
+            suppress(errors.DebateBusy, errors.InputError, errors.StorageError),
+            session.on(row.id).writing() as leftover,
+        ):
             if leftover.state().values.get("status", "new") == "new":
                 _discard(leftover)
     records.leases.delete_orphans()
@@ -315,7 +304,7 @@ def _last_turn_before(values: Values, interjection: str) -> int:
     """Return the number of the last entry of the turn before an interjection.
 
     Raises:
-        InputError: the id is not that of an interjection, or no turn ended before the interjection.
+        InputError: the id is not that of an interjection, or no turn ended before it.
     """
     matches = entries.entries_of([interjection], values["full_transcript"])
     if not matches or matches[0]["kind"] != "interjection":
@@ -327,7 +316,7 @@ def _last_turn_before(values: Values, interjection: str) -> int:
             if interjection_ids
             else "it has no interjections"
         )
-        raise InputError(f"{interjection!r} is not an interjection of this debate: {hint}")
+        raise errors.InputError(f"{interjection!r} is not an interjection of this debate: {hint}")
     names = frozen_config(values).names()
     turn_ends = [
         each["seq"]
@@ -335,7 +324,7 @@ def _last_turn_before(values: Values, interjection: str) -> int:
         if entries.ends_turn(each, names)
     ]
     if not turn_ends:
-        raise InputError(
+        raise errors.InputError(
             f"no turn precedes interjection {interjection!r}, so you cannot fork the debate before it: "
             "start a new debate without this interjection"
         )
@@ -343,10 +332,9 @@ def _last_turn_before(values: Values, interjection: str) -> int:
 
 
 def _later_interjections(values: Values, after: int | None, without: str) -> list[entries.JsonObject]:
-    """Return the later interjections of a debate, planned for its fork.
+    """Return a debate's interjections after an entry, planned for its fork.
 
-    They follow the entry number `after`. An amendment is left out if the fork does not contain the message
-    that it amends.
+    An amendment is left out if the fork does not contain the message that it amends.
     """
     transcript, names = values["full_transcript"], frozen_config(values).names()
     first = len(transcript) if after is None else after + 1
@@ -376,22 +364,20 @@ def dropped_interjections(original: Values, fork: Values) -> list[entries.Entry]
 
 
 async def checkpoint_after(session: DebateSession, after: int, values: Values) -> str:
-    """Return the id of the checkpoint that follows a turn.
-
-    The turn ends with message number `after`.
-    """
+    """Return the id of the checkpoint that follows the turn that ends with message number `after`."""
     turn_ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in turn_ends:
-        raise InputError(
+        raise errors.InputError(
             f"message {entries.entry_id(after)} does not end a debater's turn: "
-            f"{advise('run `moot show ID --receipts`', 'read `receipts` of the document')} to list those"
+            f"{errors.advise('run `moot show ID --receipts`', 'read `receipts` of the document')} to list "
+            "those"
         )
     turns = values["turn_count"] - sum(end > after for end in turn_ends)  # imported turns have no receipt
     async for stored in session.checkpoints():
         channels = stored.checkpoint["channel_values"]
         if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
             return str(stored.checkpoint["id"])
-    raise InputError(
+    raise errors.InputError(
         f"message {entries.entry_id(after)} is followed by other turns of the same step: choose the last "
         "message of the step"
     )
@@ -467,9 +453,9 @@ def store_import(
             new_session.finish_import()
             usage = row_usage(new_session.state().values.get("usage") or {})
             records.catalogue.update(row.id, status=row.status, **usage, updated_at=row.updated_at)
-    except DebateExists:
-        another = advise("name with --id", "`name`")
-        raise DebateExists(f"debate {row.name!r} already exists: choose another {another}") from None
+    except errors.DebateExists:
+        another = errors.advise("name with --id", "`name`")
+        raise errors.DebateExists(f"debate {row.name!r} already exists: choose another {another}") from None
     return session.on(row.id)
 
 
@@ -488,7 +474,10 @@ async def _delete_memories(session: DebateSession) -> None:
     graph = session.graph
     if graph.store is None:
         return
-    with suppress(StorageError, ConfigError), reading("the state"):  # a damaged debate can be deleted, too
+    with (
+        suppress(errors.StorageError, errors.ConfigError),
+        reading("the state"),
+    ):  # a damaged debate can be deleted, too
         values = (await graph.aget_state(session.run_config)).values
         for name in identities(frozen_config(values)).values() if values.get("config") else ():
             await graph.store.adelete(namespace_of(name), session.thread)
@@ -507,10 +496,7 @@ class _Stored:
 
 
 def prune(session: DebateSession) -> tuple[int, int]:
-    """Delete the checkpoints that a finished debate no longer needs.
-
-    Returns:
-        The number of deleted checkpoints, and the number of checkpoints before the deletion.
+    """Delete a finished debate's unneeded checkpoints. Return their number and the former total.
 
     Raises:
         DebateBusy: Another run writes the debate.
@@ -556,10 +542,7 @@ async def _checkpoints_of(
 def _statements(
     debate: str, checkpoints: Sequence[_Stored], deltas: Sequence[str], writes: str
 ) -> list[Statement]:
-    """Return SQL statements that delete a debate's unneeded checkpoints.
-
-    The writes of a deleted checkpoint move to the last remaining checkpoint before it.
-    """
+    """Return SQL that deletes checkpoints, and moves their writes to the last remaining one before."""
     placeholders = ", ".join("?" * len(deltas))
     where = "WHERE thread_id = ? AND checkpoint_ns = '' AND"
     heirs: dict[str, str] = {}
@@ -587,11 +570,7 @@ def _statements(
 
 
 def shrink(sql: Sql, *, pruned: bool) -> bool:
-    """Shrink the database by releasing unused space to the file system.
-
-    Returns:
-        True if the space was released.
-    """
+    """Release the database's unused space to the file system. Return True if it was released."""
     if isinstance(sql, SqliteSql):
         ((pages, free),) = sql.execute(
             "SELECT page_count, freelist_count FROM pragma_page_count, pragma_freelist_count"

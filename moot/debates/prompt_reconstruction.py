@@ -8,9 +8,7 @@ from itertools import count
 from typing import Any, cast, get_args
 
 from moot.calls import effects, model_calls
-from moot.config import DebateConfig
-from moot.config.debate_config import frozen_config
-from moot.config.model_settings import is_built_in
+from moot.config import DebateConfig, debate_config, model_settings
 from moot.debates.continuation import JudgingOptions
 from moot.debates.session import DebateSession
 from moot.documents import DebateDocument
@@ -54,10 +52,7 @@ class ReconstructedPrompt:
         return self.digest == self.receipt["digest"]
 
     def to_json(self) -> JsonObject:
-        """Return the reconstructed prompt as a JSON object.
-
-        The object includes the record of the model call.
-        """
+        """Return the reconstructed prompt and the record of its call as a JSON object."""
         parts = [{"section": p.section, "tokens": p.tokens, **p.message} for p in self.parts]
         return {"receipt": dict(self.receipt), "exact": self.exact, "digest": self.digest, "prompt": parts}
 
@@ -105,10 +100,7 @@ def reconstruct_prompt(session: DebateSession, seq_or_call_id: int | str) -> Rec
 
 
 def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:
-    """Find a checkpoint, and return a session for its debate and the state at the checkpoint.
-
-    The checkpoint belongs to the given debate or one of its ancestors.
-    """
+    """Return the session of the debate or the ancestor that has a checkpoint, and the state there."""
     holder = session
     with suppress(DebateNotFound):
         while checkpoint and holder.thread:
@@ -123,10 +115,7 @@ def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, Co
 def _calls(
     body: effects.NodeBody, holder: DebateSession, step: int, node: str
 ) -> list[model_calls.ModelCall]:
-    """Return the model calls of a graph node in one step.
-
-    The list ends with the first calls whose replies are not recorded.
-    """
+    """Return a node's model calls in one step, up to the first without recorded replies."""
     answers = holder.records.journal.replies(holder.thread, step)
     calls: list[model_calls.ModelCall] = []
     outcome: Any = None
@@ -162,10 +151,7 @@ _VERSIONS = {"rolling": "rolling summary", "perspective": "perspective", "judge"
 
 @dataclass(frozen=True)
 class MemoryCost:
-    """Cost of one kind of memory.
-
-    It includes the number of prompts that contained the memory.
-    """
+    """Cost of one kind of memory, and the number of prompts that contained it."""
 
     kind: MemoryKind
     made: int
@@ -229,10 +215,7 @@ class ReplayedTurn:
     """Number of prompt and reply tokens used to repeat the turn."""
 
     def to_json(self) -> dict[str, object]:
-        """Return the turn as a JSON object.
-
-        The object has the original and the repeated message.
-        """
+        """Return the original and the repeated message as a JSON object."""
         return asdict(self)
 
 
@@ -275,18 +258,15 @@ def replay_without(
 def _replay_call(
     session: DebateSession, kind: MemoryKind, receipt: Receipt, original_text: str, model: str | None
 ) -> ReplayedTurn:
-    """Repeat a debater's turn without one kind of memory.
-
-    The reply is not added to the journal.
-    """
+    """Repeat a debater's turn without one kind of memory. The journal does not get the reply."""
     holder, full_state = state_at(session, receipt["checkpoint"])
     state = without(full_state, kind)
     if model:
         debaters = [{**each, "model": model} for each in state["config"]["debaters"]]
         state = {**state, "config": {**state["config"], "model": model, "debaters": debaters}}
-    config = frozen_config(state)
+    config = debate_config.frozen_config(state)
     speaker = config.debater(receipt["speaker"])
-    if not model and is_built_in(config.model_of(speaker)):
+    if not model and model_settings.is_built_in(config.model_of(speaker)):
         raise InputError(
             f"debater {speaker.name!r} uses the model {config.model_of(speaker)!r}, which ignores memory: "
             "choose another model with --model, or add --model offline to repeat the turn anyway"
@@ -314,10 +294,7 @@ def _replay_call(
 
 
 def without(state: ConversationState, kind: MemoryKind) -> ConversationState:
-    """Return a copy of a debate's state without one kind of memory.
-
-    The memory is emptied or disabled.
-    """
+    """Return a copy of a debate's state with one kind of memory emptied or disabled."""
     config = state["config"]
     memory, debaters = config["memory"], config["debaters"]
     no_retrieval = {**memory, "retrieval": {**memory["retrieval"], "enabled": False}}

@@ -1,22 +1,18 @@
 """Debaters that a model proposes for a question."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pydantic import BaseModel, Field
 
 from moot.calls.model_calls import CallGenerator
-from moot.config import DebateConfig, slug
-from moot.config.boundary import Permissions
+from moot.config import DebateConfig, boundary, slug
 from moot.config.participants import RESERVED_IDS, DebaterConfig, unique_slug, unreserved_name
 from moot.models.endpoints import other_model
 from moot.prompts.request import counter_of, make_call, many, model_params
 from moot.prompts.templates import load_prompt_template
 from moot.prompts.truncation import Block, truncate_blocks
-from moot.runtime.background_loop import call_from_sync
+from moot.runtime import background_loop, run_node
 from moot.runtime.environment import Environment
-from moot.runtime.run_node import run_to_end
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import ModelError
 from moot.text.plain_text import break_template_tokens
@@ -47,22 +43,18 @@ class ProposedDebaters(BaseModel):
 def propose_debaters(
     question: str, config: DebateConfig, environment: Environment
 ) -> tuple[tuple[DebaterConfig, ...], float]:
-    """Ask the configured model to propose two debaters, and return the debaters and the cost.
-
-    Raises:
-        ModelError: the model fails, or its reply does not name two debaters with stances.
-    """
+    """Ask the model for two debaters with stances, and return them and the cost, or raise a `ModelError`."""
 
     async def ask() -> tuple[list[JsonObject], Mapping[str, float]]:
         try:
-            result, handler = await run_to_end(
-                _proposal(question, config), environment, Permissions.of_operator(config)
+            result, handler = await run_node.run_to_end(
+                _proposal(question, config), environment, boundary.Permissions.of_operator(config)
             )
             return result, handler.spent
         finally:
             await environment.aclose()
 
-    proposals, usage = call_from_sync(ask)
+    proposals, usage = background_loop.call_from_sync(ask)
     debaters: list[DebaterConfig] = []
     taken_ids = set(RESERVED_IDS)
     for number, proposal in enumerate(proposals[:2], start=1):

@@ -12,12 +12,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import StateSnapshot
 
 from moot.calls.effects import is_pause
-from moot.config import DebateConfig
-from moot.config.boundary import Permissions
-from moot.config.debate_config import frozen_config
-from moot.config.stages import authorize
-from moot.graph.debate import PHASE_NODES
-from moot.graph.runnable import DebateGraph
+from moot.config import DebateConfig, boundary, debate_config, stages
+from moot.graph import debate, runnable
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import JournalPosition
@@ -38,7 +34,7 @@ Values = Mapping[str, Any]
 class DebateSession:
     """Resources that an operation on a debate needs, such as the graph and the environment."""
 
-    graph: DebateGraph
+    graph: runnable.DebateGraph
     records: Records
     environment: Environment
     thread: str = ""
@@ -70,23 +66,15 @@ class DebateSession:
 
     @property
     def beside_graph(self) -> JournalPosition:
-        """Journal position for model calls outside the debate's graph.
-
-        The rate limits of the database and the group's budget apply to these calls. The journal does not
-        store their replies.
-        """
+        """Position for calls outside the graph, with rate limits and budget, without a journal."""
         records = None if self.records.sql.read_only else self.records
         return JournalPosition(records, self.thread, stores_replies=False)
 
-    def permissions(self, values: Values, operators: DebateConfig | None = None) -> Permissions:
-        """Return the permissions of a debate with the given state values.
-
-        The permissions combine the debate's configuration with the capabilities that were granted to the
-        debate and those in the operator's configuration.
-        """
+    def permissions(self, values: Values, operators: DebateConfig | None = None) -> boundary.Permissions:
+        """Return the permissions for a state, with the capabilities that the debate was granted."""
         env, granted = self.environment, self.records.grants.of(self.thread) if self.thread else ()
         operator = operators or env.default_config()
-        return authorize(frozen_config(values), operator, granted, env.safe_capabilities)
+        return stages.authorize(debate_config.frozen_config(values), operator, granted, env.safe_capabilities)
 
     def state(self, checkpoint: str = "") -> StateSnapshot:
         """Return the debate's LangGraph state snapshot at a checkpoint.
@@ -105,14 +93,11 @@ class DebateSession:
             snapshot = call_from_sync(self.graph.aget_state if checkpoint else self._latest, config)
         check_schema_version(snapshot.values)
         return snapshot._replace(
-            next=tuple("turn" if node in PHASE_NODES else node for node in snapshot.next)
+            next=tuple("turn" if node in debate.PHASE_NODES else node for node in snapshot.next)
         )
 
     def checkpoints(self, source: str = "") -> AsyncIterator[CheckpointTuple]:
-        """Yield the debate's checkpoints, newest first.
-
-        `source` limits the checkpoints to those with this LangGraph source, such as `update`.
-        """
+        """Yield the checkpoints of a LangGraph source, such as `update`, or all, newest first."""
         saver = cast(BaseCheckpointSaver[str], self.graph.checkpointer)
         config: RunnableConfig = {"configurable": {"thread_id": self.thread, "checkpoint_ns": ""}}
         return saver.alist(config, filter={"source": source} if source else None)
@@ -181,10 +166,7 @@ class DebateSession:
             self.advance()  # earlier replies come from the journal
 
     def update_after(self, node: str, values: Values) -> None:
-        """Update the state as if the given node had written the values.
-
-        The successor of this node runs next.
-        """
+        """Update the state as if a node had written the values, so that its successor runs next."""
         call_from_sync(self.graph.aupdate_state, self.run_config, dict(values), node)
 
     def note_status(self, status: str) -> None:
@@ -193,13 +175,7 @@ class DebateSession:
 
     @contextmanager
     def writing(self) -> Iterator[DebateSession]:
-        """Yield a session that may write to the debate.
-
-        The debate's lease is held until the `with` block ends.
-
-        Raises:
-            DebateBusy: Another run writes the debate, in this process or another.
-        """
+        """Yield a session that holds the debate's lease in a `with` block, or raise `DebateBusy`."""
         if self.lease:
             yield self
             return

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from moot.asking.answer import answer_question, permissions_for_answer
+from moot.asking.answer import DebateAnswer, answer_question, permissions_for_answer
 from moot.calls.concurrency import async_version, run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
-from moot.config import DebateConfig, can_interject, differing_keys
-from moot.config.boundary import Capability
-from moot.config.debate_config import frozen_config
-from moot.config.model_settings import without_definitions
-from moot.config.participants import SLUG
+from moot.config import (
+    DebateConfig,
+    boundary,
+    can_interject,
+    debate_config,
+    differing_keys,
+    model_settings,
+    participants,
+)
 from moot.config.stages import authorize, authorize_operator, freeze
 from moot.debates import continuation
 from moot.debates.config_checks import check_config
@@ -40,9 +44,6 @@ from moot.state.errors import InputError, advise
 from moot.state.verdict import COUNT
 from moot.storage.catalogue import DebateRow, row_usage
 from moot.storage.records import OUTCOMES, Feedback, Forecast, Rating
-
-if TYPE_CHECKING:
-    from moot.asking.answer import DebateAnswer
 
 
 class Debate:
@@ -69,7 +70,7 @@ class Debate:
 
     def config(self) -> DebateConfig:
         """Return the debate's stored configuration."""
-        return frozen_config(self.state().values)
+        return debate_config.frozen_config(self.state().values)
 
     def document(self, snapshot: StateSnapshot | None = None) -> DebateDocument:
         """Return the debate as a `moot.debate/1` document."""
@@ -84,11 +85,7 @@ class Debate:
         return document
 
     def spent(self, values: StateValues) -> JsonObject:
-        """Return the debate's state values, including pending usage.
-
-        Pending usage comes from failed runs and answered questions. The debate adds this usage to its state
-        in its next step.
-        """
+        """Return the debate's state with the usage of failed runs and answered questions."""
         return self.session.records.with_pending_usage(self.id, values)
 
     def run(self, *, turns: int | None = None, answer: object = None) -> DebateDocument:
@@ -155,7 +152,7 @@ class Debate:
         if not message:
             raise InputError("the interjection is empty: write a message")
         check_length(message)
-        if SLUG.fullmatch(speaker) and not can_interject(speaker):
+        if participants.SLUG.fullmatch(speaker) and not can_interject(speaker):
             raise InputError(
                 f"the speaker name {speaker!r} is reserved: use 'moderator', a debater's id or a guest's name"
             )
@@ -210,10 +207,7 @@ class Debate:
         return continuation.can_go_on(self.spent(self.state().values))
 
     def allow(self, config: DebateConfig) -> None:
-        """Allow the debate to use all models, tools and other capabilities in the given configuration.
-
-        The configuration is that of the operator.
-        """
+        """Allow the debate all models, tools and other capabilities in the operator's configuration."""
         self.session.records.grants.add(self.id, authorize_operator(config).granted)
 
     def reconfigure(self, config: DebateConfig) -> None:
@@ -239,7 +233,7 @@ class Debate:
 
     def check_change(
         self, config: DebateConfig, former: DebateConfig, named: DebateConfig | None = None
-    ) -> tuple[DebateConfig, set[Capability]]:
+    ) -> tuple[DebateConfig, set[boundary.Capability]]:
         """Check that the debate, or a fork of it, can run with a changed configuration. Nothing is stored.
 
         Args:
@@ -321,7 +315,7 @@ class Debate:
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
         """Return the dotted keys of all settings that differ between `config` and the debate."""
-        stored, new = (without_definitions(each.to_json()) for each in (self.config(), config))
+        stored, new = (model_settings.without_definitions(each.to_json()) for each in (self.config(), config))
         return differing_keys(stored, new)
 
     def fork(
@@ -390,11 +384,7 @@ class Debate:
         records.catalogue.update(self.id, **row_usage(usage))
 
     def delete(self) -> None:
-        """Delete the debate, its checkpoints and its entries in the cross-debate memory.
-
-        Raises:
-            DebateBusy: Another process writes the debate.
-        """
+        """Delete the debate with its checkpoints and memories. If another process writes: `DebateBusy`."""
         delete_debate(self.session)
 
     adelete = async_version(delete)
@@ -438,20 +428,14 @@ def give_feedback(debate: Debate, rating: Rating, note: str, rated_at: str) -> F
 
 
 def has_decision(document: JsonMapping) -> bool:
-    """Return True if the debate has a decision.
-
-    A model or a vote made the decision. The decision of a placeholder does not count.
-    """
+    """Return True if a model or a vote made a decision. A placeholder's does not count."""
     verdict = document["verdict"]
     is_usable = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
     return bool(is_usable and verdict.get("decision"))
 
 
 def _forecasts(document: JsonMapping) -> Iterable[Forecast]:
-    """Yield the decision and confidence of each judge.
-
-    If the debate had no judge, yield those of the vote.
-    """
+    """Yield the decision and confidence of each judge, or without judges those of the vote."""
     verdict = document["verdict"]
     verdicts = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
     for each in verdicts if verdict["judge"] != COUNT and verdicts else [verdict]:

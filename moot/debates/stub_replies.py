@@ -18,9 +18,8 @@ from moot.config import DebateConfig
 from moot.models.offline import TEXT, smallest_instance
 from moot.models.registry import Models
 from moot.runtime.environment import Environment
-from moot.state.claim_events import MAIN_QUESTION
+from moot.state import claim_events, errors
 from moot.state.entries import EntryUsage, JsonObject
-from moot.state.errors import MootError
 from moot.text.tokens import TokenCounter
 
 Scenario = Literal["agreeing", "disputing"]
@@ -42,10 +41,7 @@ class PlannedCall:
 
     @property
     def phase(self) -> str:
-        """Name of the debate phase in which this model call occurs.
-
-        If the phase has the same name as the call's purpose, the memory kind takes its place.
-        """
+        """Name of the call's phase, or of the memory kind if the phase is named like the purpose."""
         phase = self.call.hints.get("phase", "")
         return phase if phase != self.call.purpose else self.call.memory_kind or phase
 
@@ -117,11 +113,8 @@ def no_check() -> None:
     """Do nothing as the default check, so that the dry run continues."""
 
 
-class EndlessDebate(MootError):
-    """Error raised if a simulated debate does not end.
-
-    The limit is `MAX_BATCHES` batches of model calls.
-    """
+class EndlessDebate(errors.MootError):
+    """Error raised if a simulated debate does not end within `MAX_BATCHES` batches of calls."""
 
 
 @dataclass
@@ -211,10 +204,7 @@ class StubReplies:
         return " ".join(sentences)
 
     def _data(self, call: ModelCall) -> JsonObject:
-        """Return a minimal structured reply to a simulated call.
-
-        The reply fits the schema of the call and the scenario.
-        """
+        """Return a minimal structured reply that fits the schema and the scenario."""
         schema = cast(Any, call.schema)
         form = schema.model_json_schema()
         smallest = cast(JsonObject, smallest_instance(form))
@@ -256,7 +246,7 @@ class StubReplies:
         for message in call.hints.get("message_ids", ()):
             is_first = self._heard.setdefault(message, len(self._heard)) < len(self.config.turn_order())
             kind = "asserts" if is_first else "denies"
-            events.append(_event(message, MAIN_QUESTION, kind))
+            events.append(_event(message, claim_events.MAIN_QUESTION, kind))
         pairs = list(islice(combinations(call.hints.get("message_ids", ()), 2), MAX_CLAIMS))
         min_claims = 1 + self.config.blackboard.reflection_threshold // DISAGREEMENT
         claim_count = min(MAX_CLAIMS, max(len(pairs), min_claims))
@@ -283,8 +273,5 @@ def _event(message: str, claim: str, kind: str) -> JsonObject:
 
 @lru_cache(maxsize=4096)
 def _sentence_tokens(sentence: str) -> int:
-    """Estimate the number of tokens in one sentence of a simulated model reply.
-
-    The estimate is 1.1 tokens per word plus one.
-    """
+    """Estimate the tokens in a sentence of a reply as 1.1 per word plus one."""
     return int(1.1 * len(sentence.split())) + 1

@@ -8,9 +8,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore
 
-from moot.config import DebateConfig
-from moot.config.boundary import UntrustedConfig
-from moot.config.stages import operators_config, requested_config
+from moot.config import DebateConfig, boundary, stages
 from moot.graph.routing import Route, course_edges
 from moot.graph.runnable import NODE_TRACING, DebateGraph
 from moot.models.registry import ChatSource
@@ -27,10 +25,9 @@ from moot.nodes.trim import trim
 from moot.nodes.turn import turn
 from moot.protocols.registry import PROTOCOLS
 from moot.protocols.schedule import turn_phases
-from moot.runtime.context import NodeFunction
+from moot.runtime import context, telemetry
 from moot.runtime.environment import Environment, make_environment
 from moot.runtime.run_node import Node
-from moot.runtime.telemetry import redact_langsmith
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
 from moot.state.entries import memoize_by_identity
 from moot.state.errors import ConfigError
@@ -83,10 +80,10 @@ def build_graph(
         )
     protocol = PROTOCOLS[phases_of] if phases_of else None
     env = make_environment(environment, models, tools)
-    redact_langsmith()
+    telemetry.redact_langsmith()
     builder = StateGraph(
         ConversationState,
-        context_schema=cast(type[DebateConfig], UntrustedConfig),
+        context_schema=cast(type[DebateConfig], boundary.UntrustedConfig),
         input_schema=ConversationInput,
         output_schema=ConversationOutput,
     )
@@ -132,16 +129,13 @@ def build_graph(
 
 
 def served_graph(phases_of: str = "") -> DebateGraph:
-    """Build a debate graph for a LangGraph server.
-
-    Debates use the operator's configuration by default.
-    """
+    """Build a graph for a LangGraph server, with the operator's configuration by default."""
 
     @memoize_by_identity(4)
     def of_protocol(operator: DebateConfig) -> DebateConfig:
-        return requested_config(operator, {"protocol": phases_of}) if phases_of else operator
+        return stages.requested_config(operator, {"protocol": phases_of}) if phases_of else operator
 
-    env = Environment(default_config=lambda: of_protocol(operators_config()))
+    env = Environment(default_config=lambda: of_protocol(stages.operators_config()))
     served = build_graph(environment=env, phases_of=phases_of)
     served.brief_history = True
     return served
@@ -150,7 +144,7 @@ def served_graph(phases_of: str = "") -> DebateGraph:
 graph = served_graph()
 """Debate graph that a LangGraph server loads through `langgraph.json`."""
 
-NODES: Mapping[str, NodeFunction] = {
+NODES: Mapping[str, context.NodeFunction] = {
     name: cast(Node, spec.runnable).body
     for name, spec in graph.builder.nodes.items()
     if name not in PHASE_NODES

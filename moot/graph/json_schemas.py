@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 from typing_extensions import is_typeddict
 
-from moot.config import DebateConfig
-from moot.config.memory_config import NO_SUMMARY
-from moot.config.section import protocol_sections
+from moot.config import DebateConfig, memory_config, section
 from moot.documents import FORMAT, DebateDocument
 from moot.memory.summarizers.registry import summarizer_names
 from moot.protocols import registry
@@ -38,24 +36,18 @@ UNDOCUMENTED = frozenset({"builtins", "pydantic", "typing", "typing_extensions"}
 
 
 def document_schema() -> JsonObject:
-    """Return the JSON Schema of an exported debate document.
-
-    Unknown keys are allowed, for later versions.
-    """
+    """Return the schema of an exported document. Unknown keys are allowed, for later versions."""
     schema = TypeAdapter(DebateDocument).json_schema()
     describe(schema, DebateDocument)
     return {**DIALECT, "$id": FORMAT, **schema}
 
 
 def whole_config() -> type[DebateConfig]:
-    """Return a configuration class that has the settings of all protocols.
-
-    It includes the protocols of plug-ins.
-    """
+    """Return a configuration class with the settings of all protocols, plug-ins included."""
     registry.load_plugins()
     sections: JsonObject = {
         key: (settings, Field(default_factory=settings, description=inspect.getdoc(settings)))
-        for key, settings in protocol_sections(registry.PROTOCOLS).items()
+        for key, settings in section.protocol_sections(registry.PROTOCOLS).items()
     }
     first_words = str(DebateConfig.__doc__).partition("\n")[0]
     return create_model(
@@ -70,7 +62,7 @@ def config_schema() -> JsonObject:
     describe(schema, config_type)
     schema["properties"]["protocol"]["enum"] = sorted(registry.PROTOCOLS)
     schema["$defs"]["MemoryConfig"]["properties"]["summarizer"]["examples"] = [
-        NO_SUMMARY,
+        memory_config.NO_SUMMARY,
         *summarizer_names(),
     ]
     return {**DIALECT, **schema}
@@ -108,11 +100,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def describe(schema: JsonObject, kind: type) -> None:
-    """Add descriptions to a JSON Schema.
-
-    The descriptions are the type's field docstrings. A field without a docstring gets the description of its
-    type.
-    """
+    """Add field docstrings to a JSON Schema, or else the descriptions of the fields' types."""
     kinds: dict[str, type] = {}
     pending_types: list[Any] = [kind]
     for each in pending_types:  # the loop extends the list

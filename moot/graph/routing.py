@@ -48,11 +48,7 @@ def successor(node: str, context: NodeContext, targets: Collection[str]) -> str:
 
 
 def _require_channel(state: ConversationState, channel: Literal["step", "status"]) -> None:
-    """Raise an error if a channel of the state has no value.
-
-    Raises:
-        InputError: a client updates the state as a node that has not run.
-    """
+    """Raise an `InputError` if a client updates the state as a node that has not run."""
     if not state.get(channel):
         raise InputError(
             f"the debate cannot continue here, because the state channel `{channel}` is still empty: set "
@@ -83,11 +79,7 @@ def course_edges(phases: Mapping[str, Phase]) -> list[Edge]:
 
 
 def turn_node(context: NodeContext, protocol: Protocol | None) -> str:
-    """Return the node that runs the turns of the current step.
-
-    In a graph of a single protocol, each phase of the protocol has a node of its own. All other steps run in
-    the node `turn`.
-    """
+    """Return the node of the step's phase in a graph of a single protocol, or else `turn`."""
     is_own_protocol = protocol is not None and context.config.protocol == protocol.name
     phase = context.state["step"]["phase"]
     phases = turn_phases(protocol.phases) if protocol is not None and is_own_protocol else ()
@@ -139,10 +131,7 @@ class Route(Runnable[ConversationState, str]):
     def __init__(
         self, node: str, env: Environment, targets: Sequence[str], protocol: Protocol | None = None
     ) -> None:
-        """Create an edge from `node` to one of several target nodes.
-
-        With `protocol`, each of its phases is a target beside `turn`.
-        """
+        """Create an edge to target nodes, which with `protocol` include its phases."""
         self.name = f"after_{node}"
         phases = turn_phases(protocol.phases) if protocol is not None and "turn" in targets else ()
         self.labelled: dict[Hashable, str] = {

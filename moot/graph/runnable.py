@@ -98,10 +98,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         """JSON Schemas `context`, `input` and `output` with field descriptions. Empty: LangGraph's own."""
 
     def get_context_jsonschema(self) -> JsonObject | None:
-        """Return the JSON Schema of the debate configuration that callers pass as context.
-
-        A server drops every request key that the schema does not list.
-        """
+        """Return the context's schema. A server drops keys that are not in it."""
         return self.schemas.get("context") or super().get_context_jsonschema()
 
     def get_input_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
@@ -154,11 +151,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
-        """Run the debate asynchronously and yield its events, like `stream`.
-
-        Raises:
-            InputError: The event loop is not asyncio's.
-        """
+        """Run the debate asynchronously, like `stream`. Other loops than asyncio's: `InputError`."""
         require_asyncio("the graph")
         async with enter_in_thread(self._lease(config)) as leased_config:
             with debate_span(leased_config) as traced_config:
@@ -229,10 +222,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     def _normalize_updates(
         self, supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot, *, untrusted: bool
     ) -> list[list[StateUpdate]]:
-        """Validate state updates, and convert their messages to transcript entries.
-
-        Messages stay as they are if `plan` runs next and adds the entries.
-        """
+        """Validate updates, and convert their messages to entries unless `plan` does."""
         values: JsonObject = {**snapshot.values}
         if _names_checkpoint(snapshot.config):
             _require_checkpoint(snapshot)
@@ -262,10 +252,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return [[normalize(update) for update in superstep] for superstep in supersteps]
 
     def node_before(self, node: str) -> str:
-        """Return the name of a graph node with an edge to `node`.
-
-        `open` comes last, because the input of the run decides where it leads.
-        """
+        """Return a node with an edge to `node`, `open` last, because the input decides its edge."""
         edges = [edge for edge in super().get_graph().edges if edge.target == node]
         order = [each for each in self.builder.nodes if each != "open"] + ["open", START]
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
@@ -293,10 +280,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return _output_for_parent(await super().ainvoke(input, config, **options), input, config)
 
     async def aclose(self) -> None:
-        """Close the model connections that belong to the running event loop.
-
-        `asyncio.run` closes them at its end, so a program with one loop for its whole life needs this method.
-        """
+        """Close the event loop's model connections, if its `asyncio.run` does not end soon."""
         await self.environment.aclose()
 
     def close(self) -> None:
@@ -304,10 +288,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         call_from_sync(self.environment.aclose)
 
     def _config_of_thread(self, config: RunnableConfig | None) -> RunnableConfig | None:
-        """Return the config of this run's LangGraph thread, or `None` without a thread.
-
-        A run has no thread without a checkpointer or a `thread_id`, or if a parent graph's task runs it.
-        """
+        """Return the config of this run's thread, if it has one and no parent graph."""
         merged = langgraph_internals.merged_config(self.config, config)
         has_thread = "thread_id" in merged["configurable"] and not langgraph_internals.runs_in_task(merged)
         return {"configurable": merged["configurable"]} if self.checkpointer and has_thread else None
@@ -373,11 +354,7 @@ def _checked_input(graph_input: object, config: RunnableConfig | None) -> object
 
 
 def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | None) -> Any:
-    """Remove the messages that a parent graph already has from a run's output.
-
-    Without a parent graph, the output stays as it is. For a parent graph, return only the debate's own
-    messages.
-    """
+    """Return a run's output for a parent graph, without the messages that the parent has."""
     if not _is_subgraph(config) or not isinstance(output, dict) or "messages" not in output:
         return output
     input_messages = graph_input.get("messages") if isinstance(graph_input, Mapping) else None
@@ -432,13 +409,7 @@ def _names_checkpoint(config: RunnableConfig) -> bool:
 
 
 def _require_checkpoint(snapshot: StateSnapshot) -> None:
-    """Raise an error if the requested checkpoint does not exist.
-
-    LangGraph would start another debate in its thread.
-
-    Raises:
-        InputError: there is no such checkpoint.
-    """
+    """Refuse a checkpoint that does not exist: LangGraph would start another debate."""
     if snapshot.created_at is None:
         checkpoint_id = snapshot.config["configurable"]["checkpoint_id"]
         raise InputError(f"checkpoint_id: the debate has no checkpoint {checkpoint_id!r}")
@@ -452,10 +423,7 @@ def _changes_state(graph_input: object) -> bool:
 
 
 def _context_settings(context: object) -> JsonObject:
-    """Return the settings in a run's context as JSON. A mapping sets only the settings it contains.
-
-    An invalid context has no settings here, because LangGraph refuses it.
-    """
+    """Return the settings in a context as JSON, `{}` for an invalid one, which LangGraph refuses."""
     if isinstance(context, DebateConfig):
         return without_definitions(context.to_json())
     if not isinstance(context, Mapping):
@@ -468,10 +436,7 @@ def _context_settings(context: object) -> JsonObject:
 
 
 def _tell_other_context(snapshot: StateSnapshot, settings: JsonObject) -> None:
-    """Log a warning if a run's context differs from the debate's configuration.
-
-    The debate keeps its stored configuration.
-    """
+    """Warn if a run's context differs from the debate's stored configuration, which it keeps."""
     if not (stored_config := snapshot.values.get("config")):
         return
     stored_config = without_definitions(stored_config)

@@ -105,10 +105,7 @@ def _starts_sentence(text: str, index: int) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """Name to search for in texts to find mentions of a debater.
-
-    `needs` is the evidence that a match needs to count as a mention.
-    """
+    """Name that may mention a debater. `needs` is the evidence that makes a match count."""
 
     pattern: str
     debater: str | None
@@ -152,48 +149,29 @@ class Blinding:
         return "".join(parts)
 
     def unblind_text(self, text: str) -> str:
-        """Replace the labels in a text with display names.
-
-        Labels in lists such as "Debaters A and B" are replaced too.
-        """
+        """Replace labels with display names, also in lists such as "Debaters A and B"."""
         return self._label.sub(self._unblind, text)
 
     def mentions(self, text: str) -> list[str]:
-        """Return the ids of all debaters that a text mentions, in order and with repetitions.
-
-        Names in the text have not been replaced with labels.
-        """
+        """Return the ids of the debaters that a text with names mentions, with repetitions."""
         matches = [match for match in self._mention.finditer(text) if self._is_mention(match)]
         forms = (self._form(match) for match in matches)
         return [form.debater for form in forms if form and form.debater]
 
     def label_of(self, debater: str) -> str:
-        """Return the label of the debater with this id.
-
-        Other speakers, such as a moderator, stay as they are.
-        """
+        """Return a debater's label. Other speakers, such as a moderator, stay as they are."""
         return self.labels.get(debater, debater)
 
     def debater_of(self, reference: str) -> str | None:
-        """Return the id of the debater with this label, letter, id or name.
-
-        Return `None` if there is no such debater.
-        """
+        """Return the debater's id for a label, letter, id or name, or `None`."""
         return self._means.get(_key(reference)) or self._means.get(_key(re.sub(r"[-_]", " ", reference)))
 
     def in_order(self, order: Sequence[str]) -> "Blinding":
-        """Return a copy of this blinding with the labels in another order.
-
-        The first label belongs to the first debater in `order`.
-        """
+        """Return a copy whose first label belongs to the first debater in `order`."""
         return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 
     def unblind_data(self, value: Any, field: str = "") -> Any:
-        """Replace the labels in a judge's JSON reply with the debaters.
-
-        Labels become ids in keys and in fields that name debaters, such as `winner`. In prose they become
-        display names.
-        """
+        """Replace labels by ids in keys and fields such as `winner`, and by names in prose."""
         if isinstance(value, str):
             return (self.debater_of(value) or value) if field in _ID_FIELDS else self.unblind_text(value)
         if isinstance(value, Mapping):
@@ -213,10 +191,7 @@ class Blinding:
 
     @cached_property
     def _repetition(self) -> re.Pattern[str]:
-        """Return a pattern that matches a repeated label, as in "Debater A Debater A".
-
-        This happens if a first name and a last name are both replaced by the label.
-        """
+        """Match "Debater A Debater A", as of a first and a last name that became labels."""
         labels = "|".join(map(re.escape, self.labels.values())) or "(?!)"
         return re.compile(rf"(?<!{_WORD})({labels})(?:{_SPACE}\1(?!{_WORD}))+")
 
@@ -295,10 +270,7 @@ class Blinding:
 
     @staticmethod
     def _closes_address(text: str, start: int, end: int) -> bool:
-        """Return True if a sentence ends by addressing the name at `text[start:end]`.
-
-        An example is "As you said, Ann."
-        """
+        """Return True if a sentence ends by addressing a name, as "As you said, Ann" does."""
         sentence = re.split(r"[.!?\n]", text[max(0, start - _LOOKBACK_CHARS) : start])[-1]
         said_you = re.search(r"\b(?:you|thanks)\b", sentence, re.IGNORECASE)
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
@@ -485,10 +457,7 @@ def _is_everyday_here(word: str, texts: Sequence[str]) -> bool:
 
 
 def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
-    """Return True if the texts also use a debater's name for something else.
-
-    The name may be an ordinary word, or stand for a thing or a place.
-    """
+    """Return True if texts use a name for something else: a word, a thing or a place."""
     spellings = "|".join(map(re.escape, (word, word.capitalize())))
     pattern = re.compile(_with_boundaries(f"(?:{spellings})", word))
 
@@ -501,10 +470,7 @@ def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
-    """Return the spellings and debaters of each name.
-
-    The keys are normalised names. Names that differ only in case or spacing count as one.
-    """
+    """Return the spellings and debaters of each normalised name, without case and spacing."""
     owners: dict[str, tuple[list[str], set[str]]] = {}
     for form, debater in pairs:
         spellings, debaters = owners.setdefault(_key(form), ([], set()))
@@ -541,11 +507,7 @@ def _full_pattern(form: str) -> str:
 
 
 def _exact(form: str, *, any_case: bool = False) -> str:
-    """Return a regular expression that matches a name as written.
-
-    If `any_case` is true, it matches upper and lower case. Word boundaries stay outside of the
-    case-insensitive group.
-    """
+    """Match a name as written or in any case. Word boundaries stay outside of the case-insensitive group."""
     normal = (form, unicodedata.normalize("NFC", form), unicodedata.normalize("NFD", form))
     spellings = dict.fromkeys(r"\s+".join(map(re.escape, spelling.split())) for spelling in normal)
     cased = (f"(?i:{spelling})" if any_case else spelling for spelling in spellings)
@@ -553,10 +515,7 @@ def _exact(form: str, *, any_case: bool = False) -> str:
 
 
 def _with_boundaries(pattern: str, form: str) -> str:
-    """Add word boundaries to both sides of a regular expression.
-
-    Scripts without spaces have no boundaries.
-    """
+    """Add word boundaries to a pattern, unless its script has no spaces."""
     before = rf"(?<!{_WORD})(?<![^\W\d_][-./@])" if re.match(_WORD, form) else ""
     after = rf"(?!{_WORD})(?![-/@]\w|\.[a-z])" if re.match(_WORD, form[-1]) else ""
     return f"{before}{pattern}{after}"

@@ -16,10 +16,7 @@ _TEMPLATE = re.compile(r"\W*\[(?![mkp]\d)[^\[\]]{2,60}\]\W*")
 
 
 def defect_of(verdict: Verdict) -> str:
-    """Return why a verdict is defective, or `""` if it is not.
-
-    A verdict is defective if most of the judge's scores were dropped.
-    """
+    """Return why a verdict is defective, because most scores were dropped, or `""`."""
     usable, dropped = sum(map(len, verdict["scores"].values())), verdict["dropped_scores"]
     if dropped <= usable:
         return ""

@@ -4,8 +4,6 @@ For each debater, the floor has the main sentence of the opening, each stated ch
 position. A table then lists every criticism with the sentence that answers it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

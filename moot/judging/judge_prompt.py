@@ -112,10 +112,7 @@ class JudgeContext(DebateContext):
 
 
 def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | None = None) -> Prompt:
-    """Return a judge's prompt for one presentation order, with at most `budget` tokens.
-
-    If `budget` is `None`, it is `memory.budget.total`.
-    """
+    """Return a judge's prompt for one order. The default budget is `memory.budget.total`."""
     budget = context.config.memory.budget.total if budget is None else budget
     frame = _frame(context, judge_spec)
     ending = (
@@ -241,10 +238,7 @@ def _rubric_lines(rubric: Rubric) -> str:
 
 
 def _listed(context: JudgeContext, debater: str) -> str:
-    """Return a debater's item in the list of debaters at the start of a judge's prompt.
-
-    If names are not hidden, the item contains the id and the name.
-    """
+    """Return a debater's item in the list of debaters, with id and name if names are not hidden."""
     label = context.label(debater)
     return label if context.blinding else f"{label}: {truncation.prompt_name(debater, context.labels)}"
 
@@ -286,11 +280,7 @@ def _judge_summary(context: JudgeContext, remaining: int) -> list[truncation.Blo
 def _rolling_summary(
     context: JudgeContext, remaining: int, shown_ids: frozenset[str]
 ) -> list[truncation.Block]:
-    """Return the prompt block with the summary of earlier messages.
-
-    The block uses at most `remaining` tokens. A summary of quoted points leaves out the points of messages
-    whose ids are in `shown_ids`.
-    """
+    """Return the summary's block, without the quoted points of messages in `shown_ids`."""
     summary = context.state.get("rolling_summary")
     text = summary["text"] if summary else ""
     points = cast(SummaryPoints, (summary and summary.get("points")) or {})
@@ -314,10 +304,7 @@ def _rolling_summary(
 def _summary_block(
     context: JudgeContext, label: MemoryKind, heading: str, text: str, remaining: int
 ) -> list[truncation.Block]:
-    """Return a list with the prompt block of a summary.
-
-    Return `[]` if the summary is empty or cannot fit.
-    """
+    """Return a list with the block of a summary, or `[]` if it is empty or cannot fit."""
     max_tokens = min(context.config.memory.budget.summary, remaining)
     if not text or max_tokens < NOTICE_BELOW:
         return []
@@ -330,10 +317,7 @@ def _summary_block(
 
 
 def _ledger(context: JudgeContext, budget: int) -> list[truncation.Block]:
-    """Return the prompt block that lists the claims recorded during the debate.
-
-    Debaters are listed in presentation order.
-    """
+    """Return the block of the recorded claims, with debaters in presentation order."""
     names = {debater: context.labels[debater] for debater in context.order if debater in context.labels}
     labels: dict[str, str] = {}
     if context.blinding:
@@ -364,10 +348,7 @@ def _ledger(context: JudgeContext, budget: int) -> list[truncation.Block]:
 
 
 def _evidence(context: JudgeContext, remaining: int) -> list[truncation.Block]:
-    """Return the prompt blocks with the messages to judge.
-
-    The blocks use at most `remaining` tokens.
-    """
+    """Return the blocks with the messages to judge, in at most `remaining` tokens."""
     query, limit = _query(context), remaining
     for _ in range(ATTEMPTS):
         selection = context.selector.select(query, limit)
@@ -446,10 +427,7 @@ def _evidence_blocks(
 
 
 def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> list[Entry]:
-    """Return the background messages for the judge, such as the topic and documents.
-
-    Debaters' names in these messages are not replaced by labels.
-    """
+    """Return the topic, documents and the like, in which names are not replaced by labels."""
     first_seq = next((entry["seq"] for entry in transcript if entry["speaker"] in debaters), len(transcript))
     return [
         entry

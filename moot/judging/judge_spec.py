@@ -33,10 +33,7 @@ class JudgeSpec:
 
     @property
     def solution(self) -> bool:
-        """Return True if the judge's verdict includes a solution.
-
-        The judge then also checks whether it meets the requirements.
-        """
+        """Return True if the judge writes a solution, and checks whether it meets requirements."""
         return self.judging in verdict_types.SOLVED
 
 

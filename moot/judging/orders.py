@@ -23,11 +23,7 @@ Level = Literal["nominal", "ordinal", "interval"]
 
 
 def rate_of(k: int, n: int) -> verdict_types.Rate:
-    """Return the proportion `k / n` with its 95 % Wilson score interval.
-
-    Raises:
-        ValueError: `k` is not within 0–`n`.
-    """
+    """Return `k / n` with its 95 % Wilson interval. `k` outside of 0–`n` is a `ValueError`."""
     if not 0 <= k <= n:
         raise ValueError(f"k ({k!r}) must be between 0 and n ({n!r})")
     if n == 0:
@@ -43,10 +39,7 @@ def rate_of(k: int, n: int) -> verdict_types.Rate:
 
 
 def flip_rate(flips: Iterable[bool | None]) -> verdict_types.Rate:
-    """Return how often reversing the debaters' order changed the winner.
-
-    Verdicts given in only one order (`None`) do not count.
-    """
+    """Return how often the reversed order changed the winner. Single orders (`None`) do not count."""
     known_flips = [flip for flip in flips if flip is not None]
     return rate_of(sum(known_flips), len(known_flips))
 
@@ -148,10 +141,7 @@ ScoreTable = dict[str, dict[str, verdict_types.ScoreRecord]]
 
 
 def presentation_orders(debaters: Sequence[str], *, swap: bool = True) -> list[list[str]]:
-    """Return the two orders in which to present the debaters to a judge.
-
-    The second is the reverse of the first. A single debater has one order.
-    """
+    """Return the debaters in order and reversed, or a single debater's only order."""
     order = list(debaters)
     return [order, order[::-1]] if swap and len(order) > 1 else [order]
 

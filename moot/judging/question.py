@@ -11,10 +11,7 @@ from pydantic import BaseModel, create_model
 
 from moot.calls.model_calls import Hints, ModelCall, Reply
 from moot.claims.ledger_rendering import board_text
-from moot.config import DebateConfig
-from moot.config.debate_config import OPTION_CHARS
-from moot.config.model_settings import is_built_in
-from moot.config.rubrics import criterion_key
+from moot.config import DebateConfig, debate_config, model_settings, rubrics
 from moot.judging.judge_spec import JudgeSpec
 from moot.judging.rubrics import asks_for_criteria
 from moot.prompts.request import many, model_params
@@ -75,7 +72,7 @@ def asked_of_topic(
         extracts: True if a model extracts claims, which refer to the options.
         has_background: True if documents were given. They or a long topic may name options.
     """
-    if is_built_in(config.model) or not judge_spec.interactive:
+    if model_settings.is_built_in(config.model) or not judge_spec.interactive:
         return ()
     is_judged = config.judge.enabled and judge_spec.judged
     needs_criteria = is_judged and asks_for_criteria(config, judge_spec.rubric)
@@ -120,16 +117,13 @@ def question_call(
 
 
 def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
-    """Return the debated question, with its options and criteria, from a model's reply.
-
-    Return `{}` if the reply contains no question.
-    """
+    """Return the question, options and criteria of a model's reply, `{}` without a question."""
     data = None if reply.placeholder else structured_data(_schema(parts), reply)
     if data is None or not (question := board_text(data["question"], QUESTION_CHARS)):
         return {}
     debate_question: DebateQuestion = {"question": question}
     options_by_key: dict[str, str] = {}
-    for option in (board_text(text, OPTION_CHARS) for text in data.get("options", ())):
+    for option in (board_text(text, debate_config.OPTION_CHARS) for text in data.get("options", ())):
         options_by_key.setdefault(option.casefold(), option)
     options = [option for key, option in options_by_key.items() if key not in ("", UNDECIDED)][:MAX_OPTIONS]
     if len(options) > 1:
@@ -137,7 +131,7 @@ def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
     criteria_by_key: dict[str, QuestionCriterion] = {}
     for each in data.get("criteria", ()):
         name, description = board_text(each["name"], 60), board_text(each["description"], CRITERION_CHARS)
-        if key := criterion_key(name):
+        if key := rubrics.criterion_key(name):
             criteria_by_key.setdefault(key, QuestionCriterion(name=name, description=description))
     if len(criteria_by_key) >= MIN_CRITERIA:
         debate_question["criteria"] = list(criteria_by_key.values())[:MAX_CRITERIA]

@@ -32,10 +32,7 @@ _ID_FIELDS = ("citations", "message_id", "stated_in", "caused_by")
 
 @dataclass(frozen=True)
 class ResponseCheck:
-    """Checker that turns a judge's response into a verdict.
-
-    The verdict contains only known debaters, criteria and messages.
-    """
+    """Checker that makes a verdict of known debaters, criteria and messages from a response."""
 
     rubric: Rubric
     sides: Sequence[str]
@@ -142,10 +139,7 @@ class ResponseCheck:
         return verdict
 
     def _with_marks(self, value: Any) -> tuple[Any, int]:
-        """Mark the ids of missing messages in all texts of a reply, and count them.
-
-        Fields that hold only ids are left as they are, because their check drops unknown ids.
-        """
+        """Mark and count missing ids in all texts, but not in fields that hold only ids."""
         if isinstance(value, str):
             invented = [key for key in ids_in(value) if key not in self.transcript_ids]
             for key in invented if self.transcript_ids else ():
@@ -162,10 +156,7 @@ class ResponseCheck:
         return value, 0
 
     def _restrict_decision(self, verdict: verdict_types.Verdict) -> None:
-        """Replace a decision that is not one of the options with `undecided`.
-
-        A note says so.
-        """
+        """Replace a decision that is no option with `undecided`, and note it."""
         decision = verdict["decision"]
         allowed = [*self.options, verdict_types.UNDECIDED]
         matches = [each for each in allowed if each.casefold() == decision.strip(" .`\"'“”*").casefold()]
@@ -177,10 +168,7 @@ class ResponseCheck:
             )
 
     def _recorded(self, field: verdict_types.VerdictField, value: Any, verdict: verdict_types.Verdict) -> Any:
-        """Convert the value of a field in a judge's response to the value that the verdict stores.
-
-        Unknown debaters and message ids are dropped.
-        """
+        """Convert a field to its stored value, without unknown debaters and message ids."""
         if isinstance(value, str):
             return value.strip()
         if isinstance(value, int | float):
@@ -216,20 +204,14 @@ class ResponseCheck:
         return row
 
     def _existing_ids(self, citations: Iterable[str], verdict: verdict_types.Verdict) -> list[str]:
-        """Return the cited ids that belong to known messages.
-
-        The other ids are counted in the verdict.
-        """
+        """Return the cited ids of known messages, and count the others in the verdict."""
         cited_ids = list(dict.fromkeys(map(cited_id, citations)))
         existing_ids = [citation for citation in cited_ids if citation in self.known_ids]
         verdict["dropped_citations"] += len(cited_ids) - len(existing_ids)
         return existing_ids
 
     def _answer_for_totals(self, verdict: verdict_types.Verdict, reason: str) -> None:
-        """Declare a tie if a winner with a lower total score is not explained.
-
-        If the judge gave a reason, keep the winner, and add a note with the reason.
-        """
+        """Declare a tie if a lower total wins without a reason. A reason becomes a note."""
         totals, winner = verdict["totals"], verdict["winner"]
         if winner not in totals or totals[winner] == max(totals.values()):
             return
@@ -247,20 +229,14 @@ class ResponseCheck:
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """Model call that asks a judge for a verdict.
-
-    It includes the data to process the response.
-    """
+    """Model call that asks a judge for a verdict, and the data to process the response."""
 
     call: ModelCall
     check: ResponseCheck
     blinding: Blinding | None = None
 
     def response(self, reply: Reply) -> BaseModel | None:
-        """Return the judge's response with the debaters' real ids and names.
-
-        `None` if the judge gave no structured reply.
-        """
+        """Return the response with real ids and names, `None` without a structured reply."""
         if not reply.ok or reply.data is None or self.call.schema is None:
             return None
         data = self.blinding.unblind_data(reply.data) if self.blinding else reply.data
@@ -304,10 +280,7 @@ def failed_verdict(
 
 
 def clear_confidence(verdict: verdict_types.Verdict) -> None:
-    """Remove the confidence in the winner if the verdict is a tie.
-
-    If the tie has no decision, also remove the overall confidence.
-    """
+    """Remove the confidence in the winner of a tie, and without a decision all confidence."""
     if verdict["winner"] == verdict_types.TIE:
         verdict["winner_confidence"] = None
         if not verdict["decision"] or verdict.get("placeholder"):
@@ -315,10 +288,7 @@ def clear_confidence(verdict: verdict_types.Verdict) -> None:
 
 
 def cap_confidence(verdict: verdict_types.Verdict) -> None:
-    """Limit the confidence if a major requirement is unmet.
-
-    The limit is `MAJOR_CAP`. A note says why.
-    """
+    """Limit the confidence to `MAJOR_CAP` if a major requirement is unmet, and note why."""
     major_requirement = next((each["text"] for each in verdict["unmet_requirements"] if each["major"]), None)
     if major_requirement is not None and (verdict["confidence"] or 0.0) > MAJOR_CAP:
         verdict["confidence"] = MAJOR_CAP

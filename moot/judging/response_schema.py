@@ -102,10 +102,7 @@ class JudgeResponse(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return the JSON schema with the most important fields required.
-
-        A response that lacks required fields can still be read.
-        """
+        """Require the main fields in the schema. Responses without them are read."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         required = [name for name in cls.model_fields if name in verdict_types.VERDICT_FIELDS]
         schema["required"] = [name for name in required if verdict_types.VERDICT_FIELDS[name].required]

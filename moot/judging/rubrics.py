@@ -85,10 +85,7 @@ def _rubric_of(criteria: Sequence[QuestionCriterion]) -> Rubric:
 
 
 def rubric_text(config: DebateConfig, default: str = "debate", question: DebateQuestion | None = None) -> str:
-    """Return a prompt section with the criteria by which debaters are judged.
-
-    Return `""` if the debate has no judge.
-    """
+    """Return a prompt section with the criteria of judgement, or `""` without a judge."""
     if not config.judge.enabled:
         return ""
     rubrics = (rubric_for(panel_judge, config, default, question) for panel_judge in config.judge.judges())

@@ -46,10 +46,7 @@ class SelectedMessage:
 
 @dataclass(frozen=True)
 class Selection:
-    """Messages selected for a judge's prompt.
-
-    Names are not yet replaced by labels.
-    """
+    """Messages selected for a judge's prompt, with names not yet replaced by labels."""
 
     messages: tuple[SelectedMessage, ...]
     """Messages selected for the judge's prompt, in transcript order."""
@@ -71,10 +68,7 @@ def exceeds(entries: Iterable[Entry], sides: Sequence[str], remaining: int) -> b
 
 
 class TranscriptSelector:
-    """Selector of the messages for a judge's prompt.
-
-    One selector serves all judges of a debate.
-    """
+    """Selector of the messages for the prompts of all judges of a debate."""
 
     def __init__(
         self,
@@ -191,17 +185,11 @@ class TranscriptSelector:
         return messages, remaining
 
     def is_whole(self, shown_ids: Iterable[str]) -> bool:
-        """Return True if all messages in which debaters argue are shown.
-
-        `shown_ids` has the ids of the messages that are shown in full.
-        """
+        """Return True if all messages in which debaters argue are shown in full: they are in `shown_ids`."""
         return self._ids <= frozenset(shown_ids)
 
     def unselected(self, shown_ids: Iterable[str]) -> list[Entry]:
-        """Return all candidate messages that are not shown.
-
-        `shown_ids` has the ids of the shown messages.
-        """
+        """Return all candidate messages whose ids are not in `shown_ids`."""
         excluded_ids = frozenset(shown_ids)
         material = [*self._arguments, *self._others, *self.earlier]
         return [entry for entry in material if entry["id"] not in excluded_ids]

@@ -34,10 +34,7 @@ def _ui_message(name: str, props: JsonObject, message_id: str) -> UIMessage:
 
 
 def _verdict_props(values: StateValues, headline: str) -> JsonObject:
-    """Return the props of the UI message that shows the verdict.
-
-    `fields` are the parts of the verdict in the order in which to show them.
-    """
+    """Return the props of the verdict's UI message. `fields` are in the order of display."""
     verdict: PanelVerdict | None = values.get("verdict") or None
     end_reason = (values.get("step") or {}).get("end_reason", {}).get("reason", "")
     props: JsonObject = {

@@ -15,10 +15,7 @@ from moot.text.terms import same_statement
 
 @dataclass(frozen=True)
 class ShownLine:
-    """One displayed line of a verdict field.
-
-    `citations` has the ids of the messages that the line cites.
-    """
+    """One displayed line of a verdict field, with the ids of the messages that it cites."""
 
     text: str
     citations: tuple[str, ...] = ()
@@ -74,10 +71,7 @@ def combine(field: verdict_types.VerdictField, verdicts: Sequence[Mapping[str, A
 
 
 def stated_once(statements: Iterable[Any]) -> list[Any]:
-    """Return the given statements without duplicates.
-
-    Of two statements that say the same, the first is kept, with the citations of both.
-    """
+    """Return statements without duplicates: the first of two, with the citations of both."""
     unique_statements: list[Any] = []
     for statement in statements:
         original = next((known for known in unique_statements if _same(known, statement)), None)
@@ -209,10 +203,7 @@ def _row_line(item: Mapping[str, Any], names: Mapping[str, str], speakers: Mappi
 
 
 def confidence_of(verdict: verdict_types.Verdict) -> int | None:
-    """Return the confidence of a verdict for display, as an integer from 0 to 100.
-
-    Return `None` for a tie without a decision.
-    """
+    """Return a verdict's confidence from 0 to 100, or `None` for a tie without a decision."""
     confidence = verdict["confidence"]
     if confidence is None or (verdict["winner"] == verdict_types.TIE and not verdict.get("decision")):
         return None
@@ -237,10 +228,7 @@ def check_text(check: Mapping[str, str]) -> str:
 
 
 def changed_text(verdict: verdict_types.Verdict) -> str:
-    """Return a sentence about what was corrected in a judge's reply.
-
-    It counts the scores and citations that were ignored or changed. Return `""` if there are none.
-    """
+    """Return a sentence with the numbers of ignored or changed scores and citations, or `""`."""
     counts = (
         (
             verdict["dropped_scores"],

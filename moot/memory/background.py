@@ -63,10 +63,7 @@ def background_entries(debate: DebateContext) -> list[Entry]:
 
 
 def _departed_remarks(state: StateValues, start: int) -> list[Entry]:
-    """Return people's messages that are older than the window of recent messages.
-
-    The window begins at the sequence number `start`.
-    """
+    """Return people's messages before the window, which begins at number `start`."""
     user_entries = (
         state["full_transcript"][seq] for seq in state.get("user_provided") or () if 0 < seq < start
     )
@@ -97,10 +94,7 @@ class Background:
         return self._rest is None
 
     def passages(self, query: str, remaining: int) -> list[truncation.Block]:
-        """Return prompt blocks with further background passages that best match `query`.
-
-        Together they use at most `remaining` tokens. The list is empty if the background is shown whole.
-        """
+        """Return the background passages that best match, or `[]` if it is shown whole."""
         if self._rest is None or remaining < MIN_TOKENS:
             return []
         blocks, _ = self._rest.blocks(query, remaining, self._render, self._count, heading="(more of it)")
@@ -152,10 +146,7 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
     limit = int(budget.total * BACKGROUND_SHARE) - topic_tokens
 
     def whole_blocks(candidates: Sequence[Entry]) -> list[truncation.Block] | None:
-        """Show all `candidates` whole, or return `None` if they are too long.
-
-        The limit covers the topic and the pinned messages, too.
-        """
+        """Show all whole, or return `None` if they, topic and pins are too long."""
         # The stored counts are without labels, so a background that is far too long is not rendered whole.
         if sum(entry["tokens"] for entry in candidates) > limit:
             return None
@@ -224,10 +215,7 @@ def _background_block(
 
 @dataclass(frozen=True)
 class _Passages:
-    """Searchable background passages.
-
-    The index records which passages a prompt already shows.
-    """
+    """Searchable background passages, with a record of those that a prompt shows."""
 
     entries: tuple[Entry, ...]
     search: EvidenceIndex
@@ -281,10 +269,7 @@ class _Passages:
 
 @memoize_by_identity(8)  # the background is the same in all prompts of a debate
 def _passages_of(*entries: Entry) -> _Passages:
-    """Convert the given background messages to searchable passages.
-
-    The result includes a search index over the passages.
-    """
+    """Convert background messages to passages with a search index."""
     from moot.retrieval import EvidenceIndex
 
     return _Passages(entries, EvidenceIndex(chunk for entry in entries for chunk in _SPLITTING.chunks(entry)))

@@ -3,8 +3,6 @@
 They are stored when a debate ends, and retrieved when another one starts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -13,8 +11,9 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+from langchain_core.embeddings import Embeddings
 from pydantic import TypeAdapter, ValidationError
 
 from moot.calls.effects import LocalJob, LocalWork, PutInStore, SearchStore
@@ -27,19 +26,14 @@ from moot.config.participants import ReferenceDocument
 from moot.memory.window import window_start
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.truncation import display_name, source_time, speaker_label
-from moot.retrieval.indexes import may_block
+from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems, RetrievalResult, rank, retrieve
+from moot.retrieval.indexes import Indexes, may_block
 from moot.state.claim_events import MAIN_QUESTION, OVERALL, CruxCard, Reflection
 from moot.state.conversation import ConversationState, EarlierPosition, Turn
 from moot.state.entries import ENTRY_ID, Entry, entries_of, ids_in, memoize_by_identity, seq_of, seqs_of
 from moot.text.plain_text import clip, excerpt, sanitize_line
 from moot.text.terms import question_terms, sentence_terms, split_sentences
 from moot.text.tokens import TokenCounter, truncate_middle
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
-    from moot.retrieval import EvidenceIndex, MemoryItem, RetrievalResult
-    from moot.retrieval.indexes import Indexes
 
 OTHER_DEBATES_HEADING = "# Your positions in earlier debates"
 MAX_SEARCHED = 200
@@ -60,8 +54,6 @@ def retrieve_earlier_positions(
 
     `embeddings` is a LangChain embedding model, or `None` to compare only words.
     """
-    from moot.retrieval import MemoryItem, MemoryItems, rank
-
     positions: dict[str, list[EarlierPosition]] = {}
     for debater_id, identity in identities(config).items():
         stored = (yield SearchStore(namespace_of(identity), MAX_SEARCHED)) or []
@@ -84,10 +76,7 @@ _POSITION = TypeAdapter(EarlierPosition)
 
 
 def _valid(stored: Iterable[object]) -> list[EarlierPosition]:
-    """Return the records that are valid positions of a debater. Each text is put on one line.
-
-    Clients of a server can write to the store.
-    """
+    """Return valid positions with texts on one line. Clients of a server can write to the store."""
     positions = []
     for record in stored:
         with suppress(ValidationError):
@@ -105,10 +94,7 @@ def _on_one_line(value: object) -> object:
 
 
 def store_positions(context: DebateContext, debate: str, now: str) -> Generator[PutInStore, Any, None]:
-    """Store the final position of each debater for use in later debates.
-
-    Debaters without an `identity` are skipped.
-    """
+    """Store the final positions of debaters with an `identity` for later debates."""
     state, ledger = context.state, ledger_of(context.state)
     for debater, identity in identities(context.config).items():
         own_entries = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
@@ -163,20 +149,14 @@ def earlier_positions_text(
 
 
 def identities(config: DebateConfig) -> dict[str, str]:
-    """Return the names under which debaters keep positions across debates.
-
-    The keys are debater ids. Empty unless `memory.cross_debate` is on.
-    """
+    """Return names for positions across debates, by debater id, if `memory.cross_debate` is on."""
     if not config.memory.cross_debate:
         return {}
     return {debater.id: debater.identity for debater in config.debaters if debater.identity}
 
 
 def namespace_of(identity: str) -> tuple[str, ...]:
-    """Return where a debater's positions are stored across debates.
-
-    The value is a namespace of LangGraph's store. Namespace labels cannot contain periods.
-    """
+    """Return the store's namespace of an identity. Its labels cannot contain periods."""
     label = f"{slug(identity)}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
     return ("moot", "positions", label.strip("-"))
 
@@ -217,12 +197,7 @@ def passages(reference_documents: tuple[ReferenceDocument, ...]) -> tuple[Passag
 
 
 def matching_passages(reference_documents: tuple[ReferenceDocument, ...], query: str) -> list[Passage]:
-    """Return the passages of the reference documents that match the query, best match first.
-
-    Rare terms count more.
-    """
-    from moot.retrieval import MemoryItem, MemoryItems, rank
-
+    """Return the passages that match the query, best first. Rare terms count more."""
     all_passages = passages(reference_documents)
     items = MemoryItems([MemoryItem(str(n), passage.text) for n, passage in enumerate(all_passages)])
     return [all_passages[int(match.item.id)] for match in rank(items, query)[:MAX_PASSAGES]]
@@ -319,8 +294,6 @@ def retrieve_memories(
     remaining = min(remaining, settings.max_tokens)
     if not settings.enabled or window_start(state) <= 1 or remaining < MIN_TOKENS:
         return RetrievedMemories()
-    from moot.retrieval import retrieve
-
     index = retrieval_index(state, memories, names)
     items = memory_items(ledger_of(state), state.get("crux_cards"), state.get("reflections"), names, count)
     shown_seqs = set(seqs_of(ids_in(prompt_text)))
@@ -381,8 +354,6 @@ def retrieve_messages(
     transcript = state["full_transcript"]
     if memories is None or not settings.enabled or remaining < MIN_TOKENS:
         return []
-    from moot.retrieval import retrieve
-
     index = retrieval_index(state, memories, names, everything=True)
     search = partial(
         retrieve,
@@ -412,10 +383,7 @@ def _or_lexical(search: Callable[..., RetrievalResult], index: EvidenceIndex) ->
 def retrieval_index(
     state: ConversationState, memories: MemoryIndexes, names: Mapping[str, str], *, everything: bool = False
 ) -> EvidenceIndex:
-    """Return the search index over messages that have left the context window.
-
-    If `everything` is true, the index covers all messages.
-    """
+    """Return the index over messages outside of the window, or over `everything`."""
     entries = state["full_transcript"] if everything else state["full_transcript"][: window_start(state)]
     use = "transcript" if everything else "retrieval"
     return memories.indexes.of(memories.debate, use, entries, names, memories.embeddings)
@@ -552,12 +520,7 @@ def memory_items(
 
 @lru_cache(maxsize=1024)
 def _memory_item(key: str, text: str, importance: int, seq: int, count: TokenCounter) -> MemoryItem:
-    """Return a memory item with its text on one line and its token count.
-
-    The item is cached because every turn reads the same items.
-    """
-    from moot.retrieval import MemoryItem
-
+    """Return a cached item, because every turn reads the same ones, with its text on one line."""
     line = sanitize_line(text)
     return MemoryItem(key, line, count(f"- {line}\n"), importance, seq)
 

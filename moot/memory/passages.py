@@ -41,18 +41,12 @@ class Span(NamedTuple):
 
 
 def key_of(place: Place) -> int:
-    """Encode a passage's place as one integer.
-
-    The place consists of the message number and the passage number.
-    """
+    """Encode a passage's place, the numbers of message and passage, as one integer."""
     return place.seq * PARTS + place.part
 
 
 def place_of(key: int) -> Place:
-    """Decode a passage's place from one integer.
-
-    The place consists of the message number and the passage number.
-    """
+    """Decode a passage's place, the numbers of message and passage, from one integer."""
     return Place(*divmod(key, PARTS))
 
 
@@ -93,10 +87,7 @@ class Splitting:
         return [*spans, Span(start, len(content))]
 
     def chunks(self, entry: entry_types.Entry) -> Iterable[entry_types.Entry]:
-        """Yield each passage of a transcript entry as an entry of its own.
-
-        The `seq` of the new entry is the passage's key.
-        """
+        """Yield each passage as an entry, whose `seq` is the passage's key."""
         content = entry["content"]
         for part, (start, end) in enumerate(self.spans(entry)):
             tokens = entry["tokens"] * (end - start) // max(1, len(content))
@@ -105,9 +96,6 @@ class Splitting:
 
 
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Group passages by message.
-
-    Yield the number of each message with the numbers of its passages.
-    """
+    """Yield the number of each message with the numbers of its passages."""
     for seq, group in groupby(keys, key=lambda key: key // PARTS):
         yield seq, [key % PARTS for key in group]

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moot.calls.model_calls import CallGenerator
-from moot.config import DebateConfig
+from moot.config import DebateConfig, participants
 from moot.config.memory_config import NO_SUMMARY, PerspectiveConfig
-from moot.config.participants import DebaterConfig
 from moot.memory.summarizers.drafting import FRAME_TOKENS, draft_summary, make_summary
 from moot.memory.summarizers.registry import summarizer_named
 from moot.memory.summarizers.summarizer import JUDGE, SummaryRequest
@@ -25,10 +24,7 @@ JUDGE_SUMMARY = load_prompt_template("judge_summary")
 
 @dataclass(frozen=True)
 class Perspective:
-    """Condensed view of a debate for one debater's prompts.
-
-    The view consists of a summary and of the entries after the summary.
-    """
+    """View of a debate for one debater's prompts: a summary, and the entries after it."""
 
     summary: str
     """Text of the latest summary, or `""` if there is none yet."""
@@ -70,20 +66,13 @@ def perspective_of(state: StateValues, debater: str) -> Perspective:
     return Perspective(summary.get("text", ""), [entry for entry in entries if entry["seq"] > covered])
 
 
-def perspective_settings(config: DebateConfig, debater: DebaterConfig) -> PerspectiveConfig:
-    """Return the settings for summaries from a debater's perspective.
-
-    The debater's own settings override those of the debate.
-    """
+def perspective_settings(config: DebateConfig, debater: participants.DebaterConfig) -> PerspectiveConfig:
+    """Return the debater's own settings for its summaries, or else the debate's."""
     return config.memory.perspectives.with_overrides(debater.perspective)
 
 
 def check_summarizers(config: DebateConfig) -> None:
-    """Check that the configured summarizers exist and can be created.
-
-    Raises:
-        ConfigError: A summarizer is unknown or cannot be created.
-    """
+    """Raise a `ConfigError` if a configured summarizer is unknown or cannot be created."""
     if config.memory.summarizer != NO_SUMMARY:
         summarizer_named(config.memory.summarizer)
     for overrides in (config.judge.summary, *(debater.perspective for debater in config.debaters)):
@@ -107,11 +96,7 @@ def exceeds_threshold(entries: Sequence[Entry], settings: PerspectiveConfig, *, 
 
 
 def due_debaters(debate: DebateContext, token_limit: Callable[[str], int]) -> list[str]:
-    """Return the ids of the debaters whose perspective summaries need an update.
-
-    `token_limit` returns the number of tokens that a debater's next prompt has for the entries that a summary
-    can replace.
-    """
+    """Return the debaters whose summaries need an update, given their limits of tokens."""
     state, config = debate.state, debate.config
     summaries = state.get("perspective_summaries") or {}
     due_ids = []

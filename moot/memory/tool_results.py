@@ -86,10 +86,7 @@ def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | N
 
 
 def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
-    """Return the call record and the text of a tool result.
-
-    Return `None` if the entry is not a tool result.
-    """
+    """Return the call record and the text of a tool result, `None` for another entry."""
     content = entry["content"]
     if use := entry.get("tool"):
         return use, content.removeprefix(f"{use['name']}: ")
@@ -185,10 +182,7 @@ def _json(text: str) -> object:
 
 
 def _unwrap(result: str) -> tuple[object, str]:
-    """Return the JSON data and the text of a tool result.
-
-    The wrapper of an MCP server is removed. The data may be `None`.
-    """
+    """Return a result's JSON data or `None`, and its text, without an MCP server's wrapper."""
     data = _json(result)
     blocks = data.get("content") if isinstance(data, Mapping) and "content" in data else data
     if isinstance(blocks, list) and blocks and all(isinstance(b, Mapping) and b.get("type") for b in blocks):
@@ -209,10 +203,7 @@ def _plain(value: object) -> str:
 
 
 def _parts(data: object, text: str) -> list[str]:
-    """Split a tool result into lines, sentences or table rows.
-
-    A table row contains the column names.
-    """
+    """Split a tool result into lines, sentences, or table rows with column names."""
     if isinstance(data, list):
         return [_plain(item) for item in data[:READ_LINES]]
     lines = text.splitlines()[:READ_LINES]

@@ -111,10 +111,9 @@ def compact(
     fence: str,
     count: TokenCounter,
 ) -> int | None:
-    """Return the `seq` of the last entry that must leave the context window.
+    """Return the `seq` of the last entry that must leave the window, or `None`.
 
-    Return `None` if all entries stay. A tool call and its result stay or leave together, and so do a question
-    and its answer.
+    A tool call and its result stay or leave together, and so do a question and its answer.
     """
     entries = [entry for entry in entries if entry_types.traits_of(entry).in_prompts]
     costs = [shown_message(entry, names, fence, limits, count)[1] for entry in entries]
@@ -167,10 +166,7 @@ def entries_to_cover(state: StateValues, leaving: int = -1) -> list[entry_types.
 
 
 def window_message(entry: entry_types.Entry, *origin: str) -> BaseMessage:
-    """Convert a transcript entry to a LangChain message whose `name` is the speaker.
-
-    `origin` are the ids of the debate and the checkpoint, for the message's id.
-    """
+    """Convert an entry to a LangChain message. `origin`, debate and checkpoint, makes its id."""
     fields: entry_types.JsonObject = {
         "content": entry["content"],
         "id": entry.get("message_id") or entry_types.message_id(entry["id"], *origin),
@@ -193,10 +189,7 @@ def _usage_metadata(usage: entry_types.EntryUsage) -> UsageMetadata:
 
 
 class TranscriptWriter:
-    """Writer that adds entries to the transcript.
-
-    It assigns sequence numbers, timestamps and token counts.
-    """
+    """Writer that adds entries with numbers, timestamps and token counts to the transcript."""
 
     def __init__(
         self, following: int, count: TokenCounter, clock: Callable[[], str], *origin: str, **common: Any
@@ -228,10 +221,7 @@ class TranscriptWriter:
         message_id: str | None = None,
         **fields: Any,
     ) -> entry_types.Entry:
-        """Add an entry to the transcript and return the entry.
-
-        `message_id` is the id of the entry's message if a client sent the message.
-        """
+        """Add an entry and return it. A client's message gives it its `message_id`."""
         stamp = {} if "at" in fields else {"at": self._clock()}
         entry = entry_types.make_entry(
             self.seq, speaker, kind, content, **{**stamp, **self._common, **fields}

@@ -110,11 +110,7 @@ class ChatRequest:
 
 
 def request_of(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
-    """Convert an attempt at a model call to a request for the given chat model.
-
-    Raises:
-        Failure: tools are offered to a model that takes none.
-    """
+    """Convert an attempt to a request for a chat model. Tools that it cannot take raise a `Failure`."""
     call, settings = attempt.call, attempt.settings
     if attempt.method in ("json_mode", "prompt") and not isinstance(chat, LocalModel):
         attempt = _with_schema_in_words(attempt)
@@ -218,11 +214,7 @@ def _field_of(chat: BaseChatModel, names: Sequence[str]) -> str | None:
 
 
 def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) -> JsonObject:
-    """Return an update that sets one field of a chat model.
-
-    `names` are the possible names of the field. The update is `{}` if the user has already set the field, if
-    the model has no such field, or if `value` is `None`.
-    """
+    """Return an update of the first of these fields that the model has and the user has not set, or `{}`."""
     name = _field_of(chat, names)
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
 
@@ -290,11 +282,7 @@ def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:
 
 
 def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> tuple[WireMessage, ...]:
-    """Return a prompt with an added instruction to reply with JSON that matches the schema.
-
-    The instruction contains the JSON Schema. It is for structured output methods without a separate parameter
-    for the schema.
-    """
+    """Add the instruction to reply with JSON of this schema, for methods without a parameter for it."""
     instruction = schema_instruction(schema)
     if not messages or messages[-1]["role"] not in ("user", "system"):
         return (*messages, {"role": "user", "content": instruction})
@@ -303,10 +291,7 @@ def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> t
 
 
 def wire_name(name: str) -> str:
-    """Return a speaker's or schema's name in a form that providers accept.
-
-    Other characters become hyphens, and the name has at most `NAME_CHARS` characters.
-    """
+    """Return a name with at most `NAME_CHARS` characters, with hyphens for those that providers refuse."""
     return _NOT_SLUG.sub("-", name).strip("-")[:NAME_CHARS]
 
 
@@ -340,10 +325,7 @@ def to_langchain(
 
 @memoize_by_identity(4096)
 def _window_message(item: WireMessage) -> BaseMessage:
-    """Convert one message of the `messages` channel to a LangChain message.
-
-    The result is cached, because it is sent again in later prompts.
-    """
+    """Convert one message of the `messages` channel. Cached, because later prompts send it again."""
     return _message(item)
 
 

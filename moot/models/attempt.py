@@ -37,10 +37,7 @@ RETRACTS = "retracts"
 
 
 def content_parts(content: str | list[Any]) -> SplitText:
-    """Return the text and the reasoning in a message's content.
-
-    The content is a string or a list of blocks.
-    """
+    """Return the text and the reasoning in a message's content, which is a string or a list of blocks."""
     if isinstance(content, str):
         return SplitText(content, "")
     text: list[str] = []
@@ -140,10 +137,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
 
     @override
     def finish_result(self, result: ChatResult) -> None:
-        """Add a reply's cost to its usage metadata.
-
-        LangSmith reads the cost there.
-        """
+        """Add a reply's cost to its usage metadata, where LangSmith reads it."""
         message = result.generations[0].message
         if isinstance(message, AIMessage) and (cost := self.price(message)) is not None:
             message.usage_metadata = cast(

@@ -10,14 +10,7 @@ from contextlib import asynccontextmanager
 from langgraph.config import get_stream_writer
 
 from moot.calls.concurrency import shield
-from moot.config.model_settings import (
-    OLLAMA,
-    ModelSettings,
-    bare_name,
-    is_built_in,
-    provider_of,
-    similar_model_name,
-)
+from moot.config import model_settings
 from moot.models.failures import Failure
 from moot.models.http import httpx
 from moot.models.registry import OPENAI_URL, Access, Models, access_to
@@ -50,7 +43,7 @@ async def endpoint_slot(
             longer than `max_wait_s`.
     """
     rate_limiter = models.rate_limiter
-    if rate_limiter is None or is_built_in(name):
+    if rate_limiter is None or model_settings.is_built_in(name):
         yield
         return
     key = rate_limiter_key(models, name)
@@ -75,10 +68,7 @@ async def endpoint_slot(
 
 
 async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, tokens: int) -> Lease | None:
-    """Wait until a model's endpoint and its rate limits permit a call.
-
-    Return the acquired slot, or `None` if slots are unlimited.
-    """
+    """Wait until a call is permitted, and return the acquired slot. `None`: slots are unlimited."""
     key, settings, backoff = rate_limiter_key(models, name), models.settings_of(name), models.backoff
     while (wait := await asyncio.to_thread(rate_limiter.wait_s, key, settings.max_wait_s)) > 0:
         paused = await circuit_is_open(models, name)
@@ -105,10 +95,7 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
 
 
 def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
-    """Report the wait before a retry.
-
-    The report is a `retry` stream event, or a log message outside a graph.
-    """
+    """Report the wait before a retry as a `retry` stream event, or outside a graph as a log message."""
     message = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()
@@ -129,11 +116,8 @@ async def circuit_is_open(models: Models, name: str) -> bool:
 
 
 def rate_limiter_key(models: Models, name: str) -> str:
-    """Return the key under which the rate limiter counts calls to a model.
-
-    The key consists of the endpoint's address and the model's name.
-    """
-    return f"{redact_urls(models.base_url(name))} {bare_name(name)}".strip()
+    """Return the endpoint's address and the model's name, under which calls are counted."""
+    return f"{redact_urls(models.base_url(name))} {model_settings.bare_name(name)}".strip()
 
 
 def other_model() -> str:
@@ -152,9 +136,7 @@ MAX_SUGGESTED = 8
 
 
 async def listed_models(access: Access, timeout_s: float = WAIT_S) -> list[JsonObject]:
-    """Request the list of models from an endpoint.
-
-    The models are in the endpoint's order. Every model has an `id` and further fields.
+    """Request an endpoint's models, each with an `id` and further fields, in the endpoint's order.
 
     Raises:
         httpx.HTTPError: the endpoint cannot be reached or refuses the request.
@@ -192,15 +174,8 @@ async def offered_models(access: Access) -> list[str]:
         ) from error
 
 
-def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str) -> str:
-    """Return advice on fixing a failed model call, or `""` if there is none.
-
-    Args:
-        failure: the failure of the call.
-        settings: settings of the model.
-        base_url: address of the endpoint, `""` if the provider's package determines it.
-        model: name of the model.
-    """
+def advice(failure: Failure, settings: model_settings.ModelSettings, base_url: str, model: str) -> str:
+    """Return advice on fixing a failed call, or `""`. A provider's package may have the `base_url`."""
     endpoint = "the model's base_url" if settings.base_url else "OPENAI_BASE_URL"
     if not base_url and (failure.advice or failure.status in (401, 403, 404)):
         return f"check the model's name, and its provider's key and address; {other_model()}"
@@ -229,7 +204,7 @@ async def explanation(name: str, failure: Failure, models: Models) -> str:
         model_names = [str(row["id"]) for row in await models_for(name, models)]
         if model_names and name not in model_names:
             similar_names = difflib.get_close_matches(name, model_names, n=3)
-            if not similar_names and (similar_name := similar_model_name(name)):
+            if not similar_names and (similar_name := model_settings.similar_model_name(name)):
                 similar_names = [similar_name]
             suggestion = f"did you mean {' or '.join(map(repr, similar_names))}? " if similar_names else ""
             rest = (
@@ -259,10 +234,7 @@ LOOKUP_S = 3.0
 
 
 async def server_facts(models: Models, names: Iterable[str]) -> dict[str, ModelFacts]:
-    """Ask the models' servers for context sizes and slots, and return and remember what they tell.
-
-    A server that tells nothing, or cannot be reached, is left out. OpenAI's own server tells no sizes.
-    """
+    """Ask the models' servers for sizes and slots, and remember them. Silent servers are left out."""
     unknown = [name for name in names if models.asks_server(name) and "limit" not in models.facts_of(name)]
     replies = await asyncio.gather(*(_facts_from_server(name, models) for name in unknown))
     facts = {name: each for name, each in zip(unknown, replies, strict=True) if each}
@@ -271,12 +243,15 @@ async def server_facts(models: Models, names: Iterable[str]) -> dict[str, ModelF
 
 
 async def _facts_from_server(name: str, models: Models) -> ModelFacts:
-    if provider_of(name) == OLLAMA:
+    if model_settings.provider_of(name) == model_settings.OLLAMA:
         return await _facts_from_ollama(name, models)
     try:
         access = access_to(name, models.settings_of(name))
         rows = await listed_models(access, LOOKUP_S)
-        row = next((row for row in rows if row["id"] == bare_name(name)), rows[0] if len(rows) == 1 else {})
+        row = next(
+            (row for row in rows if row["id"] == model_settings.bare_name(name)),
+            rows[0] if len(rows) == 1 else {},
+        )
         size = context_size_in(row)
         if row.get("owned_by") != "llamacpp":
             return {"limit": size} if size else {}
@@ -302,7 +277,9 @@ async def _facts_from_ollama(name: str, models: Models) -> ModelFacts:
     try:
         async with httpx.AsyncClient(timeout=LOOKUP_S) as client:
             description = (
-                await client.post(f"{root.rstrip('/')}/api/show", json={"model": bare_name(name)})
+                await client.post(
+                    f"{root.rstrip('/')}/api/show", json={"model": model_settings.bare_name(name)}
+                )
             ).json()
         sizes = [size for key, size in description["model_info"].items() if key.endswith(".context_length")]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, httpx.HTTPError):

@@ -137,10 +137,7 @@ gateway closed the request."""
 
 
 def kind_of(body: ErrorBody, status: int | None) -> ErrorKind:
-    """Return the kind of an error.
-
-    Refused parameters come first, because their texts also mention lengths and limits.
-    """
+    """Return the kind of an error. Refused parameters come first: their texts also mention limits."""
     if status in (None, 400, 402, 422, 500, 501) and refused_parameter(body) is not None:
         return "parameter"
     if status in (None, 400, 413, 422, 429, 500) and _is_over_its_limit(body):
@@ -174,13 +171,9 @@ class Overflow:
     """Tokens by which the request is too long, if the server states this number itself."""
 
     def excess_tokens(self, own_tokens: int, max_tokens: int) -> int:
-        """Return how many tokens, by Moot's count, a prompt must lose after this error.
+        """Return how many of its `own_tokens`, by Moot's count, a prompt must lose after this error.
 
         Half of the prompt, if the server states no usable numbers.
-
-        Args:
-            own_tokens: tokens of the prompt by Moot's count.
-            max_tokens: maximum tokens of the reply.
         """
         reply = self.reply or max_tokens
         real = self.prompt or max(self.total - reply, own_tokens)
@@ -265,10 +258,7 @@ def overflow_of(body: ErrorBody) -> Overflow:
 
 
 def _is_over_its_limit(body: ErrorBody) -> bool:
-    """Return True if an error about tokens states more tokens than its own limit.
-
-    This recognizes an overflow whose wording the table does not know.
-    """
+    """Return True if an error with unknown wording states more tokens than its own limit."""
     if not re.search(r"tokens?\b|context|prompt|\binputs?\b|seq", body.text, re.IGNORECASE):
         return False
     if re.search(rf"{_RATE}|image|file", body.text, re.IGNORECASE):

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from moot.calls.concurrency import sleep_until_stop
-from moot.models import error_kinds
-from moot.models.error_body import duration_s, read_error
+from moot.models import error_body, error_kinds
 from moot.state.errors import ModelError
 from moot.state.settings import redact_urls
 from moot.text.plain_text import clip
@@ -217,7 +216,7 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
         )
     if (cause := error.__cause__) and _status(error) is None and getattr(cause, "code", None):
         error = cast(Exception, cause)  # LangChain's exception lacks the details
-    body = read_error(_body(error))
+    body = error_body.read_error(_body(error))
     response = getattr(error, "response", None)
     headers = {**body.headers, **dict(getattr(response, "headers", None) or {})}
     status = _status(error) or body.status
@@ -251,20 +250,14 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
 
 
 def _own_code(error: Exception) -> str:
-    """Return the file and line at which a user's own model raised an error, or `""` for any other error.
-
-    Code of a user lies outside of Python's library and of the installed packages.
-    """
+    """Return the file and line in a user's own model that raised an error, or `""` for any other error."""
     frames = traceback.extract_tb(error.__traceback__)
     user_frames = [frame for frame in frames if not frame.filename.startswith((*_INSTALLED, "<"))]
     return f"{Path(user_frames[-1].filename).name}, line {user_frames[-1].lineno}" if user_frames else ""
 
 
 def _tls_error(error: BaseException) -> ssl.SSLError | None:
-    """Return the TLS error that caused a failed connection, or `None` if there is none.
-
-    A connection that the server only closed does not count.
-    """
+    """Return the TLS error that caused a failed connection. A closed connection is none."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
             return None if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError) else cause
@@ -286,10 +279,7 @@ def _is_unreachable(cause: BaseException) -> bool:
 
 
 def html_failure(status: int, text: str) -> Failure:
-    """Return the error for an HTML page that an endpoint sent instead of a reply.
-
-    Gateways send such pages.
-    """
+    """Return the error for an HTML page, such as a gateway sends, instead of a reply."""
     title = re.search(r"<title[^<>]*>([^<]*)</title>", text, re.I)
     title_note = f" ({_clip(title[1])})" if title else ""
     return Failure(
@@ -303,10 +293,7 @@ def html_failure(status: int, text: str) -> Failure:
 
 
 def finish_of(metadata: Mapping[str, object]) -> str:
-    """Return the finish reason of a message, using OpenAI's names.
-
-    Default: `stop`.
-    """
+    """Return the finish reason of a message, using OpenAI's names. Default: `stop`."""
     reason = next((str(metadata[key]) for key in _FINISH_KEYS if metadata.get(key)), "stop")
     return _FINISHES.get(reason.lower(), reason)
 
@@ -321,10 +308,7 @@ _LIMITS = re.compile(r"^(?:x-)?ratelimit-reset(-\w+)*$")
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the wait in seconds that a response's headers ask for.
-
-    These are `retry-after-ms`, `retry-after`, or the reset times of the limits that are used up.
-    """
+    """Return the wait in seconds of `retry-after-ms`, `retry-after`, or of the limits that are used up."""
     lower = {name.lower(): value for name, value in headers.items()}
     for name in _WAITS:
         if (wait := _wait_s(lower.get(name, ""), now)) is not None:
@@ -340,7 +324,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 def _wait_s(value: str, now: datetime) -> float | None:
     """Return the seconds that a header's number, duration, date or Unix time means, or `None`."""
-    seconds = duration_s(value)
+    seconds = error_body.duration_s(value)
     if seconds is None:
         with suppress(ValueError, TypeError):  # not a date
             return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())

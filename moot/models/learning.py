@@ -3,8 +3,7 @@
 import math
 
 from moot.calls.model_calls import ModelCall
-from moot.models.error_kinds import Change
-from moot.models.failures import Failure
+from moot.models import error_kinds, failures
 from moot.state.entries import EntryUsage, ModelFacts
 
 LEAST_TOKENS = 1_000
@@ -52,7 +51,7 @@ def cut_words(call: ModelCall, usage: EntryUsage) -> str:
     )
 
 
-def facts_of_change(change: Change, known: ModelFacts) -> ModelFacts:
+def facts_of_change(change: error_kinds.Change, known: ModelFacts) -> ModelFacts:
     """Return the facts that a refused part of a request shows, or `{}` if they are known already."""
     settings = {key: value for key, value in change.settings.items() if key != "max_reply"}
     facts: ModelFacts = {"told": [change.words]}
@@ -64,7 +63,9 @@ def facts_of_change(change: Change, known: ModelFacts) -> ModelFacts:
     return facts if len(facts) > 1 else {}
 
 
-def facts_of_overflow(failure: Failure, call: ModelCall, max_tokens: int, known: ModelFacts) -> ModelFacts:
+def facts_of_overflow(
+    failure: failures.Failure, call: ModelCall, max_tokens: int, known: ModelFacts
+) -> ModelFacts:
     """Return the context size that a refused prompt shows, stated by the server or estimated.
 
     If the size is known already, the server counts more tokens than expected, so the ratio is learned too.

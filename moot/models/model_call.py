@@ -15,17 +15,10 @@ from pydantic import BaseModel
 
 from moot.calls.model_calls import INCOMPLETE, REPEATED, ModelCall, Reply, WireMessage
 from moot.config.model_settings import provider_of
-from moot.models import adapters
+from moot.models import adapters, learning
 from moot.models import failures as model_failures
 from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel
-from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
-from moot.models.learning import (
-    cut_words,
-    facts_of_change,
-    facts_of_overflow,
-    facts_of_usage,
-    reply_limit,
-)
+from moot.models.endpoints import circuit_is_open, endpoint_slot, explanation, report_wait
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
 from moot.models.reply_faults import is_empty_text, length_before_loop, without_tool_calls
@@ -99,7 +92,9 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
                 if failure.paused and request and request.latest:
                     failure.text = f"{request.latest.text}; {failure.text}"
                 failures[name] = failure
-                run.learn(name, facts_of_overflow(failure, call, call.max_tokens, models.facts_of(name)))
+                run.learn(
+                    name, learning.facts_of_overflow(failure, call, call.max_tokens, models.facts_of(name))
+                )
                 continue
             return replace(reply, latency_s=time.perf_counter() - started, facts=run.facts)
         passing = [name for name, failure in failures.items() if failure.is_transient]
@@ -112,8 +107,6 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         report_wait(soonest, failures[soonest], pause_s, again)
         await models.backoff.sleep(pause_s)
         waited += pause_s
-    from moot.models.endpoints import explanation  # imports httpx, which is needed only for failures
-
     each = failures.values()
     return Reply(
         model=call.model,
@@ -171,10 +164,7 @@ class _ModelResponse:
         return self.text or "".join(call["args"] or "" for call in self.message.invalid_tool_calls)
 
     def read(self, schema: type[BaseModel], fence: str) -> ParsedReply:
-        """Parse the model's structured reply.
-
-        The reply is in the arguments of a tool call, or else in the text.
-        """
+        """Parse a structured reply, which is in the arguments of a tool call, or else in the text."""
         calls = self.message.tool_calls
         is_cut = self.finish_reason in ("length", INCOMPLETE, *model_failures.REFUSALS)
         arguments = calls[0]["args"] if calls else None
@@ -229,11 +219,7 @@ class _ModelRequest:
         """Reply whose stream ended early, used if all retries fail."""
 
     async def reply(self) -> Reply:
-        """Call the model, and return its validated reply.
-
-        Only structured replies are validated. If a structured reply is invalid, ask the model once more and
-        quote the validation error.
-        """
+        """Call the model, and return its reply. One that does not fit the schema is asked for once more."""
         call, parsed = self.run.call, ParsedReply()
         answer = await self._answer(call.messages)
         if call.schema is not None:
@@ -290,10 +276,7 @@ class _ModelRequest:
         return replace(second, text=text)
 
     async def _answer(self, messages: Messages) -> _ModelResponse:
-        """Call the model, and try weaker structured output methods if the endpoint refuses the first.
-
-        The method that works is used for later calls. A call for plain text uses no method.
-        """
+        """Call the model, with weaker structured output methods if the endpoint refuses the first."""
         method = known = self.run.models.method_of(self.name) if self.run.call.schema else None
         while True:
             try:
@@ -309,11 +292,7 @@ class _ModelRequest:
             return answer
 
     async def _whole_answer(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
-        """Call the model, and repeat the call with more tokens if the reply is cut off.
-
-        The second call has twice the `max_tokens`. A reply that ends in a loop is not asked for again: its
-        text ends before the first repetition.
-        """
+        """Call the model, and once more with twice the `max_tokens` if the reply is cut, not looping."""
         answer = self._without_loop(await self._adapted(messages, method))
         max_tokens = self._reply_limit(2 * self.max_tokens)
         if answer.finish_reason != "length" or self.limit_doubled or max_tokens <= self.max_tokens:
@@ -327,11 +306,7 @@ class _ModelRequest:
             raise
 
     def _without_loop(self, answer: _ModelResponse) -> _ModelResponse:
-        """Cut the loop with which a reply ended at its token limit.
-
-        Raises:
-            Failure: the rest of the reply is of no use, because it is JSON or reasoning.
-        """
+        """Cut the loop with which a reply ended at its token limit. JSON and reasoning raise a `Failure`."""
         if answer.finish_reason not in ("length", INCOMPLETE):
             return answer
         kept = length_before_loop(answer.raw_text or answer.reasoning)
@@ -342,7 +317,7 @@ class _ModelRequest:
         return replace(answer, text=answer.text[:kept].rstrip(), finish_reason=REPEATED)
 
     def _reply_limit(self, max_tokens: int) -> int:
-        return reply_limit(self.run.call, max_tokens, self.settings.context_size, self.facts)
+        return learning.reply_limit(self.run.call, max_tokens, self.settings.context_size, self.facts)
 
     async def _adapted(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
         """Call the model, and change the request as often as an error names a refused part of it."""
@@ -351,7 +326,7 @@ class _ModelRequest:
                 return await self._with_retries(messages, method)
             except model_failures.Failure as failure:
                 # A call at the same time may have learned the change since this request was built.
-                facts = facts_of_change(failure.change, self.facts) if failure.change else {}
+                facts = learning.facts_of_change(failure.change, self.facts) if failure.change else {}
                 if not facts:
                     raise
                 if facts["told"][0] not in self.run.models.facts_of(self.name).get("told", []):
@@ -429,11 +404,7 @@ class _ModelRequest:
             return answer
 
     def _cache_key(self, request: adapters.ChatRequest) -> tuple[str, str]:
-        """Return a request's key in LangChain's cache.
-
-        The key is a pair of prompt and settings. The seed is part of the key even if the model takes none, so
-        that samples stay independent.
-        """
+        """Return a request's key in LangChain's cache. The seed keeps samples independent."""
         settings = model_settings_key(request.chat, request.fields)
         return json.dumps(request.messages), f"{settings} seed={self.run.call.seed}"
 
@@ -449,10 +420,7 @@ class _ModelRequest:
         return config
 
     async def _invoke(self, request: adapters.ChatRequest, *, streams: bool) -> tuple[AIMessage, SplitText]:
-        """Send a request to the model and return the reply message, and its text and reasoning.
-
-        A debater's message is streamed if possible.
-        """
+        """Send a request, and return the reply message with its text and reasoning."""
         stream_as, chat = self.run.call.stream_as, request.chat
         live = stream_as is not None and not self.run.streamed
         speaker = SpeakerModel(
@@ -514,10 +482,7 @@ class _ModelRequest:
     def _account(
         self, sent: Messages, message: AIMessage, split: SplitText, *, is_free: bool
     ) -> _ModelResponse:
-        """Record the tokens that a reply used, and return its text and reasoning.
-
-        A reply from a cache is free.
-        """
+        """Record the tokens that a reply used, none from a cache, and return its text and reasoning."""
         finish = model_failures.finish_of(message.response_metadata)
         text = split.text
         if self.run.call.schema is None:
@@ -529,9 +494,9 @@ class _ModelRequest:
         if tokens is None:
             tokens = counted_usage(self.run.call, sent, message, split.reasoning, self.settings.encoding)
         elif sent is self.run.call.messages:
-            self.run.learn(self.name, facts_of_usage(self.run.call, tokens))
+            self.run.learn(self.name, learning.facts_of_usage(self.run.call, tokens))
             changes = self.run.models.facts_of(self.name).get("told", [])
-            if (words := cut_words(self.run.call, tokens)) and not any(
+            if (words := learning.cut_words(self.run.call, tokens)) and not any(
                 "cut the prompt" in each for each in changes
             ):
                 self.run.learn(self.name, {"told": [words]})
@@ -547,11 +512,7 @@ class _ModelRequest:
         return self.run.models.cost_usd(self.name, tokens)
 
     def _check_response(self, answer: _ModelResponse) -> None:
-        """Raise an error if the model's reply is empty or incomplete.
-
-        Raises:
-            Failure: the model refused, the reply is empty, or its stream ended early.
-        """
+        """Raise a `Failure` if the model refused, the reply is empty, or its stream ended early."""
         message, metadata = answer.message, answer.message.response_metadata
         is_early = metadata.get(STREAM_ENDED_EARLY) and not model_failures.has_finish(metadata)
         has_content = bool(answer.text or message.tool_calls)

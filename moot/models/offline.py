@@ -28,8 +28,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from moot.calls.concurrency import shield
 from moot.calls.model_calls import Hints
-from moot.config import OFFLINE
-from moot.config.model_settings import RECORDED
+from moot.config import OFFLINE, model_settings
 from moot.models.failures import MESSAGE_CHARS, Failure
 from moot.models.pattern_text import text_matching
 from moot.state.entries import JsonObject
@@ -157,11 +156,7 @@ _HEADINGS = {"system": "", "human": "", "ai": "# Your earlier message\n\n"}
 
 
 def check_command(name: str, command: Sequence[str]) -> None:
-    """Raise an error if the program in a model's `command` is not installed.
-
-    Raises:
-        ConfigError: the program is not found or cannot be executed.
-    """
+    """Raise a `ConfigError` if the program in a model's `command` is not found or cannot be executed."""
     if shutil.which(command[0]) is None:
         raise ConfigError(
             f"models.{name}.command: the program {command[0]!r} was not found: install it, or give "
@@ -192,11 +187,7 @@ class CommandModel(BaseChatModel):
     async def _agenerate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: object, **__: object
     ) -> ChatResult:
-        """Run the command with the prompt on stdin, and return its stdout as the model's reply.
-
-        Raises:
-            Failure: the command cannot be started, ends with an exit code other than 0, or writes too much.
-        """
+        """Run the command with the prompt on stdin, and return its stdout as the reply."""
         folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="moot-")
         try:
             text = await self._run(prompt_text(messages), folder)
@@ -302,11 +293,7 @@ class _Generator:
         self.root, self.text = root, text
 
     def value(self, node: JsonObject, number: int = 0) -> object:
-        """Return a minimal valid value for a node of a JSON Schema.
-
-        Different values of `number` give different results if the schema allows it. They are used for the
-        items of a list.
-        """
+        """Return a minimal valid value for a node. The `number` of a list's item varies it if possible."""
         node = self._resolve(node)
         if "const" in node:
             return node["const"]
@@ -374,11 +361,7 @@ class _Generator:
 
 
 def _number(node: JsonObject, number: int) -> float:
-    """Return a valid value for a numeric node of a JSON Schema.
-
-    If `number` is 0, the value is the schema's minimum, or else its maximum, or else 0. Otherwise, the value
-    is `number` steps away from there, if the schema allows it.
-    """
+    """Return the minimum, else the maximum, else 0, moved by `number` steps if the schema allows it."""
     is_integer = node["type"] == "integer"
     step = node.get("multipleOf") or (1 if is_integer else 0)
     low = max(node.get("minimum", -math.inf), node.get("exclusiveMinimum", -math.inf))
@@ -443,10 +426,7 @@ class OfflineModel(LocalModel):
 
 
 def placeholder_text(hints: Hints) -> str:
-    """Return a placeholder for the text of a message.
-
-    The placeholder names the speaker, the debate phase, the round and the targets.
-    """
+    """Return a placeholder that names the speaker, the debate phase, the round and the targets."""
     description = hints.get("phase", "answer").replace("-", " ")
     if speaker := hints.get("speaker"):
         description = f"{description} of {speaker}"
@@ -468,10 +448,7 @@ def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> 
 
 
 def _shorten(text: str, max_tokens: int | None) -> str:
-    """Truncate text at a word boundary to about `max_tokens` tokens.
-
-    One token counts as three characters.
-    """
+    """Truncate text at a word boundary to about `max_tokens` tokens of three characters."""
     if max_tokens is None or len(text) <= 3 * max_tokens:
         return text
     cut = text[: max(3 * max_tokens, 1)]
@@ -488,21 +465,13 @@ def recordings() -> list[str]:
 
 
 def recording_config(name: str) -> JsonObject:
-    """Return the configuration for replaying a recorded debate. Recorded replies take the place of a model.
-
-    Raises:
-        ConfigError: there is no recording with this name.
-    """
+    """Return the configuration for replaying a recorded debate. An unknown name is a `ConfigError`."""
     settings: JsonObject = yaml.safe_load(_text(name, "debate.yaml"))
-    return {**settings, "model": RECORDED + name}
+    return {**settings, "model": model_settings.RECORDED + name}
 
 
 def check_recording(name: str) -> None:
-    """Raise an error if no sample debate has this name.
-
-    Raises:
-        ConfigError: there is no sample debate with this name.
-    """
+    """Raise a `ConfigError` if no sample debate has this name."""
     if name not in recordings():
         raise ConfigError(f"there is no sample debate {name!r}: choose one of {', '.join(recordings())}")
 
@@ -513,11 +482,7 @@ def _text(name: str, file: str) -> str:
 
 
 class RecordedModel(LocalModel):
-    """Chat model that replays the replies of a recorded debate.
-
-    Raises:
-        ModelError: the recording has no reply for the call.
-    """
+    """Chat model that replays a recorded debate. A call without a recorded reply is a `ModelError`."""
 
     recording: str
     """Name of the recorded debate to replay."""
@@ -527,10 +492,7 @@ class RecordedModel(LocalModel):
     _replies: list[JsonObject] = PrivateAttr(default_factory=list)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Load the replies of the recorded debate.
-
-        Reading files is allowed here, because model clients are built in a worker thread.
-        """
+        """Load the replies. A worker thread builds clients, so files may be read here."""
         self._replies = yaml.safe_load(_text(self.recording, "replies.yaml"))
 
     @property

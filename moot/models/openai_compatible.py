@@ -44,10 +44,7 @@ _CUT_OFF = json.dumps(
 
 
 class CompatibleChat(ChatOpenAIHooks, OpenAICompatible, ChatOpenAI):
-    """`ChatOpenAI` client for OpenAI-compatible servers.
-
-    It also reads the reasoning in replies, and it can send the older request field `max_tokens`.
-    """
+    """Client for OpenAI-compatible servers, which reads reasoning and can send the field `max_tokens`."""
 
     max_tokens_field: str = "max_completion_tokens"
     """Name of the request field that sets the maximum number of reply tokens."""
@@ -89,10 +86,7 @@ def _keep_reasoning(target: JsonObject, fields: JsonObject) -> None:
 
 
 def make_chat(name: str, settings: ModelSettings, *, key: str, base_url: str | None) -> CompatibleChat:
-    """Create the client for one model at an OpenAI-compatible endpoint.
-
-    The client belongs to the event loop that first uses it.
-    """
+    """Create the client for one model. It belongs to the event loop that first uses it."""
     limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
         max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS, keepalive_expiry=30.0
     )
@@ -118,13 +112,7 @@ def make_chat(name: str, settings: ModelSettings, *, key: str, base_url: str | N
 
 
 async def _check_response(response: Any) -> None:
-    """Check the content type of a model's response.
-
-    A JSON response is converted to a stream if the request asked for a stream.
-
-    Raises:
-        Failure: the response is a redirect, a web page, no JSON object, or larger than `MAX_BODY_BYTES`.
-    """
+    """Refuse redirects, web pages and values other than JSON objects. Convert JSON to a requested stream."""
     kind, status = response.headers.get("content-type", ""), response.status_code
     if 300 <= status < 400:
         target = redact_urls(response.headers.get("location", "another address"))
@@ -159,11 +147,7 @@ REDIRECTED = "set {endpoint} to the address to which {url} redirects, if you tru
 
 
 def _check_object(status: int, text: str) -> None:
-    """Raise an error if a successful response is not a JSON object.
-
-    Raises:
-        Failure: the response is empty, or is `null`, a list or another text.
-    """
+    """Raise a `Failure` if a successful response is not a JSON object."""
     if not text or status == 204:
         content = "an empty response"
     elif text == "null" or text[0] in '["0123456789-tf':

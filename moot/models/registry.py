@@ -21,12 +21,12 @@ from moot.calls.concurrency import to_thread
 from moot.config import model_settings
 from moot.models.adapters import Method
 from moot.models.failures import Backoff
+from moot.models.offline import CommandModel, OfflineModel, RecordedModel, check_command, check_recording
 from moot.models.usage import configured_price, list_price
+from moot.state import langgraph_internals, reducers
 from moot.state import settings as environment
 from moot.state.entries import EntryUsage, JsonObject, ModelFacts
 from moot.state.errors import ConfigError, advise
-from moot.state.langgraph_internals import provider_package
-from moot.state.reducers import merge_facts
 from moot.state.settings import redact, redact_urls, register_secret
 from moot.storage.rate_limiter import RateLimiter
 from moot.text.tokens import encoding, encoding_for
@@ -55,20 +55,14 @@ class RunnableModel(BaseChatModel):
         return inner._llm_type if inner else "runnable"
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        """Bind tools to the chat model inside the runnable.
-
-        The tools have the format that this model requires.
-        """
+        """Bind tools in the format of the chat model inside the runnable."""
         inner = inner_chat_model(self.runnable)
         return inner.bind_tools(tools, **kwargs) if inner else super().bind_tools(tools, **kwargs)
 
     def with_structured_output(
         self, schema: JsonObject | type, **kwargs: object
     ) -> Runnable[LanguageModelInput, JsonObject | BaseModel]:
-        """Return a model whose output follows the given schema.
-
-        The chat model inside `runnable` determines how the schema is sent.
-        """
+        """Return a model whose output follows a schema, sent as the inner chat model sends it."""
         inner = inner_chat_model(self.runnable)
         if inner is None:
             return super().with_structured_output(schema, **cast(JsonObject, kwargs))
@@ -95,10 +89,7 @@ class RunnableModel(BaseChatModel):
 
 
 def inner_chat_model(runnable: object) -> BaseChatModel | None:
-    """Return the chat model inside a runnable, or `None` if there is none.
-
-    A runnable with models of different classes also returns `None`.
-    """
+    """Return the chat model inside a runnable, or `None` without one or with several different classes."""
     if isinstance(runnable, BaseChatModel):
         return runnable
     if isinstance(runnable, RunnableWithFallbacks):
@@ -113,11 +104,7 @@ def _result(message: object) -> ChatResult:
 
 
 def _checked(message: object) -> AIMessage:
-    """Check that a runnable's output is an `AIMessage`, and return it.
-
-    Raises:
-        ConfigError: it is not a message of a model.
-    """
+    """Return a runnable's output, or raise a `ConfigError` if it is not an `AIMessage`."""
     if not isinstance(message, AIMessage):
         raise ConfigError(
             f"a runnable used as a model returned a value of type {type(message).__name__}: return "
@@ -175,11 +162,7 @@ def known_settings(name: str) -> JsonObject:
 
 
 def check_name(name: str) -> None:
-    """Raise an error if a model's name is empty or a URL.
-
-    Raises:
-        ConfigError: the name is empty or is a URL.
-    """
+    """Raise a `ConfigError` if a model's name is empty or a URL."""
     if not name.strip():
         raise ConfigError("the model's name is empty: give a name, or use `offline`")
     if "://" in name:
@@ -240,16 +223,10 @@ def make_model(name: str, settings: model_settings.ModelSettings) -> BaseChatMod
     """
     check_name(name)
     if name == model_settings.OFFLINE:
-        from moot.models.offline import OfflineModel
-
         return OfflineModel()
     if name.startswith(model_settings.RECORDED):
-        from moot.models.offline import RecordedModel
-
         return RecordedModel(recording=name.removeprefix(model_settings.RECORDED))
     if settings.command:
-        from moot.models.offline import CommandModel, check_command
-
         check_command(name, settings.command)
         return CommandModel(command=settings.command)
     if model_settings.provider_of(name) not in ("", model_settings.OPENAI):
@@ -261,11 +238,7 @@ def make_model(name: str, settings: model_settings.ModelSettings) -> BaseChatMod
 
 
 def check_source(name: str, source: object) -> None:
-    """Raise an error if the object passed as `models[name]` is not a model.
-
-    Raises:
-        ConfigError: the value is neither a runnable nor a function.
-    """
+    """Raise a `ConfigError` if the object passed as `models[name]` is neither a runnable nor a function."""
     if not isinstance(source, Runnable) and not callable(source):
         raise ConfigError(
             f"models[{name!r}] has the type {type(source).__name__}: pass a LangChain chat model, "
@@ -274,11 +247,7 @@ def check_source(name: str, source: object) -> None:
 
 
 def chat_model_of(name: str, model: object) -> BaseChatModel:
-    """Return a LangChain chat model unchanged, or wrap any other runnable in a chat model.
-
-    Raises:
-        ConfigError: the value is not a runnable.
-    """
+    """Return a chat model unchanged, or wrap another runnable in one. Anything else is a `ConfigError`."""
     if isinstance(model, BaseChatModel):
         return model
     if not isinstance(model, Runnable):
@@ -291,10 +260,7 @@ def chat_model_of(name: str, model: object) -> BaseChatModel:
 
 @dataclass(frozen=True)
 class _Loop:
-    """Model clients of one event loop.
-
-    A lock guards their creation, and a generator closes them.
-    """
+    """Model clients of one event loop, the lock for their creation, and the generator that closes them."""
 
     clients: dict[tuple[str, model_settings.ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -305,10 +271,7 @@ class _Loop:
 
 @dataclass(frozen=True)
 class Models:
-    """All chat models that a run uses, with their settings and clients.
-
-    Create it once and reuse it, since it caches the clients.
-    """
+    """All chat models that a run uses. Create it once and reuse it, since it caches the clients."""
 
     settings: Mapping[str, model_settings.ModelSettings] = field(default_factory=dict)
     """Configured settings of the models, keyed by model name. Models without an entry get the defaults."""
@@ -355,14 +318,12 @@ class Models:
 
     def learn(self, facts: Mapping[str, ModelFacts]) -> None:
         """Remember facts about models, keyed by model name. Later requests follow them."""
-        self._facts.update(merge_facts(self._facts, [facts]))
+        self._facts.update(reducers.merge_facts(self._facts, [facts]))
 
     async def client(self, name: str) -> BaseChatModel:
-        """Return the client for the model with this name.
+        """Return the client for a model in the running event loop, because connections belong to a loop.
 
-        Every event loop has its own client, since connections belong to a loop.
-
-        A worker thread builds the client and loads its tokenizer and prices, since all of them read files.
+        A worker thread builds it and loads its tokenizer and prices, since all of them read files.
 
         Raises:
             ConfigError: the name or the environment is invalid.
@@ -396,11 +357,7 @@ class Models:
         return client
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise an error if a model's name, key or URL is missing or invalid.
-
-        Raises:
-            ConfigError: a name or the environment is invalid.
-        """
+        """Raise a `ConfigError` if a model's name, key or URL is missing or invalid."""
         for name in dict.fromkeys(names):
             check_name(name)
             if name in self.chats:
@@ -408,8 +365,6 @@ class Models:
             if self.factory is not make_model or name in self.chats:
                 continue
             if name.startswith(model_settings.RECORDED):
-                from moot.models.offline import check_recording
-
                 check_recording(name.removeprefix(model_settings.RECORDED))
             if model_settings.is_built_in(name):
                 continue
@@ -417,10 +372,7 @@ class Models:
             reach(name, self.settings_of(name))
 
     def cost_usd(self, name: str, tokens: EntryUsage) -> float | None:
-        """Return the cost of one model call in US dollars, or `None` if the model's price is unknown.
-
-        Built-in models cost 0.
-        """
+        """Return a call's cost in US dollars, 0 for built-in models, or `None` without a known price."""
         if model_settings.is_built_in(name):
             return 0.0
         settings = self.settings_of(name)
@@ -435,10 +387,7 @@ class Models:
         return [name for name in names if self.cost_usd(name, NO_USAGE) is None]
 
     def endpoint_host(self, name: str) -> str:
-        """Return the host name of a model's endpoint.
-
-        It identifies the provider of an OpenAI-compatible model.
-        """
+        """Return the host name of a model's endpoint, which identifies its provider."""
         base_url = self.base_url(name)
         return urlsplit(base_url).hostname or base_url
 
@@ -455,15 +404,11 @@ class Models:
         return model_settings.provider_of(name) in ("", model_settings.OPENAI) and not is_custom
 
     def context_of(self, name: str, tokens: int) -> int | None:
-        """Return the size of the context that a server must reserve, for servers that let a request choose.
+        """Return the size of context to reserve on a server that lets a request choose it.
 
-        The setting `context_size` determines the size. By default, the size fits the debate's largest prompt
-        and its reply. The model's maximum is not used, because a context of 131,072 tokens can exhaust a
-        machine's memory. The size is rounded up, because Ollama reloads a model whenever its size changes.
-
-        Args:
-            name: name of the model.
-            tokens: tokens of this prompt and its reply.
+        It is the configured one, or else that of the debate's largest prompt and reply, never the model's
+        maximum: a context of 131,072 tokens can exhaust a machine's memory. A size that changes makes Ollama
+        load anew.
         """
         configured, facts = self.settings.get(name), self.facts_of(name)
         if configured and configured.context_size:
@@ -489,9 +434,7 @@ class Models:
         self._methods[name] = method
 
     async def aclose(self) -> None:
-        """Close the model clients that belong to the running event loop. A later call creates new clients.
-
-        `asyncio.run` does so before it closes its loop.
+        """Close the model clients of the running event loop, as `asyncio.run` does at its end.
 
         A model object passed from Python stays open: its owner closes it.
         """
@@ -552,7 +495,11 @@ def _make(name: str, arguments: JsonObject) -> BaseChatModel:
     except ImportError as error:
         extra = EXTRAS.get(provider)
         # Without `langchain` the provider's package is unknown. A guessed name could be a malicious package.
-        packages = f"'moot[{extra}]'" if extra else f"langchain {provider_package(provider)}".strip()
+        packages = (
+            f"'moot[{extra}]'"
+            if extra
+            else f"langchain {langgraph_internals.provider_package(provider)}".strip()
+        )
         raise ConfigError(
             f"the model {name!r} needs packages that are not installed: run `pip install "
             f"{packages}` ({error})"
@@ -566,11 +513,7 @@ def _make(name: str, arguments: JsonObject) -> BaseChatModel:
 
 
 def _check_keys(name: str, chat: BaseChatModel, settings: model_settings.ModelSettings) -> None:
-    """Check a model's API keys, and register the keys as secrets. A missing or misplaced key is an error.
-
-    Raises:
-        ConfigError: a key is missing, or the provider's key would be sent to another `base_url`.
-    """
+    """Register a model's API keys as secrets. A missing or misplaced key is a `ConfigError`."""
     for attribute in type(chat).model_fields:
         value = getattr(chat, attribute)
         if not isinstance(value, SecretStr):

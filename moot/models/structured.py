@@ -105,10 +105,7 @@ def _two_answers(results: Sequence[ParsedReply]) -> ParsedReply:
 
 
 def clean_json(value: JsonValue, fence: str = "") -> JsonValue:
-    """Return a JSON value with its strings cleaned by `clean_text`, without the delimiters of a fence.
-
-    JSON escapes can produce characters that stored text must not contain.
-    """
+    """Return a JSON value with clean strings, because escapes can produce forbidden characters."""
     if isinstance(value, str):
         return without_frame(clean_text(value), fence) if fence else clean_text(value)
     if isinstance(value, list):
@@ -119,10 +116,7 @@ def clean_json(value: JsonValue, fence: str = "") -> JsonValue:
 
 
 def _valid_values(text: str) -> Iterator[object]:
-    """Yield each valid JSON value in a text that may be the reply.
-
-    The whole text is tried first. Otherwise each outermost object in the text is a value.
-    """
+    """Yield the whole text as JSON if it is valid, otherwise each valid outermost object in it."""
     try:
         yield json.loads(text)
         return
@@ -146,10 +140,7 @@ def _valid_values(text: str) -> Iterator[object]:
 
 
 def _repaired_values(text: str, keys: frozenset[str]) -> Iterator[object]:
-    """Yield a repaired value for each outermost object in a text that names a key of the schema.
-
-    A repair that loses one of these keys is no repair.
-    """
+    """Yield the repaired outermost objects. A repair that loses a key of the schema is no repair."""
     from json_repair import loads  # imported late, because most replies are valid
 
     start, repairs = text.find("{"), 0
@@ -205,10 +196,7 @@ def _before_fence(part: str) -> str:
 
 
 def _object_end(text: str, start: int) -> int:
-    """Return the index after the brace that closes an object, or 0 if it is not closed.
-
-    Brackets in double-quoted strings do not count, unless that leaves the object open.
-    """
+    """Return the index behind an object's closing brace, or 0. Braces in strings count only at need."""
     for pattern in (r'"(?:\\.|[^"\\])*"|[{}]', r"[{}]"):
         depth = 0
         for match in re.compile(pattern, re.DOTALL).finditer(text, start):

@@ -6,6 +6,7 @@ or from the price lists of `genai-prices`, which is imported on first use.
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from langchain_core.messages import AIMessage
@@ -88,10 +89,7 @@ def counted_usage(
     thoughts: str,
     encoding: str | None = None,
 ) -> EntryUsage:
-    """Count the tokens in a request and its reply.
-
-    The count is used if the provider reports no plausible usage. Reasoning counts as completion tokens.
-    """
+    """Count the tokens of a request and its reply, with its reasoning, for implausible or missing usage."""
     count = counter(encoding or encoding_for(call.model))
     known = call.prompt_tokens if sent is call.messages else 0
     arguments = [json.dumps(tool["args"], ensure_ascii=False) for tool in message.tool_calls]
@@ -143,8 +141,6 @@ def list_price(name: str, base_url: str, tokens: EntryUsage) -> float | None:
 @lru_cache(maxsize=1)
 def price_list_text() -> str:
     """Describe the version of the price lists and the date of their latest change."""
-    from datetime import UTC, datetime
-
     from genai_prices import __version__
     from genai_prices.data_snapshot import get_snapshot
     from genai_prices.types import ConditionalPrice, StartDateConstraint

@@ -42,10 +42,7 @@ class ClarifyingQuestions(BaseModel):
 
 
 def clarification_step(state: ConversationState, config: DebateConfig) -> Step | None:
-    """Return the step in which debaters ask clarifying questions.
-
-    `None` if questions are disabled or already asked.
-    """
+    """Return the step of clarifying questions, or `None` if they are disabled or already asked."""
     settings, progress = config.clarifications, state.get("clarifications", {})
     asked_rounds = progress.get("rounds", 0)
     if (
@@ -125,10 +122,7 @@ def _call(context: NodeContext, debater: DebaterConfig) -> ModelCall:
 def _questions(
     context: NodeContext, debaters: Sequence[DebaterConfig], replies: Sequence[Reply]
 ) -> list[PersonQuestion]:
-    """Return the debaters' new questions, without duplicates.
-
-    Their numbers continue from earlier rounds.
-    """
+    """Return the new questions without duplicates, numbered after those of earlier rounds."""
     earlier_questions = [entry for entry in context.state["full_transcript"] if entry["kind"] == "question"]
     seen_texts = {entry["content"].casefold() for entry in earlier_questions}
     questions: list[PersonQuestion] = []

@@ -41,23 +41,16 @@ def extract(context: NodeContext) -> NodeBody:
 
 
 def extraction_due(context: NodeContext, leaving: int) -> bool:
-    """Return True if the node `extract` has work to do.
+    """Return True if claims must be extracted now, or crux rooms got new messages.
 
-    Claims must be extracted now, or side discussions got new messages.
-
-    Args:
-        context: context of the debate.
-        leaving: `seq` up to which messages are about to leave the window, -1 for none.
+    `leaving` is the `seq` up to which messages are about to leave the window, -1 for none.
     """
     state = context.state
     return bool(_spoken_in_rooms(state)) or due_through(context, leaving) > ledger_of(state).read_through
 
 
 def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the side discussions that got new messages.
-
-    The ids of these messages are added to them.
-    """
+    """Return the crux rooms that got new messages, with the ids of these messages."""
     rooms = state.get("crux_rooms", {})
     start = ledger_of(state).read_through + 1
     return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
@@ -85,10 +78,7 @@ def due_through(context: NodeContext, leaving: int) -> int:
 def _extract_claims(
     context: NodeContext, entries: Sequence[Entry]
 ) -> CallGenerator[tuple[ClaimExtraction, list[str]]]:
-    """Let a model extract claims from entries.
-
-    Return the claims and an error for each failed call.
-    """
+    """Let a model extract claims, and return them and an error for each failed call."""
     state, config, transcript = context.state, context.config, context.state["full_transcript"]
     # Claims may be extracted from earlier messages that the entries cite. People's messages give facts.
     cited_seqs = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
@@ -121,10 +111,7 @@ def _extract_claims(
 
 
 def _is_last_word(context: NodeContext, entries: Sequence[Entry]) -> bool:
-    """Return True if no debater can reply to the messages any more.
-
-    They belong to the final step of the debate. This applies only to a debate that cannot be continued.
-    """
+    """Return True if messages are of the final step, and the debate cannot be continued."""
     step = context.state.get("step") or {}
     if not step.get("is_final") or context.protocol.can_continue:
         return False
@@ -132,10 +119,7 @@ def _is_last_word(context: NodeContext, entries: Sequence[Entry]) -> bool:
 
 
 def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
-    """Return the aspect of the topic that the messages discuss.
-
-    The second text adds their side discussions. It is empty if there are none.
-    """
+    """Return the aspect that the messages discuss, and its crux rooms or `""`."""
     rooms = state.get("crux_rooms", {})
     first_room = rooms.get(entries[0]["room"])
     claim = ledger_of(state).claims.get(first_room["claim"]) if first_room else None

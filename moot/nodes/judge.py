@@ -16,10 +16,7 @@ from moot.state.verdict import PanelVerdict
 
 
 def _step_before_end(context: NodeContext) -> CallGenerator[JsonObject]:
-    """Run a step of the `judge` node that gives no verdict.
-
-    The debaters give their final answers or test the decision. Else the step's phase assesses the debate.
-    """
+    """Let debaters give final answers or test the decision. Else the step's phase assesses the debate."""
     state, config, protocol = context.state, context.config, context.protocol
     if state["step"]["phase"] == DECIDE:
         return (yield from final_answers(context, protocol.deciders(state, config)))

@@ -12,9 +12,7 @@ from langgraph.types import Overwrite
 
 from moot.asking.chat import answer_questions, can_continue, refuse_continuation
 from moot.calls import effects
-from moot.config import DebateConfig
-from moot.config.model_settings import McpServerConfig
-from moot.config.stages import freeze
+from moot.config import DebateConfig, model_settings, stages
 from moot.memory.cross_debate_memory import retrieve_earlier_positions
 from moot.memory.tool_results import input_tool_use
 from moot.memory.window import TranscriptWriter, window_message
@@ -57,7 +55,7 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
         "topic": topic,
         "options": list(config.options),
         "cross_debate_memory": cross_debate_memory,
-        "config": freeze(config),
+        "config": stages.freeze(config),
         "fence": fence,
         "full_transcript": Overwrite(entries),
         # A transcript with answers, such as that of a replay, is clarified: nobody is asked again.
@@ -145,20 +143,20 @@ def _context(
     def check() -> str:
         checked = check_tools(config, context.count, context.env.tools)
         full_config = config.model_copy(update={"mcp_servers": checked.mcp_servers})
-        return json.dumps([checked.documents, freeze(full_config)["mcp_servers"]])
+        return json.dumps([checked.documents, stages.freeze(full_config)["mcp_servers"]])
 
     key = json.dumps([config.context, config.fingerprint()])
     documents, servers = json.loads((yield effects.LocalWork([effects.LocalJob(key, check)]))[0])
     if servers:
-        mcp_servers = {name: McpServerConfig.model_validate(server) for name, server in servers.items()}
+        mcp_servers = {
+            name: model_settings.McpServerConfig.model_validate(server) for name, server in servers.items()
+        }
         config = config.model_copy(update={"mcp_servers": mcp_servers})
     return config, documents
 
 
 def _seed(context: NodeContext, topic: str, documents: Sequence[Mapping[str, str]]) -> list[Entry]:
-    """Return a new debate's first transcript entries.
-
-    The entries are the topic, the documents and imported messages.
+    """Return the first entries: the topic, the documents and imported messages.
 
     Raises:
         InputError: an imported entry has no speaker or no content.

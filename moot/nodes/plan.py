@@ -59,10 +59,7 @@ def plan(context: NodeContext) -> effects.NodeBody:
 
 
 def _next_step(context: NodeContext) -> model_calls.CallGenerator[tuple[Step, list[str]]]:
-    """Choose the debate's next step.
-
-    An error for each failed model call is returned as well.
-    """
+    """Choose the next step, and return it with an error for each failed model call."""
     state, config, protocol = context.state, context.config, context.protocol
     clarification = None if limit_reached(state, config) else clarification_step(state, config)
     if clarification is not None:

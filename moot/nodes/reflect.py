@@ -13,18 +13,12 @@ from moot.state.claim_events import ClaimEvent, Room
 
 
 def reflect_due(context: NodeContext) -> bool:
-    """Return True if the node `reflect` has work to do.
-
-    Models write reflections on the debate there, and assess side discussions.
-    """
+    """Return True if models must write reflections or assess crux rooms now."""
     return _insights_due(context) or bool(crux_cards.rooms_to_assess(context.state))
 
 
 def _insights_due(context: NodeContext) -> bool:
-    """Return True if models must now write reflections on the debate.
-
-    After the last step, reflections are due only for a judge whose prompt does not show all messages in full.
-    """
+    """Return True if reflections are due, after the last step only for a judge that lacks messages."""
     state, config, protocol = context.state, context.config, context.protocol
     step = state.get("step") or {}
     row = protocol.phases.get(step.get("phase", ""))

@@ -11,9 +11,7 @@ from moot.calls.model_calls import gather_calls
 from moot.judging.transcript_selection import exceeds
 from moot.memory.background import select_background
 from moot.memory.perspectives import due_debaters, perspective_summary
-from moot.memory.summarizers import drafting
-from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
-from moot.memory.summarizers.summarizer import SummaryRequest
+from moot.memory.summarizers import drafting, registry, summarizer
 from moot.memory.window import entries_to_cover, window_start
 from moot.protocols.registry import next_step
 from moot.protocols.schedule import ConsultModels, End
@@ -65,7 +63,7 @@ def entries_to_fold(context: NodeContext, leaving: int = -1) -> Sequence[Entry]:
     entries = entries_to_cover(state, leaving)
     if not entries:
         return []
-    is_free = not asks_model(config.memory.summarizer) or not state.get("step")
+    is_free = not registry.asks_model(config.memory.summarizer) or not state.get("step")
     if protocol.shows_summary and (is_free or not isinstance(next_step(state, config), End)):
         return entries
     is_judged = config.judge.enabled and protocol.judge_spec.judged and protocol.judge_spec.reads_summary
@@ -97,7 +95,7 @@ def _update_rolling_summary(context: NodeContext) -> NodeBody:
     background = select_background(context, start=max(window_start(state), leaving + 1))
     transcript, is_fresh = state["full_transcript"], config.memory.mode == "fresh"
     entries = transcript[: entries[-1]["seq"] + 1] if is_fresh else entries
-    request = SummaryRequest(
+    request = summarizer.SummaryRequest(
         previous={} if is_fresh else state.get("rolling_summary", {}),
         entries=[entry for entry in entries if traits_of(entry).in_prompts]
         or entries,  # only the topic, which the rules already show
@@ -110,7 +108,7 @@ def _update_rolling_summary(context: NodeContext) -> NodeBody:
         shown=background.whole_ids,
     )
     is_shown = context.protocol.shows_summary
-    method = config.memory.summarizer if is_shown else FALLBACK_SUMMARIZER
+    method = config.memory.summarizer if is_shown else registry.FALLBACK_SUMMARIZER
     draft, failure = yield from drafting.draft_summary(method, request)
     summary = drafting.make_summary(
         request, draft, context.env.clock(), state.get("rolling_summary", {}), failure

@@ -13,10 +13,9 @@ def trim(context: NodeContext) -> NodeBody:
 
 
 def trim_through(context: NodeContext) -> int:
-    """Return the number of the last message to remove from the window now.
+    """Return the number of the last message to remove from the window now, or -1.
 
-    The number is -1 if there is no such message. If prompts show the rolling summary, a message only leaves
-    the window after the summary covers it.
+    If prompts show the rolling summary, a message only leaves the window after the summary covers it.
     """
     state, leaving = context.state, context.leaving_through
     if leaving >= 0 and context.protocol.shows_summary and needs_summary(state):

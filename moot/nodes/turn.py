@@ -8,9 +8,8 @@ from moot.calls.model_calls import INCOMPLETE, REPEATED, ModelCall, Prompt, Repl
 from moot.config import DebateConfig
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter
+from moot.models import model_call, reply_faults
 from moot.models.failures import REFUSALS
-from moot.models.model_call import repetition_note
-from moot.models.reply_faults import mark_other_speakers
 from moot.protocols.registry import limit_reached
 from moot.runtime import run_turns
 from moot.runtime.context import NodeContext
@@ -85,7 +84,7 @@ def turn(context: NodeContext) -> NodeBody:
     update = yield from writer.enter()
     failures += [each.reply.error for each in results]
     loops = [each.reply.model for each in results if each.reply.finish_reason == REPEATED]
-    failures += map(repetition_note, dict.fromkeys(loops))
+    failures += map(model_call.repetition_note, dict.fromkeys(loops))
     return {
         **update,
         "receipts": receipts,
@@ -97,10 +96,7 @@ def turn(context: NodeContext) -> NodeBody:
 def _write_tools(
     writer: TranscriptWriter, turn: Turn, exchanges: Sequence[ToolExchange], count: TokenCounter
 ) -> None:
-    """Write a turn's tool calls and their results to the transcript.
-
-    Text and usage of a reply with several calls are stored with the first call.
-    """
+    """Write a turn's tool calls and results. The first call has the reply's text and usage."""
     room = turn["room"]
     for exchange in exchanges:
         text, usage = exchange.reply.text.strip(), exchange.reply.usage
@@ -117,9 +113,7 @@ def _write_tools(
 
 
 def _write_speech(writer: TranscriptWriter, context: NodeContext, turn: Turn, reply: Reply) -> Entry:
-    """Write a debater's message to the transcript.
-
-    If the turn failed, write a notice instead.
+    """Write a debater's message, or a notice if the turn failed.
 
     Raises:
         ModelError: the turn failed and the protocol requires it.
@@ -158,7 +152,7 @@ def _marked(text: str, context: NodeContext, speaker: str) -> str:
         transcript = context.state["full_transcript"]
         return any(each["speaker"] == key and line in each["content"] for each in transcript)
 
-    return mark_other_speakers(text, context.names[speaker], others, is_quotation)
+    return reply_faults.mark_other_speakers(text, context.names[speaker], others, is_quotation)
 
 
 def _receipt(context: NodeContext, entry: Entry, index: int, call: ModelCall | None) -> Receipt:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from moot.config import DebateConfig
-from moot.config.debate_config import frozen_config
+from moot.config import DebateConfig, debate_config
 from moot.state.conversation import ConversationState
 from moot.text.tokens import TokenCounter
 
@@ -34,9 +33,5 @@ class DebateContext:
 
 
 def context_of(state: ConversationState, count: TokenCounter) -> DebateContext:
-    """Return the context of a stored state, with the configuration that the state contains.
-
-    Raises:
-        InputError: The state has no configuration, because the process died before the debate began.
-    """
-    return DebateContext(state, frozen_config(state), count)
+    """Return the context of a stored state. A state without a configuration is an `InputError`."""
+    return DebateContext(state, debate_config.frozen_config(state), count)

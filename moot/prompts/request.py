@@ -53,10 +53,7 @@ class HasModel(Protocol):
 def model_params(
     config: DebateConfig, settings: DebaterConfig | PanelJudge | MemoryConfig | HasModel
 ) -> ModelParams:
-    """Return the model and sampling parameters for a debater, a judge or a summarizer.
-
-    Unset fields use the debate's values.
-    """
+    """Return a debater's, judge's or summarizer's model and sampling, or else the debate's."""
     reply = config.memory.budget.reply
     common = ModelParams(config.model, config.temperature, config.fallbacks, config.seed, reply)
     if isinstance(settings, DebaterConfig):
@@ -122,10 +119,7 @@ keywords say."""
 
 
 def sent_schema(schema: type[BaseModel]) -> JsonObject:
-    """Return the JSON Schema of a reply, in OpenAI's strict form if possible.
-
-    Titles, default values and docstrings of classes are not sent.
-    """
+    """Return a reply's JSON Schema without titles, defaults and docstrings, in strict form if possible."""
     return sent_form(schema.model_json_schema())
 
 
@@ -227,10 +221,7 @@ def _strict(node: JsonObject) -> JsonObject:
 
 
 def _without_unsupported(node: object, *, names: bool = False) -> object:
-    """Remove the keywords that OpenAI's strict mode rejects.
-
-    `node` is a part of a JSON Schema. If `names` is true, the keys are field names, and all of them stay.
-    """
+    """Remove keywords that OpenAI's strict mode rejects. `names`: the keys are field names, which stay."""
     if isinstance(node, dict):
         return {
             key: _without_unsupported(part, names=key in ("properties", "$defs") and not names)
@@ -241,18 +232,12 @@ def _without_unsupported(node: object, *, names: bool = False) -> object:
 
 
 def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> int:
-    """Return how many tokens of a budget are left for the prompt.
-
-    The reply's JSON schema uses the other tokens. At least half of `total` is left.
-    """
+    """Return the tokens of a budget that a reply's schema leaves for the prompt, at least half."""
     return max(total // 2, total - schema_tokens(schema, count))
 
 
 def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) -> Prompt:
-    """Add the tokens of the reply's JSON schema to a prompt's token counts.
-
-    Return a copy of the prompt. The messages stay the same.
-    """
+    """Return a copy of a prompt whose token counts include the reply's JSON schema."""
     tokens = schema_tokens(schema, count)
     return replace(
         prompt,
@@ -273,9 +258,9 @@ def one_of(values: Iterable[str], name: str = "") -> Any:
 
 
 def like(pattern: str, name: str = "") -> Any:
-    """Return a Pydantic type for strings with a pattern in the JSON schema.
+    """Return a type for strings with a pattern in the schema. Another form does not fail the reply.
 
-    A string of another form does not fail the reply. A `name` works as in `one_of`.
+    A `name` works as in `one_of`.
     """
     kind = Annotated[str, Field(json_schema_extra={"pattern": pattern})]
     return TypeAliasType(name, kind) if name else kind
@@ -300,10 +285,7 @@ def citation_type(ids: Sequence[str], others: Sequence[str] = ()) -> Any:
 
 
 def cause_type(ids: Sequence[str]) -> Any:
-    """Return a Pydantic type for the id of the message that made a debater change position.
-
-    The empty string means that no message is cited.
-    """
+    """Return a type for the id of the message that changed a debater's mind. `""` cites none."""
     if 0 < len(ids) <= MAX_IDS:
         return either(one_of([""]), one_of(ids, "MessageId"))
     return like(rf"^$|{_MESSAGE_ID}")

@@ -74,10 +74,7 @@ def structured_call(
 
 
 def structured_data(schema: type[BaseModel], reply: Reply | None) -> dict[str, Any] | None:
-    """Return the data of a model's reply, or `None` if it does not match the schema.
-
-    `None` also if the call failed.
-    """
+    """Return the data of a reply, or `None` if the call failed or the reply does not match the schema."""
     if reply is None or not reply.ok or reply.data is None:
         return None
     try:
@@ -117,10 +114,7 @@ def add_person_messages(entries: Sequence[Entry], transcript: Sequence[Entry]) -
 def shown_entries(
     entries: Sequence[Entry], config: DebateConfig, remaining: int, count: TokenCounter
 ) -> list[str]:
-    """Format transcript entries as texts for a prompt.
-
-    Together the texts use at most `remaining` tokens. The longest texts are truncated.
-    """
+    """Format entries as texts of at most `remaining` tokens together, the longest ones truncated."""
     full_texts = [render_entry(entry, config.names(), config.fence)["content"] for entry in entries]
     limits = common_length([count(text) for text in full_texts], remaining)
     return [
@@ -129,8 +123,5 @@ def shown_entries(
 
 
 def match_debater(name: str, names: Mapping[str, str]) -> str:
-    """Return the id of the debater that `name` means, by id or display name, or `""` if there is none.
-
-    `name` may also be a short sentence with one debater's name.
-    """
+    """Return the id of the debater that an id, a name or a short sentence means, or `""`."""
     return meant_name(name, {debater: (display_name,) for debater, display_name in names.items()})

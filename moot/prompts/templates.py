@@ -65,11 +65,7 @@ LOADED_TEMPLATES: dict[str, PromptTemplate] = {}
 
 
 def make_prompt_template(name: str, template: str, *placeholders: str) -> PromptTemplate:
-    """Create a prompt template, and check that it contains exactly the given placeholders.
-
-    Raises:
-        ValueError: the template has unknown placeholders, or lacks one.
-    """
+    """Create a prompt template. Placeholders other than the given ones are a `ValueError`."""
     used_placeholders = frozenset(_PLACEHOLDER.findall(template))
     if used_placeholders != frozenset(placeholders):
         raise ValueError(
@@ -128,10 +124,7 @@ _HEADING = re.compile(r"^## (\w+)[ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Role:
-    """Role of a debater, such as `security`.
-
-    `sections` are its prompt texts, keyed by section name.
-    """
+    """Role of a debater, such as `security`, with its prompt texts by the name of their section."""
 
     name: str
     sections: Mapping[str, str]
@@ -215,26 +208,17 @@ def fenced_section(text: str, fence: str) -> str:
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
-    """Format a message as one labelled paragraph of a quoted block.
-
-    The block contains several messages.
-    """
+    """Format a message as a labelled paragraph of a quoted block with several messages."""
     return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
 
 
 def fenced_items(items: str, fence: str, title: str) -> str:
-    """Enclose paragraphs from `fenced_item` in one quoted block.
-
-    One block costs fewer tokens than a block for each message.
-    """
+    """Enclose paragraphs from `fenced_item` in one block, which costs fewer tokens than several."""
     return _line(ContentPart(title, items.rstrip("\n"), fence))
 
 
 def system_message(text: str, fence: str) -> WireMessage:
-    """Return a system message that explains how quoted text is marked.
-
-    The message starts with `text`.
-    """
+    """Return a system message with a text and an explanation of how quoted text is marked."""
     return {"role": "system", "content": f"{text}\n\n{QUOTED.render(fence=fence)}"}
 
 
@@ -381,17 +365,8 @@ def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
     return truncate_middle(bare_text.strip(), max_tokens, count)
 
 
-@lru_cache(maxsize=256)
-def truncate_fenced_cached(content: str, max_tokens: int, count: TokenCounter) -> str:
-    """Shorten a prompt message like `truncate_fenced`, and cache the result."""
-    return truncate_fenced(content, max_tokens, count)
-
-
 def _line(part: ContentPart) -> str:
-    """Return a part of a prompt message as text.
-
-    A quoted block gets its delimiters.
-    """
+    """Return a part of a prompt message as text, a quoted block with its delimiters."""
     if not part.fence:
         return part.text
     opening = f"{part.title} <<{part.fence}" if part.title else f"<<{part.fence}"

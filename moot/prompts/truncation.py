@@ -53,10 +53,7 @@ def display_name(speaker: str, names: Mapping[str, str]) -> str:
 
 
 def prompt_name(speaker: str, names: Mapping[str, str]) -> str:
-    """Return a speaker's name on one line, safe for use in a prompt.
-
-    Control tokens of chat templates are disabled.
-    """
+    """Return a speaker's name on one line, without control tokens of chat templates."""
     return break_template_tokens(plain_line(display_name(speaker, names))) or speaker
 
 
@@ -82,10 +79,7 @@ def _time_label(text: str) -> str:
 
 
 def room_note(entry: Entry, names: Mapping[str, str]) -> str:
-    """Return a note such as "(side room with Ann)" for a message.
-
-    Return `""` if the message is not from a side room. The code calls a side room a crux room.
-    """
+    """Return a note such as "(side room with Ann)" for a message of a crux room, or `""`."""
     if not entry.get("room"):
         return ""
     partner = next(
@@ -117,10 +111,7 @@ def entry_tokens(entry: Entry, names: Mapping[str, str], fence: str, count: Toke
 
 
 def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> WireMessage:
-    """Shorten a chat message by cutting out the middle of its quoted text.
-
-    The result has at most `max_tokens` tokens.
-    """
+    """Shorten a message to `max_tokens` tokens by cutting out the middle of its quoted text."""
     overhead = message_tokens(message, count, content=0)
     return {**message, "content": truncate_fenced(message["content"], max(1, max_tokens - overhead), count)}
 
@@ -148,10 +139,7 @@ OLDER = 7
 
 @dataclass(frozen=True)
 class Block:
-    """Prompt message with a priority.
-
-    The priority decides when the message is shortened or dropped.
-    """
+    """Prompt message with a priority, which decides when it is shortened or dropped."""
 
     section: str
     """Name of the prompt section to which the block belongs."""
@@ -239,10 +227,7 @@ def _cost(message: WireMessage, count: TokenCounter) -> int:
 
 
 def truncate_messages(messages: Sequence[WireMessage], budget: int, count: TokenCounter) -> Prompt:
-    """Drop the oldest messages until the prompt fits in `budget` tokens.
-
-    The first and the last message always stay in the prompt.
-    """
+    """Drop the oldest messages, but not the first and the last, until the prompt fits the budget."""
     last = len(messages) - 1
     blocks = [
         Block("system" if i == 0 else "messages", message, KEEP if i in (0, last) else OPTIONAL)
@@ -275,10 +260,7 @@ def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) 
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int]:
-    """Return the priority with which each block is dropped.
-
-    All blocks of a group have the priority of the most important one.
-    """
+    """Return each block's priority for dropping: that of the most important one in its group."""
     best: dict[str, int] = {}
     for block in blocks:
         best[block.group] = min(block.priority, best.get(block.group, block.priority))
@@ -336,10 +318,7 @@ def _fill_up(
 def _make_prompt(
     shown_messages: Mapping[int, _Sized], blocks: Sequence[Block], full_costs: Sequence[int], budget: int
 ) -> Prompt:
-    """Make a prompt from blocks, and record which blocks it omits.
-
-    Receipt entries about the same block label are merged.
-    """
+    """Make a prompt from blocks, and record what it omits, merged by label."""
     sections, memory = Counter[str](), Counter[MemoryKind]()
     omitted: dict[tuple[str, str], Omission] = {}
     for index, block in enumerate(blocks):
@@ -387,10 +366,7 @@ PROBLEM_SHARE = 0.5
 def problem_block(
     problem: str, budget: Budget, fence: str, count: TokenCounter, *, heading: str = "# Problem"
 ) -> Block:
-    """Return the problem statement as a prompt block.
-
-    A long statement is truncated to its token limit.
-    """
+    """Return the problem statement, truncated to its token limit, as a prompt block."""
     message: WireMessage = {"role": "user", "content": fenced(problem, fence, heading)}
     return cut_block("topic", message, problem_token_limit(budget), count, label="topic")
 
@@ -429,10 +405,7 @@ def truncate_by_priority(
 
 
 def truncate_evenly(blocks: Sequence[Block], remaining: int, count: TokenCounter) -> list[Block]:
-    """Shorten the longest blocks until all blocks fit in `remaining` tokens.
-
-    A block that would become too short is marked as omitted.
-    """
+    """Shorten the longest blocks to `remaining` tokens together. Too short ones are marked as omitted."""
     costs = [message_tokens(block.message, count) for block in blocks]
     cut_blocks: list[Block] = []
     for block, cost, cap in zip(blocks, costs, common_length(costs, remaining), strict=True):

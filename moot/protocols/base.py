@@ -1,11 +1,9 @@
 """Base class of protocols: the union of their three roles."""
 
-from moot.protocols.outcome import Outcome
-from moot.protocols.schedule import Schedule
-from moot.protocols.view import View
+from moot.protocols import outcome, schedule, view
 
 
-class Protocol(Schedule, View, Outcome):
+class Protocol(schedule.Schedule, view.View, outcome.Outcome):
     """Base class for debate protocols.
 
     A protocol chooses the steps (`Schedule`), makes the prompts (`View`) and decides the debate (`Outcome`).

@@ -120,10 +120,7 @@ class Escalate(IndependentAnswers):
         )
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
-        """Return the answers that count in the vote.
-
-        A debater's last answer in the debate replaces earlier ones.
-        """
+        """Return the counting answers. A last answer in the debate replaces earlier ones."""
         debate_ballots = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}
         other_ballots = [each for each in _ballots(state, config) if each.debater not in debate_ballots]
         return [*debate_ballots.values(), *other_ballots]
@@ -155,11 +152,7 @@ class Escalate(IndependentAnswers):
 
 
 def _order(config: DebateConfig) -> list[str]:
-    """Return the debaters who give the five answers, in order.
-
-    The values are debater ids. A debater may occur more than once. The second author has another model if
-    possible.
-    """
+    """Return the ids of the authors of the five answers, the second with another model if possible."""
     first, *others = config.debaters
     second = next((each for each in others if config.model_of(each) != config.model_of(first)), None)
     if second:
@@ -168,10 +161,7 @@ def _order(config: DebateConfig) -> list[str]:
 
 
 def _answers(state: ConversationState) -> list[Entry]:
-    """Return all independent answers that debaters have given since a person's last message.
-
-    Notices of missing answers are included.
-    """
+    """Return all independent answers and notices of missing ones since a person's last message."""
     return [entry for entry in answers_since(state["full_transcript"]) if traits_of(entry).ends_turn]
 
 
@@ -204,10 +194,7 @@ def _agreed(state: ConversationState, config: DebateConfig) -> str:
 
 
 def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
-    """Return the latest answer of one author for each different answer.
-
-    The keys are debater ids. One debater is chosen as the author of each distinct independent answer.
-    """
+    """Return the latest answer of one author, by debater id, for each different answer."""
     current = {each.debater: each for each in _ballots(state, config) if not each.placeholder}
     author_by_form = {each.form: debater for debater, each in reversed(current.items())}
     latest = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}

@@ -124,10 +124,7 @@ class RandomOrder(LongForm):
 
 
 def first_round(config: DebateConfig) -> tuple[str, ...]:
-    """Return the order in which debaters speak in a first round with independent opening statements.
-
-    Each debater's opening comes first. The other turns of a debater whom `order` repeats follow.
-    """
+    """Return a first round's order: each debater's opening, then the turns that `order` repeats."""
     rest = list(config.turn_order())
     openers = tuple(dict.fromkeys(rest))
     for opener in openers:
@@ -162,10 +159,7 @@ def _has_begun(state: ConversationState, config: DebateConfig) -> bool:
 
 
 def _instruction(config: DebateConfig, phase: str, turn: int, request: str = "") -> str:
-    """Return the instruction for the debater who takes the given turn, counting turns from 1.
-
-    `request` is a further instruction, which replaces the general one of an argument.
-    """
+    """Return the instruction of a turn, counted from 1. `request` replaces that of an argument."""
     text = SPEECH.render(
         turn=str(turn),
         turns=str(config.total_turns()),
@@ -232,10 +226,7 @@ def would_stall(state: ConversationState, config: DebateConfig, speaker: str) ->
 
 
 def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
-    """Return the ids of the debaters who took the turns in a list of entries, in order.
-
-    Tool calls, notices and interjections are not turns.
-    """
+    """Return the debaters who took turns, in order. Tool calls, notices and interjections are none."""
     names = config.names()
     return [e["speaker"] for e in entries if e["speaker"] in names and ends_turn(e, names)]
 
@@ -262,10 +253,7 @@ class Nomination(BaseModel):
 
 
 class Moderated(LongForm):
-    """Protocol in which a moderator chooses the next debater.
-
-    If its reply names none, the configured order decides.
-    """
+    """Protocol in which a moderator chooses the next debater, or else the configured order."""
 
     name = "moderated"
     settings = ModeratorConfig

@@ -89,10 +89,7 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
 def _message_block(
     entry: Entry, priority: int, is_own: bool, config: DebateConfig, limits: WindowLimits, count: TokenCounter
 ) -> truncation.Block:
-    """Return the prompt block of a message in the window, truncated if the message is too long.
-
-    A debater's own entry (`is_own`) is shown in the assistant role, without name and id.
-    """
+    """Return a message of the window, truncated, in the assistant role if it is the speaker's own."""
     names, fence = config.names(), config.fence
     message, tokens = shown_message(entry, names, fence, limits, count)
     full_message = truncation.render_entry(entry, names, fence)
@@ -140,36 +137,24 @@ def evict_through(
 
 
 def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: int) -> int:
-    """Return how many prompt tokens the background and the tools need.
-
-    The passages of the background are included.
-    """
+    """Return the tokens that the background, with its passages, and the tools need."""
     retrieved = 0 if background.is_whole else int(config.memory.budget.total * PASSAGES_SHARE)
     return background.tokens + retrieved + tool_tokens
 
 
 def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserved: int) -> WindowLimits:
-    """Return the token limits of a debate's window of recent messages.
-
-    Equal limits are the same object, because caches compare them by identity.
-    """
+    """Return the window's limits. Equal ones are the same object, as caches compare identities."""
     return _one_object(WindowLimits.of(config.memory, shared_prefix_tokens(topic, config, count) + reserved))
 
 
 @lru_cache(maxsize=64)
 def _one_object(limits: WindowLimits) -> WindowLimits:
-    """Return the same object for equal limits.
-
-    Caches can then compare limits by identity.
-    """
+    """Return the same object for equal limits, because caches compare identities."""
     return limits
 
 
 def long_form_blocks(ctx: PromptContext) -> list[truncation.Block]:
-    """Return all parts of the prompt for a turn in a long-form debate.
-
-    The parts are the rules, the topic, the summary, the recent messages and the turn's instruction.
-    """
+    """Return the rules, topic, summary, recent messages and instruction of a turn."""
     # Unused tokens, which differ in every turn, must not change the prefix that a provider caches.
     shared_prefix = [rules_block(ctx), topic_block(ctx.state["topic"], ctx.config, ctx.count)]
     return [

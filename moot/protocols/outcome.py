@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from moot.config import DebateConfig
-from moot.config.section import ProtocolSpec
+from moot.config import DebateConfig, section
 from moot.judging.judge_spec import JudgeSpec
 from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_answers, vote_headline
 from moot.state.conversation import ConversationState
@@ -25,7 +24,7 @@ class Proceedings(NamedTuple):
     """Completed stages of the debate, each with its answer and its number of calls."""
 
 
-class Outcome(ProtocolSpec):
+class Outcome(section.ProtocolSpec):
     """Role of a protocol that decides a debate. By default, a judge decides."""
 
     judge_spec: JudgeSpec = JudgeSpec()
@@ -64,10 +63,7 @@ class Outcome(ProtocolSpec):
         return ballots_of_answers([each for each in state.get("final_answers", []) if each["turns"] == turns])
 
     def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
-        """Count the votes.
-
-        Return `None` if a judge decides the debate.
-        """
+        """Count the votes. `None`: a judge decides the debate."""
         method = self.method(config)
         if method == "judge":
             return None
@@ -90,10 +86,7 @@ class Outcome(ProtocolSpec):
         return solution
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
-        """Return one line that states the result of a valid verdict.
-
-        `names` maps debater ids to display names.
-        """
+        """Return one line that states a valid verdict's result. `names` is keyed by debater id."""
         if verdict["judge"] == COUNT and "outcome" in verdict:
             return vote_headline(verdict)
         winner = verdict["winner"]

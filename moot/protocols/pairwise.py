@@ -14,11 +14,7 @@ PAIRWISE_INSTRUCTION = (
 
 
 class Pairwise(Protocol):
-    """Protocol in which a judge compares two existing answers.
-
-    The judge reads the answers in both orders. The answers are the debate's initial transcript, one entry per
-    answer.
-    """
+    """Protocol in which a judge compares the answers of the initial transcript in both orders."""
 
     name = "pairwise"
     debaters = ({"id": "candidate-1", "name": "Candidate 1"}, {"id": "candidate-2", "name": "Candidate 2"})
@@ -36,8 +32,5 @@ class Pairwise(Protocol):
         return TurnCount(0, 0)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> End:
-        """Return `End`, because debaters take no turns in this protocol.
-
-        A judge only compares existing answers.
-        """
+        """Return `End`, because debaters take no turns: a judge compares existing answers."""
         return End("the answers to compare are given")

@@ -145,10 +145,7 @@ def entry_block(
 
 
 def user_provided_entries(ctx: PromptContext, *gifts: UserInputKind) -> list[Entry]:
-    """Return the messages and documents from people, oldest first.
-
-    `gifts`: kinds to return, by default all.
-    """
+    """Return messages and documents of people, by default of all kinds, oldest first."""
     transcript = ctx.state["full_transcript"]
     entries = [
         transcript[seq]
@@ -165,10 +162,7 @@ def user_provided_block(ctx: PromptContext, entry: Entry, *, message: int, docum
 
 
 def tool_blocks(ctx: PromptContext, speech: Entry, rank: int) -> list[truncation.Block]:
-    """Return a prompt block for each tool call that a debater made just before a message.
-
-    A block also shows the call's result.
-    """
+    """Return a block for each tool call before a message, with its result."""
     transcript = ctx.state["full_transcript"]
     start = speech["seq"]
     while start > 0 and traits_of(transcript[start - 1]).tool:

@@ -7,16 +7,11 @@ from moot.config import DebateConfig
 from moot.config.section import protocol_sections
 from moot.judging.rubrics import rubric_for
 from moot.memory.perspectives import check_summarizers
+from moot.protocols import escalate, long_form, pairwise, single, vote, voting
 from moot.protocols.base import Protocol
 from moot.protocols.council.council import Council
 from moot.protocols.dialogue.dialogue import Dialogue
-from moot.protocols.escalate import Escalate
-from moot.protocols.long_form import Moderated, RandomOrder, RoundRobin
-from moot.protocols.pairwise import Pairwise
 from moot.protocols.schedule import ConsultModels, End
-from moot.protocols.single import Single
-from moot.protocols.vote import Vote
-from moot.protocols.voting import stop_reason
 from moot.state.conversation import ConversationState, StateValues, Step
 from moot.state.entries import tokens_of
 from moot.state.errors import ConfigError
@@ -25,15 +20,15 @@ from moot.state.settings import load_plugin, plugin_entry_points
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
     for protocol in (
-        RoundRobin(),
-        Moderated(),
-        RandomOrder(),
+        long_form.RoundRobin(),
+        long_form.Moderated(),
+        long_form.RandomOrder(),
         Council(),
         Dialogue(),
-        Single(),
-        Vote(),
-        Escalate(),
-        Pairwise(),
+        single.Single(),
+        vote.Vote(),
+        escalate.Escalate(),
+        pairwise.Pairwise(),
     )
 }
 """Protocols registered in this process, keyed by protocol name."""
@@ -68,11 +63,7 @@ def register(protocol: Protocol) -> None:
 
 
 def protocol_named(name: str) -> Protocol:
-    """Return the protocol with this name, or raise an error if there is none.
-
-    Raises:
-        ConfigError: no protocol has this name.
-    """
+    """Return the protocol with this name. An unknown one is a `ConfigError`."""
     protocol = find_protocol(name)
     if protocol is None:
         raise ConfigError(
@@ -117,7 +108,7 @@ def next_step(state: ConversationState, config: DebateConfig) -> Step | End | Co
     """Return the debate's next step, or `End` if a limit or a `stop` condition is reached."""
     protocol = protocol_named(config.protocol)
     end = limit_reached(state, config)
-    if end is None and protocol.compares_answers and (reason := stop_reason(state, config)):
+    if end is None and protocol.compares_answers and (reason := voting.stop_reason(state, config)):
         end = End(reason)
     return end or protocol.next_step(state, config)
 

@@ -32,10 +32,7 @@ def decision_line(values: StateValues) -> str:
 
 
 def result_text(values: StateValues, share: float = 1.0) -> str:
-    """Return the text of the message that reports the debate's result, as Markdown.
-
-    `share` scales the maximum length of each part.
-    """
+    """Return the result as Markdown. `share` scales the maximum length of each part."""
     verdict: PanelVerdict | None = values.get("verdict") or None
     ended = (values.get("step") or {}).get("end_reason", {}).get("reason", "")
     config = frozen_config(values)
@@ -46,10 +43,7 @@ def result_text(values: StateValues, share: float = 1.0) -> str:
 
 
 def verdict_text(verdict: PanelVerdict, values: StateValues, share: float = 1.0) -> str:
-    """Return a verdict as Markdown text, without the debate's solution.
-
-    `share` scales the maximum length of each part.
-    """
+    """Return a verdict without its solution as Markdown. `share` scales the maximum lengths."""
     max_chars, max_items = int(share * WHY_CHARS), max(1, int(share * MOST))
     if verdict["status"] == "failed":
         return f"**No verdict.** Judging failed: {clip(verdict['error'], max_chars)}"

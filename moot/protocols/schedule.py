@@ -115,11 +115,7 @@ class Schedule(ProtocolSpec):
     """True if the `stop` setting can end a debate early, for example when the debaters' answers agree."""
 
     def check(self, config: DebateConfig) -> None:
-        """Raise an error if this protocol cannot run a debate with the given configuration.
-
-        Raises:
-            ConfigError: the configuration is unusable. The message says what to change.
-        """
+        """Raise a `ConfigError` that says what to change if this protocol cannot run a debate."""
         if len(config.debaters) < self.min_debaters:
             raise ConfigError(
                 f"protocol {self.name!r} needs at least {self.min_debaters} debaters, but `debaters` lists "

@@ -6,10 +6,8 @@ from moot.config import DebateConfig, DebaterConfig
 from moot.judging.judge_spec import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
-from moot.protocols import prompt_context
-from moot.protocols.base import Protocol
+from moot.protocols import base, prompt_context, suffix
 from moot.protocols.schedule import OVER, End, Phase, TurnCount, make_step, make_turn, phase_table
-from moot.protocols.suffix import SELF_CONTAINED, turn_suffix_block
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, traits_of
 
@@ -23,7 +21,7 @@ SAID, DOCUMENT = 1, 2
 """Priorities of the prompt blocks that show people's messages and documents."""
 
 
-class SoloProtocol(Protocol):
+class SoloProtocol(base.Protocol):
     """Base class of protocols in which each debater answers the question independently."""
 
     ending = ""
@@ -49,12 +47,12 @@ class SoloProtocol(Protocol):
         contract = prompt_context.contract_text(speaker)
         if contract == prompt_context.contract_text(DebaterConfig(name=speaker.name, id=speaker.id)):
             contract = ""
-        turn_suffix = turn_suffix_block(
+        turn_suffix = suffix.turn_suffix_block(
             ctx,
             contract=contract,
             instruction=self.instruction(ctx),
             query=ctx.state["topic"],
-            hidden=SELF_CONTAINED,
+            hidden=suffix.SELF_CONTAINED,
         )
         return truncate_by_priority(shared_prefix, chunks, turn_suffix, ctx.token_budget, count)
 
@@ -77,10 +75,7 @@ class Single(SoloProtocol):
         return TurnCount(1, 1)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return a step in which the debater answers, or `End` if the debate is over.
-
-        A person's message asks for another answer.
-        """
+        """Return a step with the answer, another one after a person's message, or `End`."""
         if answers_since(state["full_transcript"]):
             return End("the question is answered")
         return make_step(PHASE, state.get("round", 0) + 1, [make_turn(config.debaters[0].id)])

@@ -201,11 +201,7 @@ def turn_suffix_block(
 def _render_rest(
     ctx: PromptContext, rows: Sequence[SuffixSection], query: str | None, remaining: int
 ) -> dict[SuffixSection, SectionText]:
-    """Render the sections that share `remaining` tokens.
-
-    What a section leaves flows to the next ones. If the last ones are empty, the others are rendered without
-    them.
-    """
+    """Render the sections that share `remaining` tokens. What one leaves flows to the next ones."""
     rendered: dict[SuffixSection, SectionText] = {}
     left = remaining
     for place, row in enumerate(rows):
@@ -219,10 +215,7 @@ def _render_rest(
 
 
 def _news_text(ctx: PromptContext) -> str:
-    """Return a request to consider what people have written since the debater's last message.
-
-    The request is `""` if nobody has written, or if the debater has no message yet.
-    """
+    """Return a request to consider people's messages since the debater's last one, or `""`."""
     entries = [ctx.state["full_transcript"][seq] for seq in ctx.state.get("user_provided", ())]
     news = [entry for entry in entries if traits_of(entry).user_input == "interjection"]
     if not news:

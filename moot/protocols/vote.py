@@ -70,10 +70,7 @@ class IndependentAnswers(SoloProtocol):
         return []
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[voting.AnswerBallot]:
-        """Return the answers that count in the vote.
-
-        Only answers given since the last message from a person count.
-        """
+        """Return the answers since the last message from a person."""
         return voting.ballots_of_entries(answers_since(state["full_transcript"]), config)
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
@@ -85,10 +82,7 @@ class IndependentAnswers(SoloProtocol):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice that replaces a missing answer.
-
-        The answer's model call failed.
-        """
+        """Return a notice that replaces an answer whose model call failed."""
         return "One answer is missing: its call failed."
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
@@ -124,10 +118,7 @@ class Vote(IndependentAnswers):
         return TurnCount(answers, answers)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return a step in which the debaters give all their answers, or `End` if the debate is over.
-
-        A person's message starts another such step.
-        """
+        """Return a step with all answers, another one after a person's message, or `End`."""
         answers, speakers = VoteConfig.of(config).answers, list(config.names())
         if answers_since(state["full_transcript"]):
             return End(all_done_reason(answers, "answer", "given"))

@@ -60,10 +60,7 @@ def read_answer(text: str, options: Sequence[str], *, allow_full_text: bool = Fa
 
 
 def comparable_answer(text: str, options: Sequence[str]) -> str:
-    """Return an answer in a form that can be compared with other answers.
-
-    Return `""` if the answer cannot be compared: it is missing, none of the options, or too long.
-    """
+    """Return an answer for comparisons. `""`: missing, none of the options, or too long."""
     answer = read_answer(text, options)
     form = answer if options else answer_key(answer)
     return form if len(form.split()) <= ANSWER_WORDS or options else ""
@@ -91,10 +88,7 @@ def with_answer_line(instruction: str, config: DebateConfig) -> str:
 
 
 class CurrentAnswer(NamedTuple):
-    """Latest answer and previous answer of one debater.
-
-    Both answers are in normalised form.
-    """
+    """Latest and previous answer of one debater in normalised form."""
 
     latest: str
     before: str | None
@@ -283,10 +277,7 @@ def ballots_of_answers(answers: Sequence[verdict_types.FinalAnswer]) -> list[Ans
 
 
 def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[AnswerBallot]:
-    """Return one ballot for each message that gives an answer.
-
-    With options, a message that names none of them casts no ballot.
-    """
+    """Return a ballot for each message with an answer, which must be an option if there are any."""
     ballots = []
     for entry in entries:
         text = entry["content"]

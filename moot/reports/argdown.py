@@ -99,10 +99,7 @@ def render_argdown(raw_document: object) -> str:
 def _claim_nodes(
     document: DebateDocument, claims: Iterable[ClaimStatusRecord], names: Mapping[str, str]
 ) -> Iterator[MapNode]:
-    """Yield a node of the argument map for each claim.
-
-    Its child nodes are the arguments for and against the claim.
-    """
+    """Yield a node for each claim, whose children are the arguments for and against it."""
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     claims_by_id = {each["id"]: each for each in claims}
     for key, claim in claims_by_id.items():
@@ -244,10 +241,7 @@ def _argument(names: Mapping[str, str], debater: str, label: str) -> str:
 
 
 def _title(text: str, fallback: str) -> str:
-    """Return `text` without the characters that a node title may not contain.
-
-    The title has at most `TITLE_CHARS` characters. `fallback` is used if nothing is left of `text`.
-    """
+    """Return a node's title of at most `TITLE_CHARS` valid characters, or else `fallback`."""
     title = " ".join(_UNTITLED.sub(" ", text).split())[:TITLE_CHARS].strip(" .'-")
     return title or _UNTITLED.sub(" ", fallback).strip() or "unnamed"
 

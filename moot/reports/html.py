@@ -44,11 +44,7 @@ class Report:
     """Contents of a report on a debate, independent of the output format."""
 
     def __init__(self, raw_document: object) -> None:
-        """Collect the contents of the report from a debate document.
-
-        Raises:
-            InputError: The document is invalid or incomplete. The message names the key.
-        """
+        """Collect the contents from a document. A wrong key is an `InputError` that names it."""
         self.document = document = documents.read_document(markdown_html.clean_strings(raw_document))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
@@ -130,10 +126,7 @@ class Report:
         self.config = markdown_html.as_json(document["config"]) if document["config"] else ""
 
     def option_of(self, debater: str) -> str:
-        """Return the option that a debater chose, or `""` if there is none.
-
-        Options are the answers to an open main question.
-        """
+        """Return the answer to an open main question that a debater chose, or `""`."""
         stance = self._main_stances.get(debater)
         return stance.get("option", "") if stance else ""
 
@@ -278,10 +271,7 @@ class _CompiledTemplates(jinja2.BytecodeCache):
 
 
 class _Templates(jinja2.Environment):
-    """Environment in which an optional key that a document lacks is empty.
-
-    Any other unknown name or attribute is an error, because it is a mistake in a template.
-    """
+    """Environment in which an optional key is empty, and any other unknown name an error."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         return self._empty_key(obj, attribute, super().getattr(obj, attribute))

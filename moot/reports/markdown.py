@@ -45,10 +45,7 @@ def block_quote(text: str) -> str:
 
 
 def section(text: str, base: int) -> str:
-    """Disable unsafe content in Markdown, and shift its headings to level `base`.
-
-    The headings skip no level.
-    """
+    """Disable unsafe content, and shift headings to level `base` without skipping a level."""
     text = defuse(text)
     lines, tokens = text.split("\n"), parser().parse(text)
     place_headings(tokens, base)
@@ -295,10 +292,7 @@ def _background(report: Report, limit: int) -> list[tuple[str, str]]:
 
 
 def _added(report: Report, limit: int) -> list[tuple[str, str]]:
-    """Return the id and the beginning of each message that a person sent during the debate.
-
-    Such a message may change the facts on which the decision rests.
-    """
+    """Return the ids and beginnings of people's messages, which may change the facts of the decision."""
     entries = (
         entry for entry in report.document["transcript"] if traits_of(entry).user_input == "interjection"
     )
@@ -333,10 +327,7 @@ def _excerpt(text: str, limit: int) -> str:
 
 
 def _whole_sentences(text: str, limit: int) -> str:
-    """Return as many whole sentences of a text as fit into `limit` characters.
-
-    At least one sentence is returned.
-    """
+    """Return as many whole sentences as fit into `limit` characters, at least one."""
     line = _one_line(text)
     if len(line) <= limit:
         return line

@@ -49,10 +49,7 @@ def one_decimal(score: float | None) -> str:
 
 
 def clock(timestamp: str, length: int = 16) -> str:
-    """Format an ISO 8601 time for a report.
-
-    An example is `2026-01-31 14:05 UTC`.
-    """
+    """Format an ISO 8601 time, such as `2026-01-31 14:05 UTC`, for a report."""
     zone = " UTC" if timestamp.endswith(("Z", "+00:00")) else ""
     return timestamp[:length].replace("T", " ") + zone
 
@@ -86,10 +83,7 @@ LINK_REL = "noopener noreferrer nofollow"
 
 
 def parser() -> MarkdownIt:
-    """Return the Markdown parser for reports. It supports tables but does not allow HTML.
-
-    All tags of the result are the renderer's own, and it escapes all text.
-    """
+    """Return a Markdown parser with tables. It escapes all text, so all tags are the renderer's own."""
     options = {"html": False, "xhtmlOut": False}
     return MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
 
@@ -102,10 +96,7 @@ class Prose:
         self._markdown = parser()
 
     def block(self, text: str, base: int | None = None) -> Markup:
-        """Render Markdown as HTML with `base` as the highest heading level.
-
-        Without `base`, headings become emphasized paragraphs outside the page's outline.
-        """
+        """Render Markdown with headings from level `base`, or as emphasized paragraphs."""
         if len(text) > PLAIN_ABOVE:
             return Markup('<div class="verbatim">{}</div>').format(text)
         tokens = self._markdown.parse(text)
@@ -119,10 +110,7 @@ class Prose:
         return Markup(html)  # noqa: S704  # the parser allows no HTML, and `_inline_tokens` only safe links
 
     def folded(self, text: str, max_items: int, base: int) -> Markup:
-        """Render Markdown as HTML, and collapse long bullet lists.
-
-        The first `max_items` items of a flat list stay visible.
-        """
+        """Render Markdown, and fold the items of flat lists after the first `max_items`."""
 
         def fold(match: re.Match[str]) -> str:
             points = match[1].splitlines()
@@ -143,10 +131,7 @@ class Prose:
         )
 
     def link(self, message_id: str) -> Markup:
-        """Return an HTML link to a message.
-
-        The id of a message that does not exist is marked as missing.
-        """
+        """Return an HTML link to a message, or a mark that it is missing."""
         anchor = self._anchors.get(message_id)
         if anchor is None:
             missing = '<span class="cite gone" title="not in the transcript">{}</span>'
@@ -177,10 +162,7 @@ class Prose:
         return tokens
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text at the message ids in it.
-
-        Each part has a flag, which is True for the id of a known message.
-        """
+        """Split a text at message ids. Parts are flagged as ids of known messages or not."""
         position = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:
@@ -191,10 +173,7 @@ class Prose:
 
 
 def place_headings(tokens: Sequence[Token], base: int | None) -> None:
-    """Shift Markdown headings so that they start at level `base`.
-
-    With `base=None`, they become paragraphs.
-    """
+    """Shift headings to start at level `base`, or with `None` make them paragraphs."""
     open_tags: list[str] = []
     tag = "p"
     for token in tokens:
@@ -211,10 +190,7 @@ def place_headings(tokens: Sequence[Token], base: int | None) -> None:
 
 
 def is_safe_link(target: str) -> bool:
-    """Return True if a link is safe in a report.
-
-    It may lead to a website, a mail address or a place in the same report.
-    """
+    """Return True if a link leads to a website, a mail address or a place in the report."""
     return bool(_SAFE_LINK.match(target) or (target[:1] == "#" and ENTRY_ID.fullmatch(target[1:])))
 
 

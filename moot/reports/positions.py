@@ -85,10 +85,7 @@ class DebaterPosition:
 
 
 def read_positions(document: DebateDocument, people: Participants) -> tuple[DebaterPosition, ...]:
-    """Collect each debater's positions for a report.
-
-    They come from the claim events, the verdict and the configuration.
-    """
+    """Collect debaters' positions from claim events, the verdict and the configuration."""
     standing = document["blackboard"]["standing"]
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     main_stances = next((each["stances"] for each in standing["claims"] if each["id"] == MAIN_QUESTION), {})
@@ -155,10 +152,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
 
 
 def quoted_stance(stance: Stance, side: str = "") -> str:
-    """Return a debater's stance as text, with the quotation that supports it.
-
-    `side` names the side that a concession accepts.
-    """
+    """Return a stance with its quotation. `side` is what a concession accepts."""
     return f"{stance_text(stance)}{side}: {cited_quotation(stance)}"
 
 
@@ -427,10 +421,7 @@ class Comparison:
         return f"{100 * self.actual / self.planned:.0f} %" if self.planned else "–"
 
     def share(self, value: float) -> int:
-        """Return the length of the bar for `value`, in percent.
-
-        The longest bar has 100 %.
-        """
+        """Return the length of the bar for `value`, in percent of the longest bar."""
         return round(100 * value / (max(self.planned, self.actual) or 1))
 
 

@@ -44,10 +44,7 @@ class CriterionRow:
 
 
 class VerdictView:
-    """A verdict with all data needed to render it.
-
-    A failed verdict never names a winner.
-    """
+    """A verdict with all data needed to render it. A failed verdict never names a winner."""
 
     def criterion_name(self, key: str) -> str:
         """Return the displayed name of a criterion."""
@@ -287,27 +284,17 @@ class Participants(dict[str, Participant]):
         self._by_name = {person.name: person for person in reversed(self.values())}
 
     def __missing__(self, key: str) -> Participant:
-        """Return the debater with this name, or a new participant.
-
-        Such a participant is not a debater.
-        """
+        """Return the debater with this name, or a participant who is no debater."""
         name = _SYSTEM_SPEAKERS.get(key, key or "Unknown")
         return self._by_name.get(key) or Participant(key, name, "house", name[:1].upper())
 
     def choice(self, key: str) -> str:
-        """Return the display text of a judge's choice, such as the name of the winner.
-
-        A tie and no winner are possible choices.
-        """
+        """Return a judge's choice for display: the winner's name, a tie or no winner."""
         return verdict_types.NO_WINNER.get(key) or (self[key].name if key in self else key)
 
 
 def _monogram(name: str, monograms: set[str], numbers: Counter[str]) -> str:
-    """Create unique initials for a debater, and add them to `monograms`.
-
-    If all initials from the name are taken, its first letter gets a number. `numbers` holds the last number
-    of each letter.
-    """
+    """Add unique initials to `monograms`, if need be a letter and its next number."""
     words = [word for word in "".join(c if c.isalnum() else " " for c in name).split() if word]
     letters = "".join(words) or "?"
     initials = "".join(word[0] for word in words[:2]) or "?"
@@ -409,10 +396,7 @@ class Transcript:
 
 
 def anchors_of(entries: Sequence[Entry]) -> dict[str, str]:
-    """Return the HTML element id of each transcript entry, keyed by entry id.
-
-    A valid entry id maps to itself, an invalid id to `e` plus the position of the entry.
-    """
+    """Return the HTML element id of each entry id: itself, or if invalid `e` and its position."""
     anchors: dict[str, str] = {}
     for position, entry in enumerate(entries):
         key = entry["id"]
@@ -421,10 +405,7 @@ def anchors_of(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def _chunks(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Split transcript entries into blocks, usually by round.
-
-    A long round is split at `BLOCK` messages. If there are many short rounds, several rounds share a block.
-    """
+    """Split entries into blocks by round, or at `BLOCK` messages. Short rounds share a block."""
     rounds = [list(run) for _, run in groupby(entries, key=lambda entry: entry["round"])]
     pieces = [run[start : start + BLOCK] for run in rounds for start in range(0, len(run), BLOCK)]
     if len(rounds) <= MAX_ROUND_BLOCKS:

@@ -6,16 +6,13 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from moot.retrieval.vectors import Ints, MessageVectors
+from moot.state.entries import Entry
 from moot.text.terms import terms
-
-if TYPE_CHECKING:
-    from moot.state.entries import Entry
-
 
 IMPORTANT = 7
 """Minimum importance at which an entry may be retrieved even if it has no word in common with the query."""
@@ -89,10 +86,7 @@ class Postings:
         return self._positions.get(term, ())
 
     def latest(self, term: str, *, before: int, last: int) -> Sequence[int]:
-        """Return the index positions of the newest texts that contain a term.
-
-        At most `last` positions below `before` are returned.
-        """
+        """Return the positions of the `last` newest texts below `before` that contain a term."""
         positions = self._positions.get(term, array("q"))
         end = bisect_left(positions, before)
         return positions[max(0, end - last) : end]
@@ -139,10 +133,7 @@ class EvidenceIndex:
         return len(self.seqs)
 
     def add(self, entry: Entry) -> bool:
-        """Add a transcript entry to the index, and return True if the entry was new.
-
-        An entry that is not newer than the last one is ignored, so replays are safe.
-        """
+        """Add an entry, and return True if it is newer than the last one. Replays are safe."""
         if self.seqs and entry["seq"] <= self.seqs[-1]:
             return False
         self.postings.add(entry["content"], entry["importance"])
@@ -164,11 +155,7 @@ class EvidenceIndex:
         return position if position < len(self.seqs) and self.seqs[position] == seq else None
 
     def tokens_of(self, seq: int) -> int:
-        """Return the number of tokens in the entry with this sequence number.
-
-        Raises:
-            KeyError: There is no such entry.
-        """
+        """Return the tokens of the entry with this number. An unknown one is a `KeyError`."""
         if (position := self.position(seq)) is None:
             raise KeyError(seq)
         return self.tokens[position]

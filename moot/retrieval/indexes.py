@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from moot.config.boundary import Permissions
 from moot.config.memory_config import WORDS
+from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems, MessageVectors
 from moot.state.entries import Entry, traits_of
 from moot.state.errors import ConfigError
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
-
-    from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems
 
 CACHED_INDEXES = 16
 """Maximum number of search indexes in the cache. The least recently used index is dropped first."""
@@ -57,8 +56,6 @@ class Indexes:
             embeddings: LangChain embedding model, `None` for lexical retrieval.
             split: Function that splits an entry into passages. Use the same function for one `use`.
         """
-        from moot.retrieval import EvidenceIndex, MessageVectors
-
         snapshot = list(entries)
         with self._lock:
             index, indexed_entries = self._known.pop((debate, use), (None, ()))
@@ -84,8 +81,6 @@ class Indexes:
         The index contains exactly these items. `embeddings` is a LangChain embedding model, or `None` for
         lexical retrieval.
         """
-        from moot.retrieval import MemoryItems
-
         with self._lock:
             index, indexed_items = self._items.pop(debate, (None, ()))
             if index is None or indexed_items != items or index.embeddings is not embeddings:
@@ -127,13 +122,7 @@ def may_block(embeddings: Embeddings | None) -> bool:
 
 @lru_cache(maxsize=8)
 def load_embeddings(name: str) -> Any:
-    """Import an embedding model from an import path of the form `module:attribute`.
-
-    If the attribute is a factory, call it.
-
-    Raises:
-        ConfigError: the name cannot be imported.
-    """
+    """Import an embedding model, or call its factory, at `module:attribute`. Otherwise: `ConfigError`."""
     module, _, attribute = name.partition(":")
     try:
         value = getattr(import_module(module), attribute)

@@ -102,10 +102,7 @@ class MemoryItems:
 
 
 def _closeness(cosine: Floats) -> Floats:
-    """Scale cosine similarities from 0 (at most their mean) to 1 (equal texts).
-
-    Cosines of unrelated texts are above zero, so closeness is measured from their mean.
-    """
+    """Scale cosines from 0 (at most their mean, as unrelated texts are above zero) to 1 (equal texts)."""
     closeness: Floats = np.clip((cosine - cosine.mean()) / max(1e-9, 1 - cosine.mean()), 0, 1)
     return closeness
 
@@ -208,10 +205,7 @@ class RankedItem(NamedTuple):
 
 
 def rank(items: MemoryItems, query: str) -> list[RankedItem]:
-    """Return the memory items that share words or meaning with a query, most relevant first.
-
-    If the embedding model fails, only words are compared.
-    """
+    """Return the items that share words or meaning with a query. If the model fails, only words count."""
     index = EvidenceIndex()
     terms = _query_weights(index, items, read_question(index, query), "")
     relevance = scoring.own_evidence(items.postings, terms) / (scoring.most_evidence(terms) or 1.0)
@@ -349,10 +343,7 @@ def _scale(values: Floats) -> Floats:
 
 
 def _rank(candidates: Sequence[_Candidate], weights: ScoreWeights) -> list[_Candidate]:
-    """Return the candidates for retrieval sorted by score, best first.
-
-    Ties go to the newer one, then to the later one in the list.
-    """
+    """Return candidates sorted by score, best first. Ties: the newer one, then the later one."""
     seqs = np.array([each.seq for each in candidates], dtype=np.int64)
     ages = {seq: age for age, seq in enumerate(sorted({each.seq for each in candidates}, reverse=True))}
     age = np.array([ages[each.seq] for each in candidates], dtype=float)

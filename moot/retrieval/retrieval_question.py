@@ -36,10 +36,7 @@ class RetrievalQuestion:
 
 
 def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
-    """Prepare a question for a search of the transcript.
-
-    The result includes the speakers that the question names.
-    """
+    """Prepare a question, with the speakers that it names, for a search of the transcript."""
     names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
     mentions = _speakers_in(names, _word_weights(text))
     name_words = frozenset[str]().union(*(alias for aliases in mentions.values() for alias in aliases))
@@ -72,10 +69,7 @@ def _speakers_in(
         weights[word] = (_GRAMMAR_WEIGHT if word in STOP_WORDS else base_weight) / count
 
     def is_called(alias: frozenset[str]) -> bool:
-        """Return True if the question contains most of the words in `alias`, a speaker's name.
-
-        Words are weighted.
-        """
+        """Return True if the question has most of a name's words, by weight."""
         total = sum(weights[word] for word in alias)
         return sum(weights[word] * other_words.get(word, 0.0) for word in alias) > total / 2
 
@@ -89,11 +83,7 @@ def _fold(word: str) -> str:
 
 
 def _word_weights(text: str) -> dict[str, float]:
-    """Return a weight for each word of a question.
-
-    The weights serve to find the speakers that the question names. A capitalized word has more weight,
-    because it is likely a name, unless it is the question's first word.
-    """
+    """Weight a question's words to find speakers. Capitalized ones, except the first, are likely names."""
     weights = dict.fromkeys(words(text), 1.0)
     for n, word in enumerate(WORD.findall(text)):
         if word[0].isupper():
@@ -103,10 +93,7 @@ def _word_weights(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=256)
 def _aliases(name: str) -> list[frozenset[str]]:
-    """Return the names by which a question can mention a speaker, each as a set of words.
-
-    The words in parentheses form a set of their own.
-    """
+    """Return a speaker's names, each as a set of words. Words in parentheses are a name of their own."""
     spellings = [_ALIAS.sub(" ", name), *_ALIAS.findall(name)]
     aliases = [
         frozenset(

@@ -54,20 +54,12 @@ def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, 
 
 
 def most_evidence(weights: Mapping[str, float]) -> float:
-    """Return the highest possible BM25 score of a short text.
-
-    The query terms have the given weights.
-    """
+    """Return the highest possible BM25 score of a short text for weighted query terms."""
     return (_SATURATION + 1) * sum(weights.values())
 
 
 def own_evidence(postings: Postings, weights: Mapping[str, float], positions: Ints | None = None) -> Floats:
-    """Return the BM25 score of each text for the query terms.
-
-    The query terms have the given weights. Only the texts at the given positions are scored.
-
-    The positions are sorted. Default: all texts.
-    """
+    """Return the BM25 score of each text, or of those at sorted positions, for weighted terms."""
     if not len(postings if positions is None else positions):
         return np.zeros(0)
     rows, counts, texts = postings.all_occurrences(weights)

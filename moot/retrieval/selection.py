@@ -101,9 +101,9 @@ def select_evidence(
 
 
 def token_costs(index: EvidenceIndex, costs: Costs | None) -> Callable[[int], int]:
-    """Return a function that maps an entry's sequence number to the entry's token count.
+    """Return a function from an entry's number to its tokens, by default those of its content.
 
-    Default: the tokens of the entry's content. An unknown sequence number raises `KeyError`.
+    An unknown number raises `KeyError`.
     """
     if costs is None:
         return index.tokens_of
@@ -127,10 +127,7 @@ class _SelectionDraft:
         return self._known[position]
 
     def fill(self, order: Iterable[int], remaining: int) -> int:
-        """Select every entry that still fits, in the given order.
-
-        Return the number of unused tokens.
-        """
+        """Select every entry that still fits, in this order, and return the unused tokens."""
         for position in order:
             if remaining < self._least:
                 break
@@ -171,10 +168,7 @@ class _SelectionDraft:
         return sum(self.cost(p) for p in positions)
 
     def evidence(self, ranked_positions: Sequence[int]) -> SelectedEvidence:
-        """Return the selected messages and the number of omitted messages.
-
-        If no message fits, the caller should truncate the first message in `ranked_positions`.
-        """
+        """Return the selection. If nothing fits, the first ranked message is to be truncated."""
         seqs, positions = self.index.seqs, sorted(self.selected_positions)
         return SelectedEvidence(
             seqs=tuple(seqs[p] for p in positions),

@@ -80,10 +80,7 @@ def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _spans_of(index: EvidenceIndex) -> _Spans:
-    """Return the spans of messages that may contain an answer.
-
-    Spans do not extend beyond the end of the transcript.
-    """
+    """Return the spans of messages, within the transcript, that may contain an answer."""
     n, cached_spans = len(index), _SPANS.get(index)
     if cached_spans is not None and cached_spans[0] == n:
         return cached_spans[1]
@@ -142,10 +139,7 @@ def _entropy(share: Floats) -> Floats:
 def _evidence(
     index: EvidenceIndex, question: RetrievalQuestion, spans: _Spans, weights: SpanWeights
 ) -> Floats:
-    """Return a score for how well each span of messages matches the terms of the question.
-
-    The score is the weighted sum of ln((tf + μp) / ((n + μ)p)) over the terms of the question.
-    """
+    """Return each span's score, the weighted sum of ln((tf + μp) / ((n + μ)p)) over the question's terms."""
     mu, postings = weights.smoothing, index.postings
     words = _cumulate(as_ints(postings.lengths))
     total = sum(question.terms.values()) * _in_parts(lambda n: np.log(mu / (n + mu)), words, spans, weights)
@@ -191,10 +185,7 @@ def _speaker_ratio(
 
 
 def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return how similar in meaning each span of messages is to the question.
-
-    Meaning is compared by embeddings.
-    """
+    """Return how similar in meaning, by embeddings, each span is to the question."""
     size, mass = _cumulate(tokens), _cumulate(standardize(cosine, tokens) * tokens)
     span_mean: Floats = (mass[spans.end] - mass[spans.start]) / spans.tokens
     front_mean: Floats = (mass[spans.front] - mass[spans.start]) / (size[spans.front] - size[spans.start])

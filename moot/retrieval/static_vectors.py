@@ -4,8 +4,6 @@ The vectors are those of WordLlama (MIT licence). A text's vector is the mean of
 service and no download are needed: the package contains the vectors and their tokenizer, 18 MB together.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,11 +18,7 @@ VECTORS, TOKENIZER = "weights/l2_supercat_256.safetensors", "tokenizers/l2_super
 
 
 class StaticVectors(Embeddings):
-    """LangChain embedding model that averages static word vectors of 256 dimensions.
-
-    Args:
-        folder: folder of the package `wordllama`.
-    """
+    """Model that averages static word vectors of 256 dimensions, from the folder of `wordllama`."""
 
     is_local = True
     """True because no service is asked, so that prompts are assembled without a job for the embeddings."""

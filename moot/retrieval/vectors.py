@@ -82,10 +82,7 @@ class TextVectors:
         return np.concatenate([np.zeros(0), *parts])
 
     def once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
-        """Return the normalized embedding vectors for `key` from the cache, or compute them with `embed`.
-
-        Computed vectors are cached, because all speakers of a step ask the same question.
-        """
+        """Return the normalized vectors for `key`, cached, because all speakers ask the same question."""
         if key not in self._asked:
             self._asked[key] = _unit(embed())
             while len(self._asked) > CACHED_VECTORS:
@@ -134,10 +131,7 @@ class MessageVectors:
             self._open, self._open_tokens = [], 0
 
     def _window(self) -> tuple[str, bool]:
-        """Return the text to embed for the unfinished block of messages.
-
-        Also return whether this text includes the previous block.
-        """
+        """Return the text of the unfinished block, and whether it includes the previous block."""
         joined = self._last_tokens + self._open_tokens <= WINDOW_TOKENS
         return "\n".join([*([self._last] if joined else []), *self._open]), joined
 
@@ -151,10 +145,7 @@ class MessageVectors:
         return Similarity(messages, self._block_similarity(question_vector))
 
     def _block_similarity(self, question_vector: Vectors) -> Floats:
-        """Return the similarity of each message's block.
-
-        A message in two overlapping windows has the higher of two similarities.
-        """
+        """Return the similarity of each message's block, or the higher one of two."""
         cosine, joined = self._blocks.cosine(question_vector), list(self._joined)
         if self._open:
             # The unfinished block is embedded again each time, so that its limits do not depend on the time
@@ -178,10 +169,7 @@ def _unit(vectors: list[list[float]]) -> Vectors:
 
 
 def standardize(cosine: Floats, tokens: Floats | Ints | None = None) -> Floats:
-    """Return the z-scores of similarities, which tell how unusual each is in this transcript.
-
-    Equal similarities become 0. `tokens` weights the messages; default: all count the same.
-    """
+    """Return z-scores of similarities, 0 if all are equal. `tokens` weights them; default: all the same."""
     deviation = cosine - np.average(cosine, weights=tokens)
     z_score: Floats = deviation / (np.sqrt(np.average(deviation**2, weights=tokens)) or 1.0)
     return z_score

@@ -89,10 +89,7 @@ def call_from_sync(
 
 @asynccontextmanager
 async def enter_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
-    """Run a synchronous context manager without blocking the event loop.
-
-    The context manager is entered and exited in worker threads, and is exited even if entering fails.
-    """
+    """Enter and exit a synchronous context manager in worker threads, even if entering fails."""
     try:
         yield await run_in_thread(manager.__enter__)
     except BaseException as error:
@@ -115,11 +112,7 @@ async def _producer(
     holds: Callable[[T], bool],
     next_request: asyncio.Event,
 ) -> asyncio.Task[None]:
-    """Start a task that passes each item of an async iterator to `put`.
-
-    After an item for which `holds` is True, the task waits until the consumer sets `next_request` to ask
-    for the next item.
-    """
+    """Start a task that passes items to `put`, and waits for `next_request` after those that it `holds`."""
 
     async def pump() -> None:
         try:
@@ -182,9 +175,7 @@ def iterate_from_sync(
 async def iterate_from_async(
     make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
 ) -> AsyncGenerator[T, None]:
-    """Run an async iterator on a background event loop.
-
-    The items are yielded on the caller's event loop.
+    """Run an async iterator on a background event loop, and yield its items on the caller's.
 
     The arguments are those of `iterate_from_sync`.
     """

@@ -20,8 +20,7 @@ from moot.protocols.registry import protocol_named
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import Environment
 from moot.state.conversation import ConversationState
-from moot.tools import registry
-from moot.tools.tool import Tool
+from moot.tools import registry, tool
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,7 @@ class NodeContext(PromptSource):
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Ids of the debate and the checkpoint.
-
-        Message ids are derived from them.
-        """
+        """Ids of the debate and the checkpoint, from which message ids are derived."""
         return self.debate, self.checkpoint
 
     def under(self, permissions: Permissions) -> "NodeContext":
@@ -54,11 +50,7 @@ class NodeContext(PromptSource):
 
     @cached_property
     def protocol(self) -> Protocol:
-        """Protocol of the debate.
-
-        Raises:
-            ConfigError: the protocol is not installed.
-        """
+        """Protocol of the debate. One that is not installed is a `ConfigError`."""
         return protocol_named(self.config.protocol)
 
     @property
@@ -67,7 +59,7 @@ class NodeContext(PromptSource):
         return uses_model(self.config.blackboard, self.config.model, auto=self.protocol.extracts_by_default)
 
     @cached_property
-    def tools(self) -> Mapping[str, type[Tool]]:
+    def tools(self) -> Mapping[str, type[tool.Tool]]:
         """Tools of MCP servers and of the calling program, keyed by name."""
         return registry.debate_tools(self.config, self.env.tools)
 
@@ -84,10 +76,7 @@ class NodeContext(PromptSource):
 
     @cached_property
     def leaving_through(self) -> int:
-        """Number of the last message that no longer fits in the window, or -1 if there is none.
-
-        Prompts show the recent messages in this window.
-        """
+        """Number of the last message that no longer fits in the window of prompts, or -1."""
         state, start = self.state, window_start(self.state)
         through, before = -1, -1
         while True:  # people's messages that leave the window join the background, so less space is left

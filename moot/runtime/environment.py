@@ -40,9 +40,7 @@ def changes_catalogue(state: StateValues, update: StateValues) -> bool:
 
 
 def record_progress(records: Records, debate: str, state: StateValues, update: StateValues, now: str) -> None:
-    """Update a debate's status, turns and usage in the list of debates.
-
-    The update of the node `open` adds the debate to the catalogue if it is missing.
+    """Update a debate's status, turns and usage in the list. `open` adds a debate that is missing.
 
     A debate stays `new` until its first step, because LangGraph stores a node's update only after this call.
     """
@@ -109,18 +107,12 @@ class ProgressRecorder(Protocol):
     def __call__(
         self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
     ) -> None:
-        """Update a debate in the list of debates after a node has run.
-
-        Status, turns and usage are updated.
-        """
+        """Update a debate's status, turns and usage in the list after a node has run."""
         ...
 
 
 class Complete(Protocol):
-    """Type of a function that sends one request to a model and returns the completed reply.
-
-    A provider's failure is returned in the reply, not raised.
-    """
+    """Function that sends a request to a model. A provider's failure is returned in the reply."""
 
     async def __call__(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
@@ -183,18 +175,13 @@ class Environment:
 
     @property
     def safe_capabilities(self) -> Collection[CapabilityKind | Capability]:
-        """Capabilities that the calling program provides, such as models.
-
-        Debates may use them without a grant.
-        """
+        """Capabilities, such as models, that the calling program provides without a grant."""
         capabilities: list[CapabilityKind | Capability] = [Capability("model", name) for name in self.models]
         capabilities += [] if self.factory is make_model else ["model", "endpoint", "command"]
         return (*capabilities, "embeddings") if self.embeddings is not None else capabilities
 
     def models_of(self, permissions: Permissions) -> Models:
-        """Return the model clients that a debate may use.
-
-        Debates with equal settings share their clients.
+        """Return a debate's clients, shared by debates with equal settings.
 
         Raises:
             ConfigError: a model, an endpoint or a command is not authorized.

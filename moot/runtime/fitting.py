@@ -103,7 +103,7 @@ def until_prompts_fit(
     facts: Mapping[str, ModelFacts],
     leave: Collection[model_calls.Purpose] = (),
 ) -> Flow[T]:
-    """Run the generator that `make` returns, and run it again with new facts if a prompt is too long.
+    """Run the generator that `make` returns, again with new facts if a prompt is too long.
 
     Calls for the purposes `leave` shorten their own prompts.
     """

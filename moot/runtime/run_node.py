@@ -24,16 +24,13 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
 from moot.calls import concurrency, effects, model_calls
-from moot.config import DebateConfig, boundary
-from moot.config.debate_config import runnable_config
+from moot.config import DebateConfig, boundary, debate_config
 from moot.config.stages import authorize, authorize_operator, freeze, requested_config
 from moot.models.endpoints import server_facts
 from moot.people import new_input_text
+from moot.runtime import background_loop, fitting, spending
 from moot.runtime import environment as environments
-from moot.runtime.background_loop import call_from_sync
 from moot.runtime.context import NodeFunction, node_context
-from moot.runtime.fitting import fitted_body
-from moot.runtime.spending import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state import conversation
 from moot.state.entries import JsonObject, ModelFacts, memoize_by_identity
@@ -88,11 +85,7 @@ class EffectHandler:
         *,
         limit: asyncio.Semaphore | None = None,
     ) -> None:
-        """Create a handler.
-
-        `limit` is a semaphore that bounds the number of concurrent calls. Default: `limits.concurrency` of
-        the run.
-        """
+        """Create a handler. `limit` bounds concurrent calls. Default: the run's `limits.concurrency`."""
         self.spent: dict[str, float] = {}
         """Usage of all calls so far."""
         self.failed: dict[str, float] = {}
@@ -148,10 +141,7 @@ class EffectHandler:
             self.facts = await server_facts(models, self._permissions.config.model_names())
 
     async def run_local_work(self, work: effects.LocalWork) -> list[str]:
-        """Run local jobs, and return the results in the same order.
-
-        Results are journalled like replies.
-        """
+        """Run local jobs, journal their results, and return them in the same order."""
 
         async def run(job: effects.LocalJob, key: JournalKey) -> model_calls.Reply:
             return await self._store(key, model_calls.Reply(text=await concurrency.to_thread(job.run)))
@@ -160,10 +150,7 @@ class EffectHandler:
         return [reply.text for reply in done]
 
     def numbered_receipts(self, before: Sequence[conversation.CallReceipt]) -> list[conversation.CallReceipt]:
-        """Return the records of this run's model calls, with numbered ids.
-
-        The numbers follow those of earlier calls.
-        """
+        """Return the records of this run's calls, numbered after those of earlier calls."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
@@ -171,9 +158,9 @@ class EffectHandler:
     async def gather(
         self, requests: Sequence[tuple[str, Callable[[JournalKey], Awaitable[model_calls.Reply]]]]
     ) -> list[model_calls.Reply]:
-        """Return the reply to each request, from the journal if possible.
+        """Return the reply to each request by digest, from the journal if possible.
 
-        Requests are identified by their digests and run concurrently. Each makes and stores its reply.
+        Requests run concurrently. Each makes and stores its reply.
         """
         position, journal = self.position, self.position.journal
         keys = [
@@ -263,10 +250,7 @@ def _receipt(
 async def run_generator(
     flow: Generator[HandledEffect, Any, T], handle: Callable[[HandledEffect], Awaitable[object]]
 ) -> T:
-    """Run a generator to its end, and handle the requests that it yields.
-
-    Each request is passed to `handle`. Return the generator's result.
-    """
+    """Run a generator to its end, `handle` what it yields, and return its result."""
     outcome: object = None
     try:
         while True:
@@ -284,10 +268,7 @@ async def run_to_end(
     permissions: boundary.Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run a generator to its end outside LangGraph.
-
-    The model calls and local jobs that it yields are carried out. Return its result and the effect handler.
-    """
+    """Run a generator with its calls and jobs outside LangGraph, and return its result and the handler."""
     handler = EffectHandler(environment, permissions, position or JournalPosition())
     return await run_generator(flow, handler.handle), handler
 
@@ -335,7 +316,9 @@ class _NodeRun:
         """
         context, operator = self._run_context, self._operator_config(env)
         if self.state.get("config"):
-            return authorize(runnable_config(self.state), operator, granted, env.safe_capabilities)
+            return authorize(
+                debate_config.runnable_config(self.state), operator, granted, env.safe_capabilities
+            )
         if isinstance(context, boundary.ClientConfig):
             return authorize(context.config, operator, granted, env.safe_capabilities)
         requests = [context.requested_settings] if isinstance(context, boundary.UntrustedConfig) else []
@@ -387,10 +370,7 @@ class _NodeRun:
         return permissions
 
     async def run_body(self, body: NodeFunction) -> effects.Update:
-        """Run the graph node's function, and return its state update.
-
-        The update includes usage and call records.
-        """
+        """Run the node's function, and return its state update with usage and call records."""
         origin, permissions = self.context, self.context.permissions
         if self.records is not None and self._needs_grants():
             permissions = await concurrency.run_in_thread(self._with_grants, self.records)
@@ -407,7 +387,7 @@ class _NodeRun:
         if self._position.node == "open" and not self.state.get("config"):  # before the first prompt is built
             await self.effect_handler.ask_servers()
         self.context = node_context(origin.env, self.state, permissions, *origin.origin, nested=origin.nested)
-        fitted = fitted_body(self._position.node, body)
+        fitted = fitting.fitted_body(self._position.node, body)
         update: effects.Update = dict(await run_generator(fitted(self.context), self._handle_effect) or {})
         if (facts := self.effect_handler.facts) and merge_facts(known, [facts]) != known:
             update["model_facts"] = facts
@@ -451,13 +431,10 @@ class _NodeRun:
         return await self.effect_handler.handle(effect)
 
     def _call_refusal(self, calls: Sequence[model_calls.ModelCall]) -> str:
-        return call_refusal(self.context, self._position.node, calls)
+        return spending.call_refusal(self.context, self._position.node, calls)
 
     async def _use_store(self, effect: effects.PutInStore | effects.SearchStore) -> list[JsonObject]:
-        """Write a value to LangGraph's store, or search the store.
-
-        A failure is reported as an event and does not end the debate.
-        """
+        """Write to LangGraph's store or search it. A failure is an event and does not end the debate."""
         if self.store is None:
             return []
         try:
@@ -489,10 +466,7 @@ def _frozen(config: DebateConfig) -> JsonObject:
 
 
 class Node(Runnable[conversation.ConversationState, effects.Update]):
-    """Graph node that runs a node function in synchronous and asynchronous graphs.
-
-    The class adds no traced run, because LangGraph already traces the node.
-    """
+    """Graph node for synchronous and asynchronous graphs. LangGraph itself traces the node."""
 
     def __init__(self, name: str, body: NodeFunction, env: environments.Environment) -> None:
         self.name = name
@@ -541,4 +515,4 @@ class Node(Runnable[conversation.ConversationState, effects.Update]):
         self, input: conversation.ConversationState, config: RunnableConfig | None = None, **_: object
     ) -> effects.Update:
         """Run the node body in a synchronous graph."""
-        return call_from_sync(self.ainvoke, input, config)
+        return background_loop.call_from_sync(self.ainvoke, input, config)

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from moot.calls import effects, model_calls
-from moot.config import DebaterConfig
-from moot.config.memory_config import MINIMUM
+from moot.config import DebaterConfig, memory_config
 from moot.memory.cross_debate_memory import embedding_job
 from moot.people import PersonQuestion, ask_people
 from moot.prompts.request import make_call, model_params
@@ -49,14 +48,10 @@ class ModelTurnRequest:
         )
 
     def with_shorter_prompt(self, call: model_calls.ModelCall, excess: int) -> model_calls.ModelCall:
-        """Return the first model call of the turn with a shorter prompt.
-
-        The prompt is shorter than that of `call` by `excess` tokens. The method is used after a server
-        refused the prompt because it exceeded the model's context.
-        """
+        """Return the turn's first call with `excess` tokens fewer, after a server refused it."""
         context = self.context
         speaker_tool_tokens = registry.functions_tokens(self.speaker.tools, context.count, context.tools)
-        remaining_tokens = max(call.prompt_tokens - excess, MINIMUM["total"])
+        remaining_tokens = max(call.prompt_tokens - excess, memory_config.MINIMUM["total"])
         shortened_by = context.config.memory.budget.total - speaker_tool_tokens - remaining_tokens
         prompt = turn_prompt(context, self.call.call_index, reserved_tokens=shortened_by)
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
@@ -201,10 +196,7 @@ def turn_prompt(context: NodeContext, index: int, *, reserved_tokens: int = 0) -
 
 
 def turn_embedding_job(context: NodeContext) -> effects.LocalJob | None:
-    """Return a job that computes the embeddings for this step.
-
-    Return `None` if no embeddings are needed.
-    """
+    """Return a job that computes the step's embeddings, or `None` if none are needed."""
     if context.memories.embeddings is None or not context.config.memory.retrieval.enabled:
         return None
     protocol, state = context.protocol, context.state
@@ -255,10 +247,7 @@ class TurnResult:
 
 
 def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[TurnResult]]:
-    """Run all turns of a step concurrently, and return the results.
-
-    This includes the tool calls of the turns.
-    """
+    """Run all turns of a step with their tool calls concurrently, and return the results."""
     if not turns:
         return []
     replies: list[model_calls.Reply] = yield [request.call for request in turns]
@@ -348,10 +337,7 @@ def _exchange(request: ModelTurnRequest, result: TurnResult, outputs: Sequence[s
 def run_human_turns(
     context: NodeContext, turns: Sequence[HumanTurnRequest]
 ) -> Generator[effects.Effect, Any, list[str]]:
-    """Ask the people who have a turn in this step for their messages.
-
-    Return the messages. One interrupt asks them all.
-    """
+    """Ask all people who have a turn in this step in one interrupt, and return their messages."""
     if not turns:
         return []
     state, names = context.state, context.names

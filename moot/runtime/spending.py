@@ -12,14 +12,9 @@ from moot.state.conversation import StateValues
 
 
 def spending_refusal(state: StateValues, config: DebateConfig, operator: DebateConfig) -> str:
-    """Return an error message if a debate has reached the operator's limit.
+    """Return an error message if spending has reached a limit of `operator` or `MOOT_CONFIG`, or `""`.
 
-    The message is `""` if it has not. The limit on time does not count.
-
-    Args:
-        state: state of the debate.
-        config: authorized configuration of the debate.
-        operator: configuration of the operator, in addition to `MOOT_CONFIG`.
+    The limit on time does not count.
     """
     reached = limit_reached(state, operators_limits(config, operator))
     return "" if not reached or reached.limit == "limits.wall_clock_s" else _no_more_calls(reached)
@@ -30,16 +25,11 @@ def _no_more_calls(reached: End) -> str:
 
 
 def call_refusal(context: NodeContext, node: str, calls: Sequence[ModelCall]) -> str:
-    """Return an error message if an operator's limit forbids the calls.
+    """Return an error message if an operator's limit forbids a node's calls, or `""`.
 
-    The message is `""` if the calls are allowed. After a step has reached a ceiling of the operator, the
-    debate is brought to its end once. Each node may then make its calls once. A client that writes the state
-    could otherwise run the node again.
-
-    Args:
-        context: context of the node, with the state when the node began.
-        node: name of the node. `open` checks the limits itself.
-        calls: calls that the node wants to make.
+    After a step has reached a ceiling of the operator, the debate is brought to its end once. Each node may
+    then make its calls once. A client that writes the state could otherwise run the node again. `open` checks
+    the limits itself.
     """
     state = context.state
     limits_config = operators_limits(context.permissions.config, context.env.default_config())

@@ -86,10 +86,7 @@ def _drop_unknown(attributes: SpanAttributes) -> dict[str, Any]:
 
 @contextmanager
 def _within(span: Span | None, *, current: bool = True) -> Iterator[None]:
-    """Keep an OpenTelemetry span open until the `with` block ends.
-
-    A failure is recorded by its exception type alone.
-    """
+    """Keep a span open until the `with` block ends. A failure is recorded by its type alone."""
     if span is None:
         yield
         return
@@ -108,10 +105,7 @@ def _within(span: Span | None, *, current: bool = True) -> Iterator[None]:
 
 
 def _mark_failed(span: Span, kind: str) -> None:
-    """Set a span's status to `ERROR` without recording the error's text.
-
-    Only the error's type is recorded.
-    """
+    """Set a span's status to `ERROR` with the error's type, without its text."""
     trace = sys.modules["opentelemetry.trace"]
     span.set_attribute("error.type", kind)
     span.set_status(trace.Status(trace.StatusCode.ERROR, kind))
@@ -119,10 +113,7 @@ def _mark_failed(span: Span, kind: str) -> None:
 
 @contextmanager
 def debate_span(config: RunnableConfig) -> Iterator[RunnableConfig]:
-    """Create an OpenTelemetry span for a run of the debate graph.
-
-    Yield a config that makes node spans its children.
-    """
+    """Create a span for a run of the debate graph. Yield a config that makes node spans its children."""
     place = config.get("configurable", {})
     attributes = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "debate"}
     span = _start("invoke_workflow debate", {**attributes, "gen_ai.conversation.id": place.get("thread_id")})
@@ -140,11 +131,7 @@ def step_span(node: str, step: Mapping[str, object], config: RunnableConfig) -> 
 
 
 def note_recovered(update: Mapping[str, object]) -> None:
-    """Record the failures that a node recovered from in the current span.
-
-    Each failure becomes an event of the OpenTelemetry span. Such failures are those of summaries and
-    extractions, and of tool calls.
-    """
+    """Record failed summaries, extractions and tool calls of a node as events of the current span."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None or _MUTED.get():
         return
@@ -168,10 +155,7 @@ def _histogram(name: str, unit: str, provider: object) -> Histogram:
 
 
 def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None:
-    """Record the duration and token counts of a model call as metrics.
-
-    The time to the first chunk is also recorded.
-    """
+    """Record a call's duration, time to the first chunk and token counts as metrics."""
     metrics = sys.modules.get("opentelemetry.metrics")
     if metrics is None or _MUTED.get():
         return
@@ -193,10 +177,7 @@ def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None
 
 
 def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
-    """Return a call's prompt and reply as span attributes.
-
-    Return `{}` if `CAPTURE` does not permit this.
-    """
+    """Return a call's prompt and reply as span attributes, `{}` unless `CAPTURE` permits this."""
     if (variable(CAPTURE) or "").lower() not in _CAPTURING:
         return {}
     message: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}
@@ -328,10 +309,7 @@ def start_langsmith_root(debate: str, topic: str) -> RunTree | None:
 
 @contextmanager
 def within_langsmith_root(root: RunTree | None) -> Iterator[None]:
-    """Run a `with` block under the root run of a debate's LangSmith trace.
-
-    The root run ends with the block.
-    """
+    """Run a `with` block under a trace's root run, which ends with the block."""
     if root is None:
         yield
         return

@@ -37,11 +37,7 @@ missing."""
 
 
 def check_schema_version(values: StateValues) -> None:
-    """Raise an error if a state or document has another schema version.
-
-    Raises:
-        InputError: `schema_version` is not `SCHEMA_VERSION`. The message says what to do.
-    """
+    """Raise an `InputError` that says what to do if `schema_version` is not `SCHEMA_VERSION`."""
     version = values.get("schema_version", SCHEMA_VERSION)
     if version == SCHEMA_VERSION:
         return

@@ -78,18 +78,12 @@ class EntryTraits:
 
     @property
     def in_prompts(self) -> bool:
-        """Return True if prompts include entries of this kind as messages.
-
-        Prompts include the topic as part of the rules.
-        """
+        """Return True if prompts show such entries as messages. The topic is part of the rules."""
         return self.user_input != "topic"
 
     @property
     def is_message(self) -> bool:
-        """Return True if entries of this kind are messages to the participants.
-
-        Documents, tool calls and notices are not messages to them.
-        """
+        """Return True if such entries, unlike documents and tool calls, are messages."""
         return self.argues or self.user_input == "answer"
 
     @property
@@ -275,10 +269,7 @@ def entry_with_message(message_or_entry_id: str, transcript: Sequence[Entry]) ->
 
 
 def traits_of(entry: Mapping[str, object]) -> EntryTraits:
-    """Return the properties of an entry's kind.
-
-    Kinds that a protocol defines count as `speech`.
-    """
+    """Return the properties of an entry's kind. Kinds that a protocol defines count as `speech`."""
     return ENTRY_KINDS.get(str(entry.get("kind")), ENTRY_KINDS["speech"])
 
 
@@ -289,10 +280,7 @@ def ends_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
 
 
 def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
-    """Count the debaters' completed turns in a list of entries.
-
-    `turn_count` holds the number for a debate.
-    """
+    """Count the debaters' completed turns in entries. `turn_count` holds the number for a debate."""
     return sum(ends_turn(entry, debaters) for entry in entries)
 
 
@@ -308,18 +296,12 @@ def seq_of(message_id: str) -> int | None:
 
 
 def seqs_of(ids: Iterable[str]) -> Iterator[int]:
-    """Yield the transcript position of each entry id.
-
-    Texts that are not entry ids are skipped.
-    """
+    """Yield the transcript position of each entry id, without texts that are none."""
     return (seq for seq in map(seq_of, ids) if seq is not None)
 
 
 def is_program_note(entry: Entry) -> bool:
-    """Return True if the entry is Moot's note about the question and its options.
-
-    Prompts show the note as a document.
-    """
+    """Return True for Moot's note about the question and options, which prompts show as a document."""
     return entry["speaker"] == "moot" and traits_of(entry).user_input == "document"
 
 
@@ -346,10 +328,7 @@ def message_count(entries: Iterable[Entry]) -> int:
 
 
 def entries_of(ids: Iterable[str], transcript: Sequence[Entry]) -> list[Entry]:
-    """Return the transcript entries with the given ids, in the order of the ids.
-
-    Unknown ids are skipped.
-    """
+    """Return the entries with the given ids, in the order of the ids, without unknown ones."""
     return [transcript[seq] for seq in seqs_of(ids) if seq < len(transcript)]
 
 
@@ -384,13 +363,7 @@ def clean_text(text: str) -> str:
 
 
 def topic_text(topic: str | None) -> str:
-    """Return a topic without invalid characters and surrounding whitespace.
-
-    Without a topic, return `""`.
-
-    Raises:
-        InputError: The topic is not a string.
-    """
+    """Return a topic without invalid characters and outer whitespace. Other than text: `InputError`."""
     text: object = topic or ""
     if not isinstance(text, str):
         raise InputError(f"the topic {text!r} is not text: give the topic as text")

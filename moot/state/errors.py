@@ -33,11 +33,7 @@ _CALLER: ContextVar[Caller] = ContextVar("caller", default="python")
 
 @contextmanager
 def advice_for(caller: Caller) -> Iterator[None]:
-    """Write the advice of error messages for one kind of caller. Use it in a `with` statement.
-
-    Callers are a person at the command line (`command`), a Python program (`python`), and a client of the MCP
-    server (`agent`).
-    """
+    """Give errors in a `with` block the advice for a `command` line, a `python` program or an MCP `agent`."""
     token = _CALLER.set(caller)
     try:
         yield
@@ -57,10 +53,7 @@ class MootError(RuntimeError):
 
 
 def file_error_reason(error: Exception) -> str:
-    """Return the reason why a file cannot be read or written.
-
-    The error number and the file name are left out, because the caller's message names the file.
-    """
+    """Return why a file cannot be read or written. The caller's message names the file."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8 text"
     return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import langgraph.checkpoint.base.id as id_clock
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint
+from pydantic import BaseModel
 
 from moot.state.entries import JsonObject
 
 if TYPE_CHECKING:
     from langchain_core.language_models.base import LangSmithParams
     from langchain_core.language_models.chat_models import BaseChatModel
-    from langchain_core.messages import BaseMessage
     from langchain_core.outputs import ChatGenerationChunk, ChatResult
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint
     from langgraph.store.base.batch import AsyncBatchedBaseStore
-    from pydantic import BaseModel
 
 Cursor = AbstractAsyncContextManager[Any]
 """Type of a psycopg cursor for an `async with` statement."""
@@ -73,7 +74,6 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
     Tracers are kept. The caller's checkpoint position is left out. So are the handlers of its message stream,
     because the separate graph's messages would appear among the caller's own.
     """
-    from langchain_core.callbacks import BaseCallbackManager
     from langgraph.pregel._messages import StreamMessagesHandler
 
     detached: RunnableConfig = {"configurable": {}}
@@ -90,10 +90,7 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
 
 
 def count_answers(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
-    """Count the answers to interrupts in a LangGraph checkpoint.
-
-    The answers are among the checkpoint's pending writes.
-    """
+    """Count the answers to interrupts among a checkpoint's pending writes."""
     stored = [
         value for task, channel, value in pending_writes or () if channel == "__resume__" and _is_task(task)
     ]
@@ -105,10 +102,7 @@ def _is_task(task: str) -> bool:
 
 
 def runs_next(checkpoint: Checkpoint, node: str) -> bool:
-    """Return True if the given node runs next after a checkpoint.
-
-    Reading a snapshot's `next` would rebuild every channel.
-    """
+    """Return True if a node runs next. Reading a snapshot's `next` would rebuild every channel."""
     return f"branch:to:{node}" in checkpoint["channel_values"]
 
 
@@ -128,12 +122,7 @@ def runs_in_task(config: RunnableConfig) -> bool:
 
 
 def set_by_parent(config: RunnableConfig) -> bool:
-    """Return True if a config comes from a parent graph and not from a client.
-
-    The config belongs to a run or to a state update.
-    """
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-
+    """Return True if a run's or update's config comes from a parent graph, not from a client."""
     return runs_in_task(config) or isinstance(checkpointer_in(config), BaseCheckpointSaver)
 
 
@@ -174,17 +163,11 @@ class PostgresCursorHook:
     """Mixin for `AsyncPostgresSaver` that lets subclasses change how database cursors are opened."""
 
     def open_cursor(self, original: Callable[..., Cursor], pipeline: bool) -> Cursor:
-        """Open a database cursor.
-
-        Subclasses override this hook. `original` is the saver's own method.
-        """
+        """Open a cursor. Subclasses override this hook. `original` is the saver's method."""
         return original(pipeline=pipeline)
 
     def cursor(self, *, pipeline: bool = False) -> Cursor:
-        """Open a database cursor.
-
-        The hook `open_cursor` opens it.
-        """
+        """Open a database cursor with the hook `open_cursor`."""
         return self._cursor(pipeline=pipeline)
 
     def _cursor(self, *, pipeline: bool = False) -> Cursor:
@@ -279,10 +262,7 @@ class ChatOpenAIHooks:
     """Mixin for `ChatOpenAI` that lets subclasses modify requests and raw replies."""
 
     def change_request(self, payload: JsonObject) -> JsonObject:
-        """Change the body of a request before it is sent.
-
-        Return the new body. By default, the body is not changed. Subclasses override this method.
-        """
+        """Return the changed body of a request. Subclasses override this method."""
         return payload
 
     def convert_chunk(self, raw: JsonObject) -> ChatGenerationChunk | None:
@@ -342,8 +322,5 @@ def provider_package(provider: str) -> str:
 
 
 def set_server_version(server: object, version: str) -> None:
-    """Set the version that an MCP server reports to clients.
-
-    The function works with version 1 of the `mcp` package.
-    """
+    """Set the version that a server of version 1 of the package `mcp` reports."""
     server._mcp_server.version = version  # type: ignore[attr-defined]

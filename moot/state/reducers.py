@@ -41,10 +41,7 @@ def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
 
 
 def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> dict[str, T]:
-    """Return a copy of `state`, updated with each dictionary in `writes`.
-
-    A value of `None` removes the key.
-    """
+    """Return a copy of `state`, updated with `writes`. A value of `None` removes the key."""
     merged = dict(state)
     for write in writes:
         for key, value in write.items():
@@ -78,10 +75,7 @@ def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
 def merge_facts(
     state: Mapping[str, ModelFacts], writes: Sequence[Mapping[str, ModelFacts]]
 ) -> dict[str, ModelFacts]:
-    """Return what is known about each model, keyed by its name.
-
-    The lowest limits and the highest ratio of a model count.
-    """
+    """Return what is known about models by name. The lowest limits and the highest ratio count."""
     merged = dict(state)
     for write in writes:
         for model, new in write.items():
@@ -163,10 +157,7 @@ def fold_window(
 
 
 def entry_id_of(message: messages.BaseMessage) -> str:
-    """Return the id of a message's transcript entry.
-
-    Messages of older versions have it as their own id.
-    """
+    """Return the id of a message's entry. Messages of older versions have it as their own id."""
     return str(message.additional_kwargs.get(ENTRY) or message.id or "")
 
 

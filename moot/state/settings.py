@@ -101,10 +101,7 @@ class StreamRedactor:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Redact the next piece of text, and return the part that is safe to output.
-
-        An end that may be the beginning of a secret is held back.
-        """
+        """Return the redacted text without an end that may be the beginning of a secret."""
         text = redact(self._held + piece)
         longest = min(len(text), max(map(len, _secrets), default=1) - 1)
         ends = (text[-length:] for length in range(longest, 0, -1))
@@ -290,18 +287,12 @@ def write_user_settings(values: Mapping[str, str]) -> Path:
 
 
 def environment_with(**variables: str) -> dict[str, str]:
-    """Return this process's environment variables together with the given ones.
-
-    The result is the environment for a child process.
-    """
+    """Return the environment of a child process: this process's, and the given variables."""
     return {**os.environ, **variables}
 
 
 def database_url() -> str:
-    """Return the location of the default database.
-
-    `MOOT_DB` sets it. By default, it is in the user's data directory.
-    """
+    """Return the default database: `MOOT_DB`, or a file in the user's data directory."""
     if configured := variable("MOOT_DB"):
         return configured
     from platformdirs import user_data_path
@@ -315,11 +306,7 @@ def is_postgres(url: str) -> bool:
 
 
 def sqlite_path(url: str) -> Path:
-    """Return the file path of a SQLite database given as a path or as `sqlite:///path`.
-
-    Raises:
-        ConfigError: The URL names no file.
-    """
+    """Return the file of a path or of `sqlite:///path`. A URL without a file is a `ConfigError`."""
     if url.endswith(":memory:"):
         raise ConfigError(
             "':memory:' creates a new database for each connection: give a file path. In Python, "
@@ -329,13 +316,7 @@ def sqlite_path(url: str) -> Path:
 
 
 def check_database(db: str | None = None) -> str:
-    """Check that a database path or URL is valid, and return it.
-
-    Without `db`, the value is that of the default database.
-
-    Raises:
-        InputError: The value is neither a path nor a supported URL.
-    """
+    """Return a valid path or URL, by default the default database's, or raise an `InputError`."""
     url = database_url() if db is None else db
     register_database_password(url)
     known = is_postgres(url) or url.startswith("sqlite:///") or "://" not in url
@@ -373,11 +354,7 @@ def passed_protocols() -> object:
 
 @contextmanager
 def require_extra(name: str, what: str) -> Iterator[None]:
-    """Turn an `ImportError` in a `with` block into an error that names the extra to install.
-
-    Raises:
-        ConfigError: A package is missing.
-    """
+    """Turn an `ImportError` in a `with` block into a `ConfigError` that names the extra to install."""
     try:
         yield
     except ImportError as error:
@@ -385,19 +362,13 @@ def require_extra(name: str, what: str) -> Iterator[None]:
 
 
 def missing_extra(what: str, name: str) -> ConfigError:
-    """Return an error that names the extra to install.
-
-    The error gives the command. It is raised if a feature's packages are missing.
-    """
+    """Return an error with the command that installs the extra of a feature."""
     pip = f"{shlex.quote(sys.executable)} -m pip"  # the bare command may belong to another Python
     return ConfigError(f"{what} needs additional packages: run `{pip} install 'moot[{name}]'`")
 
 
 def plugin_entry_points(group: str) -> dict[str, EntryPoint]:
-    """Return the installed entry points in a group, keyed by name.
-
-    If several packages use a name, one of Moot's own plug-ins is preferred.
-    """
+    """Return a group's entry points by name. Of equal names, Moot's own plug-in is preferred."""
     from importlib.metadata import entry_points  # slow (13 ms), and most commands need no plug-ins
 
     points = sorted(entry_points(group=group), key=is_shipped)

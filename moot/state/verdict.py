@@ -26,10 +26,7 @@ SYNTHESIS = "synthesis"
 
 
 def import_note(imported_at: str) -> str:
-    """Return a warning that a verdict was imported, or `""` if it was not.
-
-    The warning contains the date.
-    """
+    """Return a warning with the date if a verdict was imported, or `""`."""
     if not imported_at:
         return ""
     return (

@@ -68,11 +68,7 @@ LATEST = "latest"
 
 
 def check_name(name: str) -> None:
-    """Raise an error if a string is not a valid name for a debate.
-
-    Raises:
-        InputError: The name is not a string, is empty or too long, or has unprintable characters.
-    """
+    """Raise an `InputError` if a debate's name is not a printable string of valid length."""
     value: object = name
     if name == LATEST:
         raise InputError(
@@ -88,11 +84,7 @@ def check_name(name: str) -> None:
 
 
 def new_debate_id(name: str | None) -> str:
-    """Return a new debate's UUID, derived from its name if it has one, otherwise random.
-
-    Raises:
-        InputError: The name is not valid.
-    """
+    """Return a new UUID, derived from a valid name or random. An invalid name is an `InputError`."""
     if name is None:
         return str(uuid.uuid4())
     check_name(name)
@@ -113,10 +105,7 @@ def thread_id_of(name: str) -> str:
 
 
 def _readable(row: Sequence[object]) -> DebateRow:
-    """Parse a catalogue row, even if it is damaged.
-
-    As much as possible of a damaged row is kept. `moot doctor` repairs the row.
-    """
+    """Parse as much as possible of a catalogue row. `moot doctor` repairs a damaged row."""
     debate, name, topic, protocol, status, turns, tokens, cost_usd, parent, created_at, updated_at = row
     return DebateRow(
         id=stored_text(debate),
@@ -145,11 +134,7 @@ class Catalogue(DebateTable):
     debate = "id"
 
     def add(self, row: DebateRow) -> None:
-        """Add a row for a new debate to the catalogue.
-
-        Raises:
-            DebateExists: The id or name is taken.
-        """
+        """Add a row for a new debate. An id or name that is taken raises `DebateExists`."""
         if not self._insert(vars(row), "ON CONFLICT DO NOTHING RETURNING id"):
             go_on = advise(f"`moot resume {row.name}`", '`start(…, if_exists="resume")`', "the tool `start`")
             raise DebateExists(f"debate {row.name!r} already exists: continue with {go_on}")
@@ -222,10 +207,7 @@ class Catalogue(DebateTable):
         return self._select("ORDER BY updated_at DESC, id", [])
 
     def copy(self, source: str, target: str) -> None:
-        """Add a catalogue row for a fork, copied from the row of the original debate.
-
-        Unknown debates are ignored.
-        """
+        """Add a fork's row, copied from the original debate. Unknown debates are ignored."""
         for row in self._select("WHERE id = ?", [source]):
             self.add(replace(row, id=target, name=target, parent=source))
 
@@ -264,10 +246,7 @@ class ResultTable(DebateTable):
     )
 
     def note(self, debate: str, state: StateValues, update: StateValues) -> None:
-        """Store the debate's result after a state update.
-
-        The result has the model, winner, decision, question and confidence.
-        """
+        """Store the model, winner, decision, question and confidence after a state update."""
         config = update.get("config") or state.get("config") or {}
         verdict = update.get("verdict", state.get("verdict"))
         topic = str(update.get("topic") or state.get("topic") or "")
@@ -286,10 +265,7 @@ class ResultTable(DebateTable):
         )
 
     def all(self) -> dict[str, ListedResult]:
-        """Return the stored results of all debates, keyed by debate id.
-
-        The result is `{}` if the database is read-only.
-        """
+        """Return the stored results, keyed by debate id. In a read-only database: `{}`."""
         if self._sql.read_only:
             return {}
         rows = self._execute("SELECT debate, model, winner, decision, question, confidence FROM moot_results")
@@ -297,10 +273,7 @@ class ResultTable(DebateTable):
 
 
 def _listed(*outcome: object) -> ListedResult:
-    """Convert a database row to a `ListedResult`, even if the row is damaged.
-
-    As much as possible of a damaged row is kept.
-    """
+    """Convert as much as possible of a database row, which may be damaged."""
     *texts, confidence = outcome
     model, winner, decision, question = map(stored_text, texts)
     known = confidence if isinstance(confidence, int | float) else None
@@ -308,10 +281,7 @@ def _listed(*outcome: object) -> ListedResult:
 
 
 def _text_of(verdict: Mapping[str, object] | None, field: str) -> str:
-    """Return a text field of a verdict on one line.
-
-    Return `""` if the verdict failed or is a placeholder.
-    """
+    """Return a field of a verdict on one line, or `""` if the verdict failed or is a placeholder."""
     if not verdict or verdict.get("status") != "ok" or verdict.get("placeholder"):
         return ""
     return clip(plain_line(str(verdict.get(field) or "")), FINAL_ANSWER_CHARS)

@@ -18,11 +18,7 @@ class CheckedSaver(BaseCheckpointSaver[str]):
     """
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint identified by `config`, or the latest checkpoint if `config` has no id.
-
-        Raises:
-            StorageError: the checkpoint is damaged.
-        """
+        """Return the checkpoint of `config`, or the latest one. A damaged one is a `StorageError`."""
         with reading("a checkpoint of the debate"):
             checkpoint_tuple = _checked(await super().aget_tuple(config))
             if checkpoint_tuple is not None:
@@ -37,11 +33,7 @@ class CheckedSaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """Yield checkpoints, newest first.
-
-        Raises:
-            StorageError: a checkpoint is damaged.
-        """
+        """Yield checkpoints, newest first. A damaged one is a `StorageError`."""
         iterator = super().alist(config, filter=dict(filter or {}), before=before, limit=limit)
         checkpoint_tuples = cast(AsyncGenerator[CheckpointTuple], iterator)
         async with aclosing(checkpoint_tuples):
@@ -54,11 +46,7 @@ class CheckedSaver(BaseCheckpointSaver[str]):
 
 
 def _checked(checkpoint_tuple: CheckpointTuple | None) -> CheckpointTuple | None:
-    """Return a checkpoint from the database if its parts have the expected types.
-
-    Raises:
-        TypeError: the checkpoint, its metadata or its id has another type.
-    """
+    """Return a checkpoint from the database. Parts of other types than expected raise `TypeError`."""
     if checkpoint_tuple is None:
         return None
     typed_values: Sequence[tuple[object, type]] = (

@@ -24,10 +24,7 @@ from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql, Statement
 
 
 class LazyStore(BaseStore):
-    """LangGraph store in the checkpoint database, opened on first use.
-
-    Most debates never use the store. The given exit stack closes it.
-    """
+    """Store in the checkpoint database, opened on first use and closed by the given exit stack."""
 
     def __init__(self, url: str | None, stack: AsyncExitStack) -> None:
         self._url, self._stack = url or database_url(), stack
@@ -35,11 +32,7 @@ class LazyStore(BaseStore):
         self._opening = asyncio.Lock()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Raise an error, because this store is only asynchronous.
-
-        Raises:
-            NotImplementedError: Always.
-        """
+        """Raise `NotImplementedError`, because this store is only asynchronous."""
         raise NotImplementedError("this store is only asynchronous: use methods such as `aput` and `asearch`")
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -84,21 +77,14 @@ class CompressingSerializer(JsonPlusSerializer):
         super().__init__(allowed_msgpack_modules=None)
 
     def dumps_typed(self, obj: object) -> tuple[str, bytes]:
-        """Serialize an object, and return its type tag and serialized bytes.
-
-        Large values are compressed.
-        """
+        """Return an object's type tag and bytes, compressed if they are many."""
         tag, blob = super().dumps_typed(obj)
         if len(blob) < COMPRESS_FROM:
             return tag, blob
         return _PREFIX + tag, zlib.compress(blob, 1)
 
     def loads_typed(self, data: tuple[str, bytes]) -> object:
-        """Restore an object from a type tag and bytes. The bytes may be compressed.
-
-        Raises:
-            StorageError: the value is damaged, or it is too large.
-        """
+        """Restore an object. A damaged or too large value is a `StorageError`."""
         tag, blob = data
         try:
             if tag.startswith(_PREFIX):

@@ -10,10 +10,7 @@ from moot.storage.sqlite import DebateTable, Sql, stored_number, stored_text
 
 
 class FailedRuns(DebateTable):
-    """Table of failed runs of graph nodes.
-
-    Each row has the error and the usage of one run.
-    """
+    """Table of failed runs of graph nodes, with the error and the usage of each."""
 
     name = "moot_failed_runs"
     columns = """
@@ -62,9 +59,7 @@ def stored_usage(text: str) -> dict[str, float]:
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a state update with the failed runs that the state lacks.
-
-    The update has their errors and usage. The update is `{}` if there are no such runs.
+    """Return an update with the errors and usage of failed runs that the state lacks, or `{}`.
 
     Runs of later steps than the state's are left out, because they belong to another branch.
     """
@@ -82,10 +77,7 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a copy of a debate's state that includes failed runs.
-
-    Their usage and errors are added.
-    """
+    """Return a copy of a debate's state with the errors and usage of failed runs."""
     update = failures_update(state, failed)
     if not update:
         return dict(state)

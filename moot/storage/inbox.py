@@ -55,17 +55,11 @@ class InboxTable(DebateTable):
         self._add(debate, _PAUSE, "", "", sent_at)
 
     def add_question(self, debate: str, usage: Mapping[str, float], sent_at: str) -> None:
-        """Record the model usage for answering a question about a debate.
-
-        The debate's next step adds this usage to the debate's total.
-        """
+        """Record the usage of an answered question. The debate's next step adds it to the total."""
         self._add(debate, _QUESTION, "", json.dumps(usage), sent_at)
 
     def since(self, debate: str, number: int) -> UnreadInbox:
-        """Return the rows of a debate's inbox that follow row `number`.
-
-        The rows are interjections and the model usage of answered questions.
-        """
+        """Return the interjections and usage that follow row `number` of a debate's inbox."""
         # One statement reads both kinds, so that no row with a smaller number can come in between.
         rows = self._execute(
             "SELECT number, speaker, content, at, kind FROM moot_inbox "

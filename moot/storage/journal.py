@@ -50,10 +50,7 @@ class Journal(DebateTable):
         PRIMARY KEY (debate, step, node, batch, call_index, digest, base_checkpoint)"""
 
     def __init__(self, sql: Sql, has_other_child: HasOtherChild | None = None) -> None:
-        """Open the journal, and create its table if it is missing.
-
-        Pass `has_other_child` if another database stores the checkpoints.
-        """
+        """Open the journal. Pass `has_other_child` if another database stores the checkpoints."""
         super().__init__(sql)
         self._has_other_child_elsewhere = has_other_child
 
@@ -83,11 +80,7 @@ class Journal(DebateTable):
         return None
 
     def require_space(self, replies: int) -> None:
-        """Check that the database can store this number of replies, so that no paid reply is lost.
-
-        Raises:
-            StorageError: The disk is full.
-        """
+        """Raise a `StorageError` before a paid reply is lost, because the disk has no space."""
         self._sql.require_space(replies * MAX_REPLY_BYTES)
 
     def put(self, key: JournalKey, base_checkpoint: str, reply: Reply) -> None:
@@ -102,10 +95,7 @@ class Journal(DebateTable):
         self._insert(row, "ON CONFLICT DO NOTHING", durable=paid)
 
     def replies(self, debate: str, step: int | None = None) -> dict[tuple[int, str, int, int, str], Reply]:
-        """Return the stored model replies of a debate, or only those of one step.
-
-        The keys consist of the call's position in the debate and a hash of the request.
-        """
+        """Return the stored replies of a debate or step, by position in the debate and request hash."""
         one_step = "" if step is None else " AND step = ?"
         rows = self._execute(
             "SELECT step, node, batch, call_index, digest, reply FROM moot_journal "  # noqa: S608  # constants of ours

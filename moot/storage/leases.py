@@ -103,10 +103,7 @@ def _identity(pid: int) -> ProcessIdentity:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields of `/proc/PID/stat` after the command name.
-
-    Return `[]` if the file is missing.
-    """
+    """Return the fields of `/proc/PID/stat` after the command name, or `[]` without the file."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return []
@@ -153,10 +150,7 @@ def lease_in(config: RunnableConfig) -> Lease | None:
 
 
 def with_lease(config: RunnableConfig, lease: Lease) -> RunnableConfig:
-    """Return a copy of a run's configuration that contains the run's lease.
-
-    Writes to the database check this lease.
-    """
+    """Return a copy of a run's configuration with the lease that its writes check."""
     return {**config, "configurable": {**config.get("configurable", {}), _KEY: lease}}
 
 
@@ -196,10 +190,7 @@ class _LeaseRow:
 
 
 class Leases(DebateTable):
-    """Table of leases, with one row for each debate and namespace.
-
-    Released leases keep their rows, so that epochs continue.
-    """
+    """Table of leases by debate and namespace. Released ones keep their rows, so that epochs continue."""
 
     name = "moot_leases"
     columns = """
@@ -218,11 +209,7 @@ class Leases(DebateTable):
         self._closed = threading.Event()
 
     def acquire(self, debate: str, namespace: str = "") -> Lease:
-        """Acquire a debate's lease, so that only this run may write to the debate.
-
-        Raises:
-            DebateBusy: Another run holds the debate.
-        """
+        """Acquire the lease with which only this run may write, or raise `DebateBusy`."""
         token, holder = uuid.uuid4().hex, this_process().to_text()
         _own_tokens.add(token)
         try:
@@ -281,11 +268,7 @@ class Leases(DebateTable):
 
     @contextmanager
     def hold(self, debate: str, namespace: str = "") -> Iterator[Lease]:
-        """Hold the lease of a debate for the duration of a `with` block.
-
-        Raises:
-            DebateBusy: Another run holds the debate.
-        """
+        """Hold the lease of a debate during a `with` block, or raise `DebateBusy`."""
         lease = self.acquire(debate, namespace)
         try:
             yield lease
@@ -316,10 +299,7 @@ class Leases(DebateTable):
         return Permit((self._of_namespace, (lease.debate, lease.namespace)), allows, refusal)
 
     def permit_in(self, config: RunnableConfig) -> Permit:
-        """Return the permit under which a run may write to its debate.
-
-        A run without a lease may write while no other run has one.
-        """
+        """Return a run's permit. Without a lease it may write while no other run has one."""
         lease = lease_in(config)
         if lease is not None:
             return self.permit(lease)

@@ -69,10 +69,7 @@ _ENDPOINT_WAITS = (
 
 
 class RateLimiter(DebateTable):
-    """Rate limiter and circuit breaker for model endpoints, shared by all processes.
-
-    A database table holds the shared state.
-    """
+    """Rate limiter and circuit breaker, shared by all processes that use the database."""
 
     name = "moot_endpoints"
     columns = """
@@ -136,10 +133,7 @@ class RateLimiter(DebateTable):
             self.record_wait(endpoint, min(MAX_OPEN_S, 2.0 ** min(rows[0][0] - OPEN_AFTER_FAILURES, 10)))
 
     def record_success(self, endpoint: str) -> None:
-        """Record a successful call to an endpoint.
-
-        This resets the endpoint's count of failures. A reply during a wait ends the wait.
-        """
+        """Reset an endpoint's count of failures, and end its wait."""
         if endpoint in self._failing | self._probing:
             self._run(_RESET, (0 if endpoint in self._probing else OPEN_AFTER_FAILURES, endpoint))
             self._failing.discard(endpoint)
@@ -147,18 +141,12 @@ class RateLimiter(DebateTable):
             self._cached.pop(endpoint, None)
 
     def circuit_is_open(self, endpoint: str, max_wait_s: float = MAX_WAIT_S) -> bool:
-        """Return True if calls to an endpoint are suspended because of repeated failures.
-
-        Moot then uses fallback models.
-        """
+        """Return True if repeated failures suspend an endpoint, so that fallbacks are used."""
         left, failures = self._state(endpoint, max_wait_s)
         return failures >= OPEN_AFTER_FAILURES and left > 0
 
     def endpoint_waits(self, longer_than_s: float) -> dict[str, float]:
-        """Return how many seconds each unavailable endpoint must still wait.
-
-        The keys are the endpoints. Only times above `longer_than_s` count.
-        """
+        """Return the remaining seconds above `longer_than_s` of endpoints that must wait."""
         rows = self._run(_ENDPOINT_WAITS, (longer_than_s,))
         waits = {stored_text(name): float(stored_number(left)) for name, left in rows}
         return {name: left for name, left in waits.items() if not name.startswith(_PROBE_PREFIX)}
@@ -183,10 +171,7 @@ class RateLimiter(DebateTable):
         self._leases.release(slot)
 
     def _state(self, endpoint: str, max_wait_s: float) -> tuple[float, int]:
-        """Return an endpoint's remaining wait in seconds and its number of failures.
-
-        Only consecutive failures count.
-        """
+        """Return an endpoint's remaining wait in seconds and its number of consecutive failures."""
         for left, failures in self._run(_STATE, (endpoint,)):
             left, failures = stored_number(left), stored_number(failures)
             if left > max_wait_s:
@@ -224,13 +209,7 @@ class SharedBudget:
 
 
 def _budget_in(rows: Sequence[Row]) -> SharedBudget:
-    """Return the budget in the first row.
-
-    Without rows, the budget is unlimited.
-
-    Raises:
-        StorageError: The row is damaged. A limit must not get lost.
-    """
+    """Return the budget in the first row, or an unlimited one. A damaged one is a `StorageError`."""
     for row in rows:
         with reading("a shared budget", "restore a backup"):
             if not all(isinstance(value, int | float | None) for value in row):
@@ -298,10 +277,7 @@ class Budgets(DebateTable):
         return _budget_in(rows).reached
 
     def spend(self, debate: str, usage: EntryUsage) -> None:
-        """Charge a model call to the budget that the debate shares with its group.
-
-        The tokens and the cost are charged.
-        """
+        """Charge a call's tokens and cost to the budget that the debate shares with its group."""
         self._execute(
             "UPDATE moot_budgets SET tokens = tokens + ?, cost = cost + ? "
             "WHERE name = (SELECT budget FROM moot_budget_debates WHERE debate = ?)",

@@ -13,9 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import aiosqlite
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from typing_extensions import TypedDict
 
 from moot.config.boundary import Capability, without_raised_limits
@@ -31,11 +33,6 @@ from moot.storage.rate_limiter import Budgets, RateLimiter
 from moot.storage.servers import database_servers, server_of
 from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Permit, Sql, SqliteSql, reading
 
-if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-
-
 Rating = Literal["right", "wrong", "mixed"]
 """Rating that a person gives to a decision after the debate."""
 OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
@@ -43,10 +40,7 @@ OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
 
 
 class Forecast(TypedDict):
-    """Decision and confidence of one judge.
-
-    The forecast is stored with a person's feedback to score the judge.
-    """
+    """Decision and confidence of one judge, stored with a person's feedback to score the judge."""
 
     judge: str
     model: str
@@ -107,10 +101,7 @@ class FollowUpTable(DebateTable):
         self._insert(row, f"ON CONFLICT (debate) DO UPDATE SET {update}")
 
     def feedback(self, debate: str = "") -> list[Feedback]:
-        """Return the feedback on one debate or on all debates, oldest first.
-
-        The result is `[]` if the database is read-only.
-        """
+        """Return the feedback on one or all debates, oldest first. In a read-only database: `[]`."""
         condition = ("AND debate = ?", [debate]) if debate else ("", [])
         clause = f"WHERE rating <> '' {condition[0]} ORDER BY at, debate"
         rows = [] if self._sql.read_only else self._select(clause, condition[1])
@@ -127,10 +118,7 @@ class FollowUpTable(DebateTable):
         ]
 
     def revisit_dates(self) -> dict[str, str]:
-        """Return when to revisit each decision, as ISO 8601 dates keyed by debate id.
-
-        A debate with feedback needs no reminder. The result is `{}` if the database is read-only.
-        """
+        """Return ISO 8601 dates to revisit decisions without feedback, by debate id."""
         rows = [] if self._sql.read_only else self._select("WHERE revisit <> '' AND rating = ''")
         return {str(debate): str(revisit) for debate, revisit, *_ in rows}
 
@@ -140,10 +128,7 @@ class FollowUpTable(DebateTable):
 
 
 class Grants(DebateTable):
-    """Table of the capabilities that operators granted to individual debates.
-
-    Requests and documents cannot write to this table.
-    """
+    """Table of capabilities that operators granted to debates. Requests and documents cannot write to it."""
 
     name = "moot_grants"
     columns = """
@@ -161,10 +146,7 @@ class Grants(DebateTable):
 
 
 class ImportTable(DebateTable):
-    """Table of debates whose verdict was imported from a file.
-
-    Documents and state updates cannot write to this table.
-    """
+    """Table of debates with imported verdicts. Documents and state updates cannot write to it."""
 
     name = "moot_imports"
     columns = "debate TEXT PRIMARY KEY, verdict TEXT NOT NULL, at TEXT NOT NULL"
@@ -175,10 +157,7 @@ class ImportTable(DebateTable):
         self._insert(row, "ON CONFLICT (debate) DO UPDATE SET verdict = excluded.verdict, at = excluded.at")
 
     def delete_if_replaced(self, debate: str, verdict: Mapping[str, object] | None) -> None:
-        """Delete a debate's import record if its verdict has been replaced.
-
-        `verdict` is the debate's present verdict.
-        """
+        """Delete a debate's import record if `verdict` has replaced the imported one."""
         if verdict and verdict.get("status") == "ok":
             self._execute(
                 "DELETE FROM moot_imports WHERE debate = ? AND verdict <> ?", (debate, _digest(verdict))
@@ -238,9 +217,9 @@ class Records:
     imports: ImportTable
 
     def rows(self) -> list[DebateRow]:
-        """Return the catalogue rows of all debates, starting with the most recently active debate.
+        """Return the catalogue rows of debates that began, the most recently active first.
 
-        A debate whose process died has the status `paused`. Debates that never began are left out.
+        A debate whose process died has the status `paused`.
         """
         return [self._with_actual_status(row) for row in self.catalogue.rows() if not self.never_began(row)]
 
@@ -293,11 +272,7 @@ class Records:
         self.sql.transact(deletions, permit)
 
     def with_pending_usage(self, debate: str, state: StateValues) -> JsonObject:
-        """Return a debate's state values, with pending usage added to the totals.
-
-        Pending usage is that of failed runs and of answered questions. The debate's next step adds it to the
-        state.
-        """
+        """Return a debate's state with the usage of failed runs and answered questions."""
         usage = self.inbox.since(debate, state.get("last_inbox_number") or 0).question_usage
         return inbox.with_questions(failed_runs.with_failures(state, self.failed.of(debate)), usage)
 
@@ -410,10 +385,7 @@ def records_of(checkpointer: BaseCheckpointSaver[str]) -> Records:
 
 
 def _sqlite_file(connection: sqlite3.Connection | aiosqlite.Connection) -> str:
-    """Return the path of a connection's database file, or `""` for an in-memory database.
-
-    An open connection of `aiosqlite` answers from its own thread, so any event loop can wait for the answer.
-    """
+    """Return a connection's database file, `""` in memory. `aiosqlite` answers from its own thread."""
     statement = "PRAGMA database_list"
     if isinstance(connection, sqlite3.Connection):
         return str(connection.execute(statement).fetchone()[2])
@@ -453,10 +425,7 @@ def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
     saver = weakref.ref(checkpointer)
 
     def has_other_child(debate: str, checkpoint: str, present: str) -> bool:
-        """Return True if a checkpoint has another child besides `present`.
-
-        The function is rarely called, because the journal must already hold a reply to the same request.
-        """
+        """Return True if a checkpoint has another child. Rarely called: only for a journalled request."""
         thread: RunnableConfig = {"configurable": {"thread_id": debate, "checkpoint_ns": ""}}
         known = saver()
         every = list(known.list(thread)) if known else []  # read all, as the iterator blocks

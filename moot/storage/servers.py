@@ -71,10 +71,7 @@ class DatabaseServer(Protocol):
         ...
 
     def address_of(self, connection: object) -> str:
-        """Return the address of a checkpointer's connection for `open_sql`.
-
-        For another kind of connection, return `""`.
-        """
+        """Return a checkpointer's connection address for `open_sql`, or `""` for another kind."""
         ...
 
 

@@ -48,10 +48,7 @@ class Permit:
 
 
 class Sql(ABC):
-    """Base class of database connections that several threads can share.
-
-    Every statement is committed at once.
-    """
+    """Database connection that several threads can share. Every statement is committed at once."""
 
     read_only = False
     """True if the database is read-only. The default is False."""
@@ -119,11 +116,7 @@ class Sql(ABC):
         """Close the database connection."""
 
     def require_space(self, size: int) -> None:
-        """Check that the disk has space for values of `size` bytes. The disk of a server is not checked.
-
-        Raises:
-            StorageError: The disk has less space.
-        """
+        """Raise a `StorageError` if a file's disk has no space for values of `size` bytes."""
         return
 
     def create(self, name: str, statement: str) -> None:
@@ -142,11 +135,7 @@ class Sql(ABC):
 
 @contextmanager
 def reading(what: str, advice: str = "restore a backup, or delete the debate") -> Iterator[None]:
-    """Raise a `StorageError` if the `with` block cannot read a stored value.
-
-    Raises:
-        StorageError: The value is damaged.
-    """
+    """Raise a `StorageError` if the `with` block cannot read a stored value, because it is damaged."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -192,22 +181,13 @@ class DebateTable:
     def _execute(
         self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
     ) -> list[Row]:
-        """Execute one SQL statement.
-
-        A statement that writes is executed only if the table's permit allows the write.
-
-        Raises:
-            DebateBusy: The permit does not allow the write.
-        """
+        """Execute one SQL statement. A write without a permit raises `DebateBusy`."""
         if self._permit is None or statement.startswith("SELECT"):
             return self._sql.execute(statement, parameters, durable=durable)
         return self._sql.transact([(statement, parameters)], self._permit, durable=durable)
 
     def _insert(self, row: Mapping[str, Any], on_conflict: str = "", *, durable: bool = False) -> list[Row]:
-        """Insert a row into the table, and return the rows that a `RETURNING` clause yields.
-
-        `on_conflict` is the SQL that follows the values, and may contain that clause.
-        """
+        """Insert a row. `on_conflict` is SQL behind the values, and may return rows."""
         columns, marks = ", ".join(row), ", ".join("?" * len(row))
         statement = f"INSERT INTO {self.name} ({columns}) VALUES ({marks}) {on_conflict}"  # noqa: S608  # constants of ours
         return self._execute(statement, [*row.values()], durable=durable)
@@ -247,10 +227,7 @@ def _code(error: sqlite3.Error) -> int:
 
 
 class SqliteSql(Sql):
-    """SQLite database in a file, or in memory (`:memory:`).
-
-    A file that cannot be written is opened read-only.
-    """
+    """SQLite database in a file, read-only if it cannot be written, or in memory (`:memory:`)."""
 
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
     exists_query = "SELECT count(*) FROM sqlite_master WHERE name = ?"
@@ -332,11 +309,7 @@ class SqliteSql(Sql):
             self._lock.release()
 
     def _check_file(self) -> None:
-        """Raise an error if the database file was deleted or replaced.
-
-        Raises:
-            DebateNotFound: The file is gone.
-        """
+        """Raise `DebateNotFound` if the database file was deleted or replaced."""
         if self._file is None:
             return
         try:
@@ -415,10 +388,7 @@ def _connect(address: str) -> sqlite3.Connection:
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """Switch the database to write-ahead logging.
-
-    Connections that do the same at this time are waited for.
-    """
+    """Switch the database to write-ahead logging, and wait for connections that do the same."""
     until = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -432,10 +402,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
-    """Return True if a database that failed to open can still be read.
-
-    It can be read if only writing to its file failed.
-    """
+    """Return True if a database failed to open only because its file cannot be written."""
     unwritable = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
     if _code(error) not in unwritable or not path.is_file():
         return False

@@ -100,10 +100,7 @@ def excerpt(text: str, limit: int, around: int = 0) -> str:
 
 
 def positions_ignoring_case(text: str, words: Iterable[str]) -> list[int]:
-    """Return where each word first occurs in `text`, ignoring case.
-
-    The position is -1 if the word does not occur. Case folding can make a text longer: `ß` becomes `ss`.
-    """
+    """Return where each word first occurs in `text`, ignoring case, or -1. `ß` equals `ss`."""
     folded_text = text.casefold()
     positions = [folded_text.find(word.casefold()) for word in words]
     if len(folded_text) == len(text) or max(positions, default=-1) < 1:
@@ -172,8 +169,5 @@ in Moot's prompts is one, too (see `moot.prompts.templates`)."""
 
 @lru_cache(maxsize=4096)  # prompts repeat messages and names every turn
 def break_template_tokens(text: str) -> str:
-    """Disable chat-template control tokens in a text by inserting a middle dot into each.
-
-    Nothing is removed, and a second call changes nothing.
-    """
+    """Insert a middle dot into each chat-template control token. A second call changes nothing."""
     return _TEMPLATE_TOKEN.sub(lambda match: match[0] + MARK, text)

@@ -76,10 +76,7 @@ def _term(word: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the lower-case words of `text`.
-
-    In scripts without spaces, each pair of characters is a word.
-    """
+    """Return the lower-case words of `text`. In scripts without spaces, each pair of characters is a word."""
     if _MAYBE_SPELLED.search(text):  # joins the letters of U.S., and of L_C_D_ in transcripts
         text = _SPELLED.sub(lambda match: re.sub(r"[._]", "", match[0]) + " ", text)
     plain = text if text.isascii() else _PRINTED.sub(" ", text)
@@ -129,28 +126,19 @@ def question_word_terms() -> frozenset[str]:
 
 
 def question_terms(text: str) -> list[str]:
-    """Return the search terms of a question without its question words.
-
-    Question words, such as "opinion", only phrase the question. If no other terms remain, all are returned.
-    """
+    """Return a question's search terms without words such as "opinion" that only phrase it, unless all do."""
     every = terms(text)
     return [term for term in every if term not in question_word_terms()] or every
 
 
 def without_question_words(text: str) -> str:
-    """Return `text` without the words that only phrase a question.
-
-    The result is used with an embedding model.
-    """
+    """Return `text`, for an embedding model, without the words that only phrase a question."""
     kept = [word for word in text.split() if not question_word_terms().issuperset(terms(word) or [""])]
     return " ".join(kept) or text
 
 
 def jaccard_similarity(first: str, second: str) -> float:
-    """Return the Jaccard similarity (0 to 1) of the search terms in two short texts.
-
-    Texts without terms are compared for equality.
-    """
+    """Return the Jaccard similarity (0 to 1) of two texts' terms. Without terms they must be equal."""
     ours, theirs = term_set(first), term_set(second)
     if not ours or not theirs:
         return float(first.casefold() == second.casefold())
@@ -245,10 +233,7 @@ def sentence_terms(text: str) -> tuple[tuple[int, frozenset[str]], ...]:
 
 
 def _blocks(text: str) -> list[_TextBlock]:
-    """Split `text` into blocks, such as paragraphs and list items.
-
-    The lines of a paragraph, a list item or a fence are one block.
-    """
+    """Split `text` into blocks: the lines of a paragraph, a list item or a fence."""
     blocks: list[_TextBlock] = []
     is_open, fence = False, ""
     for line in _LINE.finditer(text):
@@ -263,11 +248,7 @@ def _blocks(text: str) -> list[_TextBlock]:
 
 
 def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
-    """Return the kind of a Markdown line.
-
-    Also return the marker of the code block that is open after the line. The kind of an empty line is `None`.
-    The marker is `""` if no code block is open.
-    """
+    """Return a line's kind, `None` if it is empty, and the open code block's marker, or `""`."""
     mark = _FENCE.match(line)
     if fence:
         closes = mark is not None and mark["fence"].startswith(fence) and not line[mark.end() :].strip()

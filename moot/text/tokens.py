@@ -105,10 +105,7 @@ def encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
 
 @lru_cache(maxsize=4096)
 def rarity(word: str) -> float:
-    """Return how rare a word is in general text, from 0 (common) to 1 (rare).
-
-    An encoding numbers its tokens by frequency, most frequent first.
-    """
+    """Return a word's rarity from 0 (common) to 1: encodings number their tokens by frequency."""
     known = encoding(DEFAULT_ENCODING)
     rank = known.max_token_value + 1
     for spelled in (f" {word}", word):
@@ -152,10 +149,7 @@ def _label_tokens(label: str, count: TokenCounter) -> int:
 
 
 def message_tokens(message: Mapping[str, Any], count: TokenCounter, *, content: int | None = None) -> int:
-    """Return the number of tokens in one chat message, including its overhead.
-
-    If `content` gives the tokens of the content, they are not counted again.
-    """
+    """Return a message's number of tokens with its overhead. `content` is the content's, if it is known."""
     name = message.get("name")
     name_tokens = _label_tokens(name, count) + 1 if name else 0
     content_tokens = count(message["content"]) if content is None else content
@@ -266,10 +260,7 @@ def _keep(text: str, chars: int, *, at_boundaries: bool = False) -> str:
 
 
 def _boundary_before(text: str, end: int) -> int:
-    """Return the last sentence or word boundary at or before `end`.
-
-    A nearby sentence boundary is preferred.
-    """
+    """Return the last word boundary, or better a sentence boundary nearby, at or before `end`."""
     min_position = max(0, end - min(BOUNDARY_CHARS, end // 2))
     sentence_ends = [
         match.end() for match in _SENTENCE_END.finditer(text, min_position, end + 1) if match.end() <= end
@@ -287,10 +278,7 @@ def _boundary_before(text: str, end: int) -> int:
 
 
 def _boundary_after(text: str, start: int) -> int:
-    """Return the first sentence or word boundary at or after `start`.
-
-    A nearby sentence boundary is preferred.
-    """
+    """Return the first word boundary, or better a sentence boundary nearby, at or after `start`."""
     max_position = min(len(text), start + min(BOUNDARY_CHARS, (len(text) - start) // 2))
     if match := _SENTENCE_END.search(text, max(0, start - 1), max_position):
         return match.end()

@@ -21,8 +21,7 @@ from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, ValidationError
 
-from moot.config import DebateConfig
-from moot.config.boundary import Permissions
+from moot.config import DebateConfig, boundary
 from moot.config.model_settings import SEPARATOR, McpServerConfig, McpToolDefinition, server_of
 from moot.state.entries import JsonObject, clean_text, memoize_by_identity
 from moot.state.errors import ConfigError, file_error_reason
@@ -30,7 +29,7 @@ from moot.state.settings import api_key, load_plugin, plugin_entry_points, redac
 from moot.text.plain_text import break_template_tokens
 from moot.text.tokens import TokenCounter
 from moot.tools import tool as tool_types
-from moot.tools.built_in import Calculator, ListFiles, ReadFile, Search, SearchDebate
+from moot.tools.built_in import ListFiles, ReadFile, Search, SearchDebate
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -41,7 +40,7 @@ ENTRY_POINT_GROUP = "moot.tools"
 class."""
 
 TOOLS: dict[str, type[tool_types.Tool]] = {
-    tool.name: tool for tool in (Search, ReadFile, ListFiles, SearchDebate, Calculator)
+    tool.name: tool for tool in (Search, ReadFile, ListFiles, SearchDebate)
 }
 """Classes of the registered tools, keyed by tool name."""
 
@@ -59,6 +58,12 @@ def register(tool: type[tool_types.Tool]) -> None:
     Raises:
         ConfigError: the class is not a tool, or its name is empty or taken.
     """
+    if getattr(tool, "name", "") in plugin_entry_points(ENTRY_POINT_GROUP):
+        get_tool(tool.name)
+    _add(tool)
+
+
+def _add(tool: type[tool_types.Tool]) -> None:
     if not (isinstance(tool, type) and issubclass(tool, tool_types.Tool)):
         raise ConfigError(f"tool {tool!r} is not a subclass of `moot.tools.Tool`")
     name = getattr(tool, "name", "")
@@ -80,7 +85,7 @@ def get_tool(name: str, extra_tools: GivenTools = NO_TOOLS) -> type[tool_types.T
     if name in extra_tools:
         return extra_tools[name]
     if name not in TOOLS and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
-        register(load_plugin(point, "tools", create=False))
+        _add(load_plugin(point, "tools", create=False))
     if name not in TOOLS:
         known = sorted({*extra_tools, *tool_names()})
         raise ConfigError(f"unknown tool {name!r}: choose from {', '.join(known)}")
@@ -130,11 +135,7 @@ class McpTool(tool_types.Tool):
         return cls.definition.parameters
 
     def run(self, context: tool_types.ToolContext) -> str:
-        """Call the tool on its MCP server, and return the result as text.
-
-        Raises:
-            ConfigError: the debate may not use the server.
-        """
+        """Call the tool on its server, and return its text. An unpermitted server is a `ConfigError`."""
         context.authorize()
         name, arguments = self.definition.name, dict(self.model_extra or {})
 
@@ -155,10 +156,7 @@ class McpTool(tool_types.Tool):
 
 
 def _result_text(result: JsonObject) -> str:
-    """Return the text of a tool result.
-
-    If there is no text, return the structured content. Images and sounds are only named.
-    """
+    """Return a result's text, or else its structured content. Images and sounds are only named."""
     texts = []
     for block in result.get("content") or []:
         resource = block.get("resource") or {}
@@ -175,10 +173,7 @@ def _result_text(result: JsonObject) -> str:
 
 @memoize_by_identity()
 def debate_tools(config: DebateConfig, program_tools: GivenTools) -> GivenTools:
-    """Return the tools supplied by the calling program and by MCP servers.
-
-    Only MCP tools with known definitions are included.
-    """
+    """Return the tools of the calling program, and MCP tools whose definitions are known."""
     tools = dict(program_tools)
     for name, server in config.mcp_servers.items():
         tools |= {tool: _tool(tool, name, server, known) for tool, known in server.tools.items()}
@@ -236,11 +231,7 @@ def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
 
 
 def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]:
-    """Return the definitions of an MCP server's tools, keyed by the names by which debaters call them.
-
-    Raises:
-        ConfigError: the server cannot be used.
-    """
+    """Return a server's tool definitions by the names by which debaters call them."""
     with _listing:
         key = json.dumps(server.capability(name))
         listed_at, definitions = _listed.get(key, (0.0, {}))
@@ -285,9 +276,7 @@ async def _list_tools(session: ClientSession) -> list[JsonObject]:
 
 
 def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
-    """Open a session with an MCP server, call `work` with the session, and return the result.
-
-    The session has a time limit. It runs in its own thread, because the caller may be in an event loop.
+    """Call `work` with a session of an MCP server, in a thread of its own and within a time limit.
 
     Raises:
         ConfigError: the package `mcp` or an environment variable is missing.
@@ -392,10 +381,7 @@ def _is_async_only(tool: BaseTool) -> bool:
 
 
 def _text(result: object) -> str:
-    """Return a tool's result as text.
-
-    Content blocks without text are left out.
-    """
+    """Return a tool's result as text, without content blocks that have none."""
     if isinstance(result, str):
         return result
     if isinstance(result, list) and all(isinstance(each, dict | str) for each in result):
@@ -505,8 +491,8 @@ def read_context(context: str) -> dict[str, str] | None:
         raise ConfigError(f"cannot read context {context!r}: {file_error_reason(error)}") from error
 
 
-def context_sandbox(permissions: Permissions) -> tool_types.Sandbox | None:
-    """Return the folder that a debate's tools may read, or `None` if no folder is configured.
+def context_sandbox(permissions: boundary.Permissions) -> tool_types.Sandbox | None:
+    """Return the folder that tools may read, or `None` if none is configured.
 
     Raises:
         ConfigError: the folder is not authorized, or is now outside `MOOT_CONTEXT_ROOT`.

@@ -79,10 +79,7 @@ def exchange_messages(
 def exchange_report(
     exchanges: Sequence[ToolExchange], remaining: int, fence: str, count: TokenCounter
 ) -> WireMessage:
-    """Return one user message with all tool calls and their results.
-
-    The message is for a model call without tools.
-    """
+    """Return one user message with all tool calls and results, for a call without tools."""
     parts = [
         _result(call, fence, count, f"## {call.name} {break_fence(sanitize_line(call.arguments), fence)}")
         for exchange in exchanges
@@ -149,10 +146,7 @@ _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 
 
 class AccessRefused(Exception):
-    """Error raised for a path or file that tools must not read.
-
-    Its message does not reveal the folder's path.
-    """
+    """Error for a path or file that tools must not read. Its message hides the folder's path."""
 
 
 @dataclass(frozen=True)
@@ -286,11 +280,7 @@ class ToolContext:
     """Function that raises an error if the debate may not use its tools or MCP servers."""
 
     def folder(self) -> Sandbox:
-        """Return the context folder, or raise an error if the debate has none.
-
-        Raises:
-            ToolFailed: the debate has no context folder.
-        """
+        """Return the context folder. A debate without one is a `ToolFailed`."""
         sandbox = self.sandbox()
         if sandbox is None:
             raise ToolFailed("this debate has no context folder")
@@ -313,11 +303,7 @@ class Tool(BaseModel):
     """True if the tool can only be used with a context folder. The default is False."""
 
     def run(self, context: ToolContext) -> str:
-        """Run the tool call, and return its result as text.
-
-        Raises:
-            ToolFailed: the call cannot be carried out.
-        """
+        """Run the tool call, and return its result as text. A call that is impossible raises `ToolFailed`."""
         raise NotImplementedError
 
     @classmethod
@@ -342,10 +328,7 @@ def function_of(tool: type[Tool]) -> JsonObject:
 
 
 def run_tool(tool: type[Tool], arguments: JsonObject, context: ToolContext) -> str:
-    """Run a tool with the given arguments, and return its result.
-
-    An error is returned as a text that begins with `error: `.
-    """
+    """Run a tool, and return its result, or an error as a text that begins with `error: `."""
     try:
         return tool.model_validate(dict(arguments)).run(context)[:MAX_RESULT_CHARS]
     except ValidationError as error:

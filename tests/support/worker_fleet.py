@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from moot import DebateConfig, open_debates
-from moot.api import PlannedDebate, create_planned_debate, run_many
+from moot.plugins.evals.planned_debates import PlannedDebate, create_planned_debate, run_many
 from moot.plugins.postgres.work_queue import WorkQueue
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer

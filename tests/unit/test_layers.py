@@ -215,6 +215,7 @@ PRIVATE: dict[str, set[str]] = {
         *("moot.state.langgraph_internals", "moot.state.settings", "moot.storage.checked_saver"),
         *("moot.storage.records",),
     },
+    "tools": set(),
     "web": {
         *("moot.api", "moot.asking.answer", "moot.calls.concurrency", "moot.claims.ledger_rendering"),
         *("moot.config.boundary", "moot.config.debate_config", "moot.config.model_settings"),

@@ -17,7 +17,7 @@ from moot.state import settings
 from moot.state.errors import ConfigError
 from moot.storage.servers import server_of
 
-PARTS = {"compare", "eval", "import", "jobs", "mcp", "serve", "studio", "worker"}
+PARTS = {"batch", "compare", "eval", "import", "jobs", "mcp", "serve", "studio", "worker"}
 
 
 def _use_only(points: dict[str, EntryPoint], monkeypatch: pytest.MonkeyPatch) -> None:

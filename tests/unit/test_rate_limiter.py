@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.api import PlannedDebate, run_many
 from moot.cli.commands.doctor import inspect_database
 from moot.config.model_settings import ModelSettings
 from moot.models.registry import Models
+from moot.plugins.evals.planned_debates import PlannedDebate, run_many
 from moot.storage import rate_limiter as rate_limiter_module
 from moot.storage.rate_limiter import OPEN_AFTER_FAILURES
 from moot.storage.records import Records, open_records

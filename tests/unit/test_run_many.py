@@ -12,10 +12,10 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, open_debates
-from moot.api import PlannedDebate, run_many
 from moot.calls.model_calls import ModelCall, Reply
-from moot.cli.commands.batch import read_batch
 from moot.models.registry import Models
+from moot.plugins.evals.batch_command import read_batch
+from moot.plugins.evals.planned_debates import PlannedDebate, run_many
 from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.waiting import LONG_TIMEOUT_S

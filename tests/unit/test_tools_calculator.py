@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.tools.built_in import MAX_CHARS, Calculator, evaluate, value_text
+from moot.plugins.tools.calculator import MAX_CHARS, Calculator, evaluate, value_text
 from moot.tools.tool import ToolContext, ToolFailed, run_tool
 
 

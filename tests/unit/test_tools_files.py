@@ -14,7 +14,7 @@ from moot.state.entries import make_entry
 from moot.state.errors import ConfigError
 from moot.tools import built_in, tool
 from moot.tools.built_in import ListFiles, ReadFile, Search, SearchDebate
-from moot.tools.registry import TOOLS, get_tool
+from moot.tools.registry import get_tool, tool_names
 from moot.tools.tool import AccessRefused, Sandbox, ToolContext, function_of, run_tool
 
 OUTSIDE = "the secret word"
@@ -180,7 +180,7 @@ def test_search_debate_shows_a_word_whose_case_changes_its_length() -> None:
     assert "the Straße is dry" in result
 
 
-@pytest.mark.parametrize("name", sorted(TOOLS))
+@pytest.mark.parametrize("name", tool_names())
 def test_every_tool_has_a_definition_in_openais_format(name: str) -> None:
     function = function_of(get_tool(name))["function"]
     assert function["name"] == name

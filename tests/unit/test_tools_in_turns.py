@@ -14,11 +14,11 @@ from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.graph.debate import build_graph
+from moot.plugins.tools.calculator import Calculator
 from moot.prompts.templates import unfenced
 from moot.state.errors import ConfigError
 from moot.state.reducers import entry_id_of
 from moot.text.tokens import counter, prompt_tokens
-from moot.tools.built_in import Calculator
 from moot.tools.registry import TOOLS
 from moot.tools.tool import LEFT_OUT, ToolCall, ToolExchange, exchange_messages, wire_tokens
 from tests.support.fakes import FakeModel, fake_reply

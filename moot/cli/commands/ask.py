@@ -86,10 +86,7 @@ def ask(
 
 
 def _model_advice(debate: Debate, question: str, db: str | None) -> str:
-    """Return advice on how to get an answer from a model.
-
-    The user needs this advice if the answer consists of matching passages.
-    """
+    """Return advice on how to get a model's answer instead of matching passages."""
     messages = [each for each in debate.state().values["full_transcript"] if traits_of(each).argues]
     topic_question = question_in(debate.state().values["topic"])
     if messages and all(each["model"] == OFFLINE for each in messages):
@@ -103,10 +100,7 @@ def _model_advice(debate: Debate, question: str, db: str | None) -> str:
 
 
 def _answer_lines(debate: Debate, answer: DebateAnswer) -> list[str]:
-    """Return the lines to print for an answer.
-
-    The lines contain the text of the answer, its sources, and what was not found.
-    """
+    """Return the lines of an answer: its text, its sources, and what was not found."""
     from moot.asking.select import VERDICT_ID
     from moot.protocols.result import decision_line
 

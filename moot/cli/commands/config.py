@@ -88,10 +88,7 @@ WIDTH = 100
 
 
 def template() -> str:
-    """Return the commented YAML template of a configuration file.
-
-    Loading it gives the default configuration.
-    """
+    """Return the commented YAML template, which loads as the default configuration."""
     return HEADING + "".join(f"{line}\n".replace(" \n", "\n") for line in _section(whole_config()()))
 
 

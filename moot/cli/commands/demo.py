@@ -9,6 +9,8 @@ from moot.cli import options as shared
 from moot.cli.databases import open_database
 from moot.cli.group import command
 from moot.cli.terminal import format_of, print_note, print_result, render, write_file
+from moot.config import DebateConfig
+from moot.config.participants import unique_slug
 from moot.state.entries import JsonMapping
 
 DEMO_DELAY_S = 0.1
@@ -59,8 +61,6 @@ def demo(
     from moot.cli.live import header_lines
     from moot.cli.running import run_to_end
     from moot.cli.show_parts import digest_parts
-    from moot.config import DebateConfig
-    from moot.config.participants import unique_slug
     from moot.models.offline import RecordedModel, recording_config
     from moot.runtime.environment import Environment
 

@@ -41,6 +41,7 @@ from moot.state.langgraph_internals import TESTED_VERSIONS
 from moot.state.reducers import entry_id_of
 from moot.state.settings import check_database, database_exists, redact_urls
 from moot.storage.leases import SLOT_PREFIX
+from moot.storage.records import Records
 from moot.storage.sqlite import DATABASE_VERSION, DebateTable, SqliteSql, stored_text
 from moot.text.plain_text import count_noun
 from moot.text.tokens import counter
@@ -48,7 +49,6 @@ from moot.text.tokens import counter
 if TYPE_CHECKING:
     from moot.api import Debates
     from moot.debates.stored_debate import Debate
-    from moot.storage.records import Records
 
 
 @command(panel="Set up and inspect", examples=("", "gpt"))
@@ -230,10 +230,7 @@ def inspect_database(debates: Debates) -> Iterator[Finding]:
 
 
 def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
-    """Yield each problem in a stored debate with a function that repairs it.
-
-    The function is `None` if the problem cannot be repaired.
-    """
+    """Yield each problem in a stored debate with its repair, or `None`."""
     running, snapshot, row = debate.is_running(), debate.state(), debate.row
     values, records = snapshot.values, debate.session.records
     if not values.get("config"):
@@ -364,10 +361,7 @@ async def _inspect_model(name: str, models: Models) -> Finding:
 
 
 async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
-    """Stream a short test reply from a model, and count its chunks.
-
-    Return the reply and the number of chunks that contain text.
-    """
+    """Stream a short test reply, and return it with its number of chunks with text."""
     message: WireMessage = {
         "role": "user",
         "content": 'Answer with the word "ready", as JSON: {"word": "ready"}',

@@ -15,12 +15,12 @@ from moot.cli import databases, inputs
 from moot.cli import options as shared
 from moot.cli.group import command
 from moot.cli.terminal import acknowledge
+from moot.config import INTERJECTION_SPEAKERS, DebateConfig, slug
+from moot.state.entries import JsonObject
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
     from moot.api import Debate
-    from moot.config import DebateConfig
-    from moot.state.entries import JsonObject
 
 Done = tuple["JsonObject", str]
 """What a command has changed, as JSON fields and as a sentence for the user."""
@@ -81,8 +81,6 @@ def say(
 
 def _speaker(config: DebateConfig, name: str) -> str:
     """Return the id of the speaker with this name. Speakers are debaters, the moderator and guests."""
-    from moot.config import INTERJECTION_SPEAKERS, slug
-
     for debater_id, debater_name in config.names().items():
         if name.casefold() in (debater_id.casefold(), debater_name.casefold()):
             return debater_id

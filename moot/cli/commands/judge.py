@@ -12,6 +12,7 @@ from typer import Argument, Exit, Option
 from moot.cli import databases, inputs, terminal
 from moot.cli import options as shared
 from moot.cli.group import command
+from moot.config.config_files import make_config
 from moot.judging.panel import RULES
 from moot.state.entries import tokens_of
 from moot.state.errors import InputError, RunError
@@ -132,7 +133,6 @@ def judge(
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
     """Add the `judge` and `models` settings of a configuration file to the judging options."""
-    from moot.config.config_files import make_config
     from moot.config.stages import file_data
 
     if config is None:

@@ -91,10 +91,7 @@ def plan(
 
 
 def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
-    """Return advice on how to set model prices in the configuration file.
-
-    The file may not exist yet.
-    """
+    """Return advice on setting prices in the configuration file, which may not exist yet."""
     settings = "{input_usd_per_million: PRICE, output_usd_per_million: PRICE}"
     lines = "".join(f"\n    {json.dumps(name, ensure_ascii=False)}: {settings}" for name in models)
     location = f"in {str(file)!r}" if file else "in a file such as moot.yaml, and add --config moot.yaml"

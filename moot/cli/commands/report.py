@@ -1,7 +1,5 @@
 """`moot report`: write a report on a debate to a file."""
 
-from __future__ import annotations
-
 import re
 import webbrowser
 from collections.abc import Mapping, Sequence
@@ -109,10 +107,7 @@ def report(
 
 
 def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
-    """Return the formats in which to write the report. No format occurs twice.
-
-    Without `--format`, the output file's suffix selects the format.
-    """
+    """Return each format to write once. Without `--format`, the output's suffix selects it."""
     named_forms = [form.strip() for value in formats for form in value.split(",")]
     for form in named_forms:
         if form not in FORMATS:

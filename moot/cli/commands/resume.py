@@ -12,12 +12,13 @@ from moot.cli import inputs, terminal
 from moot.cli import options as shared
 from moot.cli.databases import open_database, open_stored_debate
 from moot.cli.group import command
+from moot.config import DebateConfig
+from moot.config.debate_config import frozen_config
 from moot.config.model_settings import recording_in
 from moot.state.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from moot.api import Debate
-    from moot.config import DebateConfig
     from moot.config.boundary import Capability
 
 INTERJECTION_CHARS = 100
@@ -138,7 +139,6 @@ def fork(
             "--turns needs --run: without --run, `moot fork` copies the debate but runs no turns"
         )
     from moot.cli.running import resume_line, run_to_end
-    from moot.config.debate_config import frozen_config
     from moot.debates.continuation import check_fork, model_after_recording
     from moot.debates.lifecycle import dropped_interjections, fork_debate, fork_values, unused_name
 
@@ -192,10 +192,7 @@ class _ConfigChange:
 def _config_change(
     config: DebateConfig, path: Path | None, model: str | None, judge_model: str | None
 ) -> _ConfigChange | None:
-    """Return the change that a configuration file and options make to a debate's configuration.
-
-    Return `None` if neither a file nor an option is given.
-    """
+    """Return the change that a file and options make, or `None` if there are none."""
     flags = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
     if not flags and path is None:
         return None

@@ -15,6 +15,7 @@ from moot.cli import terminal
 from moot.cli.databases import open_database
 from moot.cli.group import command
 from moot.cli.inputs import read_topic, run_config, split_context, warn_of_ignored_length
+from moot.config import DebateConfig
 from moot.config.model_settings import is_built_in
 from moot.state.errors import InputError
 from moot.state.settings import check_database
@@ -22,7 +23,6 @@ from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
     from moot.cli.running import Gate
-    from moot.config import DebateConfig
 
 
 @dataclass(frozen=True)

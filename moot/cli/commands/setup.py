@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from typer import Option
 
 from moot.cli.group import command
@@ -112,8 +113,6 @@ def setup(
 
 def _ask_url(default: str) -> str:
     """Ask the user for the endpoint's URL. The default is the endpoint in use."""
-    import typer
-
     current = settings.variable("OPENAI_BASE_URL") or default
     return str(typer.prompt("Endpoint", default=current, err=True)).strip()
 
@@ -147,8 +146,6 @@ def _key(
     configured_key = settings.variable("OPENAI_API_KEY") or ""
     current_key = configured_key if url == (settings.variable("OPENAI_BASE_URL") or "") else ""
     if is_interactive:
-        import typer
-
         hint = " (Enter keeps the current key)" if current_key else " (Enter for none)" if url else ""
         entered_key = typer.prompt(
             f"API key{hint}", default="", hide_input=True, show_default=False, err=True
@@ -192,8 +189,6 @@ def _model(name: str | None, access: Access, *, is_interactive: bool) -> tuple[s
 
 def _ask_model(model_names: Sequence[str]) -> str:
     """Let the user choose one of the offered models at the terminal."""
-    import typer
-
     from moot.models.registry import Models
 
     models, current = Models(), settings.variable("MOOT_MODEL")
@@ -220,11 +215,7 @@ def _ask_model(model_names: Sequence[str]) -> str:
 
 
 def _test(name: str) -> str:
-    """Call the model once, and return information about the reply.
-
-    Raises:
-        ModelError: the call failed. Nothing has been stored.
-    """
+    """Call the model once, and return information about the reply. If it fails: `ModelError`."""
     from moot.cli.commands.doctor import inspect_models
     from moot.config.stages import validate
 

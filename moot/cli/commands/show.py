@@ -14,7 +14,7 @@ from moot.cli import databases, inputs, options, terminal
 from moot.cli.group import command
 from moot.state.errors import InputError
 from moot.state.verdict import import_note
-from moot.storage.catalogue import MAX_NAME, ListedResult, handle
+from moot.storage.catalogue import MAX_NAME, DebateRow, ListedResult, handle
 from moot.text.plain_text import count_noun, positions_ignoring_case
 from moot.text.terms import question_in
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from moot.api import Debate
-    from moot.storage.catalogue import DebateRow
 
 
 @command(panel="Read results", examples=("mono", 'mono --replay-without "rolling summary" --turns 3-5'))

@@ -32,10 +32,7 @@ _REASON_CHARS = 500
 
 
 def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:
-    """Draft a summary, and return the draft and the reason for any failure.
-
-    The failure is the reason why a fallback summarizer was used, or `""`.
-    """
+    """Draft a summary. Return also why a fallback summarizer was used, or `""`."""
     request = replace(request, max_tokens=_token_limit(request))
     if request.max_tokens < NOTICE_BELOW:
         method = FALLBACK_SUMMARIZER  # no model is called if only a notice fits

@@ -52,10 +52,7 @@ class Hierarchical(Summarizer):
 
 
 def parts_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Split messages into groups of complete debate rounds.
-
-    Short rounds of the same debate phase share a group.
-    """
+    """Split messages into groups of whole rounds. Short rounds of one phase share a group."""
     min_tokens, parts = llm.input_token_limit(request) // SMALL_GROUP_DIVISOR, list[list[Entry]]()
     for (phase, _), group in groupby(entries, key=lambda entry: (entry["phase"], entry["round"])):
         last = parts[-1] if parts else []

@@ -164,10 +164,7 @@ def _is_excuse(text: str, source: str) -> bool:
 
 
 def _is_echo(text: str, source: str, *, min_share: float) -> bool:
-    """Return True if a text merely repeats most of its source or the source's beginning.
-
-    `min_share` is the minimum share to repeat.
-    """
+    """Return True if a text repeats at least `min_share` of its source or of its beginning."""
     text_words, source_words = _bare_words(text), _bare_words(source)
     if len(text_words) < ECHO_CHARS or len(source_words) < ECHO_CHARS:
         return False
@@ -188,10 +185,7 @@ def _repeats(text: str, source: str) -> bool:
 
 
 def _has_nothing_of(text: str, source: str) -> bool:
-    """Return True if a text shares almost no terms with a long source.
-
-    The original names every speaker and message, so a summary in another language still shares those.
-    """
+    """Return True if a text lacks a source's terms. Even translations share names and ids."""
     text_terms, source_terms = frozenset(terms(text)), frozenset(terms(source))
     min_shared = (len(source_terms) >= _MUCH) + (len(source_terms) >= _VERY_MUCH)
     if len(text_terms & source_terms) >= min_shared:
@@ -246,10 +240,7 @@ class ChunkSummary:
 
 
 def reusable_chunk_summaries(request: summarizer.SummaryRequest) -> list[ChunkSummary]:
-    """Return the chunk summaries that can be used again.
-
-    The previous version of the summary stored them. Data of other summarizers is ignored.
-    """
+    """Return the chunk summaries that the previous version stored for this method."""
     pool = request.previous.get("points") or {}
     notes = pool.get("notes") if isinstance(pool, Mapping) else None
     rows = notes if isinstance(notes, list) else []
@@ -492,10 +483,7 @@ def current_seqs(request: summarizer.SummaryRequest) -> frozenset[int] | None:
 
 
 def chunks_of(request: summarizer.SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Split entries into consecutive groups that each fit in one model call.
-
-    A larger entry forms its own group.
-    """
+    """Split entries into groups that each fit in one call. A larger entry is a group of its own."""
     return batches(
         entries, lambda entry: request.count(messages_text(request, [entry])) + 1, input_token_limit(request)
     )
@@ -509,10 +497,7 @@ def chunk_summary_token_limit(request: summarizer.SummaryRequest) -> int:
 
 
 def input_token_limit(request: summarizer.SummaryRequest) -> int:
-    """Return the maximum number of input tokens for one summarization call.
-
-    The limit is the total budget without the instructions.
-    """
+    """Return the total budget of a summarization call without the instructions."""
     frames = [_call(request, "", 9_999, condenses=condenses) for condenses in (True, False)]
     frame = max(prompt_tokens(call.messages, request.count) for call in frames)
     return max(64, request.config.memory.budget.total - frame - 16)

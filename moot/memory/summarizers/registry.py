@@ -49,11 +49,7 @@ def summarizer_names() -> list[str]:
 
 @lru_cache(maxsize=32)
 def summarizer_named(name: str) -> Summarizer:
-    """Return the built-in or installed summarizer with the given name.
-
-    Raises:
-        ConfigError: the name is unknown, or the summarizer cannot be created.
-    """
+    """Return a summarizer. One that is unknown or cannot be created is a `ConfigError`."""
     if name in SUMMARIZERS:
         return SUMMARIZERS[name]
     entry_points = plugin_entry_points(ENTRY_POINT_GROUP)
@@ -72,8 +68,5 @@ def summarizer_named(name: str) -> Summarizer:
 
 
 def asks_model(name: str) -> bool:
-    """Return True if the summarizer with the given name calls a model.
-
-    The method `none`, which makes no summary, calls no model.
-    """
+    """Return True if a summarizer calls a model. `none`, which makes no summary, does not."""
     return name != NO_SUMMARY and getattr(summarizer_named(name), "asks_model", True)

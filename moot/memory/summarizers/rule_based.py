@@ -38,10 +38,7 @@ _LINE_CHARS = 40
 
 
 class Point(TypedDict):
-    """Sentence from a message that a rule-based summary may quote.
-
-    The data are JSON-compatible.
-    """
+    """Sentence, as JSON data, that a rule-based summary may quote."""
 
     text: str
     """Text of the point, limited to `MAX_POINT` characters on one line. A tool's error may be longer."""
@@ -162,10 +159,7 @@ def rank(
 
 
 def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple[int, Point]]:
-    """Return the summary points without duplicates, in transcript order.
-
-    The keys are speaker and terms, and the values are `seq` and point.
-    """
+    """Return points with their `seq` by speaker and terms, in transcript order."""
     distinct: dict[tuple[str, frozenset[str]], tuple[int, Point]] = {}
     keyed = ((first_seq(point), point["speaker"], point["text"], point) for point in points)
     for seq, speaker, text, point in sorted(keyed, key=lambda key: key[:3]):
@@ -252,10 +246,7 @@ def layout_points(
             return _fill(best, fits, ranking.quota + max_tokens // _MIN_LINE)
 
         def naming(candidate: SummaryPoints) -> SummaryPoints:
-            """Add a notice about the speakers who are not quoted.
-
-            Return a copy of `candidate`.
-            """
+            """Return a copy of `candidate` with a notice about speakers who are not quoted."""
             quoted_speakers = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
             other_names = name_list(
                 speaker for speaker in candidate["speakers"] if speaker not in quoted_speakers
@@ -300,10 +291,7 @@ def _fill(summary: SummaryPoints, fits: Fits, max_points: int) -> SummaryPoints:
 
 
 def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints:
-    """Return a summary with a notice.
-
-    The notice is shortened until the summary fits in its token budget.
-    """
+    """Return a summary with a notice, shortened to fit the token budget."""
     chars = len(text)
     while chars > 0:  # in steps of a twelfth, because a shorter text does not always have fewer tokens
         candidate = SummaryPoints(**{**summary, "notice": clip(text, chars)})
@@ -362,10 +350,7 @@ _BATCH = 32  # number of messages between two prunings, which limits the pool du
 
 
 class RuleBased(Summarizer):
-    """Summarizer that works without a model.
-
-    It selects the sentences that together cover the most content, with their message ids.
-    """
+    """Summarizer without a model, which quotes the sentences that together cover the most content."""
 
     name = "rule-based"
     asks_model = False

@@ -101,9 +101,5 @@ class Summarizer:
     """True if `summarize` calls a model. If not, the summary is free and is also made in advance."""
 
     def summarize(self, request: SummaryRequest) -> SummaryGenerator:
-        """Return a draft of the summary. Until then, yield batches of model calls and receive the replies.
-
-        Raises:
-            SummaryFailed: there is no usable result.
-        """
+        """Yield batches of model calls, receive replies, and return a draft or raise `SummaryFailed`."""
         raise NotImplementedError

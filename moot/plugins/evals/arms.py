@@ -12,10 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from moot.config import DebateConfig, slug
-from moot.config.config_files import ENDINGS
+from moot.config import DebateConfig, config_files, debate_config, section, slug
 from moot.config.file_references import Warn, log
-from moot.config.section import errors_in
 from moot.config.stages import merge, read, read_config, validate
 from moot.plugins.evals.items import ItemSet, Kind
 from moot.protocols.registry import protocol_names
@@ -231,7 +229,7 @@ def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path
         return Arm(name, "first-answers", source=argument)
     if vote := re.fullmatch(r"vote@(\w+)", name):
         return _vote(name, vote[1], flags, base, warn)
-    if Path(name).suffix.lower() in ENDINGS:
+    if Path(name).suffix.lower() in config_files.ENDINGS:
         config = _check(name, read_config(Path(name), flags, warn))
         return Arm(name, "lineup" if items.kind == "topic" else "debate", config)
     if name in protocol_names():
@@ -291,7 +289,7 @@ def _read_recorded(path: Path, items: ItemSet) -> dict[str, RecordedResult]:
         try:
             result = RecordedResult.model_validate_json(line)
         except ValidationError as error:
-            raise ConfigError(f"{path}:{number}: {'; '.join(errors_in(error))}") from error
+            raise ConfigError(f"{path}:{number}: {'; '.join(section.errors_in(error))}") from error
         if result.id not in item_ids or result.id in results:
             problem = "is there twice" if result.id in results else "is not in the evaluation set"
             raise ConfigError(f"{path}:{number}: the id {result.id!r} {problem}")
@@ -343,8 +341,6 @@ def meetings(lineups: Sequence[Arm]) -> list[Meeting]:
 
 
 def _check_comparable(one: Arm, other: Arm) -> None:
-    from moot.config.debate_config import differing_keys
-
     lineup_keys = ("debaters", "model", "order", "topic")
     if one.config is None or other.config is None:
         return
@@ -352,7 +348,7 @@ def _check_comparable(one: Arm, other: Arm) -> None:
         {key: value for key, value in config.to_json().items() if key not in lineup_keys}
         for config in (one.config, other.config)
     ]
-    if differences := differing_keys(settings[0], settings[1]):
+    if differences := debate_config.differing_keys(settings[0], settings[1]):
         raise ConfigError(
             f"line-ups {one.name!r} and {other.name!r} differ in {', '.join(differences)}: for a fair "
             "comparison, give both files the same settings except `debaters` and `model`"

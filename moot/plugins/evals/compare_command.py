@@ -1,7 +1,5 @@
 """`moot compare`: the results, costs and answers of several debates beside each other."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

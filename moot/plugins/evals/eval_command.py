@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
 from typer import Argument, Exit, Option
 
-from moot.cli import databases, terminal
+from moot.cli import databases, inputs, live, terminal
 from moot.cli import options as shared
 from moot.cli.group import Interrupted, command, ignore_interrupts, new_app
-from moot.cli.live import spent_text
+from moot.cli.terminal import json_text
+from moot.config import OFFLINE, DebateConfig
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, RunError, file_error_reason
+from moot.state.settings import variable
 from moot.state.verdict import PLACEHOLDER
 from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from moot.plugins.evals.run import EvaluationRun, RunResult, TaskReport
     from moot.plugins.evals.scorecards import Scorecard
 
@@ -251,13 +255,12 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
         yield None
         return
     from rich.status import Status
-    from rich.text import Text
 
     console = terminal.err_console()
 
     def line(report: TaskReport) -> str:
         label = f"{terminal.one_line(report.task.item.id, 30)} · {terminal.one_line(report.task.arm, 40)}"
-        cost_text = spent_text(report.budget.tokens, report.budget.cost)
+        cost_text = live.spent_text(report.budget.tokens, report.budget.cost)
         error_text = f": {terminal.one_line(report.error, 200)}" if report.error else ""
         return f"[{report.done}/{report.total}] {label}{error_text} · {cost_text}"
 
@@ -276,9 +279,6 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
 
 def report_parts(report: JsonObject) -> list[RenderableType]:
     """Return an evaluation's report as texts and tables to print."""
-    from rich.padding import Padding
-    from rich.text import Text
-
     from moot.plugins.evals.report import report_tables, summary_line
 
     parts: list[RenderableType] = [Text(terminal.one_line(each, 300), "bold") for each in report["headline"]]
@@ -341,7 +341,6 @@ def report_evaluation(
         raise InputError(
             "no evaluation is given: add the NAME of an evaluation (see `moot eval list`), or add --feedback"
         )
-    from moot.cli.terminal import json_text
     from moot.plugins.evals.report import report_html, report_markdown
     from moot.plugins.evals.results import Evaluations
     from moot.plugins.evals.run import EvaluationRun
@@ -373,8 +372,6 @@ def report_evaluation(
 
 def _report_feedback(db: str | None, *, as_json: bool) -> None:
     """Print a Brier score for each judge and model. The scores cover all debates with feedback."""
-    from dataclasses import asdict
-
     from moot.debates.stored_debate import brier_scores
 
     with databases.present_records(db) as records:
@@ -487,12 +484,9 @@ def evaluate_debates(
     Each model that scores a debate is an evaluator. The command prints the average of the evaluators' scores,
     or N/A if no evaluator gave a score. The exit code is 3 if any debate received no score.
     """
-    from moot.cli.inputs import file_of
-    from moot.config import OFFLINE, DebateConfig
     from moot.debates.config_checks import check_judges
     from moot.plugins.evals import scorecards
     from moot.runtime.environment import Environment
-    from moot.state.settings import variable
 
     output_form = terminal.form_of(form, output, as_json=as_json, forms=get_args(Form))
     if config is None:
@@ -505,7 +499,7 @@ def evaluate_debates(
         )
     problem_text, loaded_subjects = _problem(problem), []
     for each in subjects:
-        if path := file_of(each):
+        if path := inputs.file_of(each):
             loaded_subjects.append(scorecards.read_subject(path, problem=problem_text))
             continue
         with databases.open_database(db) as debates:
@@ -593,9 +587,6 @@ def table_of(cards: Sequence[Scorecard]) -> terminal.Grid:
 
 
 def _screen(cards: Sequence[Scorecard]) -> list[RenderableType]:
-    from rich.padding import Padding
-    from rich.text import Text
-
     # There are few debates and many criteria, so each debate is a column on the screen.
     table = table_of(cards)
     (_, *names), *rows = zip(table.heading, *table.rows, strict=True)

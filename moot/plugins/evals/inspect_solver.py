@@ -6,8 +6,7 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accurac
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from moot.api import aopen_debates
-from moot.config import DebateConfig
-from moot.config.stages import read_config
+from moot.config import DebateConfig, stages
 from moot.plugins.evals.items import QuestionItem, gold_answer, read_answer, topic_of
 
 
@@ -34,7 +33,7 @@ def debate(config: DebateConfig | str | None = None, database: str = ":memory:")
     Returns:
         The solver. It raises `MootError` if a debate fails.
     """
-    settings = read_config(Path(config)) if isinstance(config, str) else config or DebateConfig()
+    settings = stages.read_config(Path(config)) if isinstance(config, str) else config or DebateConfig()
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         async with aopen_debates(database) as debates:

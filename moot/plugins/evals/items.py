@@ -19,8 +19,7 @@ from typing import Literal, get_args
 import pydantic
 
 from moot.calls.model_calls import CallGenerator
-from moot.config import DebateConfig
-from moot.config.section import errors_in
+from moot.config import DebateConfig, section
 from moot.plugins.evals.mallm_sets import mallm_rows
 from moot.prompts.request import model_params
 from moot.prompts.structured_calls import structured_call
@@ -213,7 +212,7 @@ def read_items(path: Path) -> ItemSet:
         try:
             item = ITEM_TYPES[kind].model_validate(row)
         except pydantic.ValidationError as error:
-            mistakes = "; ".join(errors_in(error))
+            mistakes = "; ".join(section.errors_in(error))
             keys = ", ".join(ITEM_TYPES[kind].model_fields)
             raise ConfigError(f"{place}: {mistakes}. The valid keys of a {kind} item are {keys}") from error
         if item.id in items:

@@ -4,8 +4,6 @@ Each task is a debate with a name that follows from the evaluation, the item, th
 call therefore continues the debates of the first one: outcomes are stored, and replies come from the journal.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter
@@ -15,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from moot.api import PlannedDebate, create_planned_debate, is_judged, planned_name, run_many
+from moot.api import Debate, Debates, is_judged
 from moot.calls.concurrency import cancel_all
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Permissions
@@ -28,6 +26,7 @@ from moot.debates.config_checks import check_config, check_judges
 from moot.judging.panel import winning_side
 from moot.plugins.evals import items as eval_items
 from moot.plugins.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
+from moot.plugins.evals.planned_debates import PlannedDebate, create_planned_debate, planned_name, run_many
 from moot.plugins.evals.results import EvaluationRecord, Evaluations, ItemOutcome, StatedConfidence
 from moot.protocols.voting import parse_confidence
 from moot.runtime.background_loop import BATCH_LOOP, iterate_from_sync
@@ -38,11 +37,8 @@ from moot.state.reducers import add_totals
 from moot.state.verdict import TIE, FinalAnswer, PanelVerdict, Verdict
 from moot.storage.catalogue import thread_id_of
 from moot.storage.rate_limiter import SharedBudget
+from moot.storage.servers import DebateQueue
 from moot.text.answers import stated_answer
-
-if TYPE_CHECKING:
-    from moot.api import Debate, Debates
-    from moot.storage.servers import DebateQueue
 
 GRADING = "grade"
 """Name under which the journal stores calls that grade answers."""

@@ -17,12 +17,15 @@ import pydantic
 from typing_extensions import TypedDict
 
 from moot.calls.model_calls import CallGenerator, Prompt, Reply
-from moot.config import DebateConfig, slug
-from moot.config.boundary import Permissions
-from moot.config.config_files import load_config
-from moot.config.debate_config import fence_for
-from moot.config.model_settings import ModelSettings
-from moot.config.participants import unique_slug
+from moot.config import (
+    DebateConfig,
+    boundary,
+    config_files,
+    debate_config,
+    model_settings,
+    participants,
+    slug,
+)
 from moot.config.rubrics import Criterion, Rubric, shipped_rubrics
 from moot.importers import parse_transcript
 from moot.judging.panel import mean_scores_of
@@ -223,7 +226,9 @@ def evaluate_subjects(
     if not subjects or not evaluators:
         raise InputError("nothing to evaluate" if evaluators else "no evaluator: use --evaluator or --config")
     for evaluator in evaluators:
-        environment.models_of(Permissions.of_operator(evaluator.own(config))).check([evaluator.model])
+        environment.models_of(boundary.Permissions.of_operator(evaluator.own(config))).check(
+            [evaluator.model]
+        )
 
     limit = asyncio.Semaphore(config.limits.concurrency)
 
@@ -233,7 +238,7 @@ def evaluate_subjects(
             subjects, evaluator, own_config, environment.token_counter_for(own_config, evaluator.model)
         )
         handler = EffectHandler(
-            environment, Permissions.of_operator(own_config), JournalPosition(), limit=limit
+            environment, boundary.Permissions.of_operator(own_config), JournalPosition(), limit=limit
         )
         return await run_generator(flow, handler.handle)
 
@@ -300,7 +305,7 @@ def evaluators_named(models: Sequence[str], used_ids: Collection[str] = ()) -> t
     """
     evaluators: dict[str, Evaluator] = {}
     for model in models:
-        evaluator_id = unique_slug(slug(model) or "evaluator", {*evaluators, *used_ids})
+        evaluator_id = participants.unique_slug(slug(model) or "evaluator", {*evaluators, *used_ids})
         evaluators[evaluator_id] = Evaluator(evaluator_id, model, model)
     return tuple(evaluators.values())
 
@@ -315,7 +320,7 @@ def read_evaluators(path: Path) -> tuple[Evaluator, ...]:
     Raises:
         ConfigError: The file cannot be read, or enables no evaluator. The message names the key.
     """
-    data = load_config(path)
+    data = config_files.load_config(path)
     rows = data.get("agents", data.get("evaluators"))
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ConfigError(
@@ -352,7 +357,7 @@ def _evaluator(row: object, number: int, path: Path) -> Evaluator:
         agent.name or id_,
         system_prompt=_prompt(agent.systemPromptPath, "systemPromptPath", path),
         user_prompt=_prompt(agent.userPromptPath, "userPromptPath", path),
-        settings=ModelSettings.model_validate({**provider_settings, **timeout}),
+        settings=model_settings.ModelSettings.model_validate({**provider_settings, **timeout}),
     )
 
 
@@ -391,7 +396,7 @@ class Evaluator:
 
     Placeholders: `{problem}`, `{clarifications}`, `{final_solution}` and `{requirements_info}`.
     """
-    settings: ModelSettings | None = None
+    settings: model_settings.ModelSettings | None = None
     """Model settings for this evaluator, or `None` to use those of the configuration."""
 
     def own(self, config: DebateConfig) -> DebateConfig:
@@ -590,7 +595,7 @@ def evaluation_prompt(subject: Subject, evaluator: Evaluator, budget: int, count
     The longest sections are truncated in the middle.
     """
     text = evaluator.system_prompt or SYSTEM.render()
-    fence = fence_for(subject.problem, subject.solution)
+    fence = debate_config.fence_for(subject.problem, subject.solution)
     system = cut_message(
         system_message(break_fence(break_template_tokens(text), fence), fence),
         int(budget * SYSTEM_SHARE),

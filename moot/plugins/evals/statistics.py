@@ -19,13 +19,11 @@ from typing_extensions import TypedDict
 from moot.calls.model_calls import CallGenerator, Reply
 from moot.config.model_settings import is_built_in
 from moot.debates.session import DebateSession
-from moot.prompts.structured_calls import structured_call
-from moot.prompts.templates import fenced
+from moot.prompts import structured_calls, templates
 from moot.reports.html import Report
 from moot.reports.markdown import block_quote, plain, section
 from moot.reports.markdown_html import group_digits
-from moot.runtime.background_loop import call_from_sync
-from moot.runtime.run_node import run_to_end
+from moot.runtime import background_loop, run_node
 from moot.state.settings import require_extra
 from moot.text.plain_text import show_reordering
 
@@ -518,18 +516,19 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
     )
     schema = create_model("Points", __base__=BaseModel, points=(list[point], Field(max_length=MAX_POINTS)))
     texts = [
-        fenced(answer_text(row), config.fence, f"Answer {number}:") for number, row in numbered_rows.items()
+        templates.fenced(answer_text(row), config.fence, f"Answer {number}:")
+        for number, row in numbered_rows.items()
     ]
 
     def ask() -> CallGenerator[Reply]:
         (reply,) = yield [
-            structured_call(
+            structured_calls.structured_call(
                 "evaluate", config, INSTRUCTION, texts, schema, environment.token_counter_for(config)
             )
         ]
         return reply
 
-    reply, _ = call_from_sync(run_to_end, ask(), environment, permissions)
+    reply, _ = background_loop.call_from_sync(run_node.run_to_end, ask(), environment, permissions)
     return [
         {"debate": numbered_rows[each["answer"]]["name"], "point": each["point"], "quote": each["quote"]}
         for each in (reply.require().data or {})["points"]

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moot.config import participants
-from moot.config.memory_config import Budget
+from moot.config import memory_config, participants
 from moot.prompts.templates import ROLE_NAMES
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, file_error_reason
@@ -399,7 +398,7 @@ class _DialecticFile:
 
         Return `{}` if the default budget is enough.
         """
-        usual = Budget()
+        usual = memory_config.Budget()
         summary, messages = usual.summary, usual.messages
         for each in self._perspectives:
             summary = max(summary, _tokens(each.get("max_chars")) + 100)

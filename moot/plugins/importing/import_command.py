@@ -11,6 +11,7 @@ from typer import Argument, Option, prompt
 from moot.cli import databases, inputs, terminal
 from moot.cli import options as shared
 from moot.cli.group import command
+from moot.config import RESERVED_IDS
 from moot.state.entries import JsonMapping, message_count, traits_of
 from moot.state.errors import InputError
 from moot.text.plain_text import count_noun
@@ -167,7 +168,6 @@ def _participants_of(
 
     If neither `debaters` nor `moderators` are given, ask the user of a terminal which speakers moderate.
     """
-    from moot.config import RESERVED_IDS
     from moot.importers import speakers_by_word
 
     names = {speaker.id: speaker.name for speaker in imported.speakers}

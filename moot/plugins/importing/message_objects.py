@@ -168,9 +168,9 @@ def readable_time(value: object) -> str:
 
 def conversations_of(value: object, is_conversation: Callable[[object], bool]) -> list[JsonDict]:
     """Return the conversations of an export: a list of them, or one. Return `[]` for any other value."""
-    conversations = value if isinstance(value, list) else [value]
-    are_all = all(isinstance(each, dict) and is_conversation(each) for each in conversations)
-    return conversations if are_all else []
+    values = value if isinstance(value, list) else [value]
+    conversations = [each for each in values if isinstance(each, dict) and is_conversation(each)]
+    return conversations if len(conversations) == len(values) else []
 
 
 def first_text(item: Mapping[str, object], keys: Iterable[str]) -> str:

@@ -155,10 +155,7 @@ def _disputes(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
 
 
 def council_query(ctx: prompt_context.PromptContext) -> RetrievalQuery:
-    """Return the search query for earlier messages of a council debate.
-
-    The query is the start of the topic.
-    """
+    """Return the query for earlier messages: the start of the topic."""
     return RetrievalQuery(ctx.state["topic"][:QUERY_CHARS])
 
 
@@ -222,10 +219,7 @@ def _place_of(round_no: int, max_rounds: int) -> str:
 def _criticisms(
     ctx: prompt_context.PromptContext, target: str, round_no: int, rank: int
 ) -> list[truncation.Block]:
-    """Return prompt blocks with the critiques of a debater's proposal in one round.
-
-    For another debater's proposal, only the speaker's own critique is returned.
-    """
+    """Return critiques of a proposal in a round, of another debater's only the speaker's own."""
     is_own = target == ctx.speaker.id
     heading = "# Criticism {} of your proposal" if is_own else "# Your criticism {} of the earlier proposal"
     entries = _critiques_of(ctx, target, round_no)
@@ -270,10 +264,7 @@ def _criticisms_of_other(
 
 
 def _labels_of(ctx: prompt_context.PromptContext, critiques: Sequence[Entry], *, by: str = "") -> list[str]:
-    """Return the labels of critiques, such as 2A.
-
-    Prompts refer to a critique by its label.
-    """
+    """Return the labels, such as 2A, by which prompts refer to critiques."""
     labels = critique_labels(ctx.state["full_transcript"])
     return [labels[entry["id"]] for entry in critiques if by in ("", entry["speaker"])]
 
@@ -373,10 +364,7 @@ class Convergence(BaseModel):
 
 
 def check_convergence(debate: prompt_context.PromptSource) -> CallGenerator[JsonObject]:
-    """Ask the judge how far the proposals agree, and return a state update with the result.
-
-    If the call fails, an error is recorded and the council continues.
-    """
+    """Ask the judge how far the proposals agree. If the call fails, the council continues."""
     state, config, count = debate.state, debate.config, debate.count
     budget, names = config.memory.budget, debate.names
     topic = truncate_middle(state["topic"], budget.total // 2, count)
@@ -546,10 +534,7 @@ class Council(Protocol):
         return f"The {kind} of {speaker} is missing: its call failed. {validity_note}"
 
     def proceedings(self, state: ConversationState, config: DebateConfig) -> Proceedings:
-        """Return the final proposals with the last round's critiques.
-
-        Critiques that a summary covers are left out of the entries.
-        """
+        """Return the final proposals with the last round's critiques that no summary covers."""
         transcript = state["full_transcript"]
         proposals = list(latest_proposals(transcript).values())
         critiques = _critiques_of_last_round(transcript)

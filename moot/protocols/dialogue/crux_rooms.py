@@ -123,10 +123,7 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
 
 def _disputed(state: ConversationState, room: Room) -> str:
-    """Return the disputed claim of a side discussion.
-
-    The core disagreement follows if it is known.
-    """
+    """Return the disputed claim of a crux room, and the core disagreement if it is known."""
     crux, claim = _crux(room), claim_text(state, room)
     return f"{claim.removesuffix('.')}. {_CRUX.format(crux)}" if crux else claim
 
@@ -155,10 +152,7 @@ def _next_room_turn(state: ConversationState, room: Room) -> Room:
 
 
 def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]:
-    """Return the side discussions that start now.
-
-    There is one for each contested claim that qualifies. No debater enters two crux rooms at once.
-    """
+    """Return the crux rooms that start now. No debater enters two at once."""
     crux, busy_debaters = DialogueConfig.of(config).crux, set[str]()
     rooms: dict[str, Room] = {}
     number = len(state.get("crux_rooms", {}))
@@ -172,10 +166,7 @@ def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]
 
 
 class ContestedClaim(NamedTuple):
-    """Disputed claim that two debaters may discuss separately.
-
-    The side discussion is called a crux room.
-    """
+    """Disputed claim that two debaters may discuss in a crux room."""
 
     claim: str
     between: tuple[str, str]

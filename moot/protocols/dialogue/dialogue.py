@@ -112,10 +112,7 @@ def dialogue_prompt_blocks(ctx: prompt_context.PromptContext) -> list[Block]:
 
 
 def dialogue_query(ctx: prompt_context.PromptContext) -> RetrievalQuery:
-    """Return a search query for earlier messages that are relevant to the current turn.
-
-    In a crux room, which is a side discussion of two debaters, the query includes the disputed claim.
-    """
+    """Return the turn's query, in a crux room with the disputed claim."""
     room = ctx.state.get("crux_rooms", {}).get(ctx.turn["room"])
     if not room:
         return ctx.query
@@ -148,10 +145,7 @@ def _board(ctx: prompt_context.PromptContext, remaining: int) -> Iterator[Block]
 
 
 def _openings(ctx: prompt_context.PromptContext) -> Iterator[Block]:
-    """Yield prompt blocks for opening statements and people's interjections.
-
-    Besides the speaker's own opening, only openings whose claims have not been extracted yet are shown.
-    """
+    """Yield the speaker's own opening, others with claims not extracted yet, and interjections."""
     own_entries = (
         e for e in ctx.state["full_transcript"] if e["speaker"] == ctx.speaker.id and traits_of(e).argues
     )
@@ -160,10 +154,7 @@ def _openings(ctx: prompt_context.PromptContext) -> Iterator[Block]:
 
 
 def _unread_openings(ctx: prompt_context.PromptContext) -> list[Entry]:
-    """Return the opening statements from which no claims have been extracted yet.
-
-    The list is empty unless the first aspect is under discussion.
-    """
+    """Return openings without extracted claims while the first aspect is under discussion."""
     if ctx.step["round"] != 2:
         return []
     read_through = ledger_of(ctx.state).read_through
@@ -225,10 +216,7 @@ def _message_blocks(
     subjects: Sequence[str] = (),
     background: Sequence[Entry] = (),
 ) -> Iterator[Block]:
-    """Yield prompt blocks with debaters' messages, their tool results, and people's interjections.
-
-    `subjects` are ids of messages with the highest priority.
-    """
+    """Yield messages, tool results and interjections. `subjects` have the highest priority."""
     entries = {
         entry["seq"]: entry
         for entry in (*speeches, *prompt_context.user_provided_entries(ctx, "interjection"))
@@ -373,10 +361,7 @@ class Dialogue(Protocol):
     length_settings = ("dialogue.aspects", "dialogue.max_aspects", "dialogue.minirounds")
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> schedule.NextStep:
-        """Return the next step of the dialogue, or `End` if the dialogue is over.
-
-        Open crux rooms come first, then new crux rooms, then the main sequence.
-        """
+        """Return `End` or the next step: open crux rooms, then new ones, then the main sequence."""
         memory = state.get("protocol_state") or {}
         if not memory.get("aspects"):
             return _split(state, config)
@@ -420,10 +405,7 @@ class Dialogue(Protocol):
         return at_a_glance(solution)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the planned number of turns and the maximum number.
-
-        The maximum includes all side discussions.
-        """
+        """Return the planned number of turns, and the maximum with all crux rooms."""
         dialogue, people = DialogueConfig.of(config), len(config.debaters)
         crux, aspects = dialogue.crux, len(dialogue.aspects) or dialogue.max_aspects
         planned = people * (2 + aspects * (1 + 2 * dialogue.minirounds))
@@ -507,10 +489,7 @@ def aspects_by_rule(topic: str, max_aspects: int) -> list[str]:
 
 
 def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
-    """Return the stage that follows `place`.
-
-    Return also the index of its aspect and of its miniround.
-    """
+    """Return the stage that follows `place`, and the index of its aspect and its miniround."""
     stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
     if stage == "opening":
         return "take", 0, 0

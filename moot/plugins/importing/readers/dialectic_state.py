@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from moot.importers import LeftOut, ParsedMessage, ParsedSummary, ParsedTranscript, Reader, Source
 from moot.plugins.importing.message_objects import TEXT_KEYS, JsonDict, first_text
-from moot.state.entries import EntryKind
-from moot.state.verdict import OpenCheck
+from moot.state import entries, verdict
 
-_KINDS: Mapping[str, tuple[EntryKind, str]] = {
+_KINDS: Mapping[str, tuple[entries.EntryKind, str]] = {
     "proposal": ("proposal", "propose"),
     "critique": ("critique", "critique"),
     "refinement": ("refinement", "refine"),
@@ -175,7 +174,7 @@ def _verdict(final: JsonDict) -> JsonDict:
         "tradeoffs": _texts(final.get("tradeoffs")),
         "unmet_requirements": [{"text": text, "major": True} for text in unmet],
         "checks": [
-            {**dict.fromkeys(OpenCheck.__annotations__, ""), "question": text}
+            {**dict.fromkeys(verdict.OpenCheck.__annotations__, ""), "question": text}
             for text in _texts(final.get("openQuestions"))
         ],
     }

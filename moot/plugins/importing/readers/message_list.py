@@ -3,15 +3,7 @@
 from collections.abc import Iterable
 
 from moot.importers import LeftOut, ParsedTranscript, Reader, Source
-from moot.plugins.importing.message_objects import (
-    CONTENT_KEYS,
-    JsonDict,
-    first_text,
-    is_message,
-    read_messages,
-    text_of,
-    unwrapped,
-)
+from moot.plugins.importing import message_objects
 from moot.state.errors import InputError
 from moot.text.terms import question_in, split_sentences
 
@@ -25,14 +17,14 @@ def _read(source: Source) -> ParsedTranscript | None:
     if isinstance(value, list):
         items = value
     elif isinstance(value, dict):
-        topic, items = first_text(value, _TOPIC_KEYS), _list_in(value)
+        topic, items = message_objects.first_text(value, _TOPIC_KEYS), _list_in(value)
     else:
         raise InputError(
             "line 1: a JSON transcript must be a list of messages or an object that contains a list of "
             "messages"
         )
     left_out = LeftOut()
-    messages = read_messages(items, source.position, left_out)
+    messages = message_objects.read_messages(items, source.position, left_out)
     return ParsedTranscript(messages, topic or first_request(items), left_out=left_out)
 
 
@@ -42,16 +34,18 @@ def first_request(items: Iterable[object]) -> str:
     Return `""` if the chat has no user message.
     """
     for number, raw_item in enumerate(items, start=1):
-        item = unwrapped(raw_item)
+        item = message_objects.unwrapped(raw_item)
         if isinstance(item, dict) and item.get("role") in _USER_ROLES and not item.get("speaker"):
-            content = next((item[key] for key in CONTENT_KEYS if item.get(key) is not None), None)
-            title = question_in(text_of(content, f"entry {number}", LeftOut()))
+            content = next(
+                (item[key] for key in message_objects.CONTENT_KEYS if item.get(key) is not None), None
+            )
+            title = question_in(message_objects.text_of(content, f"entry {number}", LeftOut()))
             sentences = split_sentences(title)
             return sentences[0].text if sentences else title
     return ""
 
 
-def _list_in(document: JsonDict) -> list[object]:
+def _list_in(document: message_objects.JsonDict) -> list[object]:
     """Find the list of messages in a JSON object. A list under a key such as `messages` is preferred.
 
     Raises:
@@ -65,7 +59,7 @@ def _list_in(document: JsonDict) -> list[object]:
     for key, value in pending_items:  # the list grows
         if isinstance(value, dict):
             pending_items += [(f"{key}.{inner}", each) for inner, each in value.items()]
-        elif isinstance(value, list) and value and all(map(is_message, value)):
+        elif isinstance(value, list) and value and all(map(message_objects.is_message, value)):
             message_lists[key] = value
     known_lists = [each for key, each in message_lists.items() if key.rpartition(".")[2] in _LIST_KEYS]
     candidates = known_lists if len(known_lists) == 1 else list(message_lists.values())

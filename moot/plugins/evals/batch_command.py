@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
 from typer import Exit, Option
 
 from moot.cli import options as shared
@@ -15,14 +18,14 @@ from moot.cli import terminal
 from moot.cli.databases import open_database, open_queue
 from moot.cli.group import command
 from moot.cli.live import spent_text
+from moot.config import slug
+from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, DebateNotFound, InputError, RunError
 from moot.state.settings import redact
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from moot.api import Debates, PlannedDebate
-    from moot.state.entries import JsonObject
+    from moot.api import Debates
+    from moot.plugins.evals.planned_debates import PlannedDebate
 
 
 @command(
@@ -71,9 +74,9 @@ def batch(
     debates to a queue. `moot worker` runs the queued debates on this machine or on other machines. The exit
     code is 3 if any debate fails.
     """
-    from moot.api import run_many
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.config.stages import merge, read
+    from moot.plugins.evals.planned_debates import run_many
 
     if priority is not None and not queue:
         raise InputError("--priority needs --queue")
@@ -114,7 +117,8 @@ def _enqueue(
     planned: Sequence[PlannedDebate], priority: int | None, db: str | None, *, as_json: bool
 ) -> None:
     """Add debates to the work queue, except debates that are already queued or finished."""
-    from moot.api import create_planned_debate, is_judged
+    from moot.api import is_judged
+    from moot.plugins.evals.planned_debates import create_planned_debate
 
     queue = open_queue(db)
     with open_database(db, make=True) as debates:
@@ -138,12 +142,11 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     Raises:
         ConfigError: a line is not a valid topic or configuration.
     """
-    from moot.api import PlannedDebate, planned_name
-    from moot.config import slug
     from moot.config.boundary import Permissions
     from moot.config.file_references import with_files
     from moot.config.stages import merge, validate
     from moot.debates.config_checks import check_config
+    from moot.plugins.evals.planned_debates import PlannedDebate, planned_name
     from moot.runtime.environment import Environment
     from moot.storage.catalogue import check_name
 
@@ -195,10 +198,7 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _debate_result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
-    """Return the result of a debate as `moot batch` prints it.
-
-    `error` is the reason why the debate is not finished.
-    """
+    """Return a debate's result for `moot batch`, with the `error` that stopped it."""
     facts: JsonObject = {"debate": planned.id, "topic": planned.topic, "error": error}
     try:
         debate = debates.get(planned.id)
@@ -226,10 +226,6 @@ def _progress(
 
     The table is shown only if stderr is a terminal. Yield a function that prints a finished debate.
     """
-    from rich.console import Group
-    from rich.live import Live
-    from rich.text import Text
-
     console, names = terminal.err_console(), {each.id for each in planned}
 
     def table() -> RenderableType:

@@ -1,0 +1,1 @@
+"""Tools of debaters that need nothing of a debate."""
