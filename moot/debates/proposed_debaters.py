@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field
 
@@ -45,9 +45,11 @@ class ProposedDebaters(BaseModel):
 
 
 def propose_debaters(
-    question: str, config: DebateConfig, environment: Environment
+    question: str, config: DebateConfig, environment: Environment, rejected: Sequence[DebaterConfig] = ()
 ) -> tuple[tuple[DebaterConfig, ...], float]:
     """Ask the configured model to propose two debaters, and return the debaters and the cost.
+
+    The user has already rejected the debaters in `rejected`, so the model is told to propose others.
 
     Raises:
         ModelError: the model fails, or its reply does not name two debaters with stances.
@@ -56,7 +58,7 @@ def propose_debaters(
     async def ask() -> tuple[list[JsonObject], Mapping[str, float]]:
         try:
             result, handler = await run_to_end(
-                _proposal(question, config), environment, Permissions.of_operator(config)
+                _proposal(question, config, rejected), environment, Permissions.of_operator(config)
             )
             return result, handler.spent
         finally:
@@ -84,11 +86,18 @@ def propose_debaters(
     return tuple(debaters), float(usage.get("cost_usd", 0.0))
 
 
-def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObject]]:
-    """Ask a model to propose two debaters for a question."""
+def _proposal(
+    question: str, config: DebateConfig, rejected: Sequence[DebaterConfig]
+) -> CallGenerator[list[JsonObject]]:
     params = model_params(config, config.debaters[0])
+    others = "; ".join(f"{each.name}, {each.role}: {each.stance}" for each in rejected)
+    instruction = f"{PROPOSE.render()} Propose other people and other stances than these: {others}"
     blocks = [
-        Block("system", {"role": "system", "content": PROPOSE.render()}, label="instruction"),
+        Block(
+            "system",
+            {"role": "system", "content": instruction if rejected else PROPOSE.render()},
+            label="instruction",
+        ),
         Block("turn_suffix", {"role": "user", "content": break_template_tokens(question)}, label="question"),
     ]
     prompt = truncate_blocks(blocks, config.memory.budget.total, counter_of(params, config))

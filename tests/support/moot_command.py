@@ -49,6 +49,7 @@ class Moot:
             "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             "MOOT_DB": str(self.db),
+            "MOOT_MODEL": "offline",  # a command refuses to run without a model
             "NO_COLOR": "1",
             **variables,
         }

@@ -52,7 +52,7 @@ def _formats(incomplete: str) -> list[str]:
     ),
 )
 def report(
-    debate_id: shared.DebateArgument,
+    debate_id: shared.LatestArgument = None,
     formats: Annotated[
         list[str] | None,
         Option(
@@ -114,6 +114,7 @@ def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
     Without `--format`, the output file's suffix selects the format.
     """
     named_forms = [form.strip() for value in formats for form in value.split(",")]
+    named_forms = ["md" if form == "markdown" else form for form in named_forms]
     for form in named_forms:
         if form not in FORMATS:
             raise InputError(f"--format {form!r}: choose from {', '.join(FORMATS)}")

@@ -488,15 +488,17 @@ def evaluate_debates(
     or N/A if no evaluator gave a score. The exit code is 3 if any debate received no score.
     """
     from moot.cli.inputs import file_of
-    from moot.config import OFFLINE, DebateConfig
-    from moot.debates.config_checks import check_judges
+    from moot.config import DebateConfig
+    from moot.debates.config_checks import check_model
     from moot.plugins.evals import scorecards
     from moot.runtime.environment import Environment
     from moot.state.settings import variable
 
     output_form = terminal.form_of(form, output, as_json=as_json, forms=get_args(Form))
     if config is None:
-        evaluators = scorecards.evaluators_named(evaluator or [variable("MOOT_MODEL") or OFFLINE])
+        if not (evaluator or variable("MOOT_MODEL")):
+            check_model(DebateConfig())
+        evaluators = scorecards.evaluators_named(evaluator or [variable("MOOT_MODEL") or ""])
     else:
         file_evaluators = scorecards.read_evaluators(config)
         evaluators = (
@@ -512,11 +514,6 @@ def evaluate_debates(
             loaded_subjects.append(
                 scorecards.subject_of_document(debates.get(each).document(), problem=problem_text)
             )
-    if not (evaluator or config or variable("MOOT_MODEL")):
-        check_judges(
-            DebateConfig(), [model for each in loaded_subjects for model in each.models], Environment()
-        )
-
     cards = scorecards.evaluate_subjects(loaded_subjects, evaluators, DebateConfig(), Environment())
     if output_form != "csv":
         terminal.write_or_print(
