@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from moot.cli.terminal import print_note
 from moot.state.errors import DebateNotFound, InputError
 from moot.state.settings import check_database, database_exists, is_postgres
-from moot.storage.catalogue import LATEST, handle
 
 if TYPE_CHECKING:
     from moot.api import Debate, Debates
@@ -54,6 +53,8 @@ def open_stored_debate(db: str | None, name: str | None) -> Iterator[Debate]:
         InputError: the database cannot be opened.
     """
     with open_database(db) as debates:
+        from moot.storage.catalogue import LATEST, handle
+
         debate = debates.get(LATEST if name is None else name)
         if name is None:
             print_note(f"The latest debate: {handle(debate.id, debate.name)}")

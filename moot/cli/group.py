@@ -553,14 +553,14 @@ class LazyGroup(TyperGroup):
 
 def unknown_command(name: str, rest: Sequence[str] = ()) -> InputError:
     """Return the error for a command that does not exist, with a suggestion. `rest` are its arguments."""
-    from moot.cli.options import command_line
-
     harmless = [each for each in all_commands() if each != "delete" or name.startswith("del")]
     suggestion = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, harmless, n=1)), "")
     advice = "`moot help --all` lists the commands."
     if suggestion:
         advice = f"Did you mean {suggestion!r}?"
     elif rest:
+        from moot.cli.options import command_line
+
         advice = f"To debate a question, put it in quotes: {command_line(' '.join([name, *rest]))}"
     return InputError(f"there is no command {name!r}. {advice}")
 

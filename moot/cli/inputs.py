@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from moot.cli.terminal import print_error, print_note
 from moot.config import DebateConfig, slug
-from moot.config.file_references import check_local
 from moot.config.model_settings import is_built_in
 from moot.state.entries import clean_text, seq_of
 from moot.state.errors import InputError
@@ -74,6 +73,7 @@ def read_context(
     Raises:
         InputError: there are several folders, or a file or stdin cannot be read.
     """
+    from moot.config.file_references import check_local
     from moot.importers import read_documents
 
     names = [check_local(each) for each in paths or ()]

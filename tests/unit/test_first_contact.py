@@ -16,12 +16,13 @@ from typer.testing import CliRunner
 
 from moot.api import DebateConfig, open_debates
 from moot.cli import inputs
-from moot.cli.commands import run
+from moot.cli.commands import run, setup
 from moot.cli.group import FIRST_WEEK, all_commands, app_of, make_group
 from moot.config.config_files import data_in
 from moot.config.participants import DebaterConfig
 from moot.config.stages import validate
 from moot.debates.config_checks import FOLDER_TOOLS
+from moot.models.registry import OPENAI_URL
 from moot.plugins.web.debate_host import DebateHost
 from moot.state.errors import ConfigError, DebateNotFound, InputError, MootError, advice_for
 
@@ -369,3 +370,23 @@ def test_what_people_type_first_works_or_is_explained_in_one_style(
 ) -> None:
     ended, shown = command_line(*words)
     assert (ended, shown[: len(text)]) == (code, text)
+
+
+@pytest.mark.parametrize(
+    ("answers", "url"),
+    [
+        (("",), "https://api.openai.com/v1"),
+        (("4",), "http://localhost:11434/v1"),
+        (("8", "acme"), "https://acme.openai.azure.com/openai/v1"),
+        (("9", "http://localhost:9/v1"), "http://localhost:9/v1"),
+        (("https://example.org/v1",), "https://example.org/v1"),
+    ],
+    ids=["Enter", "Ollama", "Azure", "other", "URL"],
+)
+def test_setup_lists_the_providers_and_fills_in_the_address(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answers: tuple[str, ...], url: str
+) -> None:
+    monkeypatch.setattr("typer.prompt", Answers(*answers))
+    assert setup._ask_url(OPENAI_URL) == url
+    listed = capsys.readouterr().err
+    assert all(provider in listed for provider in setup.PROVIDERS)
