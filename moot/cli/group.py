@@ -541,9 +541,8 @@ class LazyGroup(TyperGroup):
             rows = [(name, commands[name].help) for name in FIRST_WEEK if name in commands]
             with formatter.section("Commands"):
                 formatter.write_dl([question, *rows])
-            return formatter.write_text(
-                "`moot help --all` lists all commands, `moot help NAME` describes one."
-            )
+            formatter.write_text("`moot help --all` lists all commands, `moot help NAME` describes one.")
+            return
         for panel in dict.fromkeys(each.panel for each in commands.values()):
             with formatter.section(panel):
                 formatter.write_dl(
@@ -567,7 +566,7 @@ def unknown_command(name: str, rest: Sequence[str] = ()) -> InputError:
 
 def _completion_script(shell: str) -> str:
     """Return the script that completes `moot` commands in a shell."""
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # no public name
 
     if shell not in SHELLS:
         raise InputError(f"there is no completion for {shell!r}: choose from {', '.join(SHELLS)}")

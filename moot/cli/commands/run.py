@@ -259,8 +259,9 @@ def _gate(run_options: RunOptions, config: DebateConfig) -> tuple[Gate | None, D
         config = config.model_copy(update={"options": (required, f"not {required}")})
     option = next((each for each in config.options if each.casefold() == required.casefold()), None)
     if option is None:
-        choices = ", ".join(config.options) or "a name"
-        raise InputError(f"--gate {required!r} is not one of the debate's options: use one of {choices}")
+        choices = ", ".join(config.options)
+        advice = f"use one of {choices}" if choices else "add --options, because the debate has none"
+        raise InputError(f"--gate {required!r} is not one of the debate's options: {advice}")
     return Gate(option, run_options.min_confidence or 0.0), config
 
 

@@ -233,7 +233,7 @@ def list_debates(
     db: options.DbOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """List debates. A terminal shows the most recently active one last, next to your next command.
+    """List debates, the most recently active last on a terminal.
 
     Other outputs get one line for each debate, the most recently active one first: the name, status, time of
     the last change, question and decision, separated by tabs.
