@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class Moot:
     """The command `moot` with its own folder for settings, data and the database."""
 
     folder: Path
-    model: str = "offline"
+    model: str = field(default="offline", kw_only=True)
     """Value of `MOOT_MODEL`. Without a model, a command refuses to run a debate."""
 
     @property
