@@ -464,7 +464,7 @@ CONTINUE = ("-c", "--continue")
 class LazyGroup(TyperGroup):
     """Command group that imports a command only when it is needed."""
 
-    def main(self, *args: Any, **options: Any) -> Click:
+    def main(self, *args: Click, **options: Click) -> Click:
         """Run the command line and exit. Wrong usage is an error of the same form as all others."""
         try:
             code = super().main(*args, **options)

@@ -199,8 +199,8 @@ def inspect_access() -> Iterator[Finding]:
         yield Finding("key", missing)
     if endpoint or settings.variable("OPENAI_API_KEY"):
         try:
-            offered = len(asyncio.run(offered_models(access_to("", ModelSettings()))))
-            yield Finding("reached", f"the endpoint offers {count_noun(offered, 'model')}")
+            model_count = len(asyncio.run(offered_models(access_to("", ModelSettings()))))
+            yield Finding("reached", f"the endpoint offers {count_noun(model_count, 'model')}")
         except UserError as error:
             yield Finding("reached", str(error), ok=False)
     model = settings.variable("MOOT_MODEL")

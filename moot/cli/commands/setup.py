@@ -141,8 +141,8 @@ def _ask_url(default: str) -> str:
     if url and "RESOURCE" not in url:
         return url
     label = "Name of your Azure resource" if url else "URL"
-    given = str(typer.prompt(label, err=True)).strip()
-    return url.replace("RESOURCE", given) if url and "://" not in given else given
+    text = str(typer.prompt(label, err=True)).strip()
+    return url.replace("RESOURCE", text) if url and "://" not in text else text
 
 
 def _key(
