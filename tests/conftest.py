@@ -37,6 +37,7 @@ def _isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         if hidden and not variable.startswith("MOOT_REQUIRE_"):
             monkeypatch.delenv(variable)
     monkeypatch.setenv("MOOT_DB", str(tmp_path / "default.sqlite"))
+    monkeypatch.setenv("MOOT_MODEL", "offline")  # a command refuses to run without a model
 
 
 @pytest.fixture(autouse=True, scope="session")

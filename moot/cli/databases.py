@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from moot.cli.terminal import print_note
 from moot.state.errors import DebateNotFound, InputError
 from moot.state.settings import check_database, database_exists, is_postgres
 
@@ -42,15 +43,22 @@ def open_database(db: str | None, *, make: bool = False, environment: Environmen
 
 
 @contextmanager
-def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
+def open_stored_debate(db: str | None, name: str | None) -> Iterator[Debate]:
     """Open a stored debate during a `with` block.
+
+    Without a name, open the most recently active debate, and say which one it is.
 
     Raises:
         DebateNotFound: no debate has this name or id.
         InputError: the database cannot be opened.
     """
     with open_database(db) as debates:
-        yield debates.get(name)
+        from moot.storage.catalogue import LATEST, handle
+
+        debate = debates.get(LATEST if name is None else name)
+        if name is None:
+            print_note(f"The latest debate: {handle(debate.id, debate.name)}")
+        yield debate
 
 
 def present_records(db: str | None) -> AbstractContextManager[Records]:

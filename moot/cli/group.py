@@ -14,7 +14,7 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -257,7 +257,7 @@ def run_command_line() -> None:
         for warning in read_settings_files():
             print_error(f"warning: {warning}")
         with _export_spans():
-            make_group().main(prog_name="moot")
+            make_group().main(prog_name="moot", standalone_mode=False)
     except MootError as error:
         print_error(str(error))
         sys.exit(error.exit_code)
@@ -335,10 +335,11 @@ def _export_spans() -> Iterator[None]:
 
 Click = Any
 """Type of objects from the click library. It is `Any`, because typer does not export click's types."""
+USAGE_ERROR: Click = typer.BadParameter.__bases__[0]
+"""Click's class of errors about wrong options and arguments."""
 HELP = """Run debates between LLM debaters, from three turns to ten thousand. Debates are saved and resumable.
 
-Start with `moot demo`. To use your own model, run `moot setup` once, and then `moot "Should we …?"`: the
-model proposes two debaters, and Moot shows the price before the debate starts.
+Start with `moot demo`, which needs no key. To use your own model, run `moot setup` once.
 
 Exit codes: 0 success, 1 internal error, 2 invalid input, 3 model failure (the debate is saved),
 4 no such debate, 5 debate in use by another process, 6 waiting for a person (the debate is saved), 7 the
@@ -366,7 +367,7 @@ def app_of(name: str) -> typer.Typer:
     """
     indexed = find_command(name)
     if indexed is None:
-        raise InputError(f"there is no command {name!r}: run `moot --help` to list the commands")
+        raise unknown_command(name)
     target, declaration = indexed.load()
     if isinstance(target, typer.Typer):
         return target
@@ -418,7 +419,12 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+FIRST_WEEK = ("run", "show", "report", "ask", "say", "list", "setup", "serve")
+"""Commands that `moot --help` lists. `moot help --all` lists every command."""
+ALL = "moot.all_commands"
+"""Key of the context that says whether the help lists every command."""
 OTHER_NAMES = {
+    "debate": "run",
     "rm": "delete",
     "remove": "delete",
     "ls": "list",
@@ -434,12 +440,26 @@ OTHER_NAMES = {
 """Command names that users of other programs may try, mapped to similar `moot` commands."""
 
 
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+"""Shells that typer can complete."""
 CONTINUE = ("-c", "--continue")
 """Short and long name of the option that continues the latest debate."""
 
 
 class LazyGroup(TyperGroup):
     """Command group that imports a command only when it is needed."""
+
+    def main(self, *args: Click, **options: Click) -> Click:
+        """Run the command line and exit. Wrong usage is an error of the same form as all others."""
+        try:
+            code = super().main(*args, **options)
+        except USAGE_ERROR as error:
+            message = error.format_message().rstrip(".")
+            command = error.ctx.command_path if error.ctx else "moot"
+            raise InputError(f"{message[:1].lower()}{message[1:]}: see `{command} --help`") from None
+        except typer.Abort:  # Ctrl-C or the end of the input at a question
+            raise Interrupted("stopped, because the question was not answered") from None
+        sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Click) -> Click:
         """Run the command, and report Ctrl-C as an error. The error says what to do."""
@@ -454,9 +474,19 @@ class LazyGroup(TyperGroup):
 
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         """Parse leading options. `-c` is `resume latest`, or `ask latest` before a question."""
-        if args and args[0] in CONTINUE:
-            rest = args[1:]
+        first, rest = (args[0], args[1:]) if args else ("", [])
+        if first in CONTINUE:
             args = ["ask" if rest and is_question(rest[0]) else "resume", "latest", *rest]
+        elif first == "help":
+            ctx.meta[ALL] = "--all" in rest
+            args = [*(each for each in rest if each not in ("--all", "help")), "--help"]
+            if not args[0].startswith("-") and find_command(args[0]) is None:
+                raise unknown_command(args[0])
+        elif first == "version":
+            args = ["--version"]
+        elif first == "--show-completion" and rest:
+            print(_completion_script(rest[0]))
+            raise typer.Exit
         return list(super().parse_args(ctx, args))
 
     def get_command(self, ctx: Click, cmd_name: str) -> Click | None:
@@ -480,22 +510,46 @@ class LazyGroup(TyperGroup):
         if find_command(name) or name.startswith("-"):
             _, stub, rest = super().resolve_command(ctx, args)
             return name, load_command(name) if stub is not None else stub, rest
-        suggestion = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, all_commands(), n=1)), "")
-        advice = f"Did you mean {suggestion!r}?" if suggestion else "`moot --help` lists the commands."
-        if not suggestion and len(args) > 1:
-            from moot.cli.options import command_line
-
-            advice = f"To debate a question, put it in quotes: {command_line(' '.join(args))}"
-        return ctx.fail(f"No such command {name!r}. {advice}")
+        raise unknown_command(name, args[1:])
 
     def format_commands(self, ctx: Click, formatter: Click) -> None:
-        """Write the commands to the help text, grouped by help panel."""
+        """Write the commands to the help text: those of the first week, or all, grouped by help panel."""
         commands = all_commands()
+        if not ctx.meta.get(ALL):
+            question = ('"Should we …?"', "Debate a question: the model proposes two debaters, you confirm.")
+            rows = [(name, commands[name].help) for name in FIRST_WEEK if name in commands]
+            with formatter.section("Commands"):
+                formatter.write_dl([question, *rows])
+            formatter.write_text("`moot help --all` lists all commands, `moot help NAME` describes one.")
+            return
         for panel in dict.fromkeys(each.panel for each in commands.values()):
             with formatter.section(panel):
                 formatter.write_dl(
                     [(each.name, each.help) for each in commands.values() if each.panel == panel]
                 )
+
+
+def unknown_command(name: str, rest: Sequence[str] = ()) -> InputError:
+    """Return the error for a command that does not exist, with a suggestion. `rest` are its arguments."""
+    harmless = [each for each in all_commands() if each != "delete" or name.startswith("del")]
+    suggestion = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, harmless, n=1)), "")
+    advice = "`moot help --all` lists the commands."
+    if suggestion:
+        advice = f"Did you mean {suggestion!r}?"
+    elif rest:
+        from moot.cli.options import command_line
+
+        advice = f"To debate a question, put it in quotes: {command_line(' '.join([name, *rest]))}"
+    return InputError(f"there is no command {name!r}. {advice}")
+
+
+def _completion_script(shell: str) -> str:
+    """Return the script that completes `moot` commands in a shell."""
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # no public name
+
+    if shell not in SHELLS:
+        raise InputError(f"there is no completion for {shell!r}: choose from {', '.join(SHELLS)}")
+    return get_completion_script(prog_name="moot", complete_var="_MOOT_COMPLETE", shell=shell)
 
 
 def is_question(text: str) -> bool:
@@ -523,7 +577,7 @@ _root = typer.Typer(
 @_root.callback()
 def _moot(
     version: bool = typer.Option(
-        False, "--version", help="Print the version.", callback=_show_version, is_eager=True
+        False, "--version", "-V", help="Print the version.", callback=_show_version, is_eager=True
     ),
     go_on: bool = typer.Option(
         False,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moot.cli.terminal import print_error
+from moot.cli.terminal import print_error, print_note
 from moot.config import DebateConfig, slug
 from moot.config.model_settings import is_built_in
 from moot.state.entries import clean_text, seq_of
 from moot.state.errors import InputError
 from moot.state.settings import variable
+from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
     from moot.importers import ImportedTranscript
@@ -51,18 +56,73 @@ def read_topic(argument: str | None) -> str | None:
     return None if argument is None else read_words(argument, "topic", "write the question to debate")
 
 
-def split_context(paths: Sequence[Path] | None) -> tuple[str | None, list[Path]]:
-    """Split the paths of `--context` into a folder and files.
+STDIN_WAIT_S = 5.0
+"""Seconds to wait for the first byte of stdin. Nobody writes to or closes the pipe of some CI jobs."""
+MAX_STDIN_BYTES = 1_000_000
+"""Maximum size of the text on stdin, as of a file that a tool reads. No model reads as much."""
 
-    Return the absolute path of the folder, or `None` without a folder, and the paths of the files.
+
+def read_context(
+    paths: Sequence[str] | None, *, remarks: bool = True
+) -> tuple[str | None, list[dict[str, str]]]:
+    """Return the folder of `--context`, or `None`, and its files and the text on stdin as documents.
+
+    Text that is piped to the command is read without `--context -` too. Call this after everything else that
+    may read stdin.
 
     Raises:
-        InputError: there are several folders.
+        InputError: there are several folders, or a file or stdin cannot be read.
     """
-    folders = [path for path in paths or () if path.is_dir()]
+    from moot.config.file_references import check_local
+    from moot.importers import read_documents
+
+    names = [check_local(each) for each in paths or ()]
+    folders = [each for each in names if Path(each).is_dir()]
     if len(folders) > 1:
-        raise InputError(f"--context takes at most one folder: choose one of {', '.join(map(str, folders))}")
-    return str(folders[0].absolute()) if folders else None, [p for p in paths or () if p not in folders]
+        raise InputError(f"--context takes at most one folder: choose one of {', '.join(folders)}")
+    documents = read_documents([Path(each) for each in names if each != "-" and each not in folders])
+    if text := _piped_text(requested="-" in names):
+        if remarks:
+            print_note(f"stdin: {count_noun(len(text.splitlines()), 'line')}, a document for all debaters")
+        documents.append({"name": "stdin", "content": text})
+    return str(Path(folders[0]).absolute()) if folders else None, documents
+
+
+def _piped_text(*, requested: bool) -> str:
+    """Return the text that is piped to the command, or `""` if there is none.
+
+    A terminal or a device such as `/dev/null` is read only if `requested`.
+    """
+    try:
+        descriptor = sys.stdin.fileno()
+        kind = os.fstat(descriptor).st_mode
+    except (AttributeError, OSError, ValueError):  # the process has no stdin
+        return ""
+    if stat.S_ISCHR(kind) and not requested:
+        return ""
+    data, arrived, ended = bytearray(), threading.Event(), threading.Event()
+
+    def read() -> None:
+        while len(data) <= MAX_STDIN_BYTES and (piece := os.read(descriptor, MAX_STDIN_BYTES)):
+            data.extend(piece)
+            arrived.set()
+        ended.set()
+        arrived.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    if not arrived.wait(None if sys.stdin.isatty() else STDIN_WAIT_S):
+        print_error(f"warning: stdin: no text in {STDIN_WAIT_S:g} s, so the debate goes on without it")
+        return ""
+    ended.wait()
+    if len(data) > MAX_STDIN_BYTES:
+        raise InputError(f"stdin has more than {MAX_STDIN_BYTES:,} bytes: pass only the part that matters")
+    try:
+        text = clean_text(bytes(data).decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InputError("stdin is not UTF-8 text: pass text, or close it with `</dev/null`") from error
+    if not text.strip() and (requested or stat.S_ISFIFO(kind)):
+        print_error("warning: stdin: it is empty, so the debate goes on without it")
+    return text if text.strip() else ""
 
 
 def file_of(subject: str) -> Path | None:
@@ -150,17 +210,12 @@ def run_config(
 
     config = read_config(path, flags, print_error)
     _check_debaters(flags, config)
-    if tools:
-        debaters = tuple(
-            each if each.is_human or each.tools else each.model_copy(update={"tools": tuple(tools)})
-            for each in config.debaters
-        )
-        config = config.model_copy(update={"debaters": debaters})
     # These imports are slow, and most mistakes are found before them.
     from moot.config.boundary import Permissions
-    from moot.debates.config_checks import check_config, warnings_about
+    from moot.debates.config_checks import check_config, warnings_about, with_tools
     from moot.runtime.environment import Environment
 
+    config = with_tools(config, tools)
     check_config(Permissions.of_operator(config), Environment(), imports=imports)
     debate_config = config if topic is None else config.model_copy(update={"topic": topic})
     for warning in warnings_about(debate_config):

@@ -26,7 +26,7 @@ from moot.config import OFFLINE, DebateConfig
 from moot.config.model_settings import RECORDED
 from moot.state.entries import entry_details
 from moot.state.errors import InputError
-from moot.state.settings import api_key, redact, variable
+from moot.state.settings import redact
 from moot.text.plain_text import count_noun
 from moot.text.terms import question_in
 
@@ -162,32 +162,17 @@ class JsonLines(Progress):
         print(redact(json.dumps(line, default=str)), file=sys.stderr, flush=True)
 
 
-def header_lines(topic: str, config: DebateConfig, *, model_chosen: bool = False) -> list[str]:
-    """Return the lines to print before a debate starts.
-
-    The lines show the question, protocol, debaters and models.
-
-    Args:
-        topic: topic of the debate.
-        config: configuration of the debate.
-        model_chosen: True if the user named the model, so that the offline model needs no advice.
-    """
+def header_lines(topic: str, config: DebateConfig) -> list[str]:
+    """Return the question, and a line with the protocol, debaters and models of a debate."""
     names = ", ".join(debater.name for debater in config.debaters)
     models = config.model_names()
     models_text = "offline model (built in; no network)" if models == [OFFLINE] else ", ".join(models)
+    if config.lacks_model():
+        models_text = "no model is set: run `moot setup`"
     if all(name.startswith(RECORDED) for name in models):
         models_text = "recorded with a capable model; facts unchecked"
     details = f"{config.protocol} · {one_line(names, 200)} · {one_line(models_text, 200)}"
-    lines = [one_line(question_in(topic), 300), details]
-    if models != [OFFLINE] or model_chosen:
-        return lines
-
-    advice = "To use a real model: run `moot setup` once, or add --model NAME."
-    if variable("OPENAI_BASE_URL"):
-        advice = "OPENAI_BASE_URL is set: choose a model with --model. `moot models` lists them."
-    elif api_key("OPENAI_API_KEY"):
-        advice = "OPENAI_API_KEY is set: choose a model with --model."
-    return [*lines, advice]
+    return [one_line(question_in(topic), 300), details]
 
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")

@@ -127,9 +127,18 @@ DebateArgument = Annotated[
     str,
     Argument(
         metavar="ID",
-        help="Name or id of the debate, the first characters of the id, or latest for the most recently "
-        "active debate.",
+        help="Name or id of the debate, their first characters, or latest for the most recently active "
+        "debate.",
         autocompletion=debates_like,
+    ),
+]
+LatestArgument = Annotated[
+    str | None,
+    Argument(
+        metavar="[ID]",
+        help="Name or id of the debate, or their first characters. Default: the most recently active debate.",
+        autocompletion=debates_like,
+        show_default=False,
     ),
 ]
 DbOption = Annotated[
@@ -225,7 +234,7 @@ ModelOption = Annotated[
         metavar="NAME",
         help=(
             "Model for all debaters and judges that have no model of their own. Default: the model set with "
-            "`moot setup` or MOOT_MODEL, otherwise the built-in offline model."
+            "`moot setup` or MOOT_MODEL. The built-in model offline writes placeholder texts."
         ),
         autocompletion=models_like,
     ),
@@ -266,12 +275,13 @@ AnswersOption = Annotated[
     ),
 ]
 ContextOption = Annotated[
-    list[Path] | None,
+    list[str] | None,
     Option(
         "--context",
-        metavar="FILE|DIR",
-        help="File to show to every debater, or folder that the debaters' tools may read. Repeat the "
-        "option for several files. PDF, Word, Excel and HTML files need `pip install 'moot[documents]'`.",
+        metavar="FILE|DIR|-",
+        help="File to show to every debater, folder that the debaters' tools may read, or - for stdin. "
+        "Repeat the option for several files. Text that you pipe to the command is always shown. PDF, Word, "
+        "Excel and HTML files need `pip install 'moot[documents]'`.",
     ),
 ]
 

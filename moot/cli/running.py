@@ -64,7 +64,6 @@ def run_to_end(
     turns: int | None = None,
     answer: object = None,
     gate: Gate | None = None,
-    model_chosen: bool = False,
 ) -> int:
     """Run a debate to its end, show the result, and return the exit code.
 
@@ -74,7 +73,6 @@ def run_to_end(
         turns: number of turns to add.
         answer: a person's reply to the questions that the debate waits for.
         gate: decision that the debate must reach. `None`: any.
-        model_chosen: True if the user named the model of the debate.
 
     Raises:
         UserError: the run could not start, for example because another process runs the debate.
@@ -85,7 +83,7 @@ def run_to_end(
         if delivery.remarks:
             topic, config = debate.state().values["topic"], debate.config()
             resumed_lines = resumed_line(debate.row.turns, turns, config)
-            for line in (*live.header_lines(topic, config, model_chosen=model_chosen), *resumed_lines, ""):
+            for line in (*live.header_lines(topic, config), *resumed_lines, ""):
                 terminal.print_note(line)
         _run_answering(debate, delivery, turns, answer)
     except KeyboardInterrupt:
@@ -247,7 +245,7 @@ def output_result(debate: Debate, document: JsonMapping, delivery: Delivery, *, 
         return
     from moot.cli.show_parts import answer_parts, verdict_parts  # imports the reports, needed only at the end
 
-    short = sys.stdout.isatty()
+    short = terminal.is_terminal()
     terminal.print_result(*(answer_parts if short else verdict_parts)(document))
     if delivery.remarks:
         usage, debate_handle = document["usage"], handle(debate.id, debate.name)

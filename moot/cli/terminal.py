@@ -241,6 +241,11 @@ def _wrapped(line: str, width: int) -> list[str]:
     return [each.replace("\xa0", " ") for each in textwrap.wrap(quoted, width, break_long_words=False)]
 
 
+def is_terminal() -> bool:
+    """Return True if results are printed on a terminal."""
+    return sys.stdout.isatty()
+
+
 def columns() -> int:
     """Return how many columns of text fit on a line of printed results."""
     return _console(sys.stdout).width

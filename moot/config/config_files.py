@@ -1,6 +1,7 @@
 """Reader of configuration files in YAML, TOML or JSON."""
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -112,8 +113,19 @@ def with_settings(data: Mapping[str, Any], settings: Mapping[str, object]) -> di
     return merge_settings(data, nested_settings(settings))
 
 
+_TRUTH = "tag:yaml.org,2002:bool"
+
+
 class _StrictLoader(yaml.SafeLoader):
-    """YAML loader that rejects duplicate keys, and aliases that expand to too many values."""
+    """YAML loader that rejects duplicate keys, and aliases that expand to too many values.
+
+    As in YAML 1.2, only `true` and `false` are truth values. `yes` and `no` are text, such as a stance.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  # PyYAML's own way to set them
+        first: [each for each in resolvers if each[0] != _TRUTH]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def get_single_node(self) -> yaml.Node | None:
         node: yaml.Node | None = super().get_single_node()
@@ -127,6 +139,9 @@ class _StrictLoader(yaml.SafeLoader):
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
         _refuse_twice(keys)
         return super().construct_mapping(node, deep=deep)
+
+
+_StrictLoader.add_implicit_resolver(_TRUTH, re.compile(r"(?i:true|false)\Z"), list("tTfF"))
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:

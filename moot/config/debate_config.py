@@ -305,6 +305,13 @@ class DebateConfig(section.Section):
         """Return the debaters' display names, keyed by debater id."""
         return {debater.id: debater.name for debater in self.debaters}
 
+    def lacks_model(self) -> bool:
+        """Return True if nobody chose a model, so that the offline model would write placeholders."""
+        models = [each.model for each in self.debaters if not each.is_human]
+        if self.judge.enabled:
+            models += [each.model or self.judge.model for each in self.judge.judges()]
+        return "model" not in self.model_fields_set and not all(models)
+
     def model_of(self, debater: participants.DebaterConfig) -> str:
         """Return the model that a debater uses. For a person it is the debate's default model."""
         return self.model if debater.is_human else debater.model or self.model

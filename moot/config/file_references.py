@@ -10,6 +10,7 @@ from typing import cast
 from moot.config.rubrics import load_rubric, rubric_names
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError, file_error_reason, read_file
+from moot.state.settings import redact_urls
 
 STDIN = Path("-")
 """Path that means "read the configuration from stdin"."""
@@ -18,6 +19,20 @@ LEFT_OUT = object()
 Warn = Callable[[str], object]
 """Function that is called with a warning for each ignored configuration value."""
 log: Warn = logging.getLogger(__name__).warning
+
+
+def check_local(path: str) -> str:
+    """Return a path, unless it is the address of a web page.
+
+    Raises:
+        InputError: The path is a URL.
+    """
+    if "://" in path:
+        raise InputError(
+            f"context {redact_urls(path)!r} is an address, and Moot downloads nothing: save the page and "
+            f"give the file, such as `curl -o page.html {redact_urls(path)}`"
+        )
+    return path
 
 
 def read_text(path: Path, what: str) -> str:

@@ -112,9 +112,9 @@ def _transliterate(char: str) -> str:
     return _LETTERS.get(base) or (match[1].lower() if match else "-")
 
 
-def unique_slug(base_slug: str, used_slugs: Container[str], start: int = 2) -> str:
+def unique_slug(base_slug: str, used_slugs: Container[str], start: int = 2, length: int = SLUG_LENGTH) -> str:
     """Return `base_slug`, with a number appended if `used_slugs` contains it."""
-    numbered = (f"{base_slug[: SLUG_LENGTH - len(str(n)) - 1].rstrip('-')}-{n}" for n in count(start))
+    numbered = (f"{base_slug[: length - len(str(n)) - 1].rstrip('-')}-{n}" for n in count(start))
     return next(each for each in chain([base_slug], numbered) if each not in used_slugs)
 
 

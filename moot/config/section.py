@@ -166,6 +166,8 @@ def _expectation(kind: str, loc: Loc, model: type[BaseModel]) -> str:
             return (
                 "use a model's name; pass a model object under a name of your own: `models={'mine': OBJECT}`"
             )
+        case "string_type":
+            return "give text: put the value in quotes"
     return ""
 
 

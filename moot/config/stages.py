@@ -20,7 +20,7 @@ from typing import Any, Protocol, cast
 
 from moot.config import DebateConfig, boundary, participants
 from moot.config.config_files import load_config, make_config, merge_settings, nested_settings
-from moot.config.file_references import Warn, log, with_files
+from moot.config.file_references import Warn, check_local, log, with_files
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
 from moot.state.settings import load_plugin, plugin_entry_points, variable
@@ -82,9 +82,9 @@ def file_data(path: Path | None, warn: Warn = log, options: Mapping[str, object]
         except ConfigError as error:
             raise ConfigError(converted.original_keys(str(error))) from error
     elif isinstance(context := data.get("context"), str):
-        data["context"] = str((folder / context).absolute())
+        data["context"] = str((folder / check_local(context)).absolute())
     elif isinstance(context, list) and all(isinstance(each, str) for each in context):
-        data["context"] = [str((folder / each).absolute()) for each in context]
+        data["context"] = [str((folder / check_local(each)).absolute()) for each in context]
     return with_files(data, folder, warn)
 
 
@@ -183,6 +183,8 @@ def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) ->
         ConfigError: The result is not valid.
     """
     base = freeze(operator)
+    if "model" not in operator.model_fields_set:
+        del base["model"]  # nobody chose the default
     if operator.debaters == validate({"protocol": operator.protocol}).debaters:
         del base["debaters"]
     return boundary.within_ceilings(

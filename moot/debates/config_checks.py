@@ -1,7 +1,7 @@
 """Checks of a debate's configuration before the debate starts: errors, warnings, and a shorter debate."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from moot.config import DebateConfig, boundary, config_files, model_settings
@@ -14,11 +14,13 @@ from moot.protocols.registry import check_names, protocol_named, turns_planned
 from moot.protocols.schedule import TOKENS_PER_WORD, TURN_WORDS
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import Environment
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, advise
 from moot.text.plain_text import count_noun
 from moot.text.tokens import TokenCounter
-from moot.tools.registry import check_tools
+from moot.tools.registry import TOOLS, check_tools
 
+FOLDER_TOOLS = tuple(name for name, tool in TOOLS.items() if tool.needs_context)
+"""Tools that read the context folder: they list, read and search its files."""
 _PLACEHOLDER = re.compile(r"\{\{?[A-Za-z_]\w*\}\}?")
 NO_JUDGE = (
     "no judge model is set, and the default `offline` model cannot judge messages of people or models: "
@@ -53,6 +55,37 @@ def check_config(
     if environment.complete is complete:  # other functions than the default call no provider
         models.check(config.model_names())
     return config.model_copy(update={"mcp_servers": checked.mcp_servers}) if config.mcp_servers else config
+
+
+def with_tools(config: DebateConfig, names: Sequence[str] = ()) -> DebateConfig:
+    """Give tools to the debaters who have none and are not people.
+
+    Without `names`, a debate with a context folder gets the tools that read it, unless a debater has tools.
+    """
+    has_folder = any(Path(path).is_dir() for path in config.context_paths())
+    if not names and has_folder and not any(each.tools for each in config.debaters):
+        names = FOLDER_TOOLS
+    changes = {"tools": tuple(names)}
+    debaters = [d if d.is_human or d.tools else d.model_copy(update=changes) for d in config.debaters]
+    return config.model_copy(update={"debaters": tuple(debaters)}) if names else config
+
+
+def check_model(config: DebateConfig) -> None:
+    """Raise an error if nobody chose a model for a debate.
+
+    Raises:
+        ConfigError: The offline model would take part by default.
+    """
+    if config.lacks_model():
+        raise ConfigError(
+            "no model is set: "
+            + advise(
+                "run `moot setup` once, or add --model NAME (`--model offline` writes placeholder texts)",
+                "run `moot setup` on the server's machine and start the server again, or choose a model",
+                'add "env": {"OPENAI_API_KEY": "YOUR KEY", "MOOT_MODEL": "gpt-4o-mini"} to the entry of this '
+                "server in your client's configuration, or run `moot setup`, and start the server again",
+            )
+        )
 
 
 def check_judges(config: DebateConfig, models: Iterable[str], environment: Environment) -> None:

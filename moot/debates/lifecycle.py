@@ -16,9 +16,9 @@ from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Capability, ClientConfig, Permissions, without_raised_limits
 from moot.config.debate_config import frozen_config, runnable_config
-from moot.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
+from moot.config.participants import PlannedInterjection, unique_slug
 from moot.config.stages import authorize
-from moot.debates.config_checks import check_config
+from moot.debates.config_checks import check_config, with_tools
 from moot.debates.session import DebateSession, Values, filled_channels, is_over
 from moot.graph.debate import build_graph
 from moot.memory.cross_debate_memory import identities, namespace_of
@@ -31,7 +31,7 @@ from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, check_name, new_debate_id, row_usage
 from moot.storage.records import Records
 from moot.storage.sqlite import Sql, SqliteSql, Statement, reading
-from moot.text.terms import question_in
+from moot.text.terms import question_in, terms
 
 
 def start_replay(session: DebateSession, name: str | None) -> DebateSession:
@@ -119,12 +119,28 @@ class ReplayModel:
         return replies.popleft() if len(replies) > 1 else replies[0]
 
 
-def unused_name(records: Records, text: str) -> str | None:
-    """Return an unused name from the first words of a question, or `None` if it has no usable letters."""
-    name = slug(question_in(text))
-    if len(name) == SLUG_LENGTH and "-" in name:
-        name = name.rpartition("-")[0]  # the last word may be cut
-    return unique_slug(name, {LATEST, *(row.name for row in records.catalogue.rows())}) if name else None
+NAME_LENGTH = 24
+"""Maximum length of a name that Moot derives, in characters. A list shows it whole on 80 columns."""
+
+
+def unused_name(records: Records, text: str, ending: str = "") -> str | None:
+    """Derive an unused debate name from the words of the question in `text` that are no stop words.
+
+    `ending` follows the words. Return `None` if the text has no letters that a name could use. The debate's
+    id is then its name.
+    """
+    question = question_in(text)
+    words = [each for each in map(slug, question.split()) if terms(each.replace("-", " "))]
+    name, *others = words or [slug(question)]
+    space = NAME_LENGTH - len(ending)
+    for word in others:
+        if len(name) + len(word) + 1 > space:
+            break
+        name += f"-{word}"
+    if not name:
+        return None
+    used_names = {LATEST, *(row.name for row in records.catalogue.rows())}
+    return unique_slug(name[:space].strip("-") + ending, used_names, length=NAME_LENGTH)
 
 
 def find_debate(session: DebateSession, name: str) -> DebateSession:
@@ -161,6 +177,7 @@ def start_debate(
     topic = entries.topic_text(config.topic if graph_input["topic"] is None else graph_input["topic"])
     if not topic:
         raise errors.InputError("the topic is empty: give a question to debate")
+    config = config if operator else with_tools(config)
     context: DebateConfig | ClientConfig = config
     permissions = Permissions.of_operator(config)
     if operator is not None:

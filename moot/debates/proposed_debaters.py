@@ -1,6 +1,6 @@
 """Debaters that a model proposes for a question."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field
 
@@ -41,14 +41,17 @@ class ProposedDebaters(BaseModel):
 
 
 def propose_debaters(
-    question: str, config: DebateConfig, environment: Environment
+    question: str, config: DebateConfig, environment: Environment, rejected: Sequence[DebaterConfig] = ()
 ) -> tuple[tuple[DebaterConfig, ...], float]:
-    """Ask the model for two debaters with stances, and return them and the cost, or raise a `ModelError`."""
+    """Ask the model for two debaters with stances, and return them and the cost, or raise a `ModelError`.
+
+    The user has already rejected the debaters in `rejected`, so the model is told to propose others.
+    """
 
     async def ask() -> tuple[list[JsonObject], Mapping[str, float]]:
         try:
             result, handler = await run_node.run_to_end(
-                _proposal(question, config), environment, boundary.Permissions.of_operator(config)
+                _proposal(question, config, rejected), environment, boundary.Permissions.of_operator(config)
             )
             return result, handler.spent
         finally:
@@ -76,11 +79,18 @@ def propose_debaters(
     return tuple(debaters), float(usage.get("cost_usd", 0.0))
 
 
-def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObject]]:
-    """Ask a model to propose two debaters for a question."""
+def _proposal(
+    question: str, config: DebateConfig, rejected: Sequence[DebaterConfig]
+) -> CallGenerator[list[JsonObject]]:
     params = model_params(config, config.debaters[0])
+    others = "; ".join(f"{each.name}, {each.role}: {each.stance}" for each in rejected)
+    instruction = f"{PROPOSE.render()} Propose other people and other stances than these: {others}"
     blocks = [
-        Block("system", {"role": "system", "content": PROPOSE.render()}, label="instruction"),
+        Block(
+            "system",
+            {"role": "system", "content": instruction if rejected else PROPOSE.render()},
+            label="instruction",
+        ),
         Block("turn_suffix", {"role": "user", "content": break_template_tokens(question)}, label="question"),
     ]
     prompt = truncate_blocks(blocks, config.memory.budget.total, counter_of(params, config))

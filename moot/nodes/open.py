@@ -4,6 +4,7 @@ A new debate asks no model here. Every call of a debate comes after a checkpoint
 """
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_pr
 from moot.state.errors import InputError
 from moot.tools.registry import check_tools
 
+log = logging.getLogger(__name__)
 _CARRIED = ("phase", "round", "room", "importance", "model")
 """Optional fields that entries of an imported transcript keep."""
 
@@ -36,6 +38,14 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
     if state.get("config"):
         return (yield from _reopen(context))
     config = context.permissions.authorize()
+    if (
+        config.lacks_model()
+        and "model" not in context.env.safe_capabilities
+        and model_settings.OFFLINE not in context.env.models
+    ):
+        log.warning(
+            "no model is set, so the offline model writes placeholder texts: set `model` or MOOT_MODEL"
+        )
     check_names(config)
     config, documents = yield from _context(config, context)
     input_messages = new_input_messages(state)

@@ -63,6 +63,8 @@ FINAL_ANSWER_CHARS = 400
 """Maximum length of a decision or final answer in the table of results, in characters."""
 MAX_NAME = 200
 """Maximum number of characters in a debate's name."""
+MAX_CANDIDATES = 5
+"""Maximum number of debates to name if the beginning of a name fits several: as many as a glance counts."""
 LATEST = "latest"
 """Reserved name for the most recently active debate."""
 
@@ -151,13 +153,13 @@ class Catalogue(DebateTable):
         )
 
     def find(self, name: str) -> DebateRow:
-        """Return the debate with the given id, name or unambiguous id prefix.
+        """Return the debate with the given id or name, or the only one whose id or name begins like this.
 
-        A prefix needs 4 or more characters. `latest` refers to the most recently active debate.
+        `latest` refers to the most recently active debate.
 
         Raises:
             DebateNotFound: There is no such debate, or the text cannot be the name of a debate.
-            InputError: Several ids start with these characters.
+            InputError: Several ids or names begin like this.
         """
         if len(name) > MAX_NAME or not name.isprintable():
             raise DebateNotFound(
@@ -168,12 +170,21 @@ class Catalogue(DebateTable):
             if latest := self._select(begun, []):
                 return latest[0]
         rows = self._select("WHERE id = ?", [thread_id_of(name)]) or self._select("WHERE name = ?", [name])
-        if not rows and len(name) >= 4 and name.replace("-", "").isalnum():
-            rows = self._select("WHERE id LIKE ?", [f"{name.lower()}%"])
+        if not rows and name:
+            beginning = f"{name.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
+            rows = self._select(
+                "WHERE status <> 'new' AND (id LIKE ? ESCAPE '!' OR name LIKE ? ESCAPE '!') "
+                "ORDER BY updated_at DESC, id",
+                [beginning.lower(), beginning],
+            )
         if not rows:
             raise self.not_found(name)
         if len(rows) > 1:
-            raise InputError(f"{len(rows)} debate ids begin with {name!r}: give more characters of the id")
+            names = ", ".join(handle(row.id, row.name) for row in rows[:MAX_CANDIDATES])
+            more = " and others" if len(rows) > MAX_CANDIDATES else ""
+            raise InputError(
+                f"{name!r} is the beginning of {names}{more}: write more of the one that you mean"
+            )
         return rows[0]
 
     def not_found(self, name: str) -> DebateNotFound:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType, new_class
@@ -22,6 +23,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, ValidationError
 
 from moot.config import DebateConfig, boundary
+from moot.config.file_references import check_local
 from moot.config.model_settings import SEPARATOR, McpServerConfig, McpToolDefinition, server_of
 from moot.state.entries import JsonObject, clean_text, memoize_by_identity
 from moot.state.errors import ConfigError, file_error_reason
@@ -449,6 +451,13 @@ def check_tools(
     folders = [path for path, document in documents.items() if document is None]
     if len(folders) > 1:
         raise ConfigError(f"context takes at most one folder: choose one of {', '.join(map(repr, folders))}")
+    for folder in folders:
+        context = tool_types.ToolContext(partial(tool_types.Sandbox, Path(folder).resolve()))
+        try:
+            listing = ListFiles(path=".").run(context)
+        except (tool_types.AccessRefused, OSError) as error:
+            raise ConfigError(f"cannot read context {folder!r}: {file_error_reason(error)}") from error
+        documents[folder] = {"name": f"Files of the folder {Path(folder).name!r}", "content": listing}
     servers = with_definitions(config)
     tools = debate_tools(config.model_copy(update={"mcp_servers": servers}), program_tools)
     for debater in config.debaters:
@@ -473,7 +482,7 @@ def read_context(context: str) -> dict[str, str] | None:
     Raises:
         ConfigError: the path does not exist, cannot be read, is not text, or is outside `MOOT_CONTEXT_ROOT`.
     """
-    path, root = Path(context), variable("MOOT_CONTEXT_ROOT")
+    path, root = Path(check_local(context)), variable("MOOT_CONTEXT_ROOT")
     if not path.exists():
         raise ConfigError(f"context {context!r} does not exist: give a folder or a text file")
     real = path.resolve()

@@ -28,7 +28,7 @@ def _act(request: dict[str, object], number: int) -> ServerReply | None:
 
 @pytest.fixture
 def moot(tmp_path: Path) -> Moot:
-    return Moot(tmp_path)
+    return Moot(tmp_path, model="")
 
 
 def test_bare_question_after_setup_runs_with_two_proposed_debaters(moot: Moot) -> None:
@@ -45,13 +45,13 @@ def test_bare_question_after_setup_runs_with_two_proposed_debaters(moot: Moot) -
         assert ran.code == 0, ran.err
         assert "Ada (platform engineer): Split it along team boundaries." in ran.err
         assert "price unknown for test-model" in ran.err
-        document = moot("show", "should-we-split-the-monolith", "--json").json
+        document = moot("show", "split-monolith", "--json").json
         assert [each["stance"] for each in document["config"]["debaters"]] == [
             "Split it along team boundaries.",
             "Keep one deployable.",
         ]
         again = moot(QUESTION, "--turns", "1", "-d", "Eve::yes", "-d", "Kim::no", "--no-judge", "--json")
-        assert again.json["name"] == "should-we-split-the-monolith-2"
+        assert again.json["name"] == "split-monolith-2"
         assert [each["name"] for each in again.json["config"]["debaters"]] == ["Eve", "Kim"]
         proposals = [chat for chat in server.chats if "Propose two debaters" in json.dumps(chat)]
         assert len(proposals) == 1
@@ -60,7 +60,10 @@ def test_bare_question_after_setup_runs_with_two_proposed_debaters(moot: Moot) -
         assert asked.code == 0, asked.err
         doctor = moot("doctor")
         assert f"endpoint: {server.base_url}, from {file}" in doctor.out.replace("\n", " ")
+        assert "ok    reached: the endpoint offers 1 model" in doctor.out
         assert "sk-mine" not in doctor.out + ran.err + done.out
+    unreachable = moot("doctor")
+    assert (unreachable.code, "WRONG reached: cannot list the models" in unreachable.out) == (1, True)
 
 
 def test_key_env_reads_the_key_from_a_variable_and_stores_no_key(moot: Moot) -> None:
@@ -133,5 +136,7 @@ def test_keys_are_sent_only_to_the_endpoint_of_their_source(moot: Moot) -> None:
 def test_commands_without_a_key_suggest_moot_setup(moot: Moot) -> None:
     assert "no API key: run `moot setup`" in moot("models").err
     assert "none: run `moot setup`" in moot("doctor").out
+    assert "no model is set: run `moot setup`" in " ".join(moot("Should we?").err.split())
+    assert moot("Should we?").code == 2
     refused = moot("setup")
     assert (refused.code, "OpenAI needs a key" in refused.err) == (2, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class Moot:
     """The command `moot` with its own folder for settings, data and the database."""
 
     folder: Path
+    model: str = field(default="offline", kw_only=True)
+    """Value of `MOOT_MODEL`. Without a model, a command refuses to run a debate."""
 
     @property
     def db(self) -> Path:
@@ -49,6 +51,7 @@ class Moot:
             "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             "MOOT_DB": str(self.db),
+            "MOOT_MODEL": self.model,
             "NO_COLOR": "1",
             **variables,
         }

@@ -49,7 +49,15 @@ def test_list_refuses_an_unknown_status(db: str) -> None:
         moot("list", "--status", "don", "--db", db)
 
 
-def test_list_shows_decisions_and_hides_debates_of_evaluations(db: str) -> None:
+def on_terminal(monkeypatch: pytest.MonkeyPatch, width: int = 100) -> None:
+    monkeypatch.setattr("moot.cli.terminal.is_terminal", lambda: True)
+    monkeypatch.setattr("moot.cli.terminal.columns", lambda: width)
+
+
+def test_list_shows_decisions_and_hides_debates_of_evaluations(
+    db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_terminal(monkeypatch)
     result = moot("list", "--db", db)
     line = next(line for line in result.stdout.splitlines() if line.startswith("monolith"))
     assert "Do not split" in line
@@ -65,11 +73,29 @@ def test_list_shows_decisions_and_hides_debates_of_evaluations(db: str) -> None:
     ] == ["monolith"]
 
 
-def test_json_and_table_list_the_same_debates(db: str) -> None:
+def test_list_prints_the_whole_names_in_a_pipe_and_the_latest_last_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, names = str(tmp_path / "d.sqlite"), ["n" * 60, "second"]
+    with open_debates(path) as debates:
+        for name in names:
+            debates.start("Should the\tcity buy trams?", DebateConfig(turns=1), name=name)
+    lines = moot("list", "--db", path).stdout.splitlines()
+    assert [line.split("\t")[0] for line in lines] == names[::-1]
+    assert {line.count("\t") for line in lines} == {4}
+    assert moot("list", "--limit", "1", "--db", path).stdout.splitlines() == lines[:1]
+    on_terminal(monkeypatch)
+    shown = moot("list", "--db", path).stdout.splitlines()[1:]
+    assert [line.split()[0][0] for line in shown] == ["n", "s"]
+
+
+def test_json_and_table_list_the_same_debates(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_terminal(monkeypatch)
+
     def listed(*words: str) -> list[str]:
         rows = json.loads(moot("list", "--json", "--db", db, *words).stdout)
         lines = moot("list", "--db", db, *words).stdout.splitlines()[1:]
-        assert [line.split()[0] for line in lines] == [row["name"] for row in rows]
+        assert [line.split()[0] for line in lines] == [row["name"] for row in rows][::-1]
         return [row["name"] for row in rows]
 
     assert listed() == ["trams", "monolith"]
@@ -259,10 +285,10 @@ def test_import_names_the_debate_after_its_question(tmp_path: Path) -> None:
     chat = [{"role": "user", "content": "Should we migrate?"}, {"role": "assistant", "content": "Yes."}]
     file.write_text(json.dumps(chat))
     result = moot("import", str(file), "--db", path)
-    assert result.stdout == "should-we-migrate\n"
+    assert result.stdout == "migrate\n"
     assert result.stderr.startswith("2 messages · ")
     again = moot("import", str(file), "--topic", "Will it last?", "--db", path)
-    assert again.stdout == "will-it-last\n"
+    assert again.stdout == "last\n"
 
 
 def test_show_follow_prints_a_finished_debate_and_ends(db: str) -> None:
@@ -296,7 +322,7 @@ def test_narrow_terminals_break_no_words_and_no_commands(db: str, monkeypatch: p
         "no key: run",
         "`moot setup` once",
     ]
-    monkeypatch.setattr("moot.cli.terminal.columns", lambda: 40)
+    on_terminal(monkeypatch, 40)
     listed = " ".join(moot("list", "--db", db).stdout.split())
     assert "done · confidence 80" in listed
     assert "· recorded:monolith" in listed
@@ -410,7 +436,10 @@ def test_the_demos_question_returns_passages_without_a_key() -> None:
 
 
 @pytest.mark.parametrize("cost", [1.7e308, -1.7e308, 12345678.9])
-def test_list_keeps_its_columns_with_extreme_costs(tmp_path: Path, cost: float) -> None:
+def test_list_keeps_its_columns_with_extreme_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cost: float
+) -> None:
+    on_terminal(monkeypatch)
     path = str(tmp_path / "d.sqlite")
     with open_debates(path) as debates:
         short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})
@@ -433,7 +462,7 @@ def test_list_keeps_its_columns_with_extreme_costs(tmp_path: Path, cost: float) 
 def test_list_truncates_long_names_only_if_the_width_requires_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, question: str, shown: int
 ) -> None:
-    monkeypatch.setattr("moot.cli.terminal.columns", lambda: width)
+    on_terminal(monkeypatch, width)
     path, name = str(tmp_path / "d.sqlite"), "n" * 60
     with open_debates(path) as debates:
         short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})
@@ -445,24 +474,23 @@ def test_list_truncates_long_names_only_if_the_width_requires_it(
     assert ("…" in line.partition(" ")[0]) == (shown < 60)
 
 
-@pytest.mark.parametrize(
-    ("words", "suggested"),
-    [
-        (["--model", "offline"], False),
-        (["--config", "chosen.yaml"], False),
-        ([], True),
-    ],
-    ids=["by option", "in a file", "not chosen"],
-)
-def test_run_with_an_explicit_offline_model_suggests_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], suggested: bool
+def test_run_uses_the_offline_model_only_if_somebody_chose_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MOOT_MODEL", raising=False)
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.delenv("MOOT_MODEL")
     Path("chosen.yaml").write_text("model: offline\n")
-    done = moot("run", "Trams?", "--turns", "1", "--no-judge", "--db", "d.sqlite", *words)
-    assert ("choose a model" in done.stderr) == suggested
+    Path("topics.txt").write_text("Trams?\n")
+    words = ("Trams?", "--turns", "1", "--no-judge", "--db", "d.sqlite")
+    with pytest.raises(ConfigError, match="no model is set: run"):
+        moot("run", *words)
+    with pytest.raises(ConfigError, match=r"topics.txt, line 1: no model is set"):
+        moot("batch", "topics.txt", "--db", "d.sqlite")
+    assert not Path("d.sqlite").exists()
+    assert moot("run", *words, "--model", "offline").exit_code == 0
+    assert moot("run", *words, "--config", "chosen.yaml").exit_code == 0
+    monkeypatch.setenv("MOOT_MODEL", "offline")
+    assert moot("run", *words).exit_code == 0
 
 
 def test_a_name_close_to_latest_suggests_latest(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from typer import Argument, Option
 
 from moot.cli import databases, inputs, terminal
 from moot.cli import options as shared
-from moot.cli.group import command
+from moot.cli.group import command, is_question
 from moot.config.model_settings import OFFLINE, is_built_in
 from moot.state.entries import traits_of
+from moot.state.errors import InputError
 from moot.text.plain_text import count_noun
 from moot.text.terms import question_in
 
@@ -25,11 +26,11 @@ QUOTE_CHARS = 160
 
 @command(panel="Read results", examples=('mono "What would change Ben\'s mind?"',))
 def ask(
-    debate_id: shared.DebateArgument,
+    debate_id: shared.LatestArgument = None,
     question: Annotated[
-        str,
+        str | None,
         Argument(metavar="QUESTION", help="Question about the debate, or - to read the question from stdin."),
-    ],
+    ] = None,
     model: Annotated[
         str | None,
         Option(
@@ -50,6 +51,8 @@ def ask(
     """
     from moot.prompts.request import model_params
 
+    if question is None:
+        debate_id, question = None, _only_question(debate_id)
     question_text = sys.stdin.read() if question == "-" else question
     with databases.open_stored_debate(db, debate_id) as debate:
         config = debate.config()
@@ -62,7 +65,7 @@ def ask(
             )
         answer_text, *sources = _answer_lines(debate, answer)
         advice = _model_advice(debate, question_text, db) if answer.placeholder else ""
-    if sys.stdout.isatty():
+    if terminal.is_terminal():
         terminal.print_result(terminal.MarkdownText(answer_text), terminal.MarkdownText("\n".join(sources)))
     else:
         terminal.print_text("\n".join([answer_text, *sources]))
@@ -83,6 +86,18 @@ def ask(
             "the embedding model failed, so messages were found by their words only: "
             f"{terminal.one_line(failure, 300)}"
         )
+
+
+def _only_question(argument: str | None) -> str:
+    """Return the only argument of the command, if it is a question. It is about the latest debate.
+
+    Raises:
+        InputError: the argument may be the name of a debate.
+    """
+    if argument is None or not (argument == "-" or is_question(argument)):
+        example = shared.command_line("ask", argument or "ID", "Why?")
+        raise InputError(f"there is no question: add one in quotes, as in {example}")
+    return argument
 
 
 def _model_advice(debate: Debate, question: str, db: str | None) -> str:

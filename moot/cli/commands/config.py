@@ -57,10 +57,7 @@ def check(
     the configuration file names.
     """
     settings = run_config(path, {}, imports=False)
-    is_model_chosen = "model" in settings.model_fields_set
-    lines = header_lines(
-        settings.topic or "(no topic: give it to `moot run`)", settings, model_chosen=is_model_chosen
-    )
+    lines = header_lines(settings.topic or "(no topic: give it to `moot run`)", settings)
     print_answer({"topic": settings.topic, **settings.to_json()}, "ok", *lines, as_json=as_json)
 
 

@@ -23,6 +23,7 @@ from moot.cli.group import command
 from moot.config import DebateConfig
 from moot.config.boundary import Permissions, capabilities_of
 from moot.config.debate_config import frozen_config
+from moot.config.model_settings import ModelSettings
 from moot.config.stages import read_config
 from moot.debates.session import is_over
 from moot.models.endpoints import offered_models, server_facts
@@ -113,7 +114,8 @@ def doctor(
 ) -> None:
     """Check the installation, the API key, the database and all debates.
 
-    Without --repair, the command changes nothing. Without --models, the command does not call any model.
+    Without --repair, the command changes nothing. Without --models, the command calls no model, and only asks
+    your endpoint for its list of models.
     The exit code is 1 if the command finds a problem.
     """
     url = check_database(db)
@@ -183,7 +185,10 @@ def inspect_installation() -> Iterator[Finding]:
 
 
 def inspect_access() -> Iterator[Finding]:
-    """Yield findings about the endpoint, the key and the default model. Call no model."""
+    """Yield findings about the endpoint, the key and the default model. Call no model.
+
+    If the user configured an endpoint or a key, the endpoint is asked for its list of models, which is free.
+    """
     endpoint = settings.variable("OPENAI_BASE_URL")
     url = f"{redact_urls(endpoint)}, from {settings.origin_of('OPENAI_BASE_URL')}" if endpoint else OPENAI_URL
     yield Finding("endpoint", url)
@@ -192,6 +197,12 @@ def inspect_access() -> Iterator[Finding]:
     else:
         missing = "none; the server at the endpoint must need none" if endpoint else "none: run `moot setup`"
         yield Finding("key", missing)
+    if endpoint or settings.variable("OPENAI_API_KEY"):
+        try:
+            model_count = len(asyncio.run(offered_models(access_to("", ModelSettings()))))
+            yield Finding("reached", f"the endpoint offers {count_noun(model_count, 'model')}")
+        except UserError as error:
+            yield Finding("reached", str(error), ok=False)
     model = settings.variable("MOOT_MODEL")
     origin = f"{model}, from {settings.origin_of('MOOT_MODEL')}"
     yield Finding("default model", origin if model else "none: run `moot setup`, or set MOOT_MODEL")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,7 @@ from typer import Argument, Option
 from moot.cli import options as shared
 from moot.cli import terminal
 from moot.cli.group import command
-from moot.cli.inputs import read_topic, split_context, warn_of_ignored_length
+from moot.cli.inputs import read_context, read_topic, warn_of_ignored_length
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError
 from moot.state.settings import variable
@@ -21,8 +21,11 @@ from moot.text.plain_text import count_noun
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from moot.config import DebateConfig
     from moot.debates.dry_run import Estimate, ExpectedCost
 
+LATENCY_S = 5.0
+"""Default of `--latency`, in seconds."""
 TABLE_CHARS = 72
 """Minimum terminal width, in columns, for the complete table of estimates. A narrower terminal shows only the
 column of calls."""
@@ -46,7 +49,7 @@ def plan(
     context: shared.ContextOption = None,
     latency: Annotated[
         float, Option("--latency", min=0, metavar="S", help="Assumed duration of one model call in seconds.")
-    ] = 5.0,
+    ] = LATENCY_S,
     as_json: shared.JsonOption = False,
 ) -> None:
     """Estimate the calls, tokens, time and cost of a debate.
@@ -59,22 +62,40 @@ def plan(
     the cost from the prices in the configuration, or from the list prices of well-known models.
     """
     from moot.config.stages import read_config
-    from moot.debates.dry_run import estimate, expected_cost, omission_warnings
-    from moot.importers import read_documents
+    from moot.debates.config_checks import with_tools
     from moot.protocols.registry import protocol_named
 
-    folder, files = split_context(context)
-    flags = {"topic": read_topic(topic), **setup.flags(), "context": folder}
-    settings = read_config(setup.config, flags, terminal.print_error)
+    question = read_topic(topic)
+    folder, documents = read_context(context)
+    flags = {"topic": question, **setup.flags(), "context": folder}
+    settings = with_tools(read_config(setup.config, flags, terminal.print_error))
     warn_of_ignored_length(flags, settings)
     protocol_named(settings.protocol).check(settings)
-    planned = estimate(settings, documents=read_documents(files))
+    print_plan(settings, documents, setup.config, latency, as_json=as_json)
+
+
+def print_plan(
+    settings: DebateConfig,
+    documents: Sequence[Mapping[str, str]],
+    file: Path | None,
+    latency: float = LATENCY_S,
+    *,
+    as_json: bool,
+) -> None:
+    """Estimate a debate and print the estimate. `file` is the user's configuration file.
+
+    Raises:
+        ConfigError: the protocol cannot be estimated.
+    """
+    from moot.debates.dry_run import estimate, expected_cost, omission_warnings
+
+    planned = estimate(settings, documents=documents)
     if planned is None:
         raise ConfigError(
             f"debates with protocol {settings.protocol!r} cannot be estimated: set a low "
             "`limits.total_tokens` and run the debate instead"
         )
-    cost = expected_cost(planned, settings)
+    cost = [] if settings.lacks_model() else expected_cost(planned, settings)
     data: JsonObject = {
         "protocol": settings.protocol,
         **planned.to_json(),
@@ -86,8 +107,8 @@ def plan(
     }
     for warning in omission_warnings(planned, settings):
         terminal.print_note(warning)
-    file = setup.config or variable("MOOT_CONFIG")
-    terminal.print_answer(data, *plan_parts(planned, latency, cost, file), as_json=as_json)
+    parts = plan_parts(planned, latency, cost, file or variable("MOOT_CONFIG"))
+    terminal.print_answer(data, *parts, as_json=as_json)
 
 
 def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
@@ -138,7 +159,9 @@ def plan_parts(
         if critical_path == max_critical_path
         else f" (at most {max_critical_path:,}: {max_critical_path * latency:,.1f} s)"
     )
-    if isinstance(cost, list):
+    if cost == []:
+        dollars = "unknown: no model is set; run `moot setup`, or add --model NAME"
+    elif isinstance(cost, list):
         dollars = f"unknown: no price is known for {', '.join(cost)}; {_price_advice(cost, file)}"
     elif not cost["usd_at_most"]:
         dollars = "0"

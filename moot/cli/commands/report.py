@@ -50,7 +50,7 @@ def _formats(incomplete: str) -> list[str]:
     ),
 )
 def report(
-    debate_id: shared.DebateArgument,
+    debate_id: shared.LatestArgument = None,
     formats: Annotated[
         list[str] | None,
         Option(
@@ -109,6 +109,7 @@ def report(
 def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
     """Return each format to write once. Without `--format`, the output's suffix selects it."""
     named_forms = [form.strip() for value in formats for form in value.split(",")]
+    named_forms = ["md" if form == "markdown" else form for form in named_forms]
     for form in named_forms:
         if form not in FORMATS:
             raise InputError(f"--format {form!r}: choose from {', '.join(FORMATS)}")

@@ -77,8 +77,7 @@ def resume(
         if answer is not None and not debate.state().interrupts:
             raise InputError(f"debate {debate.name!r} is not waiting for an answer: remove --answer")
         if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):
-            model_chosen = model is not None
-            raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer, model_chosen=model_chosen))
+            raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer))
         document = debate.document()
         terminal.print_note(f"This debate is finished ({document['status']}).")
         if debate.can_go_on():
@@ -155,7 +154,7 @@ def fork(
         if run:
             check_fork(values, settings, turns)
         values = {**values, "config": settings.to_json()}
-        new_name = name or unused_name(debates.records, f"{debate.name}-fork")
+        new_name = name or unused_name(debates.records, debate.name, "-fork")
         new_debate = debates.get(fork_debate(debate.session, values, new_name, granted).thread)
         if not quiet:
             for entry in dropped_interjections(debate.state().values, new_debate.state().values):
@@ -165,7 +164,7 @@ def fork(
                 )
         if run:
             delivery = shared.Delivery(db=db, as_json=as_json, quiet=quiet)
-            raise Exit(run_to_end(new_debate, delivery, turns=turns, model_chosen=model is not None))
+            raise Exit(run_to_end(new_debate, delivery, turns=turns))
         if as_json:
             return terminal.print_json(new_debate.document())
         terminal.print_text(new_debate.name)

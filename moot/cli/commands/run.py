@@ -8,21 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli import terminal
+from moot.cli.commands.plan import print_plan
+from moot.cli.commands.setup import setup as run_setup
 from moot.cli.databases import open_database
 from moot.cli.group import command
-from moot.cli.inputs import read_topic, run_config, split_context, warn_of_ignored_length
+from moot.cli.inputs import configured_model, read_context, read_topic, run_config, warn_of_ignored_length
 from moot.config import DebateConfig
 from moot.config.model_settings import is_built_in
-from moot.state.errors import InputError
+from moot.state.errors import ConfigError, InputError
 from moot.state.settings import check_database
 from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
     from moot.cli.running import Gate
+    from moot.config.participants import DebaterConfig
+    from moot.debates.dry_run import Estimate
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,18 @@ class RunOptions:
     yes: Annotated[
         bool, Option("--yes", "-y", help="With --propose, start the debate without asking for confirmation.")
     ] = False
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Print the estimate of `moot plan`, and call no model.")
+    ] = False
+    max_cost: Annotated[
+        float | None,
+        Option(
+            "--max-cost",
+            min=0,
+            metavar="USD",
+            help="End the debate when its calls have cost this many US$. Sets limits.cost_usd.",
+        ),
+    ] = None
     name: shared.NameOption = None
     options: Annotated[
         str | None,
@@ -92,7 +109,12 @@ class RunOptions:
     ] = None
     gate: Annotated[
         str | None,
-        Option("--gate", metavar="OPTION", help="Exit with code 7 if the decision is not OPTION."),
+        Option(
+            "--gate",
+            metavar="OPTION",
+            help="Exit with code 7 if the decision is not OPTION. Without --options, the judge chooses "
+            "between OPTION and not OPTION.",
+        ),
     ] = None
     min_confidence: Annotated[
         float | None,
@@ -118,7 +140,7 @@ class RunOptions:
     panel="Run debates",
     examples=(
         '"Should we adopt a monorepo?" --model gpt-4o-mini --turns 6 --id mono',
-        '"Merge this change?" --context change.diff --options merge,hold --gate merge --min-confidence 70',
+        '"Merge this change?" --context change.diff --options merge,hold --gate merge --max-cost 0.05',
         '"Design a queue" --protocol council -d Ada:architect -d Ben:operator -o queue.html',
     ),
 )
@@ -145,17 +167,18 @@ def run(
     from moot.cli.live import check_answers
     from moot.cli.running import run_to_end
     from moot.config.file_references import read_rubric
+    from moot.debates.dry_run import estimate, omission_warnings
     from moot.debates.lifecycle import unused_name
-    from moot.importers import read_documents
 
     if run_options.replay:
         with open_database(delivery.db) as debates:
-            name = run_options.name or unused_name(
-                debates.records, f"{debates.get(run_options.replay).name}-replay"
-            )
+            source = debates.get(run_options.replay).name
+            name = run_options.name or unused_name(debates.records, source, "-replay")
             raise Exit(run_to_end(debates.replay(run_options.replay, name=name), delivery))
 
-    folder, files = split_context(run_options.context)
+    question = read_topic(topic)
+    check_database(delivery.db)
+    folder, documents = read_context(run_options.context, remarks=delivery.remarks)
     flags = {
         **setup.flags(),
         "temperature": run_options.temperature,
@@ -164,47 +187,60 @@ def run(
         "judge.rubric": read_rubric(run_options.rubric, Path()) if run_options.rubric else None,
         "judge.enabled": False if run_options.no_judge else None,
         "context": folder,
-        "options": [each.strip() for each in run_options.options.split(",")] if run_options.options else None,
+        "options": _names(run_options.options) or None,
         "revisit": run_options.revisit,
+        "limits.cost_usd": run_options.max_cost,
     }
-    question = read_topic(topic)
-    check_database(delivery.db)
-    documents = read_documents(files)
-    given_tools = [each.strip() for each in (run_options.tools or "").split(",") if each.strip()]
-    settings = run_config(setup.config, flags, given_tools, topic=question)
+    settings = run_config(setup.config, flags, _names(run_options.tools), topic=question)
     if question is None and not (settings.topic or "").strip():
         raise InputError(
             "no topic is given: add TOPIC, @FILE or - (stdin), or set `topic` in the configuration"
         )
-    gate = _gate(run_options, settings)
+    settings = settings.model_copy(update={"topic": question or settings.topic})
+    gate, settings = _gate(run_options, settings)
     warn_of_ignored_length(flags, settings)
-    has_folder = any(Path(path).is_dir() for path in settings.context_paths())
-    if has_folder and not any(debater.tools for debater in settings.debaters):
-        terminal.print_note(
-            "warning: no debater has tools to read the context folder: add --tools search,read_file"
-        )
     check_answers(delivery.answers, settings)
+    if run_options.dry_run:
+        return print_plan(settings, documents, setup.config, as_json=delivery.as_json)
+    if settings.lacks_model():
+        _set_up(settings)
+        settings = settings.model_copy(update={"model": configured_model()})
 
-    if run_options.propose:
-        settings = _propose_and_confirm(
-            question or settings.topic or "", settings, documents, yes=run_options.yes
-        )
-    if delivery.remarks and not all(map(is_built_in, settings.model_names())):
-        topic = question or settings.topic or ""
-        from moot.debates.dry_run import estimate, omission_warnings  # imports the graph
-
-        planned = estimate(settings.model_copy(update={"topic": topic}), documents=documents or ())
+    is_paid = not all(map(is_built_in, settings.model_names()))
+    if run_options.propose and not is_built_in(settings.model):
+        settings = _propose_and_confirm(settings, documents, yes=run_options.yes)
+    elif delivery.remarks and is_paid:
+        planned = estimate(settings, documents=documents)
+        terminal.print_note(_cost_line(settings, planned))
         for warning in omission_warnings(planned, settings) if planned else ():
             terminal.print_note(f"warning: {warning}")
     with open_database(delivery.db, make=True) as debates:
-        name = run_options.name or unused_name(debates.records, question or settings.topic or "")
+        name = run_options.name or unused_name(debates.records, settings.topic or "")
         debate = debates.start(question, settings, name=name, documents=documents)
-        model_chosen = "model" in settings.model_fields_set
-        raise Exit(run_to_end(debate, delivery, gate=gate, model_chosen=model_chosen))
+        raise Exit(run_to_end(debate, delivery, gate=gate))
 
 
-def _gate(run_options: RunOptions, config: DebateConfig) -> Gate | None:
-    """Return the decision that `--gate` requires, or `None` if the option is not set.
+def _names(text: str | None) -> list[str]:
+    """Return the names in an option's value, which are separated by commas."""
+    return [each.strip() for each in (text or "").split(",") if each.strip()]
+
+
+def _set_up(settings: DebateConfig) -> None:
+    """Offer to run `moot setup` because no model is set.
+
+    Raises:
+        ConfigError: nobody can be asked, or the user declines.
+    """
+    from moot.debates.config_checks import check_model
+
+    can_ask = sys.stdin.isatty() and sys.stderr.isatty()
+    if not can_ask or not typer.confirm("No model is set. Run setup now?", default=True, err=True):
+        check_model(settings)
+    run_setup()
+
+
+def _gate(run_options: RunOptions, config: DebateConfig) -> tuple[Gate | None, DebateConfig]:
+    """Return the decision that `--gate` requires, or `None` without it, and the configuration with options.
 
     Raises:
         InputError: the gate is none of the options, nothing reaches a decision, or `--min-confidence` is set
@@ -215,59 +251,117 @@ def _gate(run_options: RunOptions, config: DebateConfig) -> Gate | None:
     if run_options.gate is None:
         if run_options.min_confidence is not None:
             raise InputError("--min-confidence needs --gate: add --gate OPTION")
-        return None
+        return None, config
     if not config.judge.enabled:
         raise InputError("--gate needs a decision: remove --no-judge")
-    option = next(
-        (each for each in config.options if each.casefold() == run_options.gate.strip().casefold()), None
-    )
+    required = run_options.gate.strip()
+    if not config.options and required:
+        config = config.model_copy(update={"options": (required, f"not {required}")})
+    option = next((each for each in config.options if each.casefold() == required.casefold()), None)
     if option is None:
         choices = ", ".join(config.options)
         advice = f"use one of {choices}" if choices else "add --options, because the debate has none"
-        raise InputError(f"--gate {run_options.gate!r} is not one of the debate's options: {advice}")
-    return Gate(option, run_options.min_confidence or 0.0)
+        raise InputError(f"--gate {required!r} is not one of the debate's options: {advice}")
+    return Gate(option, run_options.min_confidence or 0.0), config
+
+
+def _cost_line(settings: DebateConfig, planned: Estimate | None) -> str:
+    """Return a line that says which debate runs and what it is expected to cost."""
+    from moot.debates.dry_run import expected_cost
+
+    cost = expected_cost(planned, settings) if planned else list(settings.model_names())
+    calls = f"about {count_noun(planned.calls, 'call')}" if planned else "an unknown number of calls"
+    price = (
+        f"price unknown for {', '.join(cost)}"
+        if isinstance(cost, list)
+        else f"about US$ {cost['usd']:.4f}, at most US$ {cost['usd_at_most']:.4f}"
+    )
+    models = ", ".join(terminal.one_line(each, 60) for each in settings.model_names())
+    return f"Debate ({settings.protocol}) with {models}: {calls}, {price}."
 
 
 def _propose_and_confirm(
-    question: str, settings: DebateConfig, documents: Sequence[Mapping[str, str]], *, yes: bool
+    settings: DebateConfig, documents: Sequence[Mapping[str, str]], *, yes: bool
 ) -> DebateConfig:
-    """Let a model propose debaters if needed, print the estimated cost, and ask for confirmation.
+    """Let the model propose two debaters if the user named none, and let the user accept or change them.
 
-    The model proposes two debaters if the user named none. Only a terminal asks for confirmation. A built-in
-    model proposes nothing and costs nothing.
+    Only a terminal asks. A user who declines gets a command that runs the proposed debate.
 
     Raises:
         Exit: the user does not want to start the debate.
     """
     from moot.config.stages import validate
-    from moot.debates.dry_run import estimate, expected_cost, omission_warnings
+    from moot.debates.config_checks import with_tools
+    from moot.debates.dry_run import estimate, omission_warnings
     from moot.debates.proposed_debaters import propose_debaters
     from moot.runtime.environment import Environment
 
-    if is_built_in(settings.model):
+    defaults, tools = validate({"protocol": settings.protocol}).debaters, settings.debaters[0].tools
+    plain_debaters = [each.model_copy(update={"tools": ()}) for each in settings.debaters]
+    proposes = plain_debaters == [*defaults] and len(defaults) == 2
+    choices = {"y": "[y]es", "e": "[e]dit", **({"a": "[a]nother"} if proposes else {}), "n": "[n]o"}
+    proposed: list[DebaterConfig] = []
+    spent_usd, choice = 0.0, "a"
+    while True:
+        if choice == "a" and proposes:
+            terminal.print_note(f"{settings.model} proposes two debaters, for one call …")
+            debaters, cost_usd = propose_debaters(settings.topic or "", settings, Environment(), proposed)
+            proposed, spent_usd = [*proposed, *debaters], spent_usd + cost_usd
+            settings = with_tools(settings.model_copy(update={"debaters": debaters}), tools)
+        elif choice == "e":
+            settings = _edited(settings)
+        for debater in settings.debaters:
+            role = f" ({terminal.one_line(debater.role, 60)})" if debater.role else ""
+            stance = terminal.one_line(debater.stance or "no stance", 300)
+            terminal.print_note(f"{terminal.one_line(debater.name, 40)}{role}: {stance}")
+        planned = estimate(settings, documents=documents)
+        spent = f" The proposals cost US$ {spent_usd:.4f}." if spent_usd else ""
+        terminal.print_note(_cost_line(settings, planned) + spent)
+        for warning in omission_warnings(planned, settings) if planned else ():
+            terminal.print_note(warning)
+        if yes or not sys.stdin.isatty():
+            return settings
+        try:
+            choice = _chosen(choices)
+        except typer.Abort:  # Ctrl-C: the proposal is paid
+            choice = "n"
+        if choice == "y":
+            return settings
+        if choice == "n":
+            terminal.print_note(f"No debate was started. To run it later:\n  {_run_line(settings)}")
+            raise Exit(0)
+
+
+def _chosen(choices: Mapping[str, str]) -> str:
+    """Ask the user to choose, and return the letter of the choice."""
+    while True:
+        question = f"Start the debate? {', '.join(choices.values())}"
+        if (answer := str(typer.prompt(question, err=True)).strip().lower()[:1]) in choices:
+            return answer
+
+
+def _edited(settings: DebateConfig) -> DebateConfig:
+    """Ask the user for the name, role and stance of each debater. Enter keeps what it was."""
+    from moot.config.stages import freeze, validate
+
+    data = freeze(settings)
+    for debater in data["debaters"]:
+        debater.pop("id")
+        for key in ("name", "role", "stance"):
+            answer = typer.prompt(f"{debater['name']}: {key}", default=debater[key], err=True)
+            debater[key] = str(answer).strip()
+    try:
+        return validate(data).model_copy(update={"topic": settings.topic})
+    except ConfigError as error:
+        terminal.print_error(str(error))
         return settings
-    proposal_cost = 0.0
-    defaults = validate({"protocol": settings.protocol}).debaters
-    if settings.debaters == defaults and len(defaults) == 2:
-        terminal.print_note(f"{settings.model} proposes two debaters …")
-        debaters, proposal_cost = propose_debaters(question, settings, Environment())
-        settings = settings.model_copy(update={"debaters": debaters})
+
+
+def _run_line(settings: DebateConfig) -> str:
+    """Return a command line that runs the debate as this command would, with the debaters."""
+    words = [each for each in sys.argv[1:] if each != "--propose"]
+    words = words[words[0] == "run" :]
     for debater in settings.debaters:
-        role = f" ({terminal.one_line(debater.role, 60)})" if debater.role else ""
-        stance = terminal.one_line(debater.stance or "no stance", 300)
-        terminal.print_note(f"{terminal.one_line(debater.name, 40)}{role}: {stance}")
-    planned = estimate(settings.model_copy(update={"topic": question}), documents=documents)
-    cost = expected_cost(planned, settings) if planned else []
-    calls = f"about {count_noun(planned.calls, 'call')}" if planned else "an unknown number of calls"
-    price = (
-        f"price unknown for {', '.join(cost) or settings.model}"
-        if isinstance(cost, list)
-        else f"about US$ {cost['usd']:.4f}, at most US$ {cost['usd_at_most']:.4f}"
-    )
-    proposal = f" The proposal cost US$ {proposal_cost:.4f}." if proposal_cost else ""
-    terminal.print_note(f"{settings.model}: {calls}, {price}.{proposal}")
-    for warning in omission_warnings(planned, settings) if planned else ():
-        terminal.print_note(warning)
-    if sys.stdin.isatty() and not terminal.confirm("Start the debate?", "no debate was started", yes=yes):
-        raise Exit(0)
-    return settings
+        parts = (debater.name, debater.role, debater.stance)
+        words += ["--debater", ":".join(part.replace(":", " ") for part in parts[:2]) + f":{parts[2]}"]
+    return shared.command_line("run", *words)

@@ -24,6 +24,20 @@ MAX_LISTED_MODELS = 20
 """Maximum number of the endpoint's models to list when the user chooses the default model."""
 
 
+PROVIDERS = {
+    "OpenAI": "https://api.openai.com/v1",
+    "Anthropic": "https://api.anthropic.com/v1",
+    "Google": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "Ollama": "http://localhost:11434/v1",
+    "LM Studio": "http://localhost:1234/v1",
+    "llama.cpp": "http://localhost:8080/v1",
+    "OpenRouter": "https://openrouter.ai/api/v1",
+    "Azure": "https://RESOURCE.openai.azure.com/openai/v1",
+    "Other": "",
+}
+"""Addresses of the OpenAI-compatible endpoints that the providers document, in the order of the list."""
+
+
 @command(
     panel="Set up and inspect",
     examples=(
@@ -112,9 +126,19 @@ def setup(
 
 
 def _ask_url(default: str) -> str:
-    """Ask the user for the endpoint's URL. The default is the endpoint in use."""
+    """Let the user choose a provider, and return the URL of its endpoint. The default is the one in use."""
     current = settings.variable("OPENAI_BASE_URL") or default
-    return str(typer.prompt("Endpoint", default=current, err=True)).strip()
+    for number, (name, url) in enumerate(PROVIDERS.items(), start=1):
+        print_note(f"{number:3} {name:20} {url}".rstrip())
+    answer = str(typer.prompt("Provider, number or URL", default=current, err=True)).strip()
+    if not answer.isdecimal() or not 0 < int(answer) <= len(PROVIDERS):
+        return answer
+    url = [*PROVIDERS.values()][int(answer) - 1]
+    if url and "RESOURCE" not in url:
+        return url
+    label = "Name of your Azure resource" if url else "URL"
+    text = str(typer.prompt(label, err=True)).strip()
+    return url.replace("RESOURCE", text) if url and "://" not in text else text
 
 
 def _key(

@@ -87,7 +87,7 @@ POLL_INTERVAL_S = 0.5
 
 @command(panel="Read results", examples=("mono --transcript", "mono --follow"))
 def show(
-    debate_id: options.DebateArgument,
+    debate_id: options.LatestArgument = None,
     transcript: Annotated[bool, Option("--transcript", help="Show all messages.")] = False,
     summary: Annotated[bool, Option("--summary", help="Show the latest summary of older messages.")] = False,
     summaries: Annotated[
@@ -208,7 +208,7 @@ def _check_status(status: str | None) -> None:
 @command(name="list", panel="Read results", examples=("--status paused --grep monorepo",))
 def list_debates(
     limit: Annotated[
-        int | None, Option("--limit", "-n", min=1, metavar="N", help="Show only the first N debates.")
+        int | None, Option("--limit", "-n", min=1, metavar="N", help="Show only the latest N debates.")
     ] = None,
     status: Annotated[
         str | None,
@@ -232,7 +232,11 @@ def list_debates(
     db: options.DbOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """List debates, most recently active first."""
+    """List debates, the most recently active last on a terminal.
+
+    Other outputs get one line for each debate, the most recently active one first: the name, status, time of
+    the last change, question and decision, separated by tabs.
+    """
     _check_status(status)
     with databases.open_catalogue(db) as records:
         rows, outcomes = (records.rows(), records.results.all()) if records else ([], {})
@@ -262,11 +266,15 @@ def list_debates(
                 for row, outcome in shown_debates
             ]
         )
+    elif not terminal.is_terminal():
+        for each in shown_debates:
+            terminal.print_text(_line(each))
     elif shown_debates:
+        latest_last = shown_debates[::-1]
         terminal.print_result(
-            *([_table(shown_debates)] if terminal.columns() >= WIDE else _debate_blocks(shown_debates))
+            *([_table(latest_last)] if terminal.columns() >= WIDE else _debate_blocks(latest_last))
         )
-    elif not rows:
+    if not (rows or as_json):
         terminal.print_note('no debates yet: play one with `moot demo`, or ask `moot "Should we …?"`')
     if len(kept_debates) > len(shown_debates):
         terminal.print_note(f"{len(kept_debates) - len(shown_debates)} more")
@@ -291,6 +299,14 @@ def _contains(row: DebateRow, outcome: ListedResult | None, text: str) -> bool:
     if outcome:
         searched_texts += [outcome.question, outcome.model, outcome.winner, outcome.decision]
     return text.casefold() in "\n".join(searched_texts).casefold()
+
+
+def _line(debate: tuple[DebateRow, ListedResult | None]) -> str:
+    """Format a debate as one line for a program, with its whole name."""
+    row, outcome = debate[0], debate[1] or ListedResult()
+    question = outcome.question or question_in(row.topic)
+    cells = (handle(row.id, row.name), row.status, row.updated_at, question, outcome.text)
+    return "\t".join(terminal.one_line(cell, 400) for cell in cells)
 
 
 def _debate_blocks(debates: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:

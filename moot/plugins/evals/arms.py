@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from moot.config import DebateConfig, config_files, debate_config, section, slug
 from moot.config.file_references import Warn, log
 from moot.config.stages import merge, read, read_config, validate
+from moot.debates.config_checks import check_model
 from moot.plugins.evals.items import ItemSet, Kind
 from moot.protocols.registry import protocol_names
 from moot.state.entries import JsonObject
@@ -254,7 +255,7 @@ _JUDGE_KEYS = ("model", "fallbacks", "judge", "memory", "models", "limits", "see
 def _vote(name: str, amount: str, flags: Mapping[str, object], base: Path | None, warn: Warn) -> Arm:
     settings: dict[str, object] = {**flags, "protocol": "vote"}
     if amount in ("tokens", "cost"):
-        config = read_config(base, settings, warn)
+        config = _check(name, read_config(base, settings, warn))
         return Arm(name, "vote", config, match="tokens" if amount == "tokens" else "cost")
     answers = int(amount) if amount.isdecimal() and len(amount) < 9 else 0
     if not 2 <= answers <= MAX_ANSWERS:
@@ -262,7 +263,7 @@ def _vote(name: str, amount: str, flags: Mapping[str, object], base: Path | None
             f"--arm {name!r} is not a valid vote: give a number of answers, from vote@2 to "
             f"vote@{MAX_ANSWERS}, or match a debate's budget with vote@tokens or vote@cost"
         )
-    return Arm(name, "vote", read_config(base, {**settings, "vote.answers": answers}, warn))
+    return Arm(name, "vote", _check(name, read_config(base, {**settings, "vote.answers": answers}, warn)))
 
 
 def _check(name: str, config: DebateConfig) -> DebateConfig:
@@ -271,6 +272,7 @@ def _check(name: str, config: DebateConfig) -> DebateConfig:
             f"--arm {name!r}: debater {people[0]!r} is a person, but an evaluation runs without "
             "people: set a model for this debater"
         )
+    check_model(config)
     return config
 
 

@@ -145,7 +145,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     from moot.config.boundary import Permissions
     from moot.config.file_references import with_files
     from moot.config.stages import merge, validate
-    from moot.debates.config_checks import check_config
+    from moot.debates.config_checks import check_config, check_model
     from moot.plugins.evals.planned_debates import PlannedDebate, planned_name
     from moot.runtime.environment import Environment
     from moot.storage.catalogue import check_name
@@ -161,6 +161,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         name = settings.pop("id", None)
         try:
             config = validate(merge(base, with_files(settings, path.parent, terminal.print_error)))
+            check_model(config)
             check_config(Permissions.of_operator(config), Environment())
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from error

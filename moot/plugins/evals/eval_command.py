@@ -17,7 +17,7 @@ from moot.cli import databases, inputs, live, terminal
 from moot.cli import options as shared
 from moot.cli.group import Interrupted, command, ignore_interrupts, new_app
 from moot.cli.terminal import json_text
-from moot.config import OFFLINE, DebateConfig
+from moot.config import DebateConfig
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, RunError, file_error_reason
 from moot.state.settings import variable
@@ -484,13 +484,15 @@ def evaluate_debates(
     Each model that scores a debate is an evaluator. The command prints the average of the evaluators' scores,
     or N/A if no evaluator gave a score. The exit code is 3 if any debate received no score.
     """
-    from moot.debates.config_checks import check_judges
+    from moot.debates.config_checks import check_model
     from moot.plugins.evals import scorecards
     from moot.runtime.environment import Environment
 
     output_form = terminal.form_of(form, output, as_json=as_json, forms=get_args(Form))
     if config is None:
-        evaluators = scorecards.evaluators_named(evaluator or [variable("MOOT_MODEL") or OFFLINE])
+        if not (evaluator or variable("MOOT_MODEL")):
+            check_model(DebateConfig())
+        evaluators = scorecards.evaluators_named(evaluator or [variable("MOOT_MODEL") or ""])
     else:
         file_evaluators = scorecards.read_evaluators(config)
         evaluators = (
@@ -506,11 +508,6 @@ def evaluate_debates(
             loaded_subjects.append(
                 scorecards.subject_of_document(debates.get(each).document(), problem=problem_text)
             )
-    if not (evaluator or config or variable("MOOT_MODEL")):
-        check_judges(
-            DebateConfig(), [model for each in loaded_subjects for model in each.models], Environment()
-        )
-
     cards = scorecards.evaluate_subjects(loaded_subjects, evaluators, DebateConfig(), Environment())
     if output_form != "csv":
         terminal.write_or_print(

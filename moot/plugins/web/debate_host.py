@@ -29,7 +29,7 @@ from moot.calls.concurrency import cancel_all, run_in_thread, shield
 from moot.config.boundary import Capability
 from moot.config.debate_config import frozen_config
 from moot.config.stages import authorize, authorize_operator, requested_config
-from moot.debates.config_checks import shorten_debate
+from moot.debates.config_checks import check_model, shorten_debate
 from moot.debates.continuation import can_go_on, model_after_recording, questions_at
 from moot.debates.events import TokenEvent
 from moot.debates.lifecycle import fork_debate, fork_values, unused_name
@@ -171,12 +171,14 @@ class DebateHost:
             by_operator: True if the client is the operator, whose settings need no permission.
 
         Raises:
-            ConfigError: the settings are invalid, need more turns, or exceed the operator's permissions.
+            ConfigError: no model is set, or the settings are invalid, need more turns, or exceed the
+                operator's permissions.
             InputError: the question is empty.
         """
 
         def make() -> Debate:
             config = self.apply_client_settings(settings, by_operator=by_operator)
+            self.check_model(config)
             name = unused_name(self.debates.records, question)
             operator = None if by_operator else self.default_config
             return self.debates.start(question, config, name=name, documents=documents, operator=operator)
@@ -219,6 +221,15 @@ class DebateHost:
             return authorize(config, self.default_config, granted).config
         safe = self.debates.environment.safe_capabilities
         return authorize(config, self.default_config, safe=safe).authorize()
+
+    def check_model(self, config: DebateConfig) -> None:
+        """Check that somebody chose a model for a new debate.
+
+        Raises:
+            ConfigError: the offline model would take part by default.
+        """
+        if "model" not in self.debates.environment.safe_capabilities:  # else the program supplies the models
+            check_model(config)
 
     def run(self, debate: Debate, *, turns: int | None = None, answer: object = None) -> asyncio.Task[None]:
         """Run a debate in an asyncio task, and return the task.

@@ -317,7 +317,7 @@ class LivePage:
         return {
             "protocols": {name: (each.__doc__ or "").partition("\n")[0] for name, each in PROTOCOLS.items()},
             "protocol": host.default_config.protocol,
-            "model": host.default_config.model,
+            "model": "" if host.default_config.lacks_model() else host.default_config.model,
             "models": [
                 name for name in dict.fromkeys(model_names) if name and not {"*", "?", "["} & set(name)
             ],
@@ -348,6 +348,7 @@ class LivePage:
         by_operator = bool(request.scope.get(auth_middleware.OPERATOR))
 
         config = await run_in_thread(partial(host.apply_client_settings, settings, by_operator=by_operator))
+        host.check_model(config)
         is_long = len(config.debaters) * (turns_planned(config) or LONG_PLAN) >= LONG_PLAN
 
         def plan() -> JsonObject:

@@ -21,6 +21,7 @@ export function NewDebate({ setup, opener }) {
   const [price, setPrice] = useState("");
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
+  const [model, setModel] = useState(setup.model);
 
   opener.current = () => {
     dialog.current.showModal();
@@ -104,7 +105,7 @@ export function NewDebate({ setup, opener }) {
           ${Object.keys(setup.protocols).map((name) => html`<option>${name}</option>`)}
         </select></label>
         <label>Turns<input name="turns" type="number" min="1" max="1000" placeholder="default" /></label>
-        <label>Model<input name="model" list="models" placeholder=${setup.model} /></label>
+        <label>Model<input name="model" list="models" placeholder=${setup.model} onInput=${(event) => setModel(event.currentTarget.value.trim() || setup.model)} /></label>
         <datalist id="models"><option value="human">a person at this page</option>${models.map((name) => html`<option value=${name} />`)}</datalist>
         <datalist id="roles">${setup.roles.map((name) => html`<option value=${name} />`)}</datalist>
       </div>
@@ -125,8 +126,9 @@ export function NewDebate({ setup, opener }) {
       </fieldset>
       <label>Documents for all debaters<input type="file" multiple accept=${[...setup.converted, ".txt", ".md", ".csv", ".json", ".yaml", "text/*"].join(",")} onChange=${read} /></label>
       ${documents.length > 0 && html`<p class="muted small documents">${documents.map((each) => `${each.name}: ${plural(each.content.split(/\s+/).filter(Boolean).length, "word")}`).join(", ")}</p>`}
+      ${!model && html`<p class="callout" role="note">No model is set. Run <code>moot setup</code> on the server's machine and start the server again, or choose a model above.</p>`}
       ${problem && html`<p class="callout" role="alert">${problem}</p>`}
-      <p class="actions"><button type="submit" class="main" disabled=${busy}>${busy ? "Working …" : "Start"}</button>
+      <p class="actions">${model && html`<button type="submit" class="main" disabled=${busy}>${busy ? "Working …" : "Start"}</button>`}
         <button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
         <span class="muted small" role="status">${price}</span></p>
     </form>
