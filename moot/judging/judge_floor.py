@@ -13,8 +13,9 @@ from typing import NamedTuple
 from moot.claims.ledger_from_events import ledger_of
 from moot.prompts.debate_context import DebateContext
 from moot.state.claim_events import MAIN_QUESTION
+from moot.state.conversation import StateValues
 from moot.state.entries import Entry, critique_labels, traits_of
-from moot.text.plain_text import clip
+from moot.text.plain_text import clip, count_noun
 from moot.text.terms import split_sentences
 
 HEADING = (
@@ -106,9 +107,30 @@ def criticisms(transcript: Sequence[Entry]) -> Iterator[Criticism]:
         ]
         for number, point in numbered or [("", main_sentence(entry["content"]))]:
             label = labels[entry["id"]] + (f".{number}" if number else "")
-            mention = re.compile(rf"(?<!\w){re.escape(label)}(?!\.?\d)")
-            answer = next((Quotation("", key, text) for key, text in answers if mention.search(text)), None)
+            answer = next(
+                (Quotation("", key, text) for key, text in answers if names_label(text, label)), None
+            )
             yield Criticism(label, entry, point, answer)
+
+
+def names_label(text: str, label: str) -> bool:
+    """Return True if a text names the label of a criticism or of one of its points."""
+    return re.search(rf"(?<!\w){re.escape(label)}(?!\.?\d)", text) is not None
+
+
+def adoption_text(state: StateValues) -> str:
+    """Return which points of criticism the latest proposals claim to adopt without doing it, or `""`.
+
+    The text names the points by their labels, and the proposals by their ids.
+    """
+    checks = state.get("convergence") or []
+    adopted = checks[-1].get("adopted", []) if checks else []
+    if not adopted:
+        return ""
+    missing = [f"{each['point']} [{each['message_id']}]" for each in adopted if not each["sentence"]]
+    count = f"the proposals say that they adopt {count_noun(len(adopted), 'point')}"
+    found = f"No sentence of the new proposal does this for {', '.join(missing)}."
+    return f"In round {checks[-1]['round']}, {count}. {found if missing else 'A sentence does each of them.'}"
 
 
 def floor_lines(
@@ -151,8 +173,8 @@ def floor_lines(
     if newest_rows:
         lines.append(("\nCriticisms, each with the sentence that answers it", ""))
     for row in newest_rows:
-        critic, target = (labels.get(key, key) for key in (row.entry["speaker"], row.entry["targets"][0]))
-        add(f"- {row.label}, {critic} on {target}", Quotation("", row.entry["id"], row.point))
+        critic, *targets = (labels.get(key, key) for key in (row.entry["speaker"], *row.entry["targets"]))
+        add(f"- {row.label}, {critic} on {', '.join(targets)}", Quotation("", row.entry["id"], row.point))
         if row.answer:
             add("  Answer", row.answer)
         else:

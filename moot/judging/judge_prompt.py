@@ -149,6 +149,9 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
     background = select_background(context, partial(_entry_message, context))
 
     floor: list[truncation.Block] = []
+    if adoptions := judge_floor.adoption_text(context.state):
+        message: WireMessage = {"role": "user", "content": f"# Adopted criticism\n{adoptions}"}
+        floor = [truncation.Block("floor", message, FLOOR_PRIORITY, label="adopted criticism", grows=False)]
 
     def remaining_tokens(*blocks: truncation.Block) -> int:
         fixed = [*shared_prefix, *background.blocks, *floor, *blocks, last]
@@ -160,7 +163,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         # Scores need only the messages. The answer also rests on what the ledger says about them.
         notes = [] if judge_spec.judging == "scores" else _ledger(context, remaining_tokens(*evidence))
     else:
-        floor = _floor(context, int(remaining_tokens() * FLOOR_SHARE))
+        floor += _floor(context, int(remaining_tokens() * FLOOR_SHARE))
         # Messages that a later one replaced come before the summary of them. If not even the messages to
         # judge fit (0), they share what the summaries leave.
         reserved_tokens = context.selector.reserved(remaining_tokens())
