@@ -241,19 +241,24 @@ def _final_position(document: DebateDocument, debater: str) -> str:
 def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, int]) -> list[Moment]:
     """Return the debater's changes of position that the judge found.
 
-    A move that another's message caused has the date of the debater's next message. A debater's first message
-    states its opening position, so no move stands there.
+    A move has the date of the first message that can state it. That is no criticism, was written after the
+    step of the message that caused the move, and is not the debater's first message, the opening position.
     """
-    verdict = document["verdict"]
-    own_ids = [entry["id"] for entry in document["transcript"] if entry["speaker"] == person.id]
+    verdict, steps = document["verdict"], {each["entry_id"]: each["step"] for each in document["receipts"]}
+    own = [entry for entry in document["transcript"] if entry["speaker"] == person.id]
+    stating_ids = [entry["id"] for entry in own[1:] if entry["kind"] != "critique"]
     moments = []
     for move in verdict.get("moved", []) if verdict else []:
         if move["debater"] != person.id or not move["after"]:
             continue
-        cited_id = move["message_id"]
-        cause = cited_id if cited_id in rounds and cited_id not in own_ids else ""
-        later_ids = list(rounds)[list(rounds).index(cause) :] if cause else ()
-        message_id = next((each for each in later_ids if each in own_ids[1:]), "") if cause else cited_id
+        others = rounds.keys() - {entry["id"] for entry in own}
+        cause = move["caused_by"] if move["caused_by"] in others else ""
+        later_ids = [
+            each for each in stating_ids if each > cause and steps.get(each, each) != steps.get(cause, cause)
+        ]
+        stated, message_id = move["stated_in"], ""
+        if stated or cause:
+            message_id = next((each for each in later_ids if each >= stated), "")
         moments.append(
             Moment(
                 when=_when(message_id or cause, rounds),
