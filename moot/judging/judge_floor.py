@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from moot.claims.ledger_from_events import ledger_of
 from moot.prompts.debate_context import DebateContext
-from moot.state.claim_events import MAIN_QUESTION
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, critique_labels, traits_of
 from moot.text.plain_text import clip, count_noun
@@ -66,7 +65,7 @@ def debater_quotations(
         return None, [], None
     ledger = ledger_of(debate.state)
     events = [event for event in ledger.events if event["debater"] == debater]
-    main = {event["message_id"]: event["quote"] for event in events if event["claim"] == MAIN_QUESTION}
+    main = {event["message_id"]: event["quote"] for event in events if event["claim"] in ledger.proposals}
 
     def position(entry: Entry) -> str:
         return main.get(entry["id"]) or main_sentence(entry["content"])

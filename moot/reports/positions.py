@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple, TypeVar
 
+from moot.claims.claim_extraction import PROPOSAL_CHARS
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import board_text, side_conceded, stance_text, stances_text
@@ -91,13 +92,14 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
     """
     standing = document["blackboard"]["standing"]
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
-    main_stances = next((each["stances"] for each in standing["claims"] if each["id"] == MAIN_QUESTION), {})
+    stances_by_claim = {each["id"]: each["stances"] for each in standing["claims"]}
     # The debater's stance covers the main question, so only other claims are listed.
-    other_claims = [each for each in standing["claims"] if each["id"] != MAIN_QUESTION]
+    other_claims = [each for each in standing["claims"] if each["id"] not in ledger.proposals]
     texts = {each["id"]: each["text"] for each in other_claims}
     standings = []
     for person in people.values():
-        debater, stance = person.id, main_stances.get(person.id)
+        debater, main_claim = person.id, ledger.main_claim(person.id)
+        stance = stances_by_claim.get(main_claim, {}).get(debater)
         holdings = list(_holdings(document, other_claims, debater, ledger))
         agreements: list[str] = []
         disagreements: list[str] = []
@@ -133,6 +135,8 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
             quoted_stance(stance) if stance else "",
             _final_position(document, debater),
         )
+        if main_claim != MAIN_QUESTION:
+            statement += f", on the proposal: {board_text(ledger.claims[main_claim]['text'], PROPOSAL_CHARS)}"
         if final_position and stance and stance["kind"] == "withdraws" and not stance.get("gave_up"):
             statement = f"gave up its earlier answer: {cited_quotation(stance)}"
         text = final_position or statement or person.stance
