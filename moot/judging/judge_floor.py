@@ -173,7 +173,8 @@ def floor_lines(
         lines.append(("\nCriticisms, each with the sentence that answers it", ""))
     for row in newest_rows:
         critic, *targets = (labels.get(key, key) for key in (row.entry["speaker"], *row.entry["targets"]))
-        add(f"- {row.label}, {critic} on {', '.join(targets)}", Quotation("", row.entry["id"], row.point))
+        heading = f"- {row.label}, {critic}" + (f" on {', '.join(targets)}" if targets else "")
+        add(heading, Quotation("", row.entry["id"], row.point))
         if row.answer:
             add("  Answer", row.answer)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from moot.calls.model_calls import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
@@ -24,9 +24,6 @@ from moot.state.entries import Entry, critique_labels, ids_in, traits_of
 from moot.state.verdict import MessagesRead
 from moot.text.plain_text import break_template_tokens, quoted
 from moot.text.tokens import message_tokens, prompt_tokens
-
-if TYPE_CHECKING:
-    pass
 
 INDEPENDENT_ANSWERS = "independent answers to one question, whose authors saw no other author's answer"
 """Description of what is judged if debaters cannot read each other's messages. It replaces
@@ -159,11 +156,14 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
 
     # All messages whole come first, then the ledger. A summary stands only for messages that are left out.
     evidence = _evidence(context, remaining_tokens()) if context.selector.argued <= budget else []
-    if context.selector.is_whole(key for block in evidence for key in block.ids):
+    if context.selector.is_whole(key for block in evidence if block.whole is None for key in block.ids):
         # Scores need only the messages. The answer also rests on what the ledger says about them.
         notes = [] if judge_spec.judging == "scores" else _ledger(context, remaining_tokens(*evidence))
     else:
-        floor += _floor(context, int(remaining_tokens() * FLOOR_SHARE))
+        # The floor quotes what is left out. It shortens the messages to judge only if they do not fit anyway.
+        remaining, judged = remaining_tokens(), context.selector.judged_tokens
+        spare_tokens = remaining - judged if judged <= remaining else remaining
+        floor += _floor(context, min(int(remaining * FLOOR_SHARE), spare_tokens))
         # Messages that a later one replaced come before the summary of them. If not even the messages to
         # judge fit (0), they share what the summaries leave.
         reserved_tokens = context.selector.reserved(remaining_tokens())

@@ -124,16 +124,18 @@ class TranscriptSelector:
     def _cost(self, entry: Entry) -> int:
         return self._costs.get(entry["id"]) or _estimated_cost(entry)
 
+    @property
+    def judged_tokens(self) -> int:
+        """Return how many prompt tokens the messages to judge need in full."""
+        return sum(map(self._cost, self._arguments))
+
     def reserved(self, remaining: int) -> int:
         """Return how many prompt tokens to reserve for transcript messages.
 
         The tokens are for the messages to judge, and for other messages, in full or truncated. The rest may
         be used for a summary and the claims. The result is 0 if the messages to judge do not fit.
         """
-        argument_tokens, other_tokens = (
-            sum(map(self._cost, self._arguments)),
-            sum(map(self._cost, self._others)),
-        )
+        argument_tokens, other_tokens = self.judged_tokens, sum(map(self._cost, self._others))
         if argument_tokens > remaining:
             return 0
         return argument_tokens + (
@@ -149,10 +151,7 @@ class TranscriptSelector:
         not fit, each side gets an equal share: its first and last message, then the messages that best match
         `query`. Tokens that a side does not use are not given to others.
         """
-        argument_tokens, other_tokens = (
-            sum(map(self._cost, self._arguments)),
-            sum(map(self._cost, self._others)),
-        )
+        argument_tokens, other_tokens = self.judged_tokens, sum(map(self._cost, self._others))
         others_limit = _others_part(other_tokens, argument_tokens, remaining)
         all_fit = argument_tokens + sum(map(self._cost, self.earlier)) + others_limit <= remaining
         if argument_tokens + other_tokens <= remaining and not all_fit:
@@ -194,7 +193,7 @@ class TranscriptSelector:
     def is_whole(self, shown_ids: Iterable[str]) -> bool:
         """Return True if all messages in which debaters argue are shown.
 
-        `shown_ids` has the ids of the shown messages.
+        `shown_ids` has the ids of the messages that are shown in full.
         """
         return self._ids <= frozenset(shown_ids)
 

@@ -370,7 +370,7 @@ def summary_of(entries: Sequence[Entry], names: Mapping[str, str], max_tokens: i
     return {"text": render(points, names), "points": points}
 
 
-def council_of_two_rounds(words: int, names: Sequence[str] = ("alice", "bob")) -> list[Entry]:
+def council(words: int, names: Sequence[str] = ("alice", "bob")) -> list[Entry]:
     """Return the transcript of a council in which each message mentions its own number."""
     dice, parts = random.Random(3), [("proposal", 0), ("refinement", 1), ("critique", 2), ("refinement", 2)]
     said = [(who, kind, round_no) for kind, round_no in parts for who in names]
@@ -388,25 +388,59 @@ def council_of_two_rounds(words: int, names: Sequence[str] = ("alice", "bob")) -
 
 def test_replaced_proposals_take_priority_over_their_summary() -> None:
     """The summary covers only messages that the prompt leaves out. The judge can cite these messages."""
-    config = make_config({"protocol": "council", "debaters": DEBATERS, "memory": {"budget": {"total": 5200}}})
-    entries = council_of_two_rounds(420)
-    (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:5], config.names())})
+    names = ("alice", "bob", "carol", "dan")
+    debaters = [*DEBATERS, {"name": "Carol Ray", "id": "carol"}, {"name": "Dan Lee", "id": "dan"}]
+    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 8630}}})
+    entries = council(420, names)
+    (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:9], config.names())})
     assert call.prompt
     assert call.schema
-    assert {"m000005", "m000006", "m000007", "m000008"} <= {*call.prompt.shown_ids}
-    assert {"m000003", "m000004"} & {*call.prompt.shown_ids}
+    ids = [entry["id"] for entry in entries]
+    assert {*call.prompt.shown_ids} == {*ids[5:]}
+    shown = str([message["content"] for message in call.messages])
+    assert all(entry["content"] in shown for entry in entries[5:])
     text = next(m["content"] for m in call.messages if "# Summary of earlier messages" in m["content"])
-    left_out = {"m000001", "m000002", "m000003", "m000004"} - {*call.prompt.shown_ids}
-    assert left_out
-    assert {*ids_in(text)} == left_out
-    assert left_out <= {*call.hints["message_ids"]}
-    assert min(left_out) in str(call.schema.model_json_schema())
+    assert {*ids_in(text)} == {*ids[1:5]}
+    assert {*ids[1:5]} <= {*call.hints["message_ids"]}
+    assert ids[1] in str(call.schema.model_json_schema())
+
+
+@pytest.mark.parametrize("total", [4900, 5100])
+def test_a_truncated_message_leaves_the_floor_in_the_prompt(total: int) -> None:
+    config = make_config(
+        {"protocol": "council", "debaters": DEBATERS, "memory": {"budget": {"total": total}}}
+    )
+    entries = council(420)
+    (call,) = calls_for(entries, config)
+    assert call.prompt
+    assert call.prompt.sections["floor"] > 0
+    shown = str([message["content"] for message in call.messages])
+    assert not all(entry["content"] in shown for entry in entries[1:])
+    (roomy,) = calls_for(entries, config.model_copy(update={"memory": make_config({}).memory}))
+    assert roomy.prompt
+    assert "floor" not in roomy.prompt.sections
+
+
+@pytest.mark.parametrize(
+    ("targets", "heading"),
+    [([], "Debater A:"), (["bob"], "Debater A on Debater B:"), (["bob", "carol"], "on Debater B, Debater C")],
+    ids=["no target", "one target", "all proposals"],
+)
+def test_the_floor_names_every_target_of_a_criticism(targets: list[str], heading: str) -> None:
+    debaters = [*DEBATERS, {"name": "Carol Ray", "id": "carol"}]
+    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 4200}}})
+    entries = council(420, ("alice", "bob", "carol"))
+    critique = next(entry for entry in entries if entry["kind"] == "critique")
+    critique["targets"] = targets
+    (call,) = calls_for(entries, config)
+    floor = next(m["content"] for m in call.messages if "# What was said, in quotations" in m["content"])
+    assert heading.removesuffix(":") in next(line for line in floor.splitlines() if line.startswith("- 2A"))
 
 
 def test_summary_headings_hide_names_that_are_common_words() -> None:
     debaters = [{"name": "Finance", "id": "finance"}, {"name": "Support", "id": "support"}]
-    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 4200}}})
-    entries = council_of_two_rounds(420, ("finance", "support"))
+    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 3700}}})
+    entries = council(420, ("finance", "support"))
     (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:5], config.names())})
     text = next(m["content"] for m in call.messages if "# Summary of earlier messages" in m["content"])
     assert "Debater A:" in text

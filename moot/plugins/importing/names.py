@@ -16,10 +16,11 @@ LABEL = re.compile(
 FIELDS = re.compile(
     r"(?i)from|to|cc|bcc|subject|sent|reply-to|message-id|in-reply-to|references|return-path|received"
     r"|mime-version|content-[a-z-]+|x-[a-z-]+|re|fwd?|aw|wg|tr|https?|mailto|ftp"
+    r"|place|location|venue|attendees|participants|status|started|ended"
     r"|trace|debug|info|notice|warn(?:ing)?|err(?:or)?|crit(?:ical)?|alert|emerg(?:ency)?|fatal"
 )
-"""Pattern for header fields of e-mail (RFC 5322), marks of replies in a subject, schemes of addresses, and
-levels of log messages (RFC 5424)."""
+"""Pattern for header fields of e-mail (RFC 5322), marks of replies in a subject, schemes of addresses, fields
+of minutes, and levels of log messages (RFC 5424)."""
 _LABEL_CHARS = 4
 """Minimum length of a label at the end of a name. Shorter ones, such as `So` and `No`, are surnames too."""
 _CASELESS = 12

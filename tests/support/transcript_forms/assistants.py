@@ -8,6 +8,31 @@ from tests.support.transcript_forms.case import CHAT, Case, to_json, to_lines
 
 ASSISTANTS = [
     Case(
+        "export of Council, with events",
+        "transcript.ndjson",
+        to_lines(
+            {
+                "kind": "panel.assembled",
+                "experts": [
+                    {"slug": "eng", "displayName": "Mira Holt (CTO)", "model": "m"},
+                    {"slug": "fin", "displayName": "Tomas Reyes", "model": "m"},
+                ],
+            },
+            {"kind": "round.start", "round": 0},
+            {"kind": "turn.start", "expertSlug": "eng", "round": 0, "seq": 0},
+            {"kind": "turn.end", "expertSlug": "eng", "turnId": "1", "content": "It stays open."},
+            {"kind": "turn.end", "expertSlug": "fin", "turnId": "2", "content": "It is not safe."},
+            {"kind": "round.end", "round": 0},
+            {"kind": "turn.end", "expertSlug": "system", "turnId": "3", "content": "Stopped."},
+            {"kind": "debate.end", "reason": "completed"},
+        ),
+        [
+            ("Mira Holt (CTO)", "It stays open."),
+            ("Tomas Reyes", "It is not safe."),
+            ("system", "Stopped."),
+        ],
+    ),
+    Case(
         "ChatGPT with hidden, tool and multimodal messages",
         "conversations.json",
         to_json(

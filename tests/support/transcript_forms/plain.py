@@ -8,6 +8,43 @@ from tests.support.transcript_forms.case import CHAT, SHORT, A, B, Case
 
 PLAIN = [
     Case(
+        "Markdown with fields above, rounds between and quoted messages",
+        "a.md",
+        "# bridge\n> Is it safe?\n\n**Prompt:** Is it safe?\n**Status:** completed\n**Ended:** 2026-10-02\n\n## Panel\n"
+        "- **Mira Holt (CTO)** (`cto`) - m\n\n## Transcript\n\n### Round 1\n\n#### Mira Holt (CTO) _(m)_\n\n> It stays\n"
+        ">\n> open.\n\n#### Tomas Reyes _(m)_\n\n> It is not safe.\n\n### Round 2\n\n#### Mira Holt (CTO) _(m)_\n\n> No.\n\n"
+        "#### Tomas Reyes _(m)_\n\n> Yes.\n\n---\n_Exported on 2026-10-02_\n",
+        [
+            ("Mira Holt (CTO)", "It stays\n\nopen."),
+            (B, SHORT[1][1]),
+            ("Mira Holt (CTO)", "No."),
+            (B, "Yes."),
+        ],
+    ),
+    Case(
+        "Markdown with bold fields above two headings",
+        "a.md",
+        "**Date:** 2 October\n**Place:** Harbour hall\n\n## Mira Holt\nIt stays open.\n\n"
+        "## Tomas Reyes\nIt is not safe.\n",
+        [(A, "It stays open."), (B, SHORT[1][1])],
+    ),
+    Case(
+        "text with fields above",
+        "a.txt",
+        "Date: 2 October\nPlace: Harbour hall\nAttendees: both\n\nMira Holt: It stays open.\n"
+        "Tomas Reyes: It is not safe.\nMira Holt: Then repair it.\n",
+        [(A, "It stays open."), (B, SHORT[1][1]), (A, "Then repair it.")],
+        "3 header lines",
+    ),
+    Case(
+        "Markdown with bold fields above bold names",
+        "a.md",
+        "**Place:** Harbour hall\n**Attendees:** both\n\n**Mira Holt:** It stays open.\n\n"
+        "**Tomas Reyes:** It is not safe.\n\n**Mira Holt:** Then repair it.\n",
+        [(A, "It stays open."), (B, SHORT[1][1]), (A, "Then repair it.")],
+        "2 header lines",
+    ),
+    Case(
         "captions",
         "a.txt",
         ">> MIRA HOLT: The bridge stays open.\n>> TOMAS REYES: It is not safe.\n",

@@ -1,4 +1,4 @@
-"""Results of programs in which language models debate: llm-council, MALLM and ChatEval."""
+"""Results of programs in which language models debate: llm-council, Council, MALLM and ChatEval."""
 
 from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source, choose_conversation
 from moot.plugins.importing.message_objects import JsonDict, first_text
@@ -8,7 +8,7 @@ def _dicts(value: object) -> list[JsonDict]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _read_council(source: Source) -> ParsedTranscript | None:
+def _read_llm_council(source: Source) -> ParsedTranscript | None:
     value = source.json
     turns = _dicts(value.get("messages")) if isinstance(value, dict) else []
     if not any("stage1" in turn for turn in turns):
@@ -35,7 +35,29 @@ def _answer(item: JsonDict, keys: tuple[str, ...], number: int) -> ParsedMessage
     return ParsedMessage(first_text(item, ("model",)) or "model", first_text(item, keys), round=number)
 
 
-COUNCIL = Reader("llm-council conversation", "json", _read_council)
+LLM_COUNCIL = Reader("llm-council conversation", "json", _read_llm_council)
+
+
+def _read_council(source: Source) -> ParsedTranscript | None:
+    events = _dicts(source.json)
+    if not events or not isinstance(source.json, list) or len(events) < len(source.json):
+        return None
+    if not any(event.get("kind") == "turn.end" and "expertSlug" in event for event in events):
+        return None
+    names, messages, round = dict[str, str](), list[ParsedMessage](), 0
+    for event in events:
+        if event.get("kind") == "panel.assembled":
+            for expert in _dicts(event.get("experts")):
+                names[first_text(expert, ("slug",))] = first_text(expert, ("displayName", "slug"))
+        elif event.get("kind") == "round.start":
+            round += 1
+        elif event.get("kind") == "turn.end":
+            speaker, text = first_text(event, ("expertSlug",)), first_text(event, ("content",))
+            messages.append(ParsedMessage(speaker, text, round=round))
+    return ParsedTranscript(messages, names=names)
+
+
+COUNCIL = Reader("Council export", "json", _read_council)
 
 
 def _read_mallm(source: Source) -> ParsedTranscript | None:

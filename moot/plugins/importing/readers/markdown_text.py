@@ -1,14 +1,17 @@
 """Markdown in which a heading or a bold name starts each message."""
 
 import re
+from collections import Counter
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
-from moot.importers import ParsedMessage, ParsedTranscript, Source
+from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Source
 from moot.plugins.importing.dates import CLOCK
-from moot.plugins.importing.names import is_name, why_implausible
+from moot.plugins.importing.names import is_label, is_name, why_implausible
 from moot.plugins.importing.readers.speaker_lines import (
     HEAD,
     SpeakerLines,
@@ -18,6 +21,7 @@ from moot.plugins.importing.readers.speaker_lines import (
     speaker_lines,
 )
 from moot.state.errors import InputError
+from moot.text.plain_text import quoted
 
 _BOLD = (
     rf"(?P<time>[\[(]{CLOCK}[\])]\s*)?\*\*(?P<name>[^*\n]{{1,60}}?)"
@@ -42,20 +46,34 @@ def read_markdown(source: Source, *, checked: bool) -> ParsedTranscript:
     Raises:
         InputError: No form fits, or with `checked` the messages are not plausible.
     """
-    heads = _heads(source)
+    blocks = _blocks(source.text)
+    heads, borders = _heads(blocks, source.lines, checked=checked)
     if not heads:
         return read_plain_text(source, checked=checked)
-    transcript = messages_under(source.lines, heads)
+    left_out = LeftOut({"heading": len(borders)} if borders else {})
+    if footer := _footer(blocks, source.lines):
+        borders.append(footer)
+        left_out["footer"] += 1
+    transcript = messages_under(source.lines, heads, borders)
+    left_out.update(transcript.left_out)
     if checked and (reason := why_implausible(transcript.messages)):
         raise InputError(implausible(reason, transcript.messages).replace("--format txt", "--format md"))
-    return transcript
+    return replace(transcript, messages=_unquoted(transcript.messages), left_out=left_out)
 
 
-def _heads(source: Source) -> SpeakerLines:
+def _blocks(text: str) -> list[Token]:
     # Dashes below a message and tags before it must not start a new block.
     parser = MarkdownIt("commonmark").disable(["lheading", "html_block"])
     parser.core.ruler.disable("inline")
-    lines, blocks = source.lines, parser.parse(source.text)
+    return parser.parse(text)
+
+
+def _heads(blocks: Sequence[Token], lines: Sequence[str], *, checked: bool) -> tuple[SpeakerLines, list[int]]:
+    """Return the messages by the lines that start them, and the other headings between them.
+
+    Raises:
+        InputError: With `checked`, headings and bold words may both be names, and none occurs twice.
+    """
     fenced_lines = {
         index for token in blocks if token.type == "fence" and token.map for index in range(*token.map)
     }
@@ -64,20 +82,59 @@ def _heads(source: Source) -> SpeakerLines:
         for token, inline in pairwise(blocks)
         if token.type == "heading_open" and token.level == 0 and token.map
     }
-    tags = [tag for tag, _ in headings.values()]
+    tags = Counter(tag for tag, _ in headings.values())
     # One heading of the first level is a title.
-    level = min((tag for tag in tags if tag != "h1" or tags.count(tag) == len(tags) > 1), default="")
-    names = {index: name for index, (tag, name) in headings.items() if tag == level}
-    has_repeats = len(set(names.values())) < len(names)
-    # List items and a single heading count only if no other form names speakers.
-    forms = [
-        form for form in (BOLD, BOLD_LINE, BOLD_QUOTE) if not has_repeats and _bold_lines(form, lines, ())
+    levels = sorted(tag for tag, count in tags.items() if tag != "h1" or count == len(headings) > 1)
+    names_at = {
+        level: {index: name for index, (tag, name) in headings.items() if tag == level and not is_label(name)}
+        for level in levels
+    }
+    # Speakers repeat, titles of rounds do not.
+    repeating = [level for level, names in names_at.items() if len(set(names.values())) < len(names)]
+    level = next(iter(repeating or levels), "")
+    names = names_at.get(level, {})
+    if not repeating:
+        # Above the first heading, bold words before a colon are fields, such as a date.
+        first = min(names, default=0) if len(names) > 1 else 0
+        for form in (BOLD, BOLD_LINE, BOLD_QUOTE):
+            bold = _bold_lines(form, lines, fenced_lines)
+            if any(index >= first for index in bold):
+                if checked and len(names) > 1 and len({each.speaker for each in bold.values()}) == len(bold):
+                    raise InputError(
+                        "line 1: it is not clear who speaks: names may stand in the headings, "
+                        f"as {quoted(list(names.values())[:2])}, or in bold, "
+                        f"as {quoted([each.speaker for each in bold.values()][:2])}; use one form only"
+                    )
+                return bold, []
+        # List items and a single heading count only if no other form names speakers.
+        if len(names) < 2 and is_listed(lines):
+            return _bold_lines(BOLD_LIST_ITEM, lines, fenced_lines), []
+    above = [index for index, (tag, _) in headings.items() if tag < level and index > min(names)]
+    return {index: _message(_heading_name(name), "") for index, name in names.items()}, above
+
+
+def _heading_name(heading: str) -> str:
+    """Return the name in a heading without emphasis and without a model in emphasised brackets."""
+    return re.sub(r"\s{1,4}[_*]\([^()]{1,60}\)[_*]$", "", heading.strip()).strip("*_ ")
+
+
+def _footer(blocks: Sequence[Token], lines: Sequence[str]) -> int:
+    """Return the line of a rule below which only one emphasised line follows, or 0."""
+    rules = [token.map[0] for token in blocks if token.type == "hr" and token.map]
+    below = [line.strip() for line in lines[rules[-1] + 1 :] if line.strip()] if rules else []
+    is_footer = len(below) == 1 and re.fullmatch(r"([_*])[^_*].*\1", below[0])
+    return rules[-1] if is_footer else 0
+
+
+def _unquoted(messages: Sequence[ParsedMessage]) -> Sequence[ParsedMessage]:
+    """Remove the marks of quotations if every line of every message has one."""
+    lines = [line for message in messages for line in message.content.split("\n")]
+    if not all(line.startswith(">") for line in lines if line.strip()):
+        return messages
+    return [
+        replace(each, content="\n".join(re.sub(r"^> ?", "", line) for line in each.content.split("\n")))
+        for each in messages
     ]
-    if forms:
-        return _bold_lines(forms[0], lines, fenced_lines)
-    if not has_repeats and len(names) < 2 and is_listed(lines):
-        return _bold_lines(BOLD_LIST_ITEM, lines, fenced_lines)
-    return {index: _message(name.strip("*_ "), "") for index, name in names.items()}
 
 
 def is_listed(lines: Sequence[str]) -> bool:

@@ -1,11 +1,12 @@
 """Plain text in which each message begins with a name: the reader for what no other reader recognises."""
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from moot.importers import ParsedMessage, ParsedTranscript, Source
+from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Source
 from moot.plugins.importing.dates import CLOCK
 from moot.plugins.importing.names import first_messages, is_label, is_name, why_implausible
 from moot.state.errors import InputError
@@ -197,12 +198,39 @@ _READINGS: Sequence[Reading] = (
 )
 
 
-def messages_under(lines: Sequence[str], heads: SpeakerLines) -> ParsedTranscript:
-    """Split a transcript into messages. The lines in `heads` start the messages."""
-    starts = [*heads, len(lines)]
+def messages_under(
+    lines: Sequence[str], heads: SpeakerLines, borders: Iterable[int] = ()
+) -> ParsedTranscript:
+    """Split a transcript into messages, and leave out a header of fields such as the date.
+
+    The lines in `heads` start the messages. A message also ends at the indices in `borders`.
+    """
+    header = _header(lines, heads)
+    starts = [*(start for start in heads if start not in header), len(lines)]
+    ends = sorted({*starts, *borders})
     messages = [
-        ParsedMessage(head.speaker, "\n".join([head.content, *lines[start + 1 : end]]).strip(), head.time)
-        for (start, head), end in zip(heads.items(), starts[1:], strict=True)
+        ParsedMessage(
+            heads[start].speaker,
+            "\n".join([heads[start].content, *lines[start + 1 : ends[bisect_right(ends, start)]]]).strip(),
+            heads[start].time,
+        )
+        for start in starts[:-1]
     ]
-    topic_lines = (_TOPIC.sub("", line.strip()) for line in lines[: starts[0]])
-    return ParsedTranscript(messages, " ".join(filter(None, topic_lines)))
+    above = [line.strip() for index, line in enumerate(lines[: starts[0]]) if index not in header]
+    topic = " ".join(filter(None, (_TOPIC.sub("", line) for line in above)))
+    return ParsedTranscript(messages, topic, left_out=LeftOut({"header line": len(header)} if header else {}))
+
+
+def _header(lines: Sequence[str], heads: SpeakerLines) -> range:
+    """Return the lines of the first paragraph if it is a header of fields.
+
+    In a header, each of two or more names occurs once, and never again below. Below, somebody speaks twice.
+    """
+    first = next(iter(heads))
+    end = next((index for index in range(first, len(lines)) if not lines[index].strip()), len(lines))
+    start = next((index + 1 for index in range(first, -1, -1) if not lines[index].strip()), 0)
+    fields = [head.speaker for index, head in heads.items() if index < end]
+    counts = Counter(head.speaker for head in heads.values())
+    others = [count for name, count in counts.items() if name not in fields]
+    is_header = len(fields) > 1 and len(others) > 1 and max(others) > 1
+    return range(start, end) if is_header and all(counts[name] == 1 for name in fields) else range(0)
