@@ -61,7 +61,7 @@ class Operations(TypedDict, total=False):
     """Pairs of claims with the same or opposite meaning. Each has the keys `one`, `other` and `opposite`."""
     retractions: Sequence[Mapping[str, Any]]
     """Claim events to retract, each with its id in the key `of`."""
-    proposals: Sequence[Mapping[str, Any]]
+    proposals: Sequence[Mapping[str, str]]
     """Changed proposals, each with the keys `ref`, `message_id`, `quote`, `text` and `replaces`."""
 
 
@@ -170,7 +170,7 @@ class ClaimExtraction:
             self._answer(each, each["to"])
         self._apply_corrections(operations)
 
-    def _amend(self, record: Mapping[str, Any]) -> None:
+    def _amend(self, record: Mapping[str, str]) -> None:
         """Add a changed proposal. It must change a proposal, not another claim."""
         citation = self._quotation(record)
         replaced = self._claim_refs.get(record["replaces"], record["replaces"])
@@ -384,8 +384,27 @@ class ClaimExtraction:
         return key
 
     def _answer(self, record: Mapping[str, Any], to: str) -> None:
+        """Add an answer to a challenge or a question.
+
+        An answer by the debater who was asked counts even if its quotation is not verbatim. Its quotation is
+        then empty, because Moot quotes nothing that was not said.
+        """
+        entry, ledger = self.entries.get(cited_id(record["message_id"])), self.ledger
+        request = ledger.challenges.get(to) or ledger.questions.get(to)
         if to not in self._asked:
             self.dropped["unknown challenge"] += 1
+            return
+        addressees = [request["to"]] if request and request["to"] else self.debaters
+        is_loose = entry and find_quotation(record["quote"], entry["content"]) is None
+        if (
+            entry
+            and request
+            and entry["speaker"] in addressees
+            and is_loose
+            and self._only_new_message_with(record["quote"]) is None
+        ):
+            answer = {"debater": entry["speaker"], "message_id": entry["id"], "quote": "", "by": self.by}
+            self._add({"type": "answer", "to": to, **answer})
         elif citation := self._quotation(record):
             self._add({"type": "answer", "to": to, **citation})
 

@@ -337,16 +337,16 @@ class Ledger:
 
         If they hold none, the newest proposal is returned.
         """
-        held = [key for key in self.proposals if self.timeline(key).holders]
-        return held[::-1] if held and self.amendments else self.proposals[-1:]
+        live = [key for key in reversed(self.proposals) if self.timeline(key).holders]
+        return live if live and self.amendments else self.proposals[-1:]
 
     def main_claim(self, debater: str) -> str:
         """Return the id of the newest proposal on which a debater holds a position.
 
         It is the main question if there is none.
         """
-        held = (key for key in self.live_proposals if self._side(key, debater))
-        return next(held, ledger_events.MAIN_QUESTION)
+        main_claims = (key for key in self.live_proposals if self._side(key, debater))
+        return next(main_claims, ledger_events.MAIN_QUESTION)
 
     @cached_property
     def dropped_reflections(self) -> frozenset[str]:

@@ -48,7 +48,8 @@ _ON_OPEN_QUESTION = (
 _ON_REQUESTS = (
     "- `challenges` contains one record for each point made against another debater, with the claim that it "
     "attacks. `questions` contains questions to which debaters expect an answer. If a message below answers "
-    "the challenge or question, fill in `answered_in` and `answer`; otherwise leave both empty."
+    "the challenge or question, give its id in `answered_in`, and copy the sentence that answers it into "
+    "`answer`; otherwise leave both empty."
 )
 _ON_OPEN_POINTS = " `answers` contains answers to the challenges and questions that the ledger lists as open."
 _ON_PROPOSALS = (

@@ -74,7 +74,7 @@ def facts_call(
         "Fill in the lists.",
     ]
     hints: Hints = {"phase": "facts"}
-    least = ROW_TOKENS * (MAX_FACTS + MAX_CONTRADICTIONS)
+    min_tokens = ROW_TOKENS * (MAX_FACTS + MAX_CONTRADICTIONS)
     system = FACTS.render(topic=fenced(topic, config.fence))
     schema = narrow_schema(
         FactTable,
@@ -84,7 +84,7 @@ def facts_call(
             "missing": many(str, 0, MAX_MISSING),
         },
     )
-    return structured_call("extract", config, system, messages, schema, count, least=least, hints=hints)
+    return structured_call("extract", config, system, messages, schema, count, least=min_tokens, hints=hints)
 
 
 def facts_text(reply: Reply, topic: str, documents: Sequence[Entry]) -> str:

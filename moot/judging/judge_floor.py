@@ -128,8 +128,8 @@ def adoption_text(state: StateValues) -> str:
         return ""
     missing = [f"{each['point']} [{each['message_id']}]" for each in adopted if not each["sentence"]]
     count = f"the proposals say that they adopt {count_noun(len(adopted), 'point')}"
-    found = f"No sentence of the new proposal does this for {', '.join(missing)}."
-    return f"In round {checks[-1]['round']}, {count}. {found if missing else 'A sentence does each of them.'}"
+    gap = f"No sentence of the new proposal does this for {', '.join(missing)}."
+    return f"In round {checks[-1]['round']}, {count}. {gap if missing else 'A sentence does each of them.'}"
 
 
 def floor_lines(

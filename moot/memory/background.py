@@ -181,14 +181,14 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
     limit = max(int(budget.total * PASSAGES_SHARE), limit - background_tokens(pins, count))
     # Moot's own notes, such as the table of facts, stand in place of the parts that do not fit.
     notes = [entry for entry in everything if is_program_note(entry)]
-    shown = [_background_block(entry, render_entry(entry)) for entry in notes]
-    if (note_tokens := background_tokens(shown, count)) > limit // 2:
-        notes, shown, note_tokens = [], [], 0
+    note_blocks = [_background_block(entry, render_entry(entry)) for entry in notes]
+    if (note_tokens := background_tokens(note_blocks, count)) > limit // 2:
+        notes, note_blocks, note_tokens = [], [], 0
     others = [entry for entry in everything if entry not in notes]
     if not others:
-        return background([*shown, *pins], notes, None)
+        return background([*note_blocks, *pins], notes, None)
     parts, rest = _passages_of(*others).blocks(state["topic"], limit - note_tokens, render_entry, count)
-    return background([*shown, *parts, *pins], notes, rest)
+    return background([*note_blocks, *parts, *pins], notes, rest)
 
 
 def background_tokens(blocks: Sequence[truncation.Block], count: TokenCounter) -> int:

@@ -42,23 +42,23 @@ def wants_facts(context: NodeContext) -> bool:
     """Return True if a model must collect the facts of the material before the first step."""
     config, judge_spec, documents = context.config, context.protocol.judge_spec, _documents(context)
     is_given = not any(map(is_program_note, documents))  # otherwise the node has run
-    asks = asks_for_facts(config, context.state["topic"], judge_spec, has_background=bool(documents))
-    return asks and is_given and not _has_begun(context)
+    needs_facts = asks_for_facts(config, context.state["topic"], judge_spec, has_background=bool(documents))
+    return needs_facts and is_given and not _has_begun(context)
 
 
 def read_topic(context: NodeContext) -> effects.NodeBody:
     """Find the question and the facts in the debate's topic and documents, and add them to the transcript."""
     state, config, topic, count = context.state, context.config, context.state["topic"], context.count
     parts, extracts = topic_parts(context), context.protocol.extracts_by_model(config)
-    documents, asks = _documents(context), wants_facts(context)
+    documents, needs_facts = _documents(context), wants_facts(context)
     calls = [question_call(config, topic, parts, documents, count, extracts=extracts)] if parts else []
-    replies = yield [*calls, *([facts_call(config, topic, documents, count)] if asks else [])]
+    replies = yield [*calls, *([facts_call(config, topic, documents, count)] if needs_facts else [])]
     question: DebateQuestion = question_found(parts, replies[0]) if parts else {}
     failures = []
     if parts and not question and not replies[0].placeholder:
         failures.append(replies[0].error or "the reply has no question")
-    facts = facts_text(replies[-1], topic, documents) if asks else ""
-    if asks and not facts and not replies[-1].placeholder:
+    facts = facts_text(replies[-1], topic, documents) if needs_facts else ""
+    if needs_facts and not facts and not replies[-1].placeholder:
         failures.append(f"the facts were not collected: {replies[-1].error or 'the reply has none'}")
     update: JsonObject = {"question": question, **effects.errors_update(state, "read_topic", failures)}
     texts = [text for text in (question_text(question, topic), facts) if text]

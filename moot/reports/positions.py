@@ -249,20 +249,20 @@ def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, i
     step of the message that caused the move, and is not the debater's first message, the opening position.
     """
     verdict, steps = document["verdict"], {each["entry_id"]: each["step"] for each in document["receipts"]}
-    own = [entry for entry in document["transcript"] if entry["speaker"] == person.id]
-    stating_ids = [entry["id"] for entry in own[1:] if entry["kind"] != "critique"]
+    own_entries = [entry for entry in document["transcript"] if entry["speaker"] == person.id]
+    stating_ids = [entry["id"] for entry in own_entries[1:] if entry["kind"] != "critique"]
     moments = []
     for move in verdict.get("moved", []) if verdict else []:
         if move["debater"] != person.id or not move["after"]:
             continue
-        others = rounds.keys() - {entry["id"] for entry in own}
+        others = rounds.keys() - {entry["id"] for entry in own_entries}
         cause = move["caused_by"] if move["caused_by"] in others else ""
         later_ids = [
             each for each in stating_ids if each > cause and steps.get(each, each) != steps.get(cause, cause)
         ]
-        stated, message_id = move["stated_in"], ""
-        if stated or cause:
-            message_id = next((each for each in later_ids if each >= stated), "")
+        stated_id, message_id = move["stated_in"], ""
+        if stated_id or cause:
+            message_id = next((each for each in later_ids if each >= stated_id), "")
         moments.append(
             Moment(
                 when=_when(message_id or cause, rounds),

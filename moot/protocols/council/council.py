@@ -113,20 +113,22 @@ def council_prompt_blocks(ctx: prompt_context.PromptContext) -> list[truncation.
     phase, round_no, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
     memory, proposals = ctx.config.memory, latest_proposals(ctx.state["full_transcript"])
     subject: list[truncation.Block] = []
-    own = (
+    own_blocks = (
         _subject(ctx, proposals[speaker], "own proposal", "# Your current proposal")
         if speaker in proposals
         else []
     )
     if phase == "critique":
         # In round 1, a critic must not argue for its own design, so its own proposal is not shown.
-        subject = own if round_no > 1 else []
+        subject = own_blocks if round_no > 1 else []
         subject += _criticisms(ctx, _critiques_of(ctx, round_no - 1, by=speaker), "earlier proposal", OWN)
         for target in ctx.turn["targets"]:
             heading = f"# {truncation.prompt_name(target, ctx.names)}'s proposal"
             subject += _subject(ctx, proposals[target], "proposal criticised", heading)
     elif phase == "refine":
-        subject = own + _criticisms(ctx, _critiques_of(ctx, round_no, of=speaker), "proposal", SUBJECT)
+        subject = own_blocks + _criticisms(
+            ctx, _critiques_of(ctx, round_no, target=speaker), "proposal", SUBJECT
+        )
     shown_ids = frozenset(key for block in subject for key in block.ids)
     past_blocks = [] if phase == "critique" else _own_perspective(ctx, shown_ids)
     user_blocks = [
@@ -212,11 +214,11 @@ def council_instruction(ctx: prompt_context.PromptContext) -> str:
                 task = CRITIQUE.render(target=names[0], words=str(CRITIQUE_WORDS), before=before, **values)
             else:
                 before += _SETTLE if _disputes(ctx) else ""
-                most = COMPARE_WORDS * (1 + len(names))
-                task = COMPARE.render(targets=_joined(names), words=str(most), before=before, **values)
+                max_words = COMPARE_WORDS * (1 + len(names))
+                task = COMPARE.render(targets=_joined(names), words=str(max_words), before=before, **values)
         case _:
             labels = critique_labels(ctx.state["full_transcript"])
-            received = _critiques_of(ctx, round_no, of=speaker)
+            received = _critiques_of(ctx, round_no, target=speaker)
             standing = (
                 _CRITICISED.format(
                     concerns=" that concerns your proposal" if round_no > 1 else "",
@@ -279,7 +281,7 @@ def _other_proposals(
         if target == ctx.speaker.id:
             continue
         earlier, current = (
-            [each for each in _critiques_of(ctx, number, of=target) if _stands_at(each, target, ctx)]
+            [each for each in _critiques_of(ctx, number, target=target) if _stands_at(each, target, ctx)]
             for number in (round_no - 1, round_no)
         )
         heading = f"# {truncation.prompt_name(target, ctx.names)}'s current proposal"
@@ -311,7 +313,7 @@ def _criticised(critique: Entry) -> list[str]:
 
 
 def _critiques_of(
-    ctx: prompt_context.PromptContext, round_no: int, *, of: str = "", by: str = ""
+    ctx: prompt_context.PromptContext, round_no: int, *, target: str = "", by: str = ""
 ) -> list[Entry]:
     """Return a round's critiques of or by a debater, and a notice for each critique that is missing."""
     return [
@@ -320,7 +322,7 @@ def _critiques_of(
         if entry["kind"] in ("critique", "notice")
         and entry["phase"] == "critique"
         and entry["round"] == round_no
-        and (not of or of in _criticised(entry))
+        and (not target or target in _criticised(entry))
         and by in ("", entry["speaker"])
     ]
 
@@ -433,10 +435,10 @@ def check_convergence(debate: prompt_context.PromptSource) -> CallGenerator[Json
     ]
     schema: type[BaseModel] = Convergence
     if points:
-        listed = "\n".join(f"- {each.label}: {board_text(each.point, POINT_CHARS)}" for each in points)
+        point_lines = "\n".join(f"- {each.label}: {board_text(each.point, POINT_CHARS)}" for each in points)
         message: WireMessage = {
             "role": "user",
-            "content": fenced(listed, config.fence, "# Points of criticism"),
+            "content": fenced(point_lines, config.fence, "# Points of criticism"),
         }
         proposal_blocks.append(truncation.Block("messages", message, label="points of criticism"))
         row = narrow_schema(
