@@ -148,12 +148,12 @@ def extraction_schema(
     answer_fields = {"answered_in": answer_type, "answer": str}
     confidence_type = Annotated[float, Field(ge=0, le=1)]
 
-    def rows(name: str, doc: str, max_rows: int = 0, /, **fields: Any) -> Any:
+    def rows(name: str, doc: str, max_rows: int = 0, default: object = ..., /, **fields: Any) -> Any:
         required: Any = {
             field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()
         }
         row = create_model(name, __doc__=doc, **required)
-        return (request.many(row, 0, max_rows) if max_rows else list[row], ...)  # built for these ids
+        return (request.many(row, 0, max_rows) if max_rows else list[row], default)  # built for these ids
 
     return create_model(
         "ExtractedClaims",
@@ -237,19 +237,16 @@ def extraction_schema(
             {}
             if options
             else {
-                "proposals": (
-                    list[
-                        create_model(  # type: ignore[misc]  # built for these ids
-                            "Amended",
-                            __doc__="A proposal that a debater accepts with a change.",
-                            ref=(new_claim_type, ...),
-                            message_id=(message_type, ...),
-                            quote=(str, ...),
-                            text=(str, ...),
-                            replaces=(claim_type, ...),
-                        )
-                    ],
+                "proposals": rows(
+                    "Amended",
+                    "A proposal that a debater accepts with a change.",
+                    0,
                     [],
+                    ref=new_claim_type,
+                    message_id=message_type,
+                    quote=str,
+                    text=str,
+                    replaces=claim_type,
                 )
             }
         ),
