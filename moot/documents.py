@@ -401,6 +401,8 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
             "quote": event["quote"],
             "history": history[debater],
         }
+        if "moved_to" in event:
+            stance["moved_to"] = event["moved_to"]
         if "option" in event:
             stance["option"] = event["option"]
         if "gave_up" in event:
@@ -428,12 +430,10 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
     }
     for event in ledger.events:
         record = record_of(event)
-        if event["claim"] == ledger_events.MAIN_QUESTION or event["debater"] not in record["positions"]:
+        if event["claim"] in ledger.proposals or event["debater"] not in record["positions"]:
             record["positions"][event["debater"]] = event["quote"]
         key = event["claim"]
-        if event["ground"] or (
-            key != ledger_events.MAIN_QUESTION and event["debater"] not in record["arguments"]
-        ):
+        if event["ground"] or (key not in ledger.proposals and event["debater"] not in record["arguments"]):
             record["arguments"][event["debater"]] = event["quote"]
         if event["id"] in first_disputes:
             record["new_disputes"].append(key)

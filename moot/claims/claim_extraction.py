@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from moot.claims.claim_status import Ledger, options_chosen
 from moot.claims.ledger_from_events import fold_events, ledger_of
-from moot.claims.ledger_rendering import NO_EXTRACTION, board_text
+from moot.claims.ledger_rendering import NO_EXTRACTION, TEXT, board_text
 from moot.config.debate_config import OPTION_CHARS
 from moot.state import claim_events as ledger_events
 from moot.state.conversation import ConversationState
@@ -29,6 +29,10 @@ ANOTHER_ANSWER = "another answer"
 """Value of the field `option` for an answer that is none of the main question's options."""
 MAX_QUOTATION_CHARS = 400
 """Maximum number of characters in a stored quotation. Longer quotations are cut."""
+
+
+PROPOSAL_CHARS = 400
+"""Maximum number of characters in a changed proposal, which is stated in full: two or three sentences."""
 
 
 class Operations(TypedDict, total=False):
@@ -54,6 +58,8 @@ class Operations(TypedDict, total=False):
     """Pairs of claims with the same or opposite meaning. Each has the keys `one`, `other` and `opposite`."""
     retractions: Sequence[Mapping[str, Any]]
     """Claim events to retract, each with its id in the key `of`."""
+    proposals: Sequence[Mapping[str, str]]
+    """Changed proposals, each with the keys `ref`, `message_id`, `quote`, `text` and `replaces`."""
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
@@ -144,6 +150,8 @@ class ClaimExtraction:
             each["ref"]: str(each.get("aspect", "")) for each in operations.get("claims", ())
         }
         self._claim_refs, self._condition_refs = {}, {}  # each reading has references of its own
+        for each in operations.get("proposals", ()):
+            self._amend(each)
         for each in operations.get("events", ()):
             self._apply_event(each, new_texts)
         for each in operations.get("evidence", ()):
@@ -158,6 +166,19 @@ class ClaimExtraction:
         for each in operations.get("answers", ()):
             self._answer(each, each["to"])
         self._apply_corrections(operations)
+
+    def _amend(self, record: Mapping[str, str]) -> None:
+        """Add a changed proposal. It must change a proposal, not another claim."""
+        citation = self._quotation(record)
+        replaced = self._claim_refs.get(record["replaces"], record["replaces"])
+        if not citation:
+            return
+        if replaced not in self.ledger.proposals:
+            self.dropped["no proposal"] += 1
+            return
+        seq, texts = self.entries[citation["message_id"]]["seq"], {record["ref"]: record["text"]}
+        if key := self._claim(record["ref"], texts, seq, PROPOSAL_CHARS):
+            self._add_with_id("a", {**citation, "type": "amends", "claim": key, "replaces": replaced})
 
     def _apply_event(self, record: Mapping[str, Any], new_texts: Mapping[str, str]) -> None:
         citation = self._quotation(record)
@@ -331,14 +352,14 @@ class ClaimExtraction:
         key = self._claim_refs.get(record["claim"], record["claim"])
         return {"claim": key if key in self._texts else ""}
 
-    def _claim(self, ref: str, new_texts: Mapping[str, str], seq: int) -> str:
+    def _claim(self, ref: str, new_texts: Mapping[str, str], seq: int, limit: int = TEXT) -> str:
         """Return the id of the claim that `ref` names.
 
         `ref` is an id or a temporary id. Add the claim if it is new; return `""` if it is unknown. A new
         claim with the text of a known claim is that claim.
         """
         key = self._claim_refs.get(ref, ref)
-        text = board_text(new_texts.get(ref, ""))
+        text = board_text(new_texts.get(ref, ""), limit)
         if key in self._texts or not text:
             return key if key in self._texts else ""
         key = next(
@@ -353,8 +374,27 @@ class ClaimExtraction:
         return key
 
     def _answer(self, record: Mapping[str, Any], to: str) -> None:
+        """Add an answer to a challenge or a question.
+
+        An answer by the debater who was asked counts even if its quotation is not verbatim. Its quotation is
+        then empty, because Moot quotes nothing that was not said.
+        """
+        entry, ledger = self.entries.get(cited_id(record["message_id"])), self.ledger
+        request = ledger.challenges.get(to) or ledger.questions.get(to)
         if to not in self._asked:
             self.dropped["unknown challenge"] += 1
+            return
+        addressees = [request["to"]] if request and request["to"] else self.debaters
+        is_loose = entry and find_quotation(record["quote"], entry["content"]) is None
+        if (
+            entry
+            and request
+            and entry["speaker"] in addressees
+            and is_loose
+            and self._only_new_message_with(record["quote"]) is None
+        ):
+            answer = {"debater": entry["speaker"], "message_id": entry["id"], "quote": "", "by": self.by}
+            self._add({"type": "answer", "to": to, **answer})
         elif citation := self._quotation(record):
             self._add({"type": "answer", "to": to, **citation})
 
@@ -385,7 +425,7 @@ def status_changes(extraction: ClaimExtraction) -> Iterator[ledger_events.Stance
         for change in timeline:
             event, debater = change.event, change.event["debater"]
             stance = event["kind"], event.get("leans", ""), event.get("option", "")
-            if event["id"] in new_ids and stances.get(debater) != stance:
+            if event["id"] in new_ids and stances.get(debater) != stance and "moved_to" not in event:
                 yield event
             stances[debater] = stance
 

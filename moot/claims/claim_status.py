@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple
 from moot.state import claim_events as ledger_events
 from moot.state.entries import memoize_by_identity, seq_of
 
-Status = Literal["open", "agreed", "disputed", "conditional", "settled", "withdrawn", "unresolved"]
-"""Possible statuses of a claim. `unresolved` means that a dispute was still open at the end of the debate."""
+Status = Literal["open", "agreed", "disputed", "conditional", "settled", "withdrawn", "left", "unresolved"]
+"""Possible statuses of a claim. `unresolved` means that a dispute was still open at the end of the debate,
+and `left` that all who held a proposal went over to a changed one."""
 
 
 ANSWERS = ("yes", "no")
@@ -225,6 +226,11 @@ class Timeline(tuple[StanceChange, ...]):
         """Return the ids of the debaters whose last event concedes the claim or withdraws their answer."""
         return {debater for debater, change in self.last.items() if is_given_up(change.event)}
 
+    @cached_property
+    def moved(self) -> Mapping[str, ledger_events.StanceEvent]:
+        """Return the events with which debaters left this proposal for a changed one, keyed by debater id."""
+        return {key: each.event for key, each in self.last.items() if "moved_to" in each.event}
+
     def status(self, *, pressed: bool = False, is_over: bool = False) -> ClaimStatus:
         """Return the status of the claim, computed from the positions of all debaters.
 
@@ -237,6 +243,8 @@ class Timeline(tuple[StanceChange, ...]):
             return ClaimStatus("unresolved" if is_over else "disputed", "", (), True)
         if not self.holders:
             was_held = any(change.side for change in self)
+            if self.moved:
+                return ClaimStatus("left", "", (), was_disputed)
             return ClaimStatus("withdrawn" if was_held else "open", "", (), was_disputed)
         ((side, holders),) = self.holders.items()
         condition_sets = [self.last[debater].conditions for debater in holders]
@@ -250,7 +258,7 @@ class Timeline(tuple[StanceChange, ...]):
         status: Status = "open"
         if was_disputed:
             opposed = {c.event["debater"] for c in self if c.side not in ("", side)} - {*holders}
-            status = "settled" if opposed <= self.given_up else "open"
+            status = "settled" if opposed <= self.given_up - self.moved.keys() else "open"
         elif len(holders) > 1:
             status = "agreed"
         return ClaimStatus(status, side, conditions, was_disputed)
@@ -285,6 +293,30 @@ class Ledger:
     events."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Number of records that claim extraction rejected, keyed by reason."""
+    amendments: Mapping[str, ledger_events.Amendment] = field(default_factory=dict)
+    """Amendments of the main question's proposal, keyed by the id of the changed proposal, oldest first."""
+
+    @property
+    def proposals(self) -> list[str]:
+        """Return the ids of all proposals, from the main question to the newest change."""
+        return [ledger_events.MAIN_QUESTION, *self.amendments]
+
+    @cached_property
+    def live_proposals(self) -> list[str]:
+        """Return the ids of the proposals on which debaters hold a position, newest first.
+
+        If they hold none, the newest proposal is returned.
+        """
+        live = [key for key in reversed(self.proposals) if self.timeline(key).holders]
+        return live if live and self.amendments else self.proposals[-1:]
+
+    def main_claim(self, debater: str) -> str:
+        """Return the id of the newest proposal on which a debater holds a position.
+
+        It is the main question if there is none.
+        """
+        main_claims = (key for key in self.live_proposals if self._side(key, debater))
+        return next(main_claims, ledger_events.MAIN_QUESTION)
 
     @cached_property
     def dropped_reflections(self) -> frozenset[str]:
@@ -296,7 +328,10 @@ class Ledger:
     def events(self) -> Sequence[ledger_events.StanceEvent]:
         """Return all valid stance events in message order."""
         valid = {
-            change.event["id"]: change.event for timeline in self.timelines.values() for change in timeline
+            change.event["id"]: change.event
+            for timeline in self.timelines.values()
+            for change in timeline
+            if "moved_to" not in change.event
         }
         recorded_events = (valid.get(event["id"]) for event in self.claim_events.get("event", ()))
         return sorted((event for event in recorded_events if event), key=message_seq)
@@ -309,15 +344,13 @@ class Ledger:
         """Return each debater's latest stance event, with all conditions, keyed by debater id."""
         return self.timeline(claim).stances
 
-    def stance(
-        self, debater: str, claim: str = ledger_events.MAIN_QUESTION
-    ) -> ledger_events.StanceEvent | None:
-        """Return a debater's latest stance event on a claim, with all conditions, or `None`."""
-        return self.stances(claim).get(debater)
+    def stance(self, debater: str, claim: str = "") -> ledger_events.StanceEvent | None:
+        """Return a debater's latest stance with all conditions, by default on `main_claim`, or `None`."""
+        return self.stances(claim or self.main_claim(debater)).get(debater)
 
-    def sign(self, debater: str, claim: str = ledger_events.MAIN_QUESTION) -> int:
-        """Return a debater's position on a claim: 1 for yes, -1 for no and 0 for neither."""
-        change = self.timeline(claim).last.get(debater)
+    def sign(self, debater: str, claim: str = "") -> int:
+        """Return a debater's position, by default on `main_claim`: 1 for yes, -1 for no and 0 for neither."""
+        change = self.timeline(claim or self.main_claim(debater)).last.get(debater)
         return change.sign if change else 0
 
     def status(self, claim: str) -> Status:
@@ -366,7 +399,7 @@ class Ledger:
         has_condition = any(
             timeline.last[debater].conditions for debater in (one, other) if debater in timeline.last
         )
-        is_core = claim == ledger_events.MAIN_QUESTION or bool({one, other} & timeline.grounds)
+        is_core = claim in self.proposals or bool({one, other} & timeline.grounds)
         return "strong" if is_core and not has_condition else "mild"
 
     def _side(self, claim: str, debater: str) -> str:
@@ -378,7 +411,7 @@ class Ledger:
         """Return (claim id, event) pairs by debater id and True for stances given up."""
         points: dict[tuple[str, bool], list[tuple[str, ledger_events.StanceEvent]]] = defaultdict(list)
         for key in self.by_salience:
-            for debater, event in self.stances(key).items() if key != ledger_events.MAIN_QUESTION else ():
+            for debater, event in self.stances(key).items() if key not in self.proposals else ():
                 points[debater, is_given_up(event)].append((key, event))
         return points
 
@@ -426,7 +459,7 @@ class Ledger:
     def is_core(self, concession: ledger_events.StanceEvent) -> bool:
         """Return True if the concession concerns the main question or a reason for the debater's answer."""
         key, debater = concession["claim"], concession["debater"]
-        return key == ledger_events.MAIN_QUESTION or debater in self.timeline(key).grounds
+        return key in self.proposals or debater in self.timeline(key).grounds
 
     @cached_property
     def changes(self) -> list[StanceChange]:
@@ -438,7 +471,7 @@ class Ledger:
     def by_salience(self) -> list[str]:
         """Return the ids of all claims, starting with the most salient claim.
 
-        The main question is first, then come disputed claims. Among equals, a claim that supports more
+        Live proposals are first, then come disputed claims. Among equals, a claim that supports more
         debaters' stances on the main question comes first, then the newer one.
         """
 
@@ -446,7 +479,7 @@ class Ledger:
             timeline = self.timeline(key)
             last = message_seq(timeline[-1].event) if timeline else -1
             return (
-                key != ledger_events.MAIN_QUESTION,
+                key not in self.live_proposals,
                 self.status(key) != "disputed",
                 -len(timeline.grounds),
                 -last,

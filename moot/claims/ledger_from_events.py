@@ -5,7 +5,7 @@ correction changes the result.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -191,11 +191,9 @@ def extend_ledger(
         kinds[key] = kinds.get(key, []) + claim_events
 
     claims: dict[str, ledger_events.Claim] = {**ledger.claims}
-    if (
-        "retraction" in kinds
-        or "same" in kinds
-        or len({claim_event["by"] for claim_event in kinds.get("event", ())}) > 1
-    ):
+    if {"retraction", "same", "amends"} & kinds.keys() or len(
+        {claim_event["by"] for claim_event in kinds.get("event", ())}
+    ) > 1:
         # Earlier events may become invalid, so all events are processed again.
         added, claims = (
             defaultdict(list, kinds),
@@ -220,10 +218,13 @@ def extend_ledger(
             return valid_events
         return [{**n, "claim": leaders[n["claim"]][0]} if n["claim"] in leaders else n for n in valid_events]
 
+    amendments = {each["claim"]: each for each in standing("amends")}
+    events = _valid_events(added["event"], retracted, leaders, all_claims)
+
     return claim_status.Ledger(
         claim_events=kinds,
         claims={key: each for key, each in claims.items() if key not in leaders},
-        timelines=_extended_timelines(ledger, _valid_events(added["event"], retracted, leaders, all_claims)),
+        timelines=_extended_timelines(ledger, _with_moves(events, amendments) if amendments else events),
         challenges={**ledger.challenges, **{n["id"]: n for n in standing("challenge")}},
         questions={**ledger.questions, **{n["id"]: n for n in standing("question")}},
         answers=answers,
@@ -233,7 +234,36 @@ def extend_ledger(
         read_through=max((each["through"] for each in added["extraction_pass"]), default=ledger.read_through),
         reflected_events=reflected_events,
         dropped=sum((Counter(each["dropped"]) for each in added["extraction_pass"]), Counter(ledger.dropped)),
+        amendments=amendments,
     )
+
+
+def _with_moves(
+    events: Iterable[ledger_events.StanceEvent], amendments: Mapping[str, ledger_events.Amendment]
+) -> Iterator[ledger_events.StanceEvent]:
+    """Yield stance events in message order, and what a debater leaves by accepting a proposal.
+
+    Who accepts a proposal leaves each other proposal that it accepted, and each earlier version that it
+    rejected.
+    """
+    signs: dict[tuple[str, str], int] = {}
+    proposals = (ledger_events.MAIN_QUESTION, *amendments)
+    for event in events:
+        yield event
+        key, debater, lean = event["claim"], event["debater"], claim_status.leaning(event)
+        if key not in proposals:
+            continue
+        signs[debater, key] = lean
+        earlier, version = set[str](), key
+        while version in amendments and amendments[version]["replaces"] not in earlier:
+            version = amendments[version]["replaces"]
+            earlier.add(version)
+        for other in proposals if lean > 0 else ():
+            sign = signs.get((debater, other), 0)
+            if other != key and (sign > 0 or (sign < 0 and other in earlier)):
+                signs[debater, other] = 0
+                left = {**event, "claim": other, "kind": "withdraws", "condition": "", "moved_to": key}
+                yield ledger_events.StanceEvent(**left)  # type: ignore[typeddict-item]  # the event, changed
 
 
 def _extended_timelines(

@@ -72,6 +72,8 @@ def short_stance_text(saying: ledger_events.StanceFields) -> str:
     """Return a stance as one word, such as `yes`, with any option, and whether it has a condition."""
     if gave_up := saying.get("gave_up"):
         return f"gave up “{gave_up}”"
+    if "moved_to" in saying:
+        return "left for a changed proposal"
     word = "no" if claim_status.leaning(saying) < 0 else STANCE_WORDS[saying["kind"]]
     word = saying.get("option") or word if claim_status.leaning(saying) else word
     count = saying.get("condition_count", 1)
@@ -344,10 +346,10 @@ def _board_lines(
         ground = claim_status.CommonGround(
             *(keys[: board.max_lines] for keys in ledger.common_ground(speaker, other))
         )
-        listed_claims = {key for keys in ground for key in keys} - {ledger_events.MAIN_QUESTION}
+        listed_claims = {key for keys in ground for key in keys} - {*ledger.proposals}
         yield from board.between(speaker, other, ground)
 
-    others = (key for key in ledger.by_salience if key != ledger_events.MAIN_QUESTION)
+    others = (key for key in ledger.by_salience if key not in ledger.proposals)
     disputed = [*takewhile(lambda key: ledger.status(key) == "disputed", others)]
     for key in islice((key for key in disputed if key not in listed_claims), board.max_lines):
         involved = {debater for side in ledger.timeline(key).sides for debater in side}
@@ -449,7 +451,29 @@ class _LedgerRenderer:
             text = f"{label(change.event['debater'])}: {self.point(change.event)}{note}"
             yield LedgerLine(section, 4 if rank else 3, text, before)
 
+    def proposal_lines(self) -> Iterator[LedgerLine]:
+        """Yield a line for each proposal if the question has moved, live ones first."""
+        ledger = self.ledger
+        for key in [
+            *ledger.live_proposals,
+            *(each for each in ledger.proposals if each not in ledger.live_proposals),
+        ]:
+            if not ledger.amendments:
+                return
+            status, origin = ledger.claim_status(key), ""
+            if key in ledger.amendments:
+                amendment = ledger.amendments[key]
+                origin = f", which {self.name(amendment['debater'])} proposed [{amendment['message_id']}]"
+            label = status.label
+            if moved := ledger.timeline(key).moved:
+                last = max(event["message_id"] for event in moved.values())
+                label = f"{label} by {' and '.join(map(self.name, moved))} after [{last}]"
+            yield LedgerLine(
+                TOPIC, 0, f"proposal “{board_text(ledger.claims[key]['text'], TEXT)}”{origin}: {label}"
+            )
+
     def on_topic(self, speaker: str) -> Iterator[LedgerLine]:
+        yield from self.proposal_lines()
         for debater in self.names:
             if event := self.ledger.stance(debater):
                 round_no, statement = self.round_of(event["message_id"]), quotation(event, TEXT)
@@ -457,7 +481,10 @@ class _LedgerRenderer:
                     # The condition says more than the quotation.
                     statement = f"{event['condition']} [{event['message_id']}]"
                 round_note = f" (round {round_no})" if round_no else ""
-                text = f"{self.name(debater)}: {short_stance_text(event)}: {statement}{round_note}"
+                answer = short_stance_text(event)
+                if event["claim"] != ledger_events.MAIN_QUESTION:
+                    answer += f" to “{board_text(self.ledger.claims[event['claim']]['text'], SHORT)}”"
+                text = f"{self.name(debater)}: {answer}: {statement}{round_note}"
                 yield LedgerLine(TOPIC, 0 if debater == speaker else 2, text)
 
     def between(self, debater: str, other: str, ground: claim_status.CommonGround) -> Iterator[LedgerLine]:
@@ -469,7 +496,7 @@ class _LedgerRenderer:
         )
         for heading, urgency, keys in headings:
             for key in keys:
-                if key == ledger_events.MAIN_QUESTION:
+                if key in self.ledger.proposals:
                     continue
                 if keys is ground.differing:
                     yield LedgerLine(BETWEEN, urgency, f"{heading} {self.dispute_line(key)}")
@@ -545,7 +572,7 @@ class _LedgerRenderer:
 
         def needs_evidence(key: str) -> bool:
             """Return True unless the debater has given up the claim."""
-            return key == ledger_events.MAIN_QUESTION or not claim_status.is_given_up(
+            return key in self.ledger.proposals or not claim_status.is_given_up(
                 self.ledger.stance(debater, key)
             )
 
@@ -581,7 +608,8 @@ class _LedgerRenderer:
             for key in undisputed
             if not all(map(claim_status.is_given_up, self.ledger.stances(key).values()))
         )
-        for key in islice((key for key in held_claims if key != ledger_events.MAIN_QUESTION), self.max_lines):
+        claims = (key for key in held_claims if key not in self.ledger.proposals)
+        for key in islice(claims, self.max_lines):
             section = UNANSWERED if self.ledger.status(key) == "open" else HELD
             stances = stances_text(self.ledger, self.names, key)
             yield LedgerLine(section, 5, f"{self.name_of(key)} ({stances})")

@@ -20,7 +20,15 @@ from moot.text.plain_text import sanitize_line
 from moot.text.tokens import TokenCounter, equal_batches, prompt_tokens, truncate_middle
 
 EXTRACT = load_prompt_template(
-    "extract", "topic", "aspect", "debaters", "ledger", "main_question", "requests", "retractions"
+    "extract",
+    "topic",
+    "aspect",
+    "debaters",
+    "ledger",
+    "main_question",
+    "requests",
+    "retractions",
+    "proposals",
 )
 VERIFY = load_prompt_template("verify-quotations", "topic")
 
@@ -40,9 +48,17 @@ _ON_OPEN_QUESTION = (
 _ON_REQUESTS = (
     "- `challenges` contains one record for each point made against another debater, with the claim that it "
     "attacks. `questions` contains questions to which debaters expect an answer. If a message below answers "
-    "the challenge or question, fill in `answered_in` and `answer`; otherwise leave both empty."
+    "the challenge or question, give its id in `answered_in`, and copy the sentence that answers it into "
+    "`answer`; otherwise leave both empty."
 )
 _ON_OPEN_POINTS = " `answers` contains answers to the challenges and questions that the ledger lists as open."
+_ON_PROPOSALS = (
+    "- `proposals` contains changed proposals. If a debater accepts the topic's proposal, or a later "
+    "proposal of the ledger, with a change, write the changed proposal in full in `text`, and give the id of "
+    "the proposal that it changes (p000, …) in `replaces`. Its `ref` is a new one, as for claims. Record an "
+    "event for this `ref`, too: the debater who proposes the change asserts it, like each debater who "
+    "accepts it. A condition that leaves the proposal as it is changes nothing.\n"
+)
 _ON_RECORDS = " `retractions` contains the ids of wrong records in the ledger (e001, …)."
 FRAME_TOKENS = 1050
 """Number of tokens reserved for the instructions and the JSON schema of an extraction prompt."""
@@ -145,12 +161,12 @@ def extraction_schema(
     answer_fields = {"answered_in": answer_type, "answer": str}
     confidence_type = Annotated[float, Field(ge=0, le=1)]
 
-    def rows(name: str, doc: str, max_rows: int = 0, /, **fields: Any) -> Any:
+    def rows(name: str, doc: str, max_rows: int = 0, default: object = ..., /, **fields: Any) -> Any:
         required: Any = {
             field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()
         }
         row = create_model(name, __doc__=doc, **required)
-        return (request.many(row, 0, max_rows) if max_rows else list[row], ...)  # built for these ids
+        return (request.many(row, 0, max_rows) if max_rows else list[row], default)  # built for these ids
 
     return create_model(
         "ExtractedClaims",
@@ -229,6 +245,23 @@ def extraction_schema(
             message_id=message_type,
             quote=str,
             claim=claim_type,
+        ),
+        **(
+            {}
+            if options
+            else {
+                "proposals": rows(
+                    "Amended",
+                    "A proposal that a debater accepts with a change.",
+                    0,
+                    [],
+                    ref=new_claim_type,
+                    message_id=message_type,
+                    quote=str,
+                    text=str,
+                    replaces=claim_type,
+                )
+            }
         ),
         same=rows(
             "Same", "Two claims with the same meaning.", one=claim_type, other=claim_type, opposite=bool
@@ -309,6 +342,7 @@ def extract_claims(
         main_question=_ON_OPEN_QUESTION if extraction.options else _ON_MAIN_QUESTION,
         requests=_requests_text(ledger, last=extraction.last),
         retractions=_ON_RECORDS if ledger.claim_events.get("event") else "",
+        proposals="" if extraction.options else _ON_PROPOSALS,
     )
     schema = extraction_schema(
         entries,
@@ -358,7 +392,8 @@ def extract_claims(
     extraction.new_ids = [entry["id"] for entry in entries]
     extraction.apply(data)  # type: ignore[arg-type]  # the lists in the schema are the operations
     new_ids = {claim_event.get("id") for claim_event in extraction.new[old_count:]}
-    changes = (event for event in status_changes(extraction) if event["claim"] == claim_events.MAIN_QUESTION)
+    proposals = extraction.ledger.proposals
+    changes = (event for event in status_changes(extraction) if event["claim"] in proposals)
     events = sorted((e for e in changes if e["id"] in new_ids), key=claim_status.message_seq)[:_MAX_VERIFIED]
     if events and config.blackboard.verify_changes:
         yield from _verify(extraction, config, events, count)
@@ -471,6 +506,8 @@ def ledger_lines(
             for debater, change in ledger.timeline(key).last.items()
         )
         text = question if key == claim_events.MAIN_QUESTION else sanitize_line(ledger.claims[key]["text"])
+        if key in ledger.amendments:
+            text += f" (proposal, changed from {ledger.amendments[key]['replaces']})"
         yield f"- {key}: {text}" + (f" | {stances}" if stances else "")
     waiting = (*ledger.open_challenges(), *ledger.open_questions())
     if waiting:

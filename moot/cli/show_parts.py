@@ -24,7 +24,7 @@ from moot.models.registry import Models
 from moot.protocols.base import Protocol
 from moot.protocols.registry import protocol_of
 from moot.reports.positions import cited_quotation
-from moot.state.entries import Entry, JsonMapping, entry_details, tokens_of, turns_taken
+from moot.state.entries import JsonMapping, entry_details, tokens_of, turns_taken
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict, import_note
 from moot.text.plain_text import clip, count_noun
 
@@ -89,8 +89,7 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
 def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
     """Return the non-empty fields of a debate's verdict, ready for printing."""
     names, label = terminal.debater_names(document["config"], 30), protocol_of(document).result
-    transcript: Sequence[Entry] = document.get("transcript", ())
-    return shown(document["verdict"], names, headline=headline, winner_label=label, transcript=transcript)
+    return shown(document["verdict"], names, headline=headline, winner_label=label)
 
 
 def _notes_before(document: JsonMapping) -> list[RenderableType]:

@@ -10,7 +10,7 @@ from langchain_core.runnables.graph import Edge
 from langgraph.graph import END, START
 
 from moot.nodes.extract import extraction_due
-from moot.nodes.read_topic import topic_parts
+from moot.nodes.read_topic import topic_parts, wants_facts
 from moot.nodes.reflect import reflect_due
 from moot.nodes.summarize import entries_to_fold, perspectives_due
 from moot.nodes.trim import trim_through
@@ -99,7 +99,7 @@ def after_open(context: NodeContext) -> str:
     step = state.get("step") or {}
     if step.get("resumed"):
         return "clarify" if step["kind"] == "clarify" else "turn"
-    if topic_parts(context):
+    if topic_parts(context) or wants_facts(context):
         return "read_topic"
     imported = not state["turn_count"] and any(traits_of(entry).argues for entry in state["full_transcript"])
     return "extract" if imported else first_due(context, ("summarize", "trim"))

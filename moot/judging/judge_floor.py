@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from moot.claims.ledger_from_events import ledger_of
 from moot.prompts.debate_context import DebateContext
-from moot.state.claim_events import MAIN_QUESTION
+from moot.state.conversation import StateValues
 from moot.state.entries import Entry, critique_labels, traits_of
-from moot.text.plain_text import clip
+from moot.text.plain_text import clip, count_noun
 from moot.text.terms import split_sentences
 
 HEADING = (
@@ -63,7 +63,7 @@ def debater_quotations(
         return None, [], None
     ledger = ledger_of(debate.state)
     events = [event for event in ledger.events if event["debater"] == debater]
-    main = {event["message_id"]: event["quote"] for event in events if event["claim"] == MAIN_QUESTION}
+    main = {event["message_id"]: event["quote"] for event in events if event["claim"] in ledger.proposals}
 
     def position(entry: Entry) -> str:
         return main.get(entry["id"]) or main_sentence(entry["content"])
@@ -104,9 +104,30 @@ def criticisms(transcript: Sequence[Entry]) -> Iterator[Criticism]:
         ]
         for number, point in numbered or [("", main_sentence(entry["content"]))]:
             label = labels[entry["id"]] + (f".{number}" if number else "")
-            mention = re.compile(rf"(?<!\w){re.escape(label)}(?!\.?\d)")
-            answer = next((Quotation("", key, text) for key, text in answers if mention.search(text)), None)
+            answer = next(
+                (Quotation("", key, text) for key, text in answers if names_label(text, label)), None
+            )
             yield Criticism(label, entry, point, answer)
+
+
+def names_label(text: str, label: str) -> bool:
+    """Return True if a text names the label of a criticism or of one of its points."""
+    return re.search(rf"(?<!\w){re.escape(label)}(?!\.?\d)", text) is not None
+
+
+def adoption_text(state: StateValues) -> str:
+    """Return which points of criticism the latest proposals claim to adopt without doing it, or `""`.
+
+    The text names the points by their labels, and the proposals by their ids.
+    """
+    checks = state.get("convergence") or []
+    adopted = checks[-1].get("adopted", []) if checks else []
+    if not adopted:
+        return ""
+    missing = [f"{each['point']} [{each['message_id']}]" for each in adopted if not each["sentence"]]
+    count = f"the proposals say that they adopt {count_noun(len(adopted), 'point')}"
+    gap = f"No sentence of the new proposal does this for {', '.join(missing)}."
+    return f"In round {checks[-1]['round']}, {count}. {gap if missing else 'A sentence does each of them.'}"
 
 
 def floor_lines(

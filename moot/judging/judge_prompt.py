@@ -143,6 +143,9 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
     background = select_background(context, partial(_entry_message, context))
 
     floor: list[truncation.Block] = []
+    if adoptions := judge_floor.adoption_text(context.state):
+        message: WireMessage = {"role": "user", "content": f"# Adopted criticism\n{adoptions}"}
+        floor = [truncation.Block("floor", message, FLOOR_PRIORITY, label="adopted criticism", grows=False)]
 
     def remaining_tokens(*blocks: truncation.Block) -> int:
         fixed = [*shared_prefix, *background.blocks, *floor, *blocks, last]
@@ -157,7 +160,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         # The floor quotes what is left out. It shortens the messages to judge only if they do not fit anyway.
         remaining, judged = remaining_tokens(), context.selector.judged_tokens
         spare_tokens = remaining - judged if judged <= remaining else remaining
-        floor = _floor(context, min(int(remaining * FLOOR_SHARE), spare_tokens))
+        floor += _floor(context, min(int(remaining * FLOOR_SHARE), spare_tokens))
         # Messages that a later one replaced come before the summary of them. If not even the messages to
         # judge fit (0), they share what the summaries leave.
         reserved_tokens = context.selector.reserved(remaining_tokens())

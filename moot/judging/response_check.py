@@ -26,7 +26,7 @@ NOTED_CHARS = 160
 decision. The list of requirements has the full text."""
 
 
-_ID_FIELDS = ("citations", "message_id", "stated_in", "caused_by")
+_ID_FIELDS = ("citations", "stated_in", "caused_by")
 """Fields of a judge's reply that hold only ids of messages."""
 
 
@@ -199,8 +199,9 @@ class ResponseCheck:
         if "findings" in row:
             row["findings"] = [finding for each in row["findings"] if (finding := self._row(each, verdict))]
             row["citations"] = self._existing_ids(row["citations"], verdict)
-        if message_id := row.get("message_id"):
-            row["message_id"] = next(iter(self._existing_ids([message_id], verdict)), "")
+        for name in ("stated_in", "caused_by"):
+            if message_id := row.get(name):
+                row[name] = next(iter(self._existing_ids([message_id], verdict)), "")
         return row
 
     def _existing_ids(self, citations: Iterable[str], verdict: verdict_types.Verdict) -> list[str]:

@@ -88,7 +88,8 @@ class DebaterMove(BaseModel):
     debater: str
     before: str
     after: str
-    message_id: str = ""
+    stated_in: str = ""
+    caused_by: str = ""
 
 
 class JudgeResponse(BaseModel):
@@ -213,7 +214,11 @@ def response_schema(
         ],
         dict[str, str]: many(narrow_schema(FinalPosition, debater_field), 0, len(sides)),
         list[verdict_types.Move]: many(
-            narrow_schema(DebaterMove, {**debater_field, "message_id": cause_type(ids)}), 0, MAX_POINTS
+            narrow_schema(
+                DebaterMove, {**debater_field, "stated_in": cause_type(ids), "caused_by": cause_type(ids)}
+            ),
+            0,
+            MAX_POINTS,
         ),
         list[verdict_types.ConsideredOption]: many(
             narrow_schema(

@@ -52,12 +52,7 @@ def _verdict_props(values: StateValues, headline: str) -> JsonObject:
     }
     if verdict is None:
         return props
-    fields = shown(
-        verdict,
-        frozen_config(values).names(),
-        headline=headline,
-        transcript=values.get("full_transcript") or [],
-    )
+    fields = shown(verdict, frozen_config(values).names(), headline=headline)
     return {
         **props,
         "decision": verdict.get("decision", ""),
@@ -98,7 +93,7 @@ def _position_props(values: StateValues) -> JsonObject:
                 "quote": stance["quote"] if stance else "",
                 "citation": stance["message_id"] if stance else "",
                 "moved": [
-                    {key: move[key] for key in ("before", "after", "message_id")}
+                    {key: move[key] for key in ("before", "after", "stated_in", "caused_by")}
                     for move in moves
                     if move["debater"] == debater.id
                 ],

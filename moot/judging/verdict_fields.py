@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any, cast, get_origin
 
 from moot.state import verdict as verdict_types
-from moot.state.entries import Entry
 from moot.text.plain_text import count_noun
 from moot.text.terms import same_statement
 
@@ -88,10 +87,8 @@ def _same(one: Any, other: Any) -> bool:
     if "text" in one:
         return same_statement(one["text"], other["text"])
     # Two verdicts word the same move differently, so debater and message identify the move.
-    return one == other or bool(
-        one.get("message_id")
-        and (one.get("debater"), one["message_id"]) == (other.get("debater"), other.get("message_id"))
-    )
+    places = [[each.get(key) for key in ("debater", "stated_in")] for each in (one, other)]
+    return one == other or bool(one.get("stated_in") and places[0] == places[1])
 
 
 def _merge(original: dict[str, Any], duplicate: Mapping[str, Any]) -> None:
@@ -108,7 +105,6 @@ def shown(
     *sections: verdict_types.Section,
     headline: str = "",
     winner_label: str = "",
-    transcript: Iterable[Entry] = (),
 ) -> list[ShownField]:
     """Return the verdict fields that have a value, in display order.
 
@@ -118,10 +114,8 @@ def shown(
         sections: sections to include. Default: title and answer.
         headline: text for the winner. Default: the winner's name.
         winner_label: label of the winner.
-        transcript: messages of the debate. A move that another participant's message caused is then shown as
-            a move after that message.
     """
-    fields, speakers = [], {entry["id"]: entry["speaker"] for entry in transcript}
+    fields: list[ShownField] = []
     decision, argued_best = verdict.get("decision", ""), argued_best_text(verdict, names)
     for verdict_field in verdict_types.shown_fields(*(sections or ("title", "answer"))):
         value = cast(Mapping[str, Any], verdict).get(verdict_field.name)
@@ -134,7 +128,7 @@ def shown(
         elif verdict_field.name == "winner" and value:
             value = headline or verdict_types.NO_WINNER.get(value, "").capitalize() or names.get(value, value)
             value = "" if decision and value.startswith(decision) else value
-        lines = tuple(_lines(value, names, speakers))
+        lines = tuple(_lines(value, names))
         if lines:
             is_headline = verdict_field.name == "winner" or (
                 verdict_field.name == "decision" and value == headline
@@ -168,7 +162,7 @@ def argued_best_text(verdict: verdict_types.Verdict, names: Mapping[str, str]) -
     return f"{name}. This is not the decision."
 
 
-def _lines(value: Any, names: Mapping[str, str], speakers: Mapping[str, str]) -> Iterable[ShownLine]:
+def _lines(value: Any, names: Mapping[str, str]) -> Iterable[ShownLine]:
     if value is None or value == "":
         return
     if isinstance(value, str):
@@ -181,16 +175,16 @@ def _lines(value: Any, names: Mapping[str, str], speakers: Mapping[str, str]) ->
                 yield ShownLine(f"{names.get(key, key)}: {text}")
     else:
         for item in value:
-            yield ShownLine(item) if isinstance(item, str) else _row_line(item, names, speakers)
+            yield ShownLine(item) if isinstance(item, str) else _row_line(item, names)
 
 
-def _row_line(item: Mapping[str, Any], names: Mapping[str, str], speakers: Mapping[str, str]) -> ShownLine:
+def _row_line(item: Mapping[str, Any], names: Mapping[str, str]) -> ShownLine:
     """Return the displayed line of a row, whose keys tell its type."""
     if "before" in item:
-        name, cause = names.get(item["debater"], item["debater"]), item["message_id"]
+        name, cause = names.get(item["debater"], item["debater"]), item["caused_by"]
         change = f"from “{item['before']}” to “{item['after']}”" if item["before"] else item["after"]
-        is_own_message = speakers.get(cause, item["debater"]) == item["debater"]
-        return ShownLine(f"{name}: {change}{'' if is_own_message else ', after'}", (cause,) if cause else ())
+        cited = cause or item["stated_in"]
+        return ShownLine(f"{name}: {change}{', after' if cause else ''}", (cited,) if cited else ())
     if "outcome" in item:
         because = f": {item['because']}" if item["because"] else ""
         return ShownLine(f"{item['option']} ({item['outcome']}){because}", tuple(item["citations"]))

@@ -1,8 +1,9 @@
 """Background of a debate, which consists of documents, early messages and pinned messages.
 
 Topic, background and pinned messages are shown whole if together they fit half of the prompt's budget. If
-they do not fit, every prompt shows the same passages of the background, those that match the topic, so that a
-provider's prefix cache applies to them. Each prompt then adds the passages that match its own subject.
+they do not fit, every prompt shows Moot's notes, such as the table of facts, and the same passages of the
+rest, those that match the topic, so that a provider's prefix cache applies to them. Each prompt then adds the
+passages that match its own subject.
 
 People's messages to a running debate join the background of its turns when they leave the window of recent
 messages. If only they do not fit, the rest of the background stays whole.
@@ -19,7 +20,7 @@ from moot.memory.passages import Place, Splitting, by_message, key_of
 from moot.prompts import truncation
 from moot.prompts.debate_context import DebateContext
 from moot.state.conversation import StateValues
-from moot.state.entries import Entry, memoize_by_identity, traits_of
+from moot.state.entries import Entry, is_program_note, memoize_by_identity, traits_of
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, message_tokens
 
 if TYPE_CHECKING:
@@ -169,10 +170,16 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
         return background([*blocks, *parts, *pins], entries, rest)
     pins = truncation.truncate_evenly(pins, int(budget.messages * PIN_SHARE), count)
     limit = max(int(budget.total * PASSAGES_SHARE), limit - background_tokens(pins, count))
-    if not everything:
-        return background(pins, [], None)
-    parts, rest = _passages_of(*everything).blocks(state["topic"], limit, render_entry, count)
-    return background([*parts, *pins], [], rest)
+    # Moot's own notes, such as the table of facts, stand in place of the parts that do not fit.
+    notes = [entry for entry in everything if is_program_note(entry)]
+    note_blocks = [_background_block(entry, render_entry(entry)) for entry in notes]
+    if (note_tokens := background_tokens(note_blocks, count)) > limit // 2:
+        notes, note_blocks, note_tokens = [], [], 0
+    others = [entry for entry in everything if entry not in notes]
+    if not others:
+        return background([*note_blocks, *pins], notes, None)
+    parts, rest = _passages_of(*others).blocks(state["topic"], limit - note_tokens, render_entry, count)
+    return background([*note_blocks, *parts, *pins], notes, rest)
 
 
 def background_tokens(blocks: Sequence[truncation.Block], count: TokenCounter) -> int:

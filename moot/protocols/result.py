@@ -52,7 +52,7 @@ def verdict_text(verdict: PanelVerdict, values: StateValues, share: float = 1.0)
     scores = [score for row in verdict["scores"].values() for score in row.values()]
     citations = list(dict.fromkeys(key for score in scores for key in score["citations"]))[:max_items]
     names, transcript = frozen_config(values).names(), values.get("full_transcript") or []
-    fields = shown(verdict, names, headline=judged_headline(values), transcript=transcript)
+    fields = shown(verdict, names, headline=judged_headline(values))
     parts = [
         *shortcomings(
             verdict,

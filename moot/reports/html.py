@@ -92,7 +92,14 @@ class Report:
         board_claims = board["standing"]["claims"]
         disputed = [each for each in board_claims if each["was_disputed"]]
         limited = [each for each in board_claims if each["status"] in ("conditional", "withdrawn")]
+        ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
+        by_id = {each["id"]: each for each in board_claims}
+        versions = [*ledger.live_proposals, *ledger.proposals] if ledger.amendments else []
+        proposals = [by_id[key] for key in dict.fromkeys(versions) if key in by_id]
+        disputed = [each for each in disputed if each not in proposals]
+        limited = [each for each in limited if each not in proposals]
         groups = {
+            "Proposals, the live ones first": proposals,
             "Disputed claims": disputed,
             "Conditional or withdrawn claims": [each for each in limited if not each["was_disputed"]],
         }
@@ -100,7 +107,7 @@ class Report:
         """Claims that were disputed, and others that are conditional or were withdrawn, by heading."""
         self.options_chosen = _options_chosen(document)
         """Debaters who chose each option of an open main question, by option, oldest first."""
-        main_claim = next((each for each in board_claims if each["id"] == MAIN_QUESTION), None)
+        main_claim = by_id.get(ledger.live_proposals[0])
         self._main_stances = main_claim["stances"] if main_claim else {}
         self.claims = {each["id"]: each["text"] for each in board_claims}
         """Text of each claim, by claim id."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from statistics import fmean
 
+from moot.claims.claim_extraction import PROPOSAL_CHARS
 from moot.claims.claim_status import Ledger, StanceChange
 from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import board_text, side_conceded, stance_text, stances_text
@@ -88,13 +89,14 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
     """Collect debaters' positions from claim events, the verdict and the configuration."""
     standing = document["blackboard"]["standing"]
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
-    main_stances = next((each["stances"] for each in standing["claims"] if each["id"] == MAIN_QUESTION), {})
+    stances_by_claim = {each["id"]: each["stances"] for each in standing["claims"]}
     # The debater's stance covers the main question, so only other claims are listed.
-    other_claims = [each for each in standing["claims"] if each["id"] != MAIN_QUESTION]
+    other_claims = [each for each in standing["claims"] if each["id"] not in ledger.proposals]
     texts = {each["id"]: each["text"] for each in other_claims}
     standings = []
     for person in people.values():
-        debater, stance = person.id, main_stances.get(person.id)
+        debater, main_claim = person.id, ledger.main_claim(person.id)
+        stance = stances_by_claim.get(main_claim, {}).get(debater)
         holdings = list(_holdings(document, other_claims, debater, ledger))
         agreements: list[str] = []
         disagreements: list[str] = []
@@ -130,6 +132,8 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
             quoted_stance(stance) if stance else "",
             _final_position(document, debater),
         )
+        if main_claim != MAIN_QUESTION:
+            statement += f", on the proposal: {board_text(ledger.claims[main_claim]['text'], PROPOSAL_CHARS)}"
         if final_position and stance and stance["kind"] == "withdraws" and not stance.get("gave_up"):
             statement = f"gave up its earlier answer: {cited_quotation(stance)}"
         text = final_position or statement or person.stance
@@ -235,19 +239,24 @@ def _final_position(document: DebateDocument, debater: str) -> str:
 def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, int]) -> list[Moment]:
     """Return the debater's changes of position that the judge found.
 
-    A move that another's message caused has the date of the debater's next message. A debater's first message
-    states its opening position, so no move stands there.
+    A move has the date of the first message that can state it. That is no criticism, was written after the
+    step of the message that caused the move, and is not the debater's first message, the opening position.
     """
-    verdict = document["verdict"]
-    own_ids = [entry["id"] for entry in document["transcript"] if entry["speaker"] == person.id]
+    verdict, steps = document["verdict"], {each["entry_id"]: each["step"] for each in document["receipts"]}
+    own_entries = [entry for entry in document["transcript"] if entry["speaker"] == person.id]
+    stating_ids = [entry["id"] for entry in own_entries[1:] if entry["kind"] != "critique"]
     moments = []
     for move in verdict.get("moved", []) if verdict else []:
         if move["debater"] != person.id or not move["after"]:
             continue
-        cited_id = move["message_id"]
-        cause = cited_id if cited_id in rounds and cited_id not in own_ids else ""
-        later_ids = list(rounds)[list(rounds).index(cause) :] if cause else ()
-        message_id = next((each for each in later_ids if each in own_ids[1:]), "") if cause else cited_id
+        others = rounds.keys() - {entry["id"] for entry in own_entries}
+        cause = move["caused_by"] if move["caused_by"] in others else ""
+        later_ids = [
+            each for each in stating_ids if each > cause and steps.get(each, each) != steps.get(cause, cause)
+        ]
+        stated_id, message_id = move["stated_in"], ""
+        if stated_id or cause:
+            message_id = next((each for each in later_ids if each >= stated_id), "")
         moments.append(
             Moment(
                 when=_when(message_id or cause, rounds),

@@ -57,7 +57,6 @@ class VerdictView:
         people: "Participants",
         scales: Mapping[str, Sequence[verdict_types.CriterionScale]],
         protocol: Protocol,
-        transcript: Sequence[Entry] = (),
     ) -> None:
         self.record = record = cast(verdict_types.PanelVerdict, verdict)
         """The verdict as stored. A single judge's verdict lacks the keys of a panel."""
@@ -100,9 +99,7 @@ class VerdictView:
         self.confidence = confidence_of(record)
         fields = {
             field.name: field
-            for field in shown(
-                record, names, headline=self.headline, winner_label=protocol.result, transcript=transcript
-            )
+            for field in shown(record, names, headline=self.headline, winner_label=protocol.result)
         }
         fields.pop("question", None)  # the title of the report
         top = fields.pop("decision", None) or fields.pop("winner", None)
@@ -149,8 +146,7 @@ class Panel:
         scales, protocol = _named_scales(document), protocol_of(document)
 
         def views(records: Sequence[verdict_types.Verdict]) -> tuple[VerdictView, ...]:
-            transcript = document["transcript"]
-            return tuple(VerdictView(verdict, people, scales, protocol, transcript) for verdict in records)
+            return tuple(VerdictView(verdict, people, scales, protocol) for verdict in records)
 
         self.verdicts = views(current)
         """Verdicts behind the decision."""

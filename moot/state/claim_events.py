@@ -62,6 +62,9 @@ class StanceFields(TypedDict):
     option: NotRequired[str]
     """Option that the debater chooses if the main question is not a yes-or-no question. It may be another
     answer in the debater's words."""
+    moved_to: NotRequired[str]
+    """Id of the changed proposal for which the debater left this one. Computed for display and missing in
+    stored events."""
     gave_up: NotRequired[str]
     """Answer option that the debater abandoned by taking this stance. Computed for display and missing in
     stored events."""
@@ -143,6 +146,21 @@ class Gap(QuotedEvent):
     claim: str
 
 
+class Amendment(QuotedEvent):
+    """Record that a debater accepts a proposal with a change.
+
+    The changed proposal is a claim of its own. Debaters who accept it assert it, and so leave the earlier
+    one.
+    """
+
+    type: Literal["amends"]
+    id: str
+    claim: str
+    """Id of the claim that states the changed proposal in full."""
+    replaces: str
+    """Id of the proposal that it changes, such as `p000` for the main question."""
+
+
 class SameClaim(TypedDict):
     """Record that two claims mean the same or the exact opposite."""
 
@@ -195,6 +213,7 @@ ClaimEvent = Annotated[
     | Answer
     | Evidence
     | Gap
+    | Amendment
     | SameClaim
     | Retraction
     | ExtractionPass

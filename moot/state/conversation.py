@@ -119,14 +119,27 @@ class Clarifications(TypedDict, total=False):
     """True if no debater has any questions left."""
 
 
+class AdoptedPoint(TypedDict):
+    """Point of criticism that a proposal says it adopts."""
+
+    message_id: str
+    """Id of the proposal."""
+    point: str
+    """Label of the point, such as `2D.4`."""
+    sentence: str
+    """Sentence of the proposal that does what the point asks, verbatim. Empty: there is no such sentence."""
+
+
 class ConvergenceCheck(TypedDict):
-    """How far the proposals agree at the end of a round."""
+    """How far the proposals agree at the end of a round, and which criticism they adopted."""
 
     round: int
     agreement: float | None
     """Level of agreement between the proposals, from 0 to 1, or `null` if unknown."""
     in_dispute: list[str]
     """Points on which the proposals still disagree."""
+    adopted: NotRequired[list[AdoptedPoint]]
+    """Points of the round's criticism that proposals say they adopt. Missing if this was not checked."""
 
 
 class PromptFile(TypedDict):

@@ -152,7 +152,9 @@ class Move(TypedDict):
     before: str
     """Debater's position before the change."""
     after: str
-    message_id: str
+    stated_in: str
+    """Id of the message in which the debater first states the new position. Empty if the judge cited none."""
+    caused_by: str
     """Id of the message that changed the debater's position. Empty if the judge cited no existing message."""
 
 
@@ -227,7 +229,7 @@ class VerdictContent(TypedDict):
     winner_confidence: Annotated[float | None, VerdictField("Confidence in the winner", "", asked_for=("contest", "scores"), required=True, lead=True, ask_order=72, show_order=91, orders="own", panel="own", tokens=10)]  # noqa: E501
     dissent: Annotated[list[str], VerdictField("Dissent", "What somebody who rejects the decision would rightly say.", ask_order=35, orders="union", panel="union", tokens=120)]  # noqa: E501
     final_position: Annotated[dict[str, str], VerdictField("Final positions", "", ask_order=20, orders="union", tokens=60)]  # noqa: E501
-    moved: Annotated[list[Move], VerdictField("Who moved", "Each change of a position, and the message that caused or states it.", ask_order=21, orders="union", tokens=90)]  # noqa: E501
+    moved: Annotated[list[Move], VerdictField("Who moved", "Each change of a position.", ask_order=21, orders="union", tokens=90)]  # noqa: E501
     agreed: Annotated[list[str], VerdictField("Agreed", "What all debaters agree on at the end.", ask_order=22, orders="union", tokens=120)]  # noqa: E501
     checks: Annotated[list[OpenCheck], VerdictField("Before you decide", "Questions whose answers would change the decision, the most important first.", ask_order=34, tokens=250)]  # noqa: E501
     unsourced: Annotated[list[str], VerdictField("Unsourced", "Facts on which the decision rests but which have no source.", ask_order=24, orders="union", tokens=120)]  # noqa: E501

@@ -119,6 +119,19 @@ def test_answer_to_one_challenge_leaves_the_other_open() -> None:
     assert [each["quote"] for each in board.ledger.open_challenges("ada")] == ["The levy is unfair."]
 
 
+@pytest.mark.parametrize(("speaker", "left"), [("ada", 0), ("cyd", 1)])
+def test_a_loosely_quoted_answer_counts_only_from_the_challenged_debater(speaker: str, left: int) -> None:
+    board = Board()
+    entry = board.add_entry("bob", "The count is old.")
+    reply = board.add_entry(speaker, "We counted again in May, so it is new.")
+    point = {"message_id": entry["id"], "to": "ada", "claim": "", "quote": "The count is old."}
+    answer = {"answered_in": reply["id"], "answer": "It was counted in May."}
+    extraction = board.apply_operations([entry, reply], "model", {"challenges": [{**point, **answer}]})
+    assert len(board.ledger.open_challenges("ada")) == left
+    assert [each["quote"] for each in board.ledger.answers.values()] == [""] * (1 - left)
+    assert extraction.dropped["quotation not found"] == left
+
+
 @pytest.mark.parametrize(
     ("debater", "kind"), [("bob", "concedes"), ("bob", "withdraws"), ("ada", "withdraws")]
 )

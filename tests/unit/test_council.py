@@ -14,6 +14,7 @@ from moot.documents import DebateDocument
 from moot.models.structured import parse_reply
 from moot.prompts.templates import SECTIONS, role_of, shipped_roles
 from moot.protocols.council.council import Convergence
+from moot.reports import render_markdown
 from moot.state.entries import critique_labels
 from moot.state.errors import ConfigError, ModelError
 from tests.support.fakes import FakeModel, fake_reply
@@ -57,13 +58,19 @@ def agreeing(agreement: float) -> ReplyFunction:
     return reply
 
 
-def test_round_has_proposals_then_critiques_of_all_pairs_then_refinements(tmp_path: Path) -> None:
+def test_round_has_proposals_then_critiques_then_refinements(tmp_path: Path) -> None:
     document, _ = run(tmp_path, council())
     kinds = [(e["round"], e["kind"]) for e in document["transcript"] if e["kind"] != "topic"]
     first = [(1, "proposal")] * 3 + [(1, "critique")] * 6 + [(1, "refinement")] * 3
-    assert kinds == first + [(2, "critique")] * 6 + [(2, "refinement")] * 3
-    pairs = {(e["speaker"], *e["targets"]) for e in document["transcript"] if e["kind"] == "critique"}
-    assert len(pairs) == 6
+    assert kinds == first + [(2, "critique")] * 3 + [(2, "refinement")] * 3
+    critiques = [e for e in document["transcript"] if e["kind"] == "critique"]
+    assert len({(e["speaker"], *e["targets"]) for e in critiques if e["round"] == 1}) == 6
+    compared = {e["speaker"]: e["targets"] for e in critiques if e["round"] == 2}
+    assert compared == {
+        "architect": ["performance", "testing"],
+        "performance": ["architect", "testing"],
+        "testing": ["architect", "performance"],
+    }
     assert [e["seq"] for e in document["transcript"]] == list(range(len(document["transcript"])))
 
 
@@ -78,7 +85,7 @@ def test_the_problem_statement_is_in_every_prompt(tmp_path: Path) -> None:
     assert all(TOPIC in text_of(call) for call in model.calls)
 
 
-def test_critique_prompt_shows_one_other_debater_and_own_critiques(tmp_path: Path) -> None:
+def test_critique_prompt_shows_the_criticised_proposals_and_own_critiques(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
     entries = {entry["id"]: entry for entry in document["transcript"]}
     for call in model.calls:
@@ -87,12 +94,12 @@ def test_critique_prompt_shows_one_other_debater_and_own_critiques(tmp_path: Pat
         shown = [e for key, e in entries.items() if f"[{key}]:" in text_of(call)]
         assert call.stream_as is not None
         critic = call.stream_as.speaker
-        unrelated = [
-            e for e in shown if e["kind"] == "critique" and critic not in (*e["targets"], e["speaker"])
-        ]
-        assert unrelated == []
-        others = {e["speaker"] for e in shown if e["kind"] != "critique"} - {critic}
-        assert len(others) == 1
+        assert {e["speaker"] for e in shown if e["kind"] == "critique"} <= {critic}
+        authors = [e["speaker"] for e in shown if e["kind"] != "critique"]
+        # In round 1, a critic does not see its own proposal. Later, it compares all of them.
+        first = call.hints["round"] == 1
+        assert len(set(authors)) == len(authors) == (1 if first else 3)
+        assert (critic in authors) is not first
 
 
 def test_refinement_prompt_shows_every_critique_of_the_own_proposal(tmp_path: Path) -> None:
@@ -113,13 +120,18 @@ def test_refinement_prompt_orders_proposals_and_criticisms(
     headings = [
         message["content"].split("\n")[0] for message in refining.messages if message["role"] == "user"
     ]
-    assert headings[1:6] == [
+    start = headings.index("# Criticism 1A of Architect's earlier proposal")
+    assert headings[start : start + 7] == [
         "# Criticism 1A of Architect's earlier proposal",
         "# Your criticism 1B of Architect's earlier proposal",
         "# Architect's current proposal",
-        "# Criticism 2A of Architect's current proposal",
-        "# Your criticism 2B of Architect's current proposal",
+        "# Criticism 1C of Performance's earlier proposal",
+        "# Your criticism 1D of Performance's earlier proposal",
+        "# Performance's current proposal",
+        "# Your criticism 2C of Architect's and Performance's current proposals",
     ]
+    assert "# Criticism 2A of your and Performance's proposals" in headings
+    assert "# Criticism 2B of your and Architect's proposals" in headings
     assert "unless a criticism of these parts convinces you" in text_of(refining)
     assert "- Write in German." in text_of(refining)
 
@@ -134,7 +146,7 @@ def test_a_refinement_drops_answered_criticism_of_others_before_new_criticism(tm
     last = [call for call in model.calls if call.hints.get("speaker") == "Testing"][-1]
     others = [e for e in document["transcript"] if e["kind"] == "critique" and "testing" not in e["targets"]]
     whole = {e["id"]: e["content"] in text_of(last) for e in others}
-    assert [whole[e["id"]] for e in others if e["round"] == 2] == [True] * 4
+    assert [whole[e["id"]] for e in others if e["round"] == 2] == [True]
     assert not all(whole[e["id"]] for e in others if e["round"] == 1)
 
 
@@ -146,19 +158,20 @@ def test_member_without_a_role_gets_no_text_about_roles() -> None:
 def test_every_criticism_has_a_unique_label(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
     labels = critique_labels(document["transcript"])
-    assert sorted(labels.values()) == [f"{number}{letter}" for number in (1, 2) for letter in "ABCDEF"]
+    assert sorted(labels.values()) == ["1A", "1B", "1C", "1D", "1E", "1F", "2A", "2B", "2C"]
     named: dict[int, list[str]] = {}
     for call in model.calls:
         if phase_of(call) == "refine" and call.hints["speaker"] == "Architect":
-            found = re.findall(r"# Criticism (\w+) of (your|.*'s) proposal", text_of(call))
+            found = re.findall(r"# Criticism (\w+) of (your|.*'s) (?:and \w+'s )?proposals?", text_of(call))
             named[call.hints["round"]] = own = [label for label, whose in found if whose == "your"]
             assert f"{own[0]}.3 is point 3" in text_of(call)
             assert len({label for label, _ in found}) == len(found)
         if phase_of(call) == "critique" and call.hints["round"] == 2:
-            (label,) = re.findall(r"# Your criticism (\w+) of the earlier proposal", text_of(call))
-            assert f"answers it under the label {label}." in text_of(call)
-            assert label.startswith("1")
-    assert named == {1: ["1A", "1B"], 2: ["2A", "2B"]}
+            found_labels = re.findall(r"# Your criticism (\w+) of \w+'s earlier proposal", text_of(call))
+            assert "The new proposals answer it under its label." in text_of(call)
+            assert {label[0] for label in found_labels} == {"1"}
+            assert len(found_labels) == 2
+    assert named == {1: ["1A", "1B"], 2: ["2B", "2C"]}
 
 
 def test_judge_sees_criticism_labels_and_cannot_choose_a_tie(tmp_path: Path) -> None:
@@ -180,16 +193,81 @@ def test_the_only_round_of_a_council_is_not_numbered(tmp_path: Path) -> None:
     assert all("This is the only round." in text and "of at most" not in text for text in asked)
 
 
-def test_second_round_critiques_the_last_refinement(tmp_path: Path) -> None:
+def test_second_round_compares_the_last_refinements(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
     refined = {
         e["speaker"]: e for e in document["transcript"] if e["kind"] == "refinement" and e["round"] == 1
     }
     second = [call for call in model.calls if phase_of(call) == "critique" and call.hints["round"] == 2]
-    assert len(second) == 6
+    assert len(second) == 3
     for call in second:
-        (target,) = [each for each in refined if str(call.hints["targets"]) == f"['{each.title()}']"]
-        assert refined[target]["content"] in text_of(call)
+        assert all(entry["content"] in text_of(call) for entry in refined.values())
+        assert "at most 450 words" in text_of(call)
+
+
+def test_a_comparison_settles_the_points_in_dispute_first(tmp_path: Path) -> None:
+    def disputing(call: ModelCall) -> Reply:
+        data = {"reasoning": "r", "in_dispute": ["Gateway or service?"], "agreement": 0.1}
+        return Reply(data=data, model=call.model) if call.purpose == "evaluate" else fake_reply(call)
+
+    settle = "For each of them, say which side is right, which one fact would decide it, and who can find"
+    asked: dict[object, list[str]] = {}
+    for reply in (disputing, agreeing(0.1)):
+        _, model = run(tmp_path / str(len(asked)), council(), reply)
+        asked[reply] = [
+            text_of(c) for c in model.calls if phase_of(c) == "critique" and c.hints["round"] == 2
+        ]
+    assert all(settle in text and "- Gateway or service?" in text for text in asked[disputing])
+    assert not any(settle in text for reply in asked if reply is not disputing for text in asked[reply])
+
+
+PLAN = """I use one cluster.
+
+Costs are EUR 1,200 a month, paid by Ops.
+
+## Answers
+1A.1 adopted: Costs are now in it.
+1A.2 adopted.
+1B.1 rejected because nobody needs it."""
+
+
+def test_an_adopted_point_needs_a_sentence_of_the_new_proposal(tmp_path: Path) -> None:
+    claimed = [
+        ("1A.1", "Costs are **EUR 1,200** a month, paid by Ops."),
+        ("1A.2", "We add a second cluster."),  # stands nowhere
+        ("1B.1", "1B.1 rejected because nobody needs it."),  # only answers the criticism
+        ("9Z.1", "I use one cluster."),  # no such criticism
+    ]
+
+    def reply(call: ModelCall) -> Reply:
+        if call.purpose == "turn":
+            phase = phase_of(call)
+            text = "1. No costs.\n2. One cluster fails." if phase == "critique" else PLAN
+            return Reply(text=text, model=call.model)
+        if call.purpose != "evaluate":
+            return fake_reply(call)
+        rows = [{"proposal": "m000010", "point": point, "sentence": text} for point, text in claimed]
+        data = {"reasoning": "r", "adopted": rows, "in_dispute": [], "agreement": 0.5}
+        return Reply(data=data, model=call.model)
+
+    document, model = run(tmp_path, council(rounds=1), reply)
+    (check,) = [call for call in model.calls if call.purpose == "evaluate"]
+    assert "- 1A.1: No costs." in text_of(check)
+    (record,) = document["convergence"]
+    assert record["adopted"] == [
+        {"message_id": "m000010", "point": "1A.1", "sentence": "Costs are EUR 1,200 a month, paid by Ops."},
+        {"message_id": "m000010", "point": "1A.2", "sentence": ""},
+        {"message_id": "m000010", "point": "1B.1", "sentence": ""},
+    ]
+    (judging,) = [call for call in model.calls if call.purpose == "judge"]
+    told = (
+        "In round 1, the proposals say that they adopt 3 points. No sentence of the new proposal does this "
+        "for 1A.2 [m000010], 1B.1 [m000010]."
+    )
+    assert told in text_of(judging)
+    report = render_markdown(document)
+    assert "Adopted 1A.1" in report
+    assert report.count("not found in the proposal") == 2
 
 
 def test_configured_system_prompt_replaces_the_one_of_the_role(tmp_path: Path) -> None:
@@ -282,7 +360,7 @@ def test_failed_refinement_keeps_the_last_proposal_and_adds_a_notice(tmp_path: P
         for c in model.calls
         if phase_of(c) == "critique" and c.hints["round"] == 2 and "Testing" in str(c.hints["targets"])
     ]
-    assert len(of_testing) == 2
+    assert len(of_testing) == 2  # the other two members compare it
     assert all(proposal["content"] in text_of(call) for call in of_testing)
 
 
@@ -314,10 +392,16 @@ def test_convergence_stops_the_debate(tmp_path: Path) -> None:
     assert Counter(c.purpose for c in model.calls) == {"turn": 12, "evaluate": 1, "judge": 1}
 
 
-def test_without_convergence_all_rounds_run_and_the_last_is_not_checked(tmp_path: Path) -> None:
+def test_without_convergence_all_rounds_run(tmp_path: Path) -> None:
     config = council(rounds=3, termination={"type": "convergence", "threshold": 0.7})
     document, model = run(tmp_path, config, agreeing(0.69))
     assert max(e["round"] for e in document["transcript"]) == 3
+    assert Counter(c.purpose for c in model.calls)["evaluate"] == 3
+
+
+def test_a_fixed_council_never_ends_early(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council(termination={"type": "fixed"}), agreeing(1.0))
+    assert max(e["round"] for e in document["transcript"]) == 2
     assert Counter(c.purpose for c in model.calls)["evaluate"] == 2
 
 
@@ -346,10 +430,12 @@ def test_convergence_check_reads_the_background(tmp_path: Path) -> None:
     (tmp_path / "brief.md").write_text("The covenant requires a profit of SEK 15 m.")
     config = council(context=str(tmp_path / "brief.md"))
     _, model = run(tmp_path, config)
-    (check,) = [call for call in model.calls if call.purpose == "evaluate"]
-    assert "The covenant requires a profit" in text_of(check)
-    assert check.prompt
-    assert not check.prompt.omitted
+    checks = [call for call in model.calls if call.purpose == "evaluate"]
+    assert len(checks) == 2
+    for check in checks:
+        assert "The covenant requires a profit" in text_of(check)
+        assert check.prompt
+        assert not check.prompt.omitted
 
 
 @pytest.mark.parametrize("agreement", [20, 85, 1.01, -0.5, float("nan")])
@@ -415,5 +501,5 @@ def test_council_prompts_match_their_snapshots(phase: str, tmp_path: Path) -> No
 def test_council_judge_prompts_match_their_snapshots(purpose: str, tmp_path: Path) -> None:
     config = council(termination={"type": "convergence"}, judge={"blind": False})
     _, model = run(tmp_path, config, agreeing(0.1))
-    (call,) = [c for c in model.calls if c.purpose == purpose]
+    *_, call = [c for c in model.calls if c.purpose == purpose]
     check_snapshot(f"council-{purpose}", prompt_markdown(call.messages))

@@ -390,7 +390,7 @@ def test_replaced_proposals_take_priority_over_their_summary() -> None:
     """The summary covers only messages that the prompt leaves out. The judge can cite these messages."""
     names = ("alice", "bob", "carol", "dan")
     debaters = [*DEBATERS, {"name": "Carol Ray", "id": "carol"}, {"name": "Dan Lee", "id": "dan"}]
-    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 8630}}})
+    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 8700}}})
     entries = council(420, names)
     (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:9], config.names())})
     assert call.prompt

@@ -383,7 +383,13 @@ def test_an_empty_debate_has_no_empty_sections(render: Any) -> None:
     assert [name or title for name, title in sections] in (["verdict", "notes"], ["Verdict"])
 
 
-MOVE = {"debater": "ada", "before": "Six services", "after": "No services", "message_id": "m000003"}
+MOVE = {
+    "debater": "ada",
+    "before": "Six services",
+    "after": "No services",
+    "stated_in": "m000003",
+    "caused_by": "",
+}
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown])
@@ -449,7 +455,7 @@ def test_different_condition_is_not_a_disagreement() -> None:
 
 
 def test_move_is_placed_at_the_movers_message_after_its_cause() -> None:
-    caused = {**MOVE, "message_id": "m000002"}
+    caused = {**MOVE, "stated_in": "", "caused_by": "m000002"}
     (ada, _) = Report(debate_document(verdict={**VERDICT, "moved": [caused]}, blackboard={})).standings
     (move,) = [each for each in ada.moments if each.kind == "move"]
     assert (move.message_id, move.cause, move.when) == ("m000003", "m000002", "Round 2")
@@ -458,8 +464,25 @@ def test_move_is_placed_at_the_movers_message_after_its_cause() -> None:
     assert "to “No services”, after ([m000002](#m000002))" in text
 
 
+def test_a_move_is_not_dated_at_a_criticism_or_before_its_cause_was_read() -> None:
+    speakers = ["ada", "grace", "ada", "grace", "ada", "ada"]
+    document = debate_document(
+        verdict={**VERDICT, "moved": [{**MOVE, "caused_by": "m000004"}]}, blackboard={}
+    )
+    entries = [
+        {**TRANSCRIPT[1], "id": f"m{n:06d}", "seq": n, "speaker": s} for n, s in enumerate(speakers, 1)
+    ]
+    entries[4]["kind"] = "critique"
+    entries.insert(4, {**entries[0], "id": "m000004-x"})  # written at the same time as its cause
+    entries[4] |= {"id": "m000007", "seq": 7}
+    steps = {"m000004": 3, "m000007": 3}
+    receipts = [{**document["receipts"][0], "entry_id": key, "step": step} for key, step in steps.items()]
+    (ada, _) = Report({**document, "transcript": [TRANSCRIPT[0], *entries], "receipts": receipts}).standings
+    assert [each.message_id for each in ada.moments if each.kind == "move"] == ["m000006"]
+
+
 def test_no_debater_moves_in_its_opening() -> None:
-    caused = {**MOVE, "debater": "grace", "message_id": "m000001"}
+    caused = {**MOVE, "debater": "grace", "stated_in": "", "caused_by": "m000001"}
     (_, grace) = Report(debate_document(verdict={**VERDICT, "moved": [caused]}, blackboard={})).standings
     assert [each.message_id for each in grace.moments if each.kind == "move"] == ["m000004"]
 

@@ -23,7 +23,7 @@ CONFIG = DebateConfig.model_validate(
 def _reply_with_verdict(call: ModelCall) -> Reply:
     if call.purpose != "judge":
         return fake_reply(call)
-    move = {"debater": "bo", "before": "Two.", "after": "One.", "message_id": "m000001"}
+    move = {"debater": "bo", "before": "Two.", "after": "One.", "stated_in": "m000001", "caused_by": ""}
     return Reply(
         model="m",
         data={
@@ -51,7 +51,7 @@ def test_the_result_has_a_verdict_card_and_a_positions_card() -> None:
     ada, bo = positions["props"]["debaters"]
     assert (ada["name"], ada["stance"]) == ("Ada", "One repository.")
     assert ada["position"] == "One repository, in May."
-    assert bo["moved"] == [{"before": "Two.", "after": "One.", "message_id": "m000001"}]
+    assert bo["moved"] == [{"before": "Two.", "after": "One.", "stated_in": "m000001", "caused_by": ""}]
     assert ui_message_reducer([], result["ui"]) == result["ui"]
 
 

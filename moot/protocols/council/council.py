@@ -1,11 +1,12 @@
 """Council protocol, in which debaters propose, criticise and refine solutions, and a judge combines them.
 
-A round has the phases propose, critique (all ordered pairs at the same time) and refine. From round 2 on, a
-debater's proposal is its last refinement. The council ends after the last round, or when the judge finds that
-the proposals agree.
+A round has the phases propose, critique and refine. In round 1, critics criticise each proposal in a turn of
+its own, all ordered pairs at the same time. From round 2 on, a debater's proposal is its last refinement, and
+each critic compares all proposals in one turn. The council ends after the last round, or when the judge finds
+that the proposals agree.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -15,16 +16,18 @@ from pydantic import BaseModel, Field
 
 from moot.calls.effects import errors_update
 from moot.calls.model_calls import CallGenerator, Hints, WireMessage
+from moot.claims.claim_extraction import find_quotation
 from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, ProtocolSettings
 from moot.judging.draft_test import TEST, run_draft_test
+from moot.judging.judge_floor import criticisms, names_label
 from moot.judging.judge_spec import JudgeSpec
 from moot.judging.rubrics import rubric_text
 from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import QUERY_CHARS, RetrievalQuery
 from moot.memory.perspectives import latest_proposals, perspective_of
 from moot.prompts import truncation
-from moot.prompts.request import make_call, model_params, prompt_budget
+from moot.prompts.request import make_call, many, model_params, narrow_schema, one_of, prompt_budget
 from moot.prompts.structured_calls import structured_data
 from moot.prompts.templates import fenced, load_prompt_template, role_of, system_message, unfenced
 from moot.protocols import prompt_context, schedule
@@ -32,20 +35,25 @@ from moot.protocols.base import Protocol
 from moot.protocols.outcome import Proceedings
 from moot.protocols.schedule import End, Phase, TurnCount, make_step, make_turn
 from moot.protocols.suffix import SELF_CONTAINED, turn_suffix_block
-from moot.state.conversation import ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
+from moot.state.conversation import AdoptedPoint, ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, JsonObject, critique_labels
 from moot.text.plain_text import all_done_reason, break_template_tokens, plain_line
+from moot.text.terms import split_sentences
 from moot.text.tokens import prompt_tokens, truncate_middle
 
 RULES = load_prompt_template("rules", "debaters", "scored", "language", home=__package__)
 PROPOSE = load_prompt_template("propose", "place", "each", "words", "focus", home=__package__)
 CRITIQUE = load_prompt_template("critique", "place", "target", "words", "focus", "before", home=__package__)
+COMPARE = load_prompt_template("compare", "place", "targets", "words", "focus", "before", home=__package__)
 REFINE = load_prompt_template("refine", "standing", "place", "words", "focus", home=__package__)
 
 PROPOSAL_WORDS = 600
 """Maximum number of words in a proposal or a refined proposal. 600 words are about 80 for each part."""
 CRITIQUE_WORDS = 300
-"""Maximum number of words in a critique."""
+"""Maximum number of words in a critique of one proposal."""
+COMPARE_WORDS = 150
+"""Maximum number of words in a comparison of proposals for each proposal, and for the points in dispute. 150
+words are two flaws, or three points in dispute."""
 ANSWER_WORDS = 200
 """Maximum number of words with which a refined proposal answers its critiques. 200 words are about 16 for
 each of the six points of two critiques."""
@@ -77,14 +85,18 @@ UNLIMITED = 1_000_000_000
 
 _CRITICISED = (
     "Your current proposal and the criticism of it are shown above. Add a section with a heading of its own "
-    "that answers every point of the criticism, in at most {words} words. Name each point by its "
+    "that answers every point of the criticism{concerns}, in at most {words} words. Name each point by its "
     'criticism\'s label and its number: {label}.3 is point 3 of criticism {label}. Write "adopted" and where '
     'the proposal now says it, or "rejected because" and the reason.'
 )
 _NOT_CRITICISED = "Your current proposal is shown above. Nobody criticised it in this round."
 _ANSWERED = (
-    "Your criticism of the earlier proposal is shown above, too. The new proposal answers it under the label "
-    "{label}. Do not repeat a point that the new proposal resolves. "
+    "Your criticism of earlier proposals is shown above, too. The new proposals answer it under its label. "
+    "Do not repeat a point that a new proposal resolves.\n\n"
+)
+_SETTLE = (
+    "Begin with the points in dispute that are listed above. For each of them, say which side is right, "
+    "which one fact would decide it, and who can find out this fact by which date.\n\n"
 )
 _IN_DISPUTE = "# Points in dispute after round {round}, as a neutral reader sees them"
 _NO_PROPOSAL = (
@@ -101,16 +113,22 @@ def council_prompt_blocks(ctx: prompt_context.PromptContext) -> list[truncation.
     phase, round_no, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
     memory, proposals = ctx.config.memory, latest_proposals(ctx.state["full_transcript"])
     subject: list[truncation.Block] = []
+    own_blocks = (
+        _subject(ctx, proposals[speaker], "own proposal", "# Your current proposal")
+        if speaker in proposals
+        else []
+    )
     if phase == "critique":
-        (target,) = ctx.turn["targets"]
-        heading = f"# {truncation.prompt_name(target, ctx.names)}'s proposal"
-        subject = _criticisms(ctx, target, round_no - 1, OWN)
-        subject += _subject(ctx, proposals[target], "proposal criticised", heading)
+        # In round 1, a critic must not argue for its own design, so its own proposal is not shown.
+        subject = own_blocks if round_no > 1 else []
+        subject += _criticisms(ctx, _critiques_of(ctx, round_no - 1, by=speaker), "earlier proposal", OWN)
+        for target in ctx.turn["targets"]:
+            heading = f"# {truncation.prompt_name(target, ctx.names)}'s proposal"
+            subject += _subject(ctx, proposals[target], "proposal criticised", heading)
     elif phase == "refine":
-        if speaker in proposals:
-            subject = _subject(ctx, proposals[speaker], "own proposal", "# Your current proposal")
-        subject += _criticisms(ctx, speaker, round_no, SUBJECT)
-    # A critic must not argue for its own design, so its own proposal is not shown.
+        subject = own_blocks + _criticisms(
+            ctx, _critiques_of(ctx, round_no, target=speaker), "proposal", SUBJECT
+        )
     shown_ids = frozenset(key for block in subject for key in block.ids)
     past_blocks = [] if phase == "critique" else _own_perspective(ctx, shown_ids)
     user_blocks = [
@@ -187,16 +205,24 @@ def council_instruction(ctx: prompt_context.PromptContext) -> str:
             opening = "In it" if max_rounds == 1 else "In each round"
             task = PROPOSE.render(each=opening, words=str(PROPOSAL_WORDS), **values)
         case "critique":
-            (target,) = ctx.turn["targets"]
-            name = truncation.prompt_name(target, ctx.names)
-            labels = _labels_of(ctx, _critiques_of(ctx, target, round_no - 1), by=speaker)
-            before = _ANSWERED.format(label=labels[0]) if labels else ""
-            task = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **values)
+            names = [truncation.prompt_name(target, ctx.names) for target in ctx.turn["targets"]]
+            before = _ANSWERED if _critiques_of(ctx, round_no - 1, by=speaker) else ""
+            if round_no == 1:
+                task = CRITIQUE.render(target=names[0], words=str(CRITIQUE_WORDS), before=before, **values)
+            else:
+                before += _SETTLE if _disputes(ctx) else ""
+                max_words = COMPARE_WORDS * (1 + len(names))
+                task = COMPARE.render(targets=_joined(names), words=str(max_words), before=before, **values)
         case _:
-            labels = _labels_of(ctx, _critiques_of(ctx, speaker, round_no))
+            labels = critique_labels(ctx.state["full_transcript"])
+            received = _critiques_of(ctx, round_no, target=speaker)
             standing = (
-                _CRITICISED.format(label=labels[0], words=f"{ANSWER_WORDS} of the {PROPOSAL_WORDS}")
-                if labels
+                _CRITICISED.format(
+                    concerns=" that concerns your proposal" if round_no > 1 else "",
+                    label=labels[received[0]["id"]],
+                    words=f"{ANSWER_WORDS} of the {PROPOSAL_WORDS}",
+                )
+                if received
                 else _NOT_CRITICISED
             )
             if speaker not in latest_proposals(ctx.state["full_transcript"]):
@@ -217,18 +243,25 @@ def _place_of(round_no: int, max_rounds: int) -> str:
 
 
 def _criticisms(
-    ctx: prompt_context.PromptContext, target: str, round_no: int, rank: int
+    ctx: prompt_context.PromptContext, critiques: Sequence[Entry], version: str, rank: int
 ) -> list[truncation.Block]:
-    """Return critiques of a proposal in a round, of another debater's only the speaker's own."""
-    is_own = target == ctx.speaker.id
-    heading = "# Criticism {} of your proposal" if is_own else "# Your criticism {} of the earlier proposal"
-    entries = _critiques_of(ctx, target, round_no)
-    return [
-        block
-        for entry, label in zip(entries, _labels_of(ctx, entries), strict=True)
-        if is_own or entry["speaker"] == ctx.speaker.id
-        for block in _subject(ctx, entry, "critique", heading.format(label), rank)
-    ]
+    """Return prompt blocks with critiques, each under its label and the names of those whom it criticises.
+
+    `version` says which version of the proposals the critiques are about, such as "earlier proposal".
+    """
+    labels, blocks = critique_labels(ctx.state["full_transcript"]), []
+    for entry in critiques:
+        title = "Your criticism" if entry["speaker"] == ctx.speaker.id else "Criticism"
+        names = [f"{truncation.prompt_name(each, ctx.names)}'s" for each in _criticised(entry)]
+        if ctx.speaker.id in _criticised(entry):
+            names = ["your", *(name for name in names if name != f"{ctx.names[ctx.speaker.id]}'s")]
+        heading = f"# {title} {labels[entry['id']]} of {_joined(names)} {version}{'s' * (len(names) > 1)}"
+        blocks += _subject(ctx, entry, "critique", heading, rank)
+    return blocks
+
+
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _other_proposals(
@@ -237,58 +270,57 @@ def _other_proposals(
     """Return prompt blocks with the other debaters' proposals, or `[]` outside the phase `refine`.
 
     Before each proposal stands the criticism of the previous round, which the proposal answers. After it
-    stands the criticism of this round, which shows which parts of the proposal not to adopt.
+    stands the criticism of this round, which shows which parts of the proposal not to adopt. A critique of
+    the speaker's own proposal stands elsewhere. A critique of several proposals stands at the last one.
     """
     round_no, blocks = ctx.step["round"], []
     for target, proposal in proposals.items() if ctx.step["phase"] == "refine" else ():
-        if target != ctx.speaker.id:
-            name = truncation.prompt_name(target, ctx.names)
-            blocks += _criticisms_of_other(ctx, target, round_no - 1, f"{name}'s earlier proposal", ANSWERED)
-            heading = f"# {name}'s current proposal"
-            blocks.append(prompt_context.entry_block(ctx, proposal, RIVALS, "rival proposal", heading))
-            blocks += _criticisms_of_other(ctx, target, round_no, f"{name}'s current proposal", EARLIER)
-    return blocks
-
-
-def _criticisms_of_other(
-    ctx: prompt_context.PromptContext, target: str, round_no: int, proposal_name: str, rank: int
-) -> list[truncation.Block]:
-    """Return prompt blocks with the critiques that another debater's proposal received in one round."""
-    blocks, entries = [], _critiques_of(ctx, target, round_no)
-    for entry, label in zip(entries, _labels_of(ctx, entries), strict=True):
-        title = "Your criticism" if entry["speaker"] == ctx.speaker.id else "Criticism"
-        blocks.append(
-            prompt_context.entry_block(ctx, entry, rank, "critique", f"# {title} {label} of {proposal_name}")
+        if target == ctx.speaker.id:
+            continue
+        earlier, current = (
+            [each for each in _critiques_of(ctx, number, target=target) if _stands_at(each, target, ctx)]
+            for number in (round_no - 1, round_no)
         )
+        heading = f"# {truncation.prompt_name(target, ctx.names)}'s current proposal"
+        blocks += _criticisms(ctx, earlier, "earlier proposal", ANSWERED)
+        blocks.append(prompt_context.entry_block(ctx, proposal, RIVALS, "rival proposal", heading))
+        blocks += _criticisms(ctx, current, "current proposal", EARLIER)
     return blocks
 
 
-def _labels_of(ctx: prompt_context.PromptContext, critiques: Sequence[Entry], *, by: str = "") -> list[str]:
-    """Return the labels, such as 2A, by which prompts refer to critiques."""
-    labels = critique_labels(ctx.state["full_transcript"])
-    return [labels[entry["id"]] for entry in critiques if by in ("", entry["speaker"])]
+def _stands_at(critique: Entry, target: str, ctx: prompt_context.PromptContext) -> bool:
+    return _criticised(critique)[-1] == target and ctx.speaker.id not in _criticised(critique)
 
 
 def _subject(
     ctx: prompt_context.PromptContext, entry: Entry, label: str, heading: str, rank: int = SUBJECT
 ) -> list[truncation.Block]:
-    """Return prompt blocks that show a debater's message, such as a proposal, and its tool calls."""
-    return [
-        *prompt_context.tool_blocks(ctx, entry, rank),
-        prompt_context.entry_block(ctx, entry, rank, label, heading),
-    ]
+    """Return prompt blocks that show a debater's message, such as a proposal.
+
+    Tool calls precede it in prompts that the message is about.
+    """
+    tools = prompt_context.tool_blocks(ctx, entry, rank) if rank <= OWN else []
+    return [*tools, prompt_context.entry_block(ctx, entry, rank, label, heading)]
 
 
-def _critiques_of(ctx: prompt_context.PromptContext, target: str, round_no: int) -> list[Entry]:
-    """Return a round's critiques of a debater's proposal, and a notice for each critique that is missing."""
+def _criticised(critique: Entry) -> list[str]:
+    """Return the ids of the debaters whose proposals a critique, or the notice in its place, is about."""
+    # The first target of a notice is the debater whose message is missing.
+    return critique["targets"][critique["kind"] == "notice" :]
+
+
+def _critiques_of(
+    ctx: prompt_context.PromptContext, round_no: int, *, target: str = "", by: str = ""
+) -> list[Entry]:
+    """Return a round's critiques of or by a debater, and a notice for each critique that is missing."""
     return [
         entry
         for entry in ctx.state["full_transcript"]
         if entry["kind"] in ("critique", "notice")
         and entry["phase"] == "critique"
         and entry["round"] == round_no
-        # The first target of a notice is the debater whose message is missing.
-        and target in entry["targets"][entry["kind"] == "notice" :]
+        and (not target or target in _criticised(entry))
+        and by in ("", entry["speaker"])
     ]
 
 
@@ -337,8 +369,12 @@ def _contract(ctx: prompt_context.PromptContext) -> str:
 CONVERGENCE = "convergence"
 """Name of the phase in which the judge measures how far the proposals agree."""
 
-PROMPT = load_prompt_template("convergence", "topic", home=__package__)
-REPLY_TOKENS = 800
+PROMPT = load_prompt_template("convergence", "topic", "adopted", home=__package__)
+ADOPTED = load_prompt_template("adopted", home=__package__)
+REPLY_TOKENS, POINT_TOKENS = 800, 60
+"""Number of reply tokens for a convergence check, and for each point of criticism: a long sentence."""
+POINT_CHARS = 240
+"""Maximum length of a point of criticism in the prompt, in characters. A long sentence has about 240."""
 
 
 class TerminationConfig(ProtocolSettings):
@@ -353,10 +389,19 @@ class TerminationConfig(ProtocolSettings):
     """Degree of agreement between the proposals, from 0 to 1, at which the council ends early."""
 
 
+class Adopted(BaseModel):
+    """Point of criticism that a proposal says it adopts."""
+
+    proposal: str
+    point: str
+    sentence: str
+
+
 class Convergence(BaseModel):
-    """The judge's assessment of how closely a council's proposals agree."""
+    """The judge's assessment of what a council's proposals adopted, and how closely they agree."""
 
     reasoning: str
+    adopted: list[Adopted] = []
     in_dispute: list[str] = []
     """Points on which the proposals still disagree."""
     agreement: float = Field(ge=0, le=1)
@@ -364,13 +409,18 @@ class Convergence(BaseModel):
 
 
 def check_convergence(debate: prompt_context.PromptSource) -> CallGenerator[JsonObject]:
-    """Ask the judge how far the proposals agree. If the call fails, the council continues."""
+    """Ask the judge what the proposals adopted and how far they agree, and return a state update.
+
+    A point counts as adopted only with a sentence of the new proposal. If the call fails, an error is
+    recorded and the council continues.
+    """
     state, config, count = debate.state, debate.config, debate.count
-    budget, names = config.memory.budget, debate.names
+    budget, names, round_no = config.memory.budget, debate.names, state["step"]["round"]
     topic = truncate_middle(state["topic"], budget.total // 2, count)
-    text = PROMPT.render(topic=fenced(topic, config.fence))
+    proposals = {entry["id"]: entry for entry in latest_proposals(state["full_transcript"]).values()}
+    points = [each for each in criticisms(state["full_transcript"]) if each.entry["round"] == round_no]
+    text = PROMPT.render(topic=fenced(topic, config.fence), adopted=f" {ADOPTED.render()}" if points else "")
     frame = truncation.Block("system", system_message(text, config.fence), label="problem")
-    proposals = latest_proposals(state["full_transcript"]).values()
     proposal_blocks = [
         truncation.Block(
             "messages",
@@ -378,12 +428,24 @@ def check_convergence(debate: prompt_context.PromptSource) -> CallGenerator[Json
             ids=(entry["id"],),
             label=f"proposal {entry['id']}",
         )
-        for entry in proposals
+        for entry in proposals.values()
     ]
+    schema: type[BaseModel] = Convergence
+    if points:
+        point_lines = "\n".join(f"- {each.label}: {board_text(each.point, POINT_CHARS)}" for each in points)
+        message: WireMessage = {
+            "role": "user",
+            "content": fenced(point_lines, config.fence, "# Points of criticism"),
+        }
+        proposal_blocks.append(truncation.Block("messages", message, label="points of criticism"))
+        row = narrow_schema(
+            Adopted, {"proposal": one_of(proposals), "point": one_of(each.label for each in points)}
+        )
+        schema = narrow_schema(Convergence, {"adopted": many(row, 0, len(points) * (len(proposals) - 1))})
     question = truncation.Block(
         "turn_suffix", {"role": "user", "content": "How far do these proposals agree?"}, label="question"
     )
-    remaining = prompt_budget(budget.total, Convergence, count)
+    remaining = prompt_budget(budget.total, schema, count)
     # The background states the requirements. It uses what the proposals leave.
     background_blocks = [replace(block, priority=GIVEN) for block in select_background(debate).blocks]
     blocks = truncation.truncate_by_priority(
@@ -391,21 +453,48 @@ def check_convergence(debate: prompt_context.PromptSource) -> CallGenerator[Json
     )
     prompt = truncation.truncate_blocks(blocks, remaining, count)
     hints: Hints = {"phase": CONVERGENCE, "debaters": list(names)}
-    params = model_params(config, config.judge)
-    call = make_call(params, "evaluate", prompt, schema=Convergence, reply=REPLY_TOKENS, hints=hints)
+    params, reply_tokens = model_params(config, config.judge), REPLY_TOKENS + POINT_TOKENS * len(points)
+    call = make_call(params, "evaluate", prompt, schema=schema, reply=reply_tokens, hints=hints)
 
     (reply,) = yield [call]
     data = None if reply.placeholder else structured_data(Convergence, reply)
     check: ConvergenceCheck = {
-        "round": state["step"]["round"],
+        "round": round_no,
         "agreement": data["agreement"] if data else None,
         "in_dispute": data["in_dispute"] if data else [],
     }
+    if data and points:
+        check["adopted"] = list(_adoptions(data["adopted"], proposals, {each.label for each in points}))
     error = f"convergence was not checked: {reply.error or 'the reply has no share of agreement'}"
     return {
         "convergence": [check],
         **errors_update(state, "judge", [] if data or reply.placeholder else [error]),
     }
+
+
+def _adoptions(
+    rows: Iterable[JsonObject], proposals: Mapping[str, Entry], labels: Container[str]
+) -> Iterator[AdoptedPoint]:
+    """Yield each point that a proposal says it adopts, with the sentence that does it if there is one.
+
+    A sentence that names the point only answers the criticism, so it does not count.
+    """
+    seen = set()
+    for row in rows:
+        key = row["proposal"], row["point"]
+        if key in seen or row["proposal"] not in proposals or row["point"] not in labels:
+            continue
+        seen.add(key)
+        content = proposals[row["proposal"]]["content"]
+        span = find_quotation(row["sentence"], content)
+        answers = (
+            each
+            for each in split_sentences(content)
+            if span and each.start < span[1] and span[0] < each.start + len(each.text)
+        )
+        is_found = span and not any(names_label(each.text, row["point"]) for each in answers)
+        sentence = content[slice(*span)] if span and is_found else ""
+        yield AdoptedPoint(message_id=row["proposal"], point=row["point"], sentence=sentence)
 
 
 JUDGED = "a council of the debaters below, who looked for the best solution together"
@@ -445,8 +534,8 @@ PHASES = schedule.phase_table(
     Phase(CONVERGENCE, ("critique", schedule.OVER), reflects=False, assess=check_convergence),
     Phase(TEST, (schedule.OVER,), reflects=False, assess=run_draft_test),
 )
-"""Course of a council debate. The judge may measure the convergence after a round. After the
-verdict, the members test it."""
+"""Course of a council debate. After a round, the judge checks what was adopted and measures the convergence.
+After the verdict, the members test it."""
 TURN_PHASES = schedule.turn_phases(PHASES)
 
 
@@ -489,14 +578,16 @@ class Council(Protocol):
             return make_step("refine", round_no, all_turns)
 
         critique_step, termination = _critiques(state, config, round_no + 1), TerminationConfig.of(config)
+        is_last = round_no >= (config.rounds or ROUNDS)
+        may_converge = termination.type == "convergence" and not is_last
+        checks = {each["round"]: each["agreement"] for each in state.get("convergence", [])}
+        if round_no not in checks and (may_converge or _critiques_of_last_round(state["full_transcript"])):
+            return make_step(CONVERGENCE, round_no, [], kind="judge")
         if state.get("turn_count", 0) < (config.turns or 0):
             return critique_step
-        if round_no >= (config.rounds or ROUNDS):
+        if is_last:
             return End(all_done_reason(round_no, "round", "done"))
-        if termination.type == "convergence":
-            checks = {each["round"]: each["agreement"] for each in state.get("convergence", [])}
-            if round_no not in checks:
-                return make_step(CONVERGENCE, round_no, [], kind="judge")
+        if may_converge:
             agreement, threshold = checks[round_no], termination.threshold
             if agreement is not None and agreement >= threshold:
                 figures = f"agreement {agreement:.2f}, wanted {threshold:.2f}"
@@ -547,9 +638,12 @@ class Council(Protocol):
     def turns(self, config: DebateConfig) -> TurnCount:
         """Return the total number of proposals, critiques and refinements."""
         people = len(config.debaters)
-        turns_per_round = people * people  # people - 1 critiques and a refinement each
-        rounds = max(config.rounds or ROUNDS, -(-((config.turns or 0) - people) // turns_per_round))
-        return TurnCount(people + rounds * turns_per_round, people + rounds * turns_per_round)
+        first_round = people + people * people  # a proposal, people - 1 critiques and a refinement each
+        missing = (config.turns or 0) - first_round
+        # Each later round has a critique and a refinement of each debater.
+        rounds = max(config.rounds or ROUNDS, 1 - (-missing // (2 * people)))
+        turns = first_round + (rounds - 1) * 2 * people
+        return TurnCount(turns, turns)
 
 
 def _last_phase(transcript: Sequence[Entry]) -> tuple[str, int]:
@@ -566,12 +660,15 @@ def _critiques_of_last_round(transcript: Sequence[Entry]) -> list[Entry]:
 
 
 def _critiques(state: ConversationState, config: DebateConfig, round_no: int) -> Step:
-    """Return a step in which every debater criticises all other debaters' proposals."""
-    proposals = latest_proposals(state["full_transcript"])
-    turns = [
-        make_turn(critic, targets=[target])
-        for target in config.names()
-        for critic in config.names()
-        if critic != target and target in proposals
-    ]
+    """Return a step in which every debater criticises all other debaters' proposals.
+
+    In round 1, each proposal has a turn of its own. Later, a critic compares the proposals in one turn.
+    """
+    proposals, names = latest_proposals(state["full_transcript"]), config.names()
+    targets = {critic: [each for each in names if each != critic and each in proposals] for critic in names}
+    if round_no > 1:
+        turns = [make_turn(critic, targets=several) for critic, several in targets.items() if several]
+    else:
+        pairs = [(critic, each) for each in names for critic in names if each in targets[critic]]
+        turns = [make_turn(critic, targets=[target]) for critic, target in pairs]
     return make_step("critique", round_no, turns)
