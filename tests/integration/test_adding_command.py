@@ -49,7 +49,7 @@ def test_entry_point_adds_a_command_and_its_help(tmp_path: Path) -> None:
     ran = moot(environment, "cheer", "Ada")
     assert (ran.returncode, ran.stdout) == (0, "hail Ada\n")
 
-    listed = moot(environment, "--help")
+    listed = moot(environment, "help", "--all")
     take_part = listed.stdout.partition("Take part:")[2].partition("\n\n")[0]
     assert "cheer" in take_part
     assert "Cheer a debater." in take_part
@@ -65,4 +65,4 @@ def test_failing_import_breaks_only_the_command_of_its_package(tmp_path: Path) -
     broken = moot(environment, "cheer", "Ada")
     assert broken.returncode == 2
     assert "because importing 'moot_cheer:cheer' failed with ModuleNotFoundError" in broken.stderr
-    assert "Command of the package moot-cheer." in moot(environment, "--help").stdout
+    assert "Command of the package moot-cheer." in moot(environment, "help", "--all").stdout

@@ -253,5 +253,5 @@ def test_list_counts_only_the_tokens_of_a_fork_itself(moot: Moot) -> None:
 def test_resume_reports_when_a_whole_phase_takes_more_turns(moot: Moot) -> None:
     council = ("--protocol", "council", "--rounds", 1, "--model", "offline", "--no-judge")
     assert moot("run", TOPIC, *council, "--id", "c", "-q").code == 0
-    longer = moot("resume", "c", "--turns", 7, "--json")
-    assert "took 9 turns instead of 7" in longer.err
+    longer = moot("resume", "c", "--turns", 5, "--json")
+    assert "took 6 turns instead of 5" in longer.err  # three criticisms and three refinements
