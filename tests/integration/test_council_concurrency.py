@@ -38,7 +38,7 @@ CALLS = 3 + 6 + 3 + 1 + 3 + 3 + 3 + 1 + 1 + 3
 
 
 BATCHES = (3, 6, 3, 1, 3, 3, 3, 1, 3, 3, 3, 1, 1, 3)
-"""Concurrent calls: proposals; critiques, refinements, check and summaries, twice; the last round; judge; test."""
+"""Concurrent calls: proposals; critiques, refinements, check, summaries, twice; last round; judge; tests."""
 
 
 class BatchModel:
