@@ -276,7 +276,7 @@ import sys
 from moot import DebateConfig, open_debates
 memory = {"keep_recent": 2, "summarize_every": 1}
 with open_debates(sys.argv[1]) as debates:
-    debate = debates.start("Should we?", DebateConfig(turns=5, memory=memory))
+    debate = debates.start("Should we?", DebateConfig(model="offline", turns=5, memory=memory))
     for event in debate.stream():
         if event["event"] == "summary":
             break
