@@ -14,8 +14,7 @@ from moot.config.participants import unique_slug
 from moot.state.entries import JsonMapping
 
 LINE_CHARS = 77
-"""Maximum length of the line that shows a message, in characters. It fits beside the spinner on a terminal of
-80 columns."""
+"""Maximum length of the line that shows a message, in characters. It fits beside a spinner on 80 columns."""
 DEMO_DELAY_S = 0.1
 """Seconds that `moot demo` waits after each printed word. People read silently at 238 words a minute
 (Brysbaert 2019), but only skim scrolling text."""
