@@ -129,15 +129,16 @@ def test_panel_output_shows_the_judges_and_their_agreement(moot: Moot) -> None:
 
 def test_offline_model_judges_only_if_it_is_named(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
-    for words in (
-        ["judge", "t"],
-        ["judge", "talk.csv"],
-        ["eval", "debate", "t"],
-        ["eval", "debate", "talk.csv", "-p", "A tax?"],
+    for words, models, message in (
+        (["judge", "t"], ["", "offline"], "no judge model is set"),
+        (["judge", "talk.csv"], ["", "offline"], "no judge model is set"),
+        (["eval", "debate", "t"], [""], "no model is set"),
+        (["eval", "debate", "talk.csv", "-p", "A tax?"], [""], "no model is set"),
     ):
-        refused = moot(*words)
-        assert refused.code == 2
-        assert "no judge model is set" in refused.err
+        for model in models:
+            refused = moot(*words, MOOT_MODEL=model)
+            assert refused.code == 2
+            assert message in refused.err
     assert not ok(moot("report", "t", "--json")).json["verdicts"]
 
 

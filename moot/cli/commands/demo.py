@@ -8,13 +8,13 @@ from typer import Argument, Exit, Option
 from moot.cli import options as shared
 from moot.cli.databases import open_database
 from moot.cli.group import command
-from moot.cli.terminal import format_of, one_line, print_note, print_result, render, write_file
+from moot.cli.terminal import err_console, format_of, one_line, print_note, print_result, render, write_file
 from moot.config import DebateConfig
 from moot.config.participants import unique_slug
 from moot.state.entries import JsonMapping
 
-LINE_CHARS = 79
-"""Maximum length of the line that shows a message, in characters. It fits on a terminal of 80 columns."""
+LINE_CHARS = 77
+"""Maximum length of the line that shows a message, in characters. It fits beside a spinner on 80 columns."""
 DEMO_DELAY_S = 0.1
 """Seconds that `moot demo` waits after each printed word. People read silently at 238 words a minute
 (Brysbaert 2019), but only skim scrolling text."""
@@ -53,15 +53,18 @@ def demo(
 ) -> None:
     """Play a recorded sample debate, without an API key or a network.
 
-    The demo prints the beginning of each message, and then the question, the debaters, three turning points
-    of the debate and the decision. It also writes a report to a file, by default NAME.html. The replies in a
-    sample debate were recorded from a large language model. Apart from that, it runs like any other debate.
+    The demo prints the question, the debaters, three turning points of the debate and the decision. Until
+    then, a terminal shows the beginning of the latest message. The demo also writes a report to a file, by
+    default NAME.html. The replies in a sample debate were recorded from a large language model. Apart from
+    that, it runs like any other debate.
     Commands such as `moot resume` and `moot report` also work on a sample debate. After you run `moot setup`,
     your own model answers the questions that you ask with `moot ask`, and writes the new messages if you fork
     a sample debate. The facts in the sample debates have not been verified.
     """
     if not quiet:
         print_note("Plays a recorded debate: no key, no network, no cost.")  # before the slow imports
+    from rich.text import Text
+
     from moot.cli.live import header_lines
     from moot.cli.running import run_to_end
     from moot.cli.show_parts import digest_parts
@@ -83,11 +86,14 @@ def demo(
         else:
             if not quiet:
                 print_note(header_lines(topic, debate.config())[1])
-            for event in debate.stream():
-                if event["event"] == "entry" and not quiet:
-                    entry, names = event["entry"], debate.config().names()
-                    speaker = names.get(entry["speaker"], entry["speaker"])
-                    print_note(one_line(f"{speaker}: {entry['content']}", LINE_CHARS))
+            console, names = err_console(), debate.config().names()
+            console.quiet = quiet
+            with console.status("") as status:
+                for event in debate.stream():
+                    if event["event"] == "entry":
+                        entry = event["entry"]
+                        speaker = names.get(entry["speaker"], entry["speaker"])
+                        status.update(Text(one_line(f"{speaker}: {entry['content']}", LINE_CHARS)))
             document, code = debate.document(), 0
             write_file(path, render(document, format_of(path)))
             print_result(*digest_parts(document))
