@@ -90,6 +90,7 @@ def _environment(database: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_HIDDEN_PREFIXES)}
     return kept | {
         "MOOT_DB": str(database),
+        "MOOT_MODEL": "offline",
         "LANGGRAPH_STRICT_MSGPACK": "true",
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
         "LANGSMITH_TRACING": "false",

@@ -329,7 +329,7 @@ def test_only_the_launch_token_permits_own_models_and_endpoints(
     assert (overview["status"], overview["model"], overview["name"]) == (
         "failed",
         "mine",
-        "tabs-or-spaces",
+        "tabs-spaces",
     )  # no server has this address
 
 
