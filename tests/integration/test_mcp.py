@@ -71,7 +71,7 @@ async def tool_error(client: Client, tool: str, **arguments: Any) -> str:
 
 def test_an_agent_runs_a_debate_over_stdio_and_reads_its_resources(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with connect_over_stdio(tmp_path / "moot.sqlite") as client:
+        async with connect_over_stdio(tmp_path / "moot.sqlite", MOOT_MODEL="offline") as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert set(tools) == {
                 *("debate", "start", "status", "say", "answer", "result", "ask", "compare"),
@@ -179,7 +179,7 @@ def test_the_documented_commands_start_a_server_for_every_client(tmp_path: Path)
 
 def test_a_person_replies_through_the_agent(tmp_path: Path) -> None:
     debaters = ({"name": "Ada", "model": "human"}, {"name": "Ben"})
-    default_config = DebateConfig(turns=2, debaters=debaters, judge={"enabled": False})
+    default_config = DebateConfig(model="offline", turns=2, debaters=debaters, judge={"enabled": False})
 
     async def talk(mcp_debates: McpDebates) -> None:
         outside: Any = SimpleNamespace(request_context=SimpleNamespace(request=None))

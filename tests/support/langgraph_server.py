@@ -86,10 +86,11 @@ def _free_port() -> int:
 
 
 def _environment(database: Path) -> dict[str, str]:
-    """Return an environment without keys, tracing and models, so that nothing leaves the machine."""
+    """Return an environment without keys and tracing, with the offline model: nothing leaves the machine."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_HIDDEN_PREFIXES)}
     return kept | {
         "MOOT_DB": str(database),
+        "MOOT_MODEL": "offline",
         "LANGGRAPH_STRICT_MSGPACK": "true",
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
         "LANGSMITH_TRACING": "false",

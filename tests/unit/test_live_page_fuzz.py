@@ -102,7 +102,7 @@ def templates(routes: list[BaseRoute], prefix: str = "") -> Iterator[str]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     path = tmp_path_factory.mktemp("fuzz") / "d.sqlite"
-    short: Any = {"turns": 1, "judge": {"enabled": False}}
+    short: Any = {"model": "offline", "turns": 1, "judge": {"enabled": False}}
     with open_with_models(path) as debates:
         debates.start("Tabs or spaces?", DebateConfig(**short), name=EXISTING).run()
     app = page_app(lambda: open_with_models(path), DebateConfig(**short))
