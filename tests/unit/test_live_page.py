@@ -38,7 +38,7 @@ DEBATERS = ({"name": "Ada"}, {"name": "Ben", "model": "human"})
 def page(tmp_path: Path) -> Iterator[TestClient]:
     app = page_app(
         lambda: open_with_models(tmp_path / "d.sqlite"),
-        DebateConfig(judge={"swap": False}, openings="sequential"),
+        DebateConfig(model="offline", judge={"swap": False}, openings="sequential"),
     )
     with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as client:
         yield client
