@@ -220,7 +220,7 @@ class SummaryMetadata(TypedDict):
     updated_at: str
     failure: NotRequired[str]
     """Reason why the configured summarizer failed. Set only if a fallback wrote this version of the
-    summary."""
+    summary or a part of it."""
 
 
 class Summary(SummaryMetadata):

@@ -102,16 +102,17 @@ def test_unknown_summarizer_is_refused_and_unknown_placeholder_warned_of() -> No
 def test_resume_with_a_different_context_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     model = FakeModel()
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
-    graph.invoke({"topic": "Should we?"}, THREAD, context=DebateConfig(turns=3), interrupt_after=["plan"])
+    config = DebateConfig(turns=3, model="m")
+    graph.invoke({"topic": "Should we?"}, THREAD, context=config, interrupt_after=["plan"])
     with caplog.at_level(logging.WARNING):
-        graph.invoke(None, THREAD, context=DebateConfig(turns=3))
+        graph.invoke(None, THREAD, context=config)
         assert not caplog.records
-        graph.invoke(None, THREAD, context=DebateConfig(turns=9, language="German"))
+        graph.invoke(None, THREAD, context=DebateConfig(turns=9, language="German", model="m"))
     assert "differs in language, turns" in caplog.text
 
 
 def test_resume_with_a_different_mapping_logs_the_changed_keys(caplog: pytest.LogCaptureFixture) -> None:
-    model, first_context = FakeModel(), {"turns": 3, "openings": "sequential"}
+    model, first_context = FakeModel(), {"turns": 3, "openings": "sequential", "model": "offline"}
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
     graph.invoke({"topic": "Should we?"}, THREAD, context=first_context, interrupt_after=["plan"])
     with caplog.at_level(logging.WARNING):

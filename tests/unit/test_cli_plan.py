@@ -18,8 +18,8 @@ def _invoke(words: list[str]) -> Any:
 def test_the_plan_shows_calls_and_the_critical_path() -> None:
     done = _invoke(["Design a cache", "--protocol", "council", "--latency", "0.2"])
     assert done.exit_code == 0
-    assert "calls           17–37, about 27" in done.stdout
-    assert "9 calls in a row at concurrency 8: 1.8 s at 0.2 s a call (at most 12: 2.4 s)" in done.stdout
+    assert "calls           17–32, about 25" in done.stdout
+    assert "10 calls in a row at concurrency 8: 2.0 s at 0.2 s a call (at most 13: 2.6 s)" in done.stdout
 
 
 def test_the_plan_warns_if_prompts_may_leave_out_messages() -> None:

@@ -31,7 +31,8 @@ def test_context_files_enter_the_transcript_in_listed_order(tmp_path: Path) -> N
     assert {Capability("context", path) for path in config.context} <= capabilities_of(config).keys()
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         entries = debates.start("Pipes?", config).run()["transcript"]
-    assert [entry["content"].partition("\n")[0] for entry in entries[1:3]] == ["b.md", "a.md"]
+    titles = [entry["content"].partition("\n")[0] for entry in entries[1:4]]
+    assert titles == ["b.md", "Files of the folder 'notes'", "a.md"]
     all_files, one_file, none = (
         planned.to_json()["prompt_tokens"]
         for context in (config.context, config.context[0], None)

@@ -32,7 +32,7 @@ _REASON_CHARS = 500
 
 
 def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:
-    """Draft a summary. Return also why a fallback summarizer was used, or `""`."""
+    """Draft a summary. Return also why the method failed for the summary or a part of it, or `""`."""
     request = replace(request, max_tokens=_token_limit(request))
     if request.max_tokens < NOTICE_BELOW:
         method = FALLBACK_SUMMARIZER  # no model is called if only a notice fits
@@ -47,9 +47,9 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
             latency_s=draft.latency_s or calls.latency_s,
             tokens_used=calls.tokens,
         )
-        return full_draft, ""
+        return full_draft, draft.failure and _reason(method, SummaryFailed(draft.failure))
     except (Exception, SystemExit) as error:  # a summarizer may raise any exception
-        failure = clip(plain_line(f"{method}: {type(error).__name__}: {error}"), _REASON_CHARS)
+        failure = _reason(method, error)
         new_points = error.points if type(error) is SummaryFailed else {}
     fallback = yield from summarizer_named(FALLBACK_SUMMARIZER).summarize(request)
     previous_points = request.previous.get("points") or {}
@@ -61,6 +61,10 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
         points={**kept_points, **new_points, **fallback.points},
     )
     return replace(draft, tokens_used=calls.tokens), failure
+
+
+def _reason(method: str, error: BaseException) -> str:
+    return clip(plain_line(f"{method}: {type(error).__name__}: {error}"), _REASON_CHARS)
 
 
 def _token_limit(request: SummaryRequest) -> int:

@@ -254,8 +254,10 @@ Split = Callable[[Sequence[Entry]], list[list[Entry]]]
 
 def read_messages(
     request: summarizer.SummaryRequest, split: Split, *, by_phase: bool = False
-) -> CallGenerator[tuple[list[ChunkSummary], int]]:
-    """Return chunk summaries of all messages, in order, and the `seq` through which messages are given up.
+) -> CallGenerator[tuple[list[ChunkSummary], int, str]]:
+    """Return chunk summaries of all messages, the `seq` through which messages are given up, and an error.
+
+    The chunk summaries are in order. The error is why new messages have no chunk summary, or `""`.
 
     Only new messages and those without a chunk summary are read. New messages are first. If a model can
     summarize any of them, messages whose summary failed before are read once more, at most `CATCH_UP_CALLS`
@@ -264,19 +266,20 @@ def read_messages(
     Raises:
         SummaryFailed: no chunk summary of the new messages is usable.
     """
-    notes, given_up = reusable_chunk_summaries(request), _given_up_through(request)
+    notes, given_up, failure = reusable_chunk_summaries(request), _given_up_through(request), ""
     unread, first_new = _unread(request, notes), request.entries[0]["seq"]
     new = [entry for entry in unread if entry["seq"] >= first_new]
     late = split([entry for entry in unread if given_up < entry["seq"] < first_new])[:CATCH_UP_CALLS]
     chunks = split(new)
     if len(chunks) == 1 and not (notes or late or by_phase):
-        return [(yield from summarize_at_once(request, chunks[0]))], given_up
+        return [(yield from summarize_at_once(request, chunks[0]))], given_up, failure
     if chunks:
-        notes += yield from condense(request, chunks, by_phase=by_phase)
+        came, failure = yield from condense(request, chunks, by_phase=by_phase)
+        notes += came
     if late:
         came = list[ChunkSummary]()
         try:
-            came = yield from condense(request, late, by_phase=by_phase)
+            came, _ = yield from condense(request, late, by_phase=by_phase)
         except summarizer.SummaryFailed as error:
             if not notes:
                 raise
@@ -284,7 +287,7 @@ def read_messages(
         if len(came) < len(late):
             given_up = late[-1][-1]["seq"]
         notes += came
-    return sorted(notes, key=lambda note: note.first), given_up
+    return sorted(notes, key=lambda note: note.first), given_up, failure
 
 
 def _given_up_through(request: summarizer.SummaryRequest) -> int:
@@ -311,22 +314,24 @@ def draft_from_chunks(
     Raises:
         SummaryFailed: a reply is unusable.
     """
-    notes, given_up = yield from read_messages(request, split, by_phase=by_phase)
+    notes, given_up, failure = yield from read_messages(request, split, by_phase=by_phase)
     try:
         draft = yield from write(notes)
     except summarizer.SummaryFailed as error:
         kept = {"notes": [asdict(note) for note in notes], "given_up_through": given_up}
         raise summarizer.SummaryFailed(str(error), kept) from error
     method = f"{draft.method}, some messages by rule" if _unread(request, notes) else draft.method
-    return replace(draft, method=method, points={**draft.points, "given_up_through": given_up})
+    points = {**draft.points, "given_up_through": given_up}
+    return replace(draft, method=method, points=points, failure=failure)
 
 
 def condense(
     request: summarizer.SummaryRequest, chunks: Sequence[Sequence[Entry]], *, by_phase: bool = False
-) -> CallGenerator[list[ChunkSummary]]:
+) -> CallGenerator[tuple[list[ChunkSummary], str]]:
     """Summarize each chunk of messages with one model call, and make all calls in parallel.
 
-    The usable summaries are kept. The other messages wait for a later summary.
+    Return the usable summaries, and the errors of the others, or `""`. The other messages wait for a later
+    summary.
 
     Raises:
         SummaryFailed: no reply is usable.
@@ -336,19 +341,20 @@ def condense(
         _call(request, messages_text(request, chunk), remaining, call_index, condenses=True)
         for call_index, chunk in enumerate(chunks)
     ]
-    notes, failure = list[ChunkSummary](), summarizer.SummaryFailed("there is nothing to summarize")
+    notes, errors = list[ChunkSummary](), list[str]()
     replies = yield calls
     for reply, call, chunk in zip(replies, calls, chunks, strict=True):
         try:
             text = check_summary(reply, call, remaining, request.count)
         except summarizer.SummaryFailed as error:
-            failure = error
+            errors.append(str(error))
             continue
         part = chunk[0]["phase"] or "debate" if by_phase else ""
         notes.append(ChunkSummary(text, chunk[0]["seq"], chunk[-1]["seq"], part=part))
+    failure = "; ".join(dict.fromkeys(errors))
     if not notes:
-        raise failure
-    return notes
+        raise summarizer.SummaryFailed(failure)
+    return notes, failure
 
 
 def summarize_at_once(

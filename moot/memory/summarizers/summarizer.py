@@ -76,6 +76,8 @@ class Draft:
     latency_s: float = 0.0
     tokens_used: int = 0
     """Total tokens of all model calls for this summary, including unusable replies."""
+    failure: str = ""
+    """Error because of which parts of this summary are missing or written by rule."""
 
 
 class SummaryFailed(Exception):
