@@ -36,9 +36,14 @@ if "REFUSES" not in sys.__dict__:
             raise OSError(f"a notebook looked up {arguments[0]}")
     sys.addaudithook(_refuse)
     sys.REFUSES = True
-del sys
+from moot.retrieval import static_vectors
+from moot.runtime import environment
+environment.token_hex = lambda length: ""
+static_vectors.PACKAGE = "moot_without_word_vectors"
+del environment, static_vectors, sys
 """
-"""Cell that runs before each notebook. It clears all variables and blocks the network."""
+"""Cell that runs before each notebook. It clears all variables and blocks the network. Equal debates send
+equal prompts, as conftest.py provides."""
 
 
 def read_notebook(path: Path) -> Any:
