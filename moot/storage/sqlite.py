@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from typing_extensions import override
 
@@ -23,6 +23,8 @@ try:
     import resource
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
+
+T = TypeVar("T")
 
 DATABASE_VERSION = 3
 """Version number of the schema of Moot's tables. Databases with a higher version are refused."""
@@ -260,53 +262,64 @@ class SqliteSql(Sql):
     def execute(
         self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
     ) -> list[Row]:
-        with self._transaction(durable):
-            return self._connection.execute(statement, parameters).fetchall()
+        return self._locked(lambda: self._connection.execute(statement, parameters).fetchall(), durable)
 
     @override
     def transact(
         self, statements: Sequence[Statement], permit: Permit | None, *, durable: bool = False
     ) -> list[Row]:
-        with self._transaction(durable):
+        def work() -> tuple[bool, list[Row]]:
             run = self._connection.execute
-            run("BEGIN IMMEDIATE")
             try:
+                run("BEGIN IMMEDIATE")
                 rows = run(*permit.statement).fetchall() if permit else []
-                if permit is None or permit.allows(rows):
-                    last = [run(*each).fetchall() for each in statements][-1]
+                allowed = permit is None or permit.allows(rows)
+                if allowed:
+                    rows = [run(*each).fetchall() for each in statements][-1]
                     run("COMMIT")
-                    return last
+                return allowed, rows
             finally:
                 if self._connection.in_transaction:
                     run("ROLLBACK")
-        raise permit.refusal(rows)
 
-    @contextmanager
-    def _transaction(self, durable: bool) -> Iterator[None]:
+        allowed, rows = self._locked(work, durable)
+        if permit is not None and not allowed:
+            raise permit.refusal(rows)
+        return rows
+
+    def _locked(self, work: Callable[[], T], durable: bool) -> T:
+        """Do the work while no other thread uses the connection."""
         self.check_process()
         self._check_file()
-        non_blocking_now = non_blocking.active
-        if (non_blocking_now and durable) or not self._lock.acquire(blocking=not non_blocking_now):
-            raise WouldBlock
-        try:
-            if self._hasty != non_blocking_now:
-                self._hasty = non_blocking_now
-                self._connection.execute(
-                    f"PRAGMA busy_timeout={0 if non_blocking_now else BUSY_TIMEOUT_S * 1000:.0f}"
-                )
-            if durable:
-                self._connection.execute("PRAGMA synchronous=FULL")
+        if non_blocking.active:
+            if durable or not self._lock.acquire(blocking=False):
+                raise WouldBlock
             try:
-                yield
+                return self._work(work, durable)
             finally:
-                if durable:
-                    self._connection.execute("PRAGMA synchronous=NORMAL")
+                self._lock.release()
+        # Ctrl-C cannot come between this `with` and its body, as it can after `acquire()` and within a context
+        # manager written in Python. The lock would stay locked, and the stopping run would wait for it.
+        with self._lock:
+            return self._work(work, durable)
+
+    def _work(self, work: Callable[[], T], durable: bool) -> T:
+        hasty, run = non_blocking.active, self._connection.execute
+        try:
+            if self._hasty != hasty:
+                run(f"PRAGMA busy_timeout={0 if hasty else BUSY_TIMEOUT_S * 1000:.0f}")
+                self._hasty = hasty
+            if not durable:
+                return work()
+            try:
+                run("PRAGMA synchronous=FULL")
+                return work()
+            finally:
+                run("PRAGMA synchronous=NORMAL")
         except sqlite3.Error as error:
-            if non_blocking_now and _code(error) == sqlite3.SQLITE_BUSY:
+            if hasty and _code(error) == sqlite3.SQLITE_BUSY:
                 raise WouldBlock from error
             raise storage_error(error) from error
-        finally:
-            self._lock.release()
 
     def _check_file(self) -> None:
         """Raise `DebateNotFound` if the database file was deleted or replaced."""

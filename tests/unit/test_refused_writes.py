@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,17 +32,15 @@ class RefusingDatabase:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         self.left = after
-        transaction = SqliteSql._transaction
+        locked = SqliteSql._locked
 
-        @contextmanager
-        def counted(sql: SqliteSql, durable: bool) -> Iterator[None]:
+        def counted(sql: SqliteSql, work: Callable[[], Any], durable: bool) -> Any:
             self.left -= 1
             if self.left < 0:
                 sql._connection.execute("PRAGMA query_only=ON")
-            with transaction(sql, durable):
-                yield
+            return locked(sql, work, durable)
 
-        monkeypatch.setattr(SqliteSql, "_transaction", counted)
+        monkeypatch.setattr(SqliteSql, "_locked", counted)
 
 
 @pytest.fixture(scope="module")

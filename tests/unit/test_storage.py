@@ -12,8 +12,11 @@ import tempfile
 import threading
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import cast
 
 import ormsgpack
 import pytest
@@ -22,13 +25,14 @@ from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG
 
 from moot import DebateConfig, open_debates
 from moot.cli.terminal import write_file
-from moot.state.errors import ConfigError, InputError, StorageError
+from moot.state.errors import ConfigError, DebateBusy, InputError, StorageError
 from moot.state.settings import sqlite_path
-from moot.storage import checkpoints
+from moot.storage import checkpoints, sqlite
 from moot.storage.checkpoints import CompressingSerializer
 from moot.storage.records import Records, open_records, records_of
-from moot.storage.sqlite import DATABASE_VERSION, SqliteSql
+from moot.storage.sqlite import DATABASE_VERSION, Permit, SqliteSql
 from tests.support.fakes import FakeModel
+from tests.support.waiting import LONG_TIMEOUT_S
 
 
 def _debate(path: Path, name: str = "d") -> None:
@@ -55,6 +59,42 @@ def test_opening_a_new_database_waits_for_another_writer(tmp_path: Path) -> None
         assert records.sql.execute("SELECT x FROM first") == [(1,)]
         records.close()
         done.join()
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_an_interrupt_at_any_point_leaves_the_database_usable(durable: bool, tmp_path: Path) -> None:
+    """Python handles Ctrl-C where a function starts, and where a call has returned."""
+    records = open_records(str(tmp_path / "m.sqlite"))
+    sql = cast(SqliteSql, records.sql)
+    sql.execute("CREATE TABLE mine (x)")
+    insert, permit = ("INSERT INTO mine VALUES (1)", ()), Permit(("SELECT 1", ()), bool, DebateBusy)
+    points, interrupted = 0, True
+    while interrupted:
+        interrupted, left = False, points
+
+        def interrupt(frame: FrameType, event: str, called: object) -> None:
+            nonlocal interrupted, left
+            if event in ("call", "c_return") and frame.f_code.co_filename == sqlite.__file__:
+                left -= 1
+                if left < 0 and not interrupted:
+                    interrupted = True
+                    raise KeyboardInterrupt
+
+        before = len(sql.execute("SELECT x FROM mine"))
+        try:
+            sys.setprofile(interrupt)
+            sql.transact([insert], permit, durable=durable)
+        except KeyboardInterrupt:
+            # Another thread can write while the exception is handled, as during the cleanup of a run.
+            with ThreadPoolExecutor() as pool:
+                assert pool.submit(sql.transact, [insert], None).result(timeout=LONG_TIMEOUT_S) == []
+        finally:
+            sys.setprofile(None)
+        assert len(sql.execute("SELECT x FROM mine")) - before in (1, 2)
+        assert sql.execute("PRAGMA synchronous") == [(1,)]
+        points += 1
+    assert points > 10
+    records.close()
 
 
 def test_space_is_required_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
