@@ -21,7 +21,7 @@ from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel
 from moot.models.endpoints import circuit_is_open, endpoint_slot, explanation, report_wait
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
-from moot.models.reply_faults import is_empty_text, length_before_loop, without_tool_calls
+from moot.models.reply_faults import is_empty_text, is_endless, length_before_loop, without_tool_calls
 from moot.models.reply_markup import SplitText
 from moot.models.structured import ParsedReply, parse_reply
 from moot.models.usage import counted_usage, reported_usage
@@ -537,6 +537,8 @@ class _ModelRequest:
             return
         if answer.finish_reason == "length" and not self.limit_doubled:
             return  # reasoning used all tokens, so the caller retries with twice the limit
+        if is_endless(answer.reasoning):  # the same request would loop again
+            raise model_failures.Failure(repetition_note(self.name))
         content = "only reasoning" if answer.reasoning else "an empty answer"
         raise model_failures.Failure(
             f"{content} (finish_reason {answer.finish_reason})", retryable=True, empty=True

@@ -298,7 +298,7 @@ class SqliteSql(Sql):
                 return self._work(work, durable)
             finally:
                 self._lock.release()
-        # Ctrl-C cannot come between this `with` and its body, as it can after `acquire()` and within a context
+        # Ctrl-C cannot come between this `with` and its body, as it can after `acquire()` or in a context
         # manager written in Python. The lock would stay locked, and the stopping run would wait for it.
         with self._lock:
             return self._work(work, durable)

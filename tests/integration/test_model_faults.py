@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -154,9 +155,20 @@ def test_a_response_that_is_too_large_is_not_read(streamed: bool) -> None:
     assert len(server.chats) == 1
 
 
+def _thoughts(words: Iterable[object]) -> ServerReply:
+    deltas = [{"index": 0, "delta": {"reasoning_content": f"{word} "}} for word in words]
+    return ServerReply(raw_events=[json.dumps({"choices": [delta]}) for delta in deltas])
+
+
+def test_looping_reasoning_is_not_asked_for_again() -> None:
+    with OpenAIServer([_thoughts(["so"] * 20_000)] * 2) as server:
+        reply, _ = ModelBench(server).stream(TURN_CALL)
+    assert "the model repeated itself: set `models.test-model.parameters`" in reply.error
+    assert len(server.chats) == 1
+
+
 def test_a_stream_without_pauses_respects_the_total_timeout() -> None:
-    piece = json.dumps({"choices": [{"index": 0, "delta": {"reasoning_content": "so "}}]})
-    with OpenAIServer([ServerReply(raw_events=[piece] * 200_000)] * 2) as server:
+    with OpenAIServer([_thoughts(range(200_000))] * 2) as server:
         reply, _ = ModelBench(server, timeout_s=30, total_timeout_s=0.3).stream(TURN_CALL)
     assert "total_timeout_s" in reply.error
     assert len(server.chats) == 1

@@ -67,7 +67,10 @@ def test_an_interrupt_at_any_point_leaves_the_database_usable(durable: bool, tmp
     records = open_records(str(tmp_path / "m.sqlite"))
     sql = cast(SqliteSql, records.sql)
     sql.execute("CREATE TABLE mine (x)")
-    insert, permit = ("INSERT INTO mine VALUES (1)", ()), Permit(("SELECT 1", ()), bool, DebateBusy)
+    insert, permit = (
+        ("INSERT INTO mine VALUES (1)", ()),
+        Permit(("SELECT 1", ()), bool, lambda _: DebateBusy("")),
+    )
     points, interrupted = 0, True
     while interrupted:
         interrupted, left = False, points
