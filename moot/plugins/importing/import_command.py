@@ -76,7 +76,7 @@ def import_debate(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Import a transcript as a debate, which you can then judge, report on or continue.
+    """Import a transcript as a debate, to judge, report on or continue.
 
     `moot import` recognises subtitles, meeting transcripts, chats, conversations with assistants, states of
     agent frameworks, and any JSON, CSV, Markdown or plain text whose messages name their speakers. It refuses
