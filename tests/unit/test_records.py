@@ -104,9 +104,17 @@ def test_journal_keeps_the_first_reply_of_a_key(sql: SqliteSql) -> None:
 
 
 def test_debate_is_found_by_name_id_and_id_prefix(records: Records) -> None:
+    row = replace(ROW, status="running")
+    records.catalogue.add(row)
+    for name in ("one", "o", row.id, row.id[:6], row.id[:1]):
+        assert records.catalogue.find(name) == row
+
+
+def test_a_debate_before_its_first_call_is_found_by_its_whole_name_only(records: Records) -> None:
     records.catalogue.add(ROW)
-    for name in ("one", ROW.id, ROW.id[:6]):
-        assert records.catalogue.find(name) == ROW
+    assert records.catalogue.find("one") == ROW
+    with pytest.raises(DebateNotFound, match="'on'"):
+        records.catalogue.find("on")
 
 
 def test_an_unknown_debate_is_not_found(records: Records) -> None:
@@ -116,8 +124,8 @@ def test_an_unknown_debate_is_not_found(records: Records) -> None:
 
 def test_ambiguous_id_prefix_is_rejected(records: Records) -> None:
     for last in "12":
-        records.catalogue.add(replace(ROW, id=f"abcd{last}", name=f"n{last}"))
-    with pytest.raises(InputError, match="2 debate ids"):
+        records.catalogue.add(replace(ROW, id=f"abcd{last}", name=f"n{last}", status="done"))
+    with pytest.raises(InputError, match=r"'abcd' is the beginning of n[12], n[12]: write more"):
         records.catalogue.find("abcd")
 
 

@@ -112,16 +112,20 @@ def test_two_batches_on_one_database_repeat_no_call(tmp_path: Path) -> None:
 def test_batch_file_gives_the_same_topics_in_every_format(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text)
-    planned = read_batch(path, {"turns": 7})
+    planned = read_batch(path, {"model": "offline", "turns": 7})
     assert [(each.topic, each.config.total_turns()) for each in planned] == [("Cars?", 7), ("Trains?", 7)]
-    assert [each.id for each in read_batch(path, {"turns": 7})] == [each.id for each in planned]
-    assert {each.id for each in read_batch(path, {"turns": 8})}.isdisjoint(each.id for each in planned)
+    assert [each.id for each in read_batch(path, {"model": "offline", "turns": 7})] == [
+        each.id for each in planned
+    ]
+    assert {each.id for each in read_batch(path, {"model": "offline", "turns": 8})}.isdisjoint(
+        each.id for each in planned
+    )
 
 
 def test_batch_line_sets_its_own_id_and_settings(tmp_path: Path) -> None:
     path = tmp_path / "b.jsonl"
     path.write_text('{"topic": "Cars?", "id": "cars", "turns": 3, "judge": {"enabled": false}}\n')
-    (only,) = read_batch(path, {"turns": 7, "judge": {"swap": False}})
+    (only,) = read_batch(path, {"model": "offline", "turns": 7, "judge": {"swap": False}})
     assert (only.id, only.config.turns) == ("cars", 3)
     assert (only.config.judge.enabled, only.config.judge.swap) == (False, False)
 

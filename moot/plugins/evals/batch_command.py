@@ -161,13 +161,13 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         name = settings.pop("id", None)
         try:
             config = validate(merge(base, with_files(settings, path.parent, terminal.print_error)))
+            topic = (config.topic or "").strip()
+            if not topic:
+                raise ConfigError("the topic is missing")
             check_model(config)
             check_config(Permissions.of_operator(config), Environment())
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from error
-        topic = (config.topic or "").strip()
-        if not topic:
-            raise ConfigError(f"{place}: the topic is missing")
         if name is None:
             name = planned_name(slug(path.stem) or "batch", config, topic)
         check_name(name)
