@@ -318,8 +318,8 @@ class DebateConfig(section.Section):
 
     @memoize_by_identity()
     def context_paths(self) -> tuple[str, ...]:
-        """Return the paths of all context files and of the context folder."""
-        return (self.context,) if isinstance(self.context, str) else self.context or ()
+        """Return the paths of all context files and of the context folder, without empty ones."""
+        return tuple(filter(None, (self.context,) if isinstance(self.context, str) else self.context or ()))
 
     def model_names(self) -> Sequence[str]:
         """Return the names of all models that the debate may call, in sorted order."""

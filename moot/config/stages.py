@@ -81,10 +81,10 @@ def file_data(path: Path | None, warn: Warn = log, options: Mapping[str, object]
             validate(data)
         except ConfigError as error:
             raise ConfigError(converted.original_keys(str(error))) from error
-    elif isinstance(context := data.get("context"), str):
+    elif isinstance(context := data.get("context"), str) and context:
         data["context"] = str((folder / check_local(context)).absolute())
     elif isinstance(context, list) and all(isinstance(each, str) for each in context):
-        data["context"] = [str((folder / check_local(each)).absolute()) for each in context]
+        data["context"] = [str((folder / check_local(each)).absolute()) for each in context if each]
     return with_files(data, folder, warn)
 
 

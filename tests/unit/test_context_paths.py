@@ -66,3 +66,10 @@ def test_file_tool_reads_the_context_folder_beside_a_context_file(tmp_path: Path
     (result,) = [entry["content"] for entry in entries if entry["kind"] == "tool_result"]
     assert "valves.txt" in result
     assert "b.md" not in result
+
+
+@pytest.mark.parametrize("context", ["''", "['']"])
+def test_an_empty_path_names_no_folder(context: str, tmp_path: Path) -> None:
+    (tmp_path / "moot.yaml").write_text(f"context: {context}\n")
+    assert read_config(tmp_path / "moot.yaml", {}, lambda _: None).context_paths() == ()
+    assert DebateConfig(context="").context_paths() == ()

@@ -525,7 +525,7 @@ PHASES = schedule.phase_table(
     Phase("critique", ("refine",), "critique", reflects=False),
     Phase(
         "refine",
-        ("critique", CONVERGENCE, schedule.OVER),
+        (CONVERGENCE,),
         "refinement",
         extracts=lambda config: True,
         reflects=False,
@@ -581,7 +581,7 @@ class Council(Protocol):
         is_last = round_no >= (config.rounds or ROUNDS)
         may_converge = termination.type == "convergence" and not is_last
         checks = {each["round"]: each["agreement"] for each in state.get("convergence", [])}
-        if round_no not in checks and (may_converge or _critiques_of_last_round(state["full_transcript"])):
+        if round_no not in checks:
             return make_step(CONVERGENCE, round_no, [], kind="judge")
         if state.get("turn_count", 0) < (config.turns or 0):
             return critique_step
