@@ -69,11 +69,14 @@ def _dialogue(draw: random.Random) -> Pairs:
 
 
 def _council(draw: random.Random) -> Pairs:
-    """Run a council with a random length, whose judge sees a random agreement."""
+    """Run a council with a random length, whose judge sees a random agreement. Critics may refuse."""
+    refusing = draw.choice(["", "critique"])
 
     def reply(call: ModelCall) -> Reply:
         if call.purpose == "judge":
             return Reply(data={**JUDGE_REPLY, "decision": "Build it."}, model=call.model)
+        if call.hints["phase"] == refusing:
+            return Reply(error="m: the model refused: no", refused=True, model=call.model)
         if call.purpose != "evaluate" or call.hints["phase"] == TEST:
             return fake_reply(call)
         return Reply(data={"reasoning": "", "in_dispute": [], "agreement": draw.random()}, model=call.model)
