@@ -25,6 +25,8 @@ pytestmark = pytest.mark.slow
 
 QUESTION = "Should we adopt a monorepo?"
 SHORT = DebateConfig(turns=2)
+OFFLINE = {**os.environ, "MOOT_MODEL": "offline"}
+"""Environment of a server that uses the offline model. Without a model, it would refuse debates."""
 
 
 def _moot(*words: object, cwd: Path) -> str:
@@ -89,7 +91,7 @@ def test_debate_tool_returns_a_result(tmp_path: Path) -> None:
 
 def test_cli_runs_a_debate_and_writes_reports(tmp_path: Path) -> None:
     config = tmp_path / "debate.yaml"
-    config.write_text("turns: 2\n", encoding="utf-8")
+    config.write_text("model: offline\nturns: 2\n", encoding="utf-8")
     db = tmp_path / "moot.sqlite"
     _moot("run", QUESTION, "--config", config, "--db", db, "--id", "first", cwd=tmp_path)
     for form in ("html", "md", "json", "adr"):
@@ -113,7 +115,7 @@ def test_mcp_client_gets_a_verdict_over_stdio(tmp_path: Path) -> None:
     mcp = pytest.importorskip("mcp")
     stdio = pytest.importorskip("mcp.client.stdio")
     words = ["-m", "moot", "mcp", "--db", str(tmp_path / "moot.sqlite")]
-    server = mcp.StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))
+    server = mcp.StdioServerParameters(command=sys.executable, args=words, env=OFFLINE)
 
     async def main() -> tuple[Any, Any, Any, Any]:
         async with stdio.stdio_client(server) as streams, mcp.ClientSession(*streams) as session:
@@ -138,7 +140,7 @@ def test_langchain_mcp_adapters_can_call_the_debate_tool(tmp_path: Path) -> None
     adapters = pytest.importorskip("langchain_mcp_adapters.client")
     words = ["-m", "moot", "mcp", "--db", str(tmp_path / "moot.sqlite")]
     client = adapters.MultiServerMCPClient(
-        {"moot": {"transport": "stdio", "command": sys.executable, "args": words, "env": dict(os.environ)}}
+        {"moot": {"transport": "stdio", "command": sys.executable, "args": words, "env": OFFLINE}}
     )
 
     async def main() -> Any:
