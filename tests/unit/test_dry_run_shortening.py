@@ -16,6 +16,7 @@ from tests.support.fakes import FakeModel
     [
         ("round-robin", 4, {"turns": 4}),
         ("moderated", 12, {"turns": None}),
+        ("council", 24, {"rounds": None}),
         ("council", 23, {"rounds": 2}),
         ("council", 12, {"rounds": 1}),
         ("vote", 2, {"vote": {"answers": 2}}),

@@ -5,17 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from moot.calls.model_calls import Reply
+from moot import DebateConfig, open_debates
+from moot.calls.model_calls import ModelCall, Reply
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
 from moot.storage.catalogue import DebateRow, thread_id_of
 from moot.storage.journal import Journal, JournalKey
 from moot.storage.records import Records, open_records
 from moot.storage.sqlite import SqliteSql
+from tests.support.fakes import FakeModel, fake_reply
 
 KEY = JournalKey("debate", 3, "turn", 0, 1, "digest")
 ROW = DebateRow(
@@ -104,17 +107,34 @@ def test_journal_keeps_the_first_reply_of_a_key(sql: SqliteSql) -> None:
 
 
 def test_debate_is_found_by_name_id_and_id_prefix(records: Records) -> None:
-    row = replace(ROW, status="running")
-    records.catalogue.add(row)
-    for name in ("one", "o", row.id, row.id[:6], row.id[:1]):
-        assert records.catalogue.find(name) == row
-
-
-def test_a_debate_before_its_first_call_is_found_by_its_whole_name_only(records: Records) -> None:
     records.catalogue.add(ROW)
-    assert records.catalogue.find("one") == ROW
-    with pytest.raises(DebateNotFound, match="'on'"):
-        records.catalogue.find("on")
+    records.catalogue.note_begun(ROW.id)
+    for name in ("one", ROW.id, ROW.id[:6]):
+        assert records.catalogue.find(name) == replace(ROW, status="running")
+
+
+def test_row_that_is_not_a_debate_yet_is_found_by_its_whole_name_only(records: Records) -> None:
+    records.catalogue.add(ROW)
+    assert records.catalogue.find("one") == records.catalogue.find(ROW.id) == ROW
+    for beginning in ("on", ROW.id[:6]):
+        with pytest.raises(DebateNotFound, match=f"'{beginning}'"):
+            records.catalogue.find(beginning)
+
+
+@pytest.mark.parametrize(
+    "config", [DebateConfig(turns=1), DebateConfig(protocol="council", rounds=1)], ids=["turns", "council"]
+)
+def test_debate_in_its_first_call_is_found_by_its_id_prefix(tmp_path: Path, config: DebateConfig) -> None:
+    database, found = str(tmp_path / "moot.sqlite"), list[DebateRow]()
+
+    def reply(call: ModelCall) -> Reply:
+        with closing(open_records(database)) as other:
+            found.append(other.catalogue.find(ROW.id[:6]))
+        return fake_reply(call)
+
+    with open_debates(database, environment=FakeModel(reply).environment()) as debates:
+        debates.start("A long topic? " * 200, config, name="one").run()
+    assert (found[0].name, found[0].status, found[0].tokens) == ("one", "running", 0)
 
 
 def test_an_unknown_debate_is_not_found(records: Records) -> None:
@@ -124,8 +144,8 @@ def test_an_unknown_debate_is_not_found(records: Records) -> None:
 
 def test_ambiguous_id_prefix_is_rejected(records: Records) -> None:
     for last in "12":
-        records.catalogue.add(replace(ROW, id=f"abcd{last}", name=f"n{last}", status="done"))
-    with pytest.raises(InputError, match=r"'abcd' is the beginning of n[12], n[12]: write more"):
+        records.catalogue.add(replace(ROW, id=f"abcd{last}", name=f"n{last}", status="running"))
+    with pytest.raises(InputError, match=r"^'abcd' is the beginning of n1, n2: write more of the one"):
         records.catalogue.find("abcd")
 
 
