@@ -180,10 +180,10 @@ class ReplayModel(LocalModel):
         fields = schema["properties"]
         if "events" in fields:
             return json.dumps(self._extraction(messages, schema), ensure_ascii=False)
-        if "checks" in fields:
-            return json.dumps({"checks": self._checks("\n".join(message.text for message in messages))})
         if "winner" in fields:
             return json.dumps(self._verdict(hints, schema), ensure_ascii=False)
+        if "checks" in fields:
+            return json.dumps({"checks": self._checks("\n".join(message.text for message in messages))})
         if "sides" in fields:
             return json.dumps(self._card(messages, schema), ensure_ascii=False)
         if "reflections" in fields and (texts := self._texts.get("Reflections")):
