@@ -178,13 +178,6 @@ OutputOption = Annotated[
         callback=_debate_file,
     ),
 ]
-BatchArgument = Annotated[
-    Path,
-    Argument(
-        metavar="FILE",
-        help="File with one topic per line, or a .jsonl or .yaml file with a list of configurations.",
-    ),
-]
 WorkersOption = Annotated[
     int,
     Option("--workers", "-w", min=1, max=256, metavar="N", help="Number of debates to run at the same time."),

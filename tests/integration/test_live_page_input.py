@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from selenium import webdriver
@@ -15,10 +13,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from moot import DebateConfig
-from moot.models.offline import recording_config
-from moot.state.errors import WaitingForPerson
 from tests.support.browser import chromium, click, find_element, set_viewport, take_log, wait_for_text
-from tests.support.live_page import PausedModel, open_with_models, serve_in_thread
+from tests.support.live_page import DebatePage, serve_debates, serve_in_thread
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -26,42 +22,23 @@ pytestmark = pytest.mark.slow
 MAX_TABS = 40
 
 
-@dataclass
-class Page:
-    """Address of the page, and ids of its debates."""
-
-    url: str
-    dialogue: str
-    """Finished debate with a crux room."""
-    asking: str
-    """Debate that waits for Ben's reply."""
-    model: PausedModel
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebatePage]:
+    with serve_debates(
+        tmp_path_factory.mktemp("hands") / "d.sqlite", rounds=1, blackboard={"model": "offline"}
+    ) as page:
+        yield page
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    database = tmp_path_factory.mktemp("hands") / "d.sqlite"
-    with open_with_models(database) as debates:
-        dialogue = debates.start(None, DebateConfig.model_validate(recording_config("free-transport")))
-        dialogue.run()
-        line = [{"name": "Ada"}, {"name": "Ben", "model": "human"}]
-        asking = debates.start("Tabs or spaces?", DebateConfig.model_validate({"debaters": line, "turns": 2}))
-        with pytest.raises(WaitingForPerson):
-            asking.run()
-    model = PausedModel(script=lambda _: "We should measure the cost of it first, and then decide.")
-    judged: dict[str, Any] = {"judge": {"model": "offline"}, "blackboard": {"model": "offline"}}
-    with serve_in_thread(database, DebateConfig(rounds=1, **judged), mine=model) as url:
-        yield Page(url, dialogue.id, asking.id, model)
-        model.go.set()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory, page: Page) -> Iterator[webdriver.Chrome]:
+def browser(tmp_path_factory: pytest.TempPathFactory, page: DebatePage) -> Iterator[webdriver.Chrome]:
     with chromium(tmp_path_factory.mktemp("chromium")) as driver:
         yield driver
 
 
-def test_visitor_opens_a_room_corrects_a_claim_pins_and_forks(browser: webdriver.Chrome, page: Page) -> None:
+def test_visitor_opens_a_room_corrects_a_claim_pins_and_forks(
+    browser: webdriver.Chrome, page: DebatePage
+) -> None:
     set_viewport(browser, 1280)
     browser.get(f"{page.url}/d/{page.dialogue}")
     click(browser, "#tab-ledger")
@@ -111,7 +88,9 @@ def press_tab_until_focused(browser: webdriver.Chrome, selector: str) -> None:
     raise AssertionError(f"{selector} is not reached")
 
 
-def test_visitor_finds_answers_and_reads_a_debate_by_keyboard(browser: webdriver.Chrome, page: Page) -> None:
+def test_visitor_finds_answers_and_reads_a_debate_by_keyboard(
+    browser: webdriver.Chrome, page: DebatePage
+) -> None:
     def press(*keys: str) -> None:
         ActionChains(browser).send_keys(*keys).perform()
 
@@ -144,7 +123,7 @@ def test_visitor_finds_answers_and_reads_a_debate_by_keyboard(browser: webdriver
 
 @pytest.mark.slow
 def test_form_starts_a_council_that_streams_three_debaters_at_once(
-    browser: webdriver.Chrome, page: Page, tmp_path: Path
+    browser: webdriver.Chrome, page: DebatePage, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes.html"
     notes.write_text("<p>Queues lose messages.</p>")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from moot import DebateConfig
-from moot.models.offline import recording_config
-from moot.state.errors import WaitingForPerson
 from tests.support.browser import chromium, click, element_texts, find_element, set_viewport, wait_for_text
-from tests.support.live_page import PausedModel, open_with_models, serve_in_thread
+from tests.support.live_page import DebatePage, serve_debates
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -22,40 +18,22 @@ pytestmark = pytest.mark.slow
 WIDTHS = (390, 768, 1280)
 
 
-@dataclass
-class Page:
-    """Address of the page, and ids of its debates."""
-
-    url: str
-    dialogue: str
-    asking: str
-    model: PausedModel
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebatePage]:
+    with serve_debates(tmp_path_factory.mktemp("result") / "d.sqlite") as page:
+        yield page
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    database = tmp_path_factory.mktemp("result") / "d.sqlite"
-    with open_with_models(database) as debates:
-        dialogue = debates.start(None, DebateConfig(**recording_config("free-transport")))
-        dialogue.run()
-        line = ({"name": "Ada"}, {"name": "Ben", "model": "human"})
-        asking = debates.start("Tabs or `spaces`?", DebateConfig(debaters=line, turns=2))
-        with pytest.raises(WaitingForPerson):
-            asking.run()
-    model = PausedModel(script=lambda _: "We should measure the cost of it first, and then decide.")
-    with serve_in_thread(database, DebateConfig(judge={"model": "offline"}), mine=model) as url:
-        yield Page(url, dialogue.id, asking.id, model)
-        model.go.set()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory, page: Page) -> Iterator[webdriver.Chrome]:
+def browser(tmp_path_factory: pytest.TempPathFactory, page: DebatePage) -> Iterator[webdriver.Chrome]:
     with chromium(tmp_path_factory.mktemp("chromium")) as driver:
         yield driver
 
 
 @pytest.mark.parametrize("pixels", WIDTHS)
-def test_finished_debate_opens_on_its_decision(browser: webdriver.Chrome, page: Page, pixels: int) -> None:
+def test_finished_debate_opens_on_its_decision(
+    browser: webdriver.Chrome, page: DebatePage, pixels: int
+) -> None:
     set_viewport(browser, pixels)
     browser.get(f"{page.url}/d/{page.dialogue}")
     headline = find_element(browser, "#panel .headline")
@@ -64,7 +42,7 @@ def test_finished_debate_opens_on_its_decision(browser: webdriver.Chrome, page: 
     assert browser.execute_script("return document.documentElement.scrollWidth") <= pixels
 
 
-def test_page_shows_the_result_when_a_debate_ends(browser: webdriver.Chrome, page: Page) -> None:
+def test_page_shows_the_result_when_a_debate_ends(browser: webdriver.Chrome, page: DebatePage) -> None:
     set_viewport(browser, 390)
     page.model.go.clear()
     browser.get(page.url)
@@ -85,7 +63,9 @@ def test_page_shows_the_result_when_a_debate_ends(browser: webdriver.Chrome, pag
     assert wait_until(find_element(browser, "#panel .headline").is_displayed)
 
 
-def test_header_and_composer_take_at_most_a_fifth_of_a_phone(browser: webdriver.Chrome, page: Page) -> None:
+def test_header_and_composer_take_at_most_a_fifth_of_a_phone(
+    browser: webdriver.Chrome, page: DebatePage
+) -> None:
     set_viewport(browser, 390)
     browser.get(f"{page.url}/d/{page.dialogue}#m000002")
     assert wait_until(lambda: browser.execute_script("return document.activeElement.id") == "m000002", 20)
@@ -101,7 +81,7 @@ def test_header_and_composer_take_at_most_a_fifth_of_a_phone(browser: webdriver.
     assert page.dialogue in browser.current_url
 
 
-def test_menu_is_aligned_with_the_other_actions(browser: webdriver.Chrome, page: Page) -> None:
+def test_menu_is_aligned_with_the_other_actions(browser: webdriver.Chrome, page: DebatePage) -> None:
     set_viewport(browser, 1280)
     browser.get(f"{page.url}/d/{page.dialogue}")
     ask, more = find_element(browser, ".controls button", "Ask"), find_element(browser, ".controls summary")
@@ -109,7 +89,9 @@ def test_menu_is_aligned_with_the_other_actions(browser: webdriver.Chrome, page:
     assert ask.rect["height"] == more.rect["height"]
 
 
-def test_question_has_the_focus_and_the_answers_ids_are_links(browser: webdriver.Chrome, page: Page) -> None:
+def test_question_has_the_focus_and_the_answers_ids_are_links(
+    browser: webdriver.Chrome, page: DebatePage
+) -> None:
     set_viewport(browser, 390)
     browser.get(f"{page.url}/d/{page.dialogue}")
     click(browser, ".controls button", "Ask")
@@ -122,7 +104,7 @@ def test_question_has_the_focus_and_the_answers_ids_are_links(browser: webdriver
     assert find_element(browser, f"#{target}").is_displayed()
 
 
-def test_another_verdict_has_its_price_beside_it(browser: webdriver.Chrome, page: Page) -> None:
+def test_another_verdict_has_its_price_beside_it(browser: webdriver.Chrome, page: DebatePage) -> None:
     set_viewport(browser, 1280)
     browser.get(f"{page.url}/d/{page.asking}")
     assert wait_for_text(browser, ".progress", "waiting for Ben")
@@ -135,7 +117,9 @@ def test_another_verdict_has_its_price_beside_it(browser: webdriver.Chrome, page
     assert wait_until(lambda: not browser.execute_script("return document.querySelector('dialog.judge')"))
 
 
-def test_person_reads_the_instruction_and_whose_turn_it_is(browser: webdriver.Chrome, page: Page) -> None:
+def test_person_reads_the_instruction_and_whose_turn_it_is(
+    browser: webdriver.Chrome, page: DebatePage
+) -> None:
     set_viewport(browser, 390)
     browser.get(f"{page.url}/d/{page.asking}")
     assert wait_for_text(browser, ".questions .turn", "Your turn: you speak as Ben")
@@ -158,7 +142,7 @@ def test_person_reads_the_instruction_and_whose_turn_it_is(browser: webdriver.Ch
     assert element_texts(browser, ".top h1 code") == ["spaces"]
 
 
-def test_unknown_debate_has_a_way_back(browser: webdriver.Chrome, page: Page) -> None:
+def test_unknown_debate_has_a_way_back(browser: webdriver.Chrome, page: DebatePage) -> None:
     browser.get(f"{page.url}/d/nothing")
     assert wait_for_text(browser, "main [role=alert]", "no debate")
     click(browser, "main a.button", "All debates")
@@ -168,7 +152,7 @@ def test_unknown_debate_has_a_way_back(browser: webdriver.Chrome, page: Page) ->
 
 @pytest.mark.parametrize("pixels", WIDTHS)
 def test_pictures_lead_to_the_messages_that_they_show(
-    browser: webdriver.Chrome, page: Page, pixels: int
+    browser: webdriver.Chrome, page: DebatePage, pixels: int
 ) -> None:
     set_viewport(browser, pixels)
     browser.get(f"{page.url}/d/{page.dialogue}")
@@ -182,7 +166,7 @@ def test_pictures_lead_to_the_messages_that_they_show(
     assert browser.execute_script("return document.documentElement.scrollWidth") <= pixels
 
 
-def test_every_control_has_a_name_for_screen_readers(browser: webdriver.Chrome, page: Page) -> None:
+def test_every_control_has_a_name_for_screen_readers(browser: webdriver.Chrome, page: DebatePage) -> None:
     set_viewport(browser, 1280)
     for place in ("", f"/d/{page.dialogue}", f"/d/{page.asking}"):
         browser.get(page.url + place)

@@ -7,25 +7,22 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from langchain_core.outputs import ChatGenerationChunk
-from pydantic import PrivateAttr
 
 from moot import DebateConfig
 from moot.models.offline import ScriptedModel
 from moot.plugins.web import debate_host, http_connections
 from moot.plugins.web.debate_host import MAX_CALLS_AT_ONCE, DebateHost
 from moot.state.errors import InputError
-from tests.support.live_page import open_with_models, serve_in_thread
+from tests.support.live_page import PausedModel, open_with_models, serve_in_thread
 from tests.support.waiting import LONG_TIMEOUT_S, wait_until
 
 HALF = b"GET /moot/api/debates HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
@@ -174,24 +171,8 @@ def is_done(page: httpx.Client, debate: str) -> bool:
     return bool(page.get(f"/api/debates/{debate}").json()["status"] == "done")
 
 
-class HeldModel(ScriptedModel):
-    """A model that begins its answers to questions when `go` is set."""
-
-    _go: threading.Event = PrivateAttr(default_factory=threading.Event)
-
-    @property
-    def go(self) -> threading.Event:
-        return self._go
-
-    async def _astream(self, *arguments: Any, **options: Any) -> AsyncIterator[ChatGenerationChunk]:
-        while "QUESTION" in str(arguments) and not self._go.is_set():  # noqa: ASYNC110  # set by another thread
-            await asyncio.sleep(0.02)
-        async for chunk in super()._astream(*arguments, **options):
-            yield chunk
-
-
 def test_reads_do_not_wait_for_slow_questions(tmp_path: Path) -> None:
-    model = HeldModel(script=lambda _: "One.")
+    model = PausedModel(script=lambda _: "One.", words=0, pauses_at="QUESTION")
     with (
         serve_in_thread(tmp_path / "d.sqlite", CONFIG, mine=model) as address,
         client_of(address) as page,

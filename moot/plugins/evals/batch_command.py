@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
-from typer import Exit, Option
+from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli import terminal
@@ -27,13 +27,26 @@ if TYPE_CHECKING:
     from moot.api import Debates
     from moot.plugins.evals.planned_debates import PlannedDebate
 
+QueueOption = Annotated[
+    bool,
+    Option(
+        "--queue", help="Do not run the debates now, but queue them in a Postgres database for `moot worker`."
+    ),
+]
+
 
 @command(
     panel="Run debates",
     examples=("topics.txt --workers 8 -o results.jsonl", "topics.yaml --queue --priority 5"),
 )
 def batch(
-    path: shared.BatchArgument,
+    path: Annotated[
+        Path,
+        Argument(
+            metavar="FILE",
+            help="File with one topic per line, or a .jsonl or .yaml file with a list of configurations.",
+        ),
+    ],
     workers: shared.WorkersOption = 4,
     config: shared.ConfigOption = None,
     protocol: shared.ProtocolOption = None,
@@ -44,13 +57,7 @@ def batch(
         Path | None,
         Option("-o", "--output", metavar="FILE", help="Write the debates' results to a .jsonl file."),
     ] = None,
-    queue: Annotated[
-        bool,
-        Option(
-            "--queue",
-            help="Do not run the debates now, but queue them in a Postgres database for `moot worker`.",
-        ),
-    ] = False,
+    queue: QueueOption = False,
     priority: Annotated[
         int | None,
         Option(

@@ -18,6 +18,7 @@ from moot.cli import options as shared
 from moot.cli.group import Interrupted, command, ignore_interrupts, new_app
 from moot.cli.terminal import json_text
 from moot.config import DebateConfig
+from moot.plugins.evals.batch_command import QueueOption
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, RunError, file_error_reason
 from moot.state.settings import variable
@@ -114,13 +115,7 @@ def run_evaluation(
             help="Number of debates to run at the same time.",
         ),
     ] = 4,
-    queue: Annotated[
-        bool,
-        Option(
-            "--queue",
-            help="Do not run the debates now, but queue them in a Postgres database for `moot worker`.",
-        ),
-    ] = False,
+    queue: QueueOption = False,
     model: shared.ModelOption = None,
     judge_model: shared.JudgeModelOption = None,
     config: shared.ConfigOption = None,

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -35,6 +35,8 @@ def planned_name(prefix: str, config: DebateConfig, *facts: str) -> str:
 
 
 P = TypeVar("P", bound=PlannedDebate)
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def run_many(
@@ -66,8 +68,14 @@ def run_many(
                 return each, str(error)
             return each, refusal
 
-    async def run_all() -> AsyncIterator[tuple[P, str]]:
-        tasks = [asyncio.create_task(run(each)) for each in planned]
+    return iterate_as_completed(planned, run)
+
+
+def iterate_as_completed(items: Sequence[T], work: Callable[[T], Coroutine[object, None, R]]) -> Iterator[R]:
+    """Run an async function on all items at the same time, and yield each result when it is there."""
+
+    async def run_all() -> AsyncIterator[R]:
+        tasks = [asyncio.create_task(work(each)) for each in items]
         try:
             for future in asyncio.as_completed(tasks):
                 yield await future

@@ -7,16 +7,14 @@ call therefore continues the debates of the first one: outcomes are stored, and 
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from string import ascii_uppercase
-from typing import TypeVar
 
 from moot.api import Debate, Debates, is_judged
-from moot.calls.concurrency import cancel_all
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Permissions
 from moot.config.config_files import with_settings
@@ -26,10 +24,15 @@ from moot.debates.config_checks import check_config, check_judges
 from moot.judging.panel import winning_side
 from moot.plugins.evals import items as eval_items
 from moot.plugins.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
-from moot.plugins.evals.planned_debates import PlannedDebate, create_planned_debate, planned_name, run_many
+from moot.plugins.evals.planned_debates import (
+    PlannedDebate,
+    create_planned_debate,
+    iterate_as_completed,
+    planned_name,
+    run_many,
+)
 from moot.plugins.evals.results import EvaluationRecord, Evaluations, ItemOutcome, StatedConfidence
 from moot.protocols.voting import parse_confidence
-from moot.runtime.background_loop import BATCH_LOOP, iterate_from_sync
 from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.state.entries import Entry, JsonMapping, tokens_of, traits_of
 from moot.state.errors import ConfigError, DebateNotFound, MootError
@@ -414,7 +417,7 @@ class EvaluationRun:
                     return outcome, str(error)
             return replace(outcome, grade=score), ""
 
-        for outcome, error in iterate_from_sync(lambda: _as_completed(ungraded_outcomes, grade), BATCH_LOOP):
+        for outcome, error in iterate_as_completed(ungraded_outcomes, grade):
             if error:
                 self.result.errors[outcome.key] = f"not graded: {error}"
                 continue
@@ -458,21 +461,6 @@ def _answer_settings(item: eval_items.QuestionItem, config: DebateConfig) -> dic
         return {} if config.protocol == "single" else {"options": [*ascii_uppercase[: len(item.choices)]]}
     instruction = f"{config.judge.instruction}\n{eval_items.DECISIONS[item.form]}".strip()
     return {"judge.instruction": instruction}
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-async def _as_completed(
-    items: Sequence[T], work: Callable[[T], Coroutine[object, None, R]]
-) -> AsyncIterator[R]:
-    tasks = [asyncio.create_task(work(each)) for each in items]
-    try:
-        for task in asyncio.as_completed(tasks):
-            yield await task
-    finally:
-        await cancel_all(tasks)
 
 
 def outcome_of(debate: Debate, task: Task) -> ItemOutcome:
