@@ -43,7 +43,7 @@ class EntryLines:
         self._spans: dict[int, list[Span]] = {}
 
     def share_counts(self, index: EvidenceIndex) -> None:
-        """Share the cache of token counts and positions with all questions about the transcript."""
+        """Reuse token counts and positions that earlier questions about the same transcript computed."""
         layout = self.fence, tuple(self.names.items()), self.count, self.splitting
         known = _COUNTS.setdefault(index, {})
         self._costs, self._spans = known.setdefault(layout, (self._costs, self._spans))

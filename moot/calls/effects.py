@@ -31,7 +31,7 @@ def is_pause(payload: object) -> bool:
 
 @dataclass(frozen=True)
 class Ask:
-    """Request to interrupt the run and ask a person. On resumption the node receives the reply."""
+    """Request for a person's reply. The run stops, and the node receives the reply when the run resumes."""
 
     payload: JsonObject
 

@@ -228,7 +228,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def moved(self) -> Mapping[str, ledger_events.StanceEvent]:
-        """Return the events with which debaters left this proposal for a changed one, keyed by debater id."""
+        """Return the events by which debaters accepted a changed proposal instead, keyed by debater id."""
         return {key: each.event for key, each in self.last.items() if "moved_to" in each.event}
 
     def status(self, *, pressed: bool = False, is_over: bool = False) -> ClaimStatus:
@@ -510,7 +510,7 @@ class Ledger:
         return challenges[::-1], questions[::-1]
 
     def _is_over(self, challenge: ledger_events.Challenge) -> bool:
-        """Return True if a debater of a challenge gave up the claim later, or the challenged one replied."""
+        """Return True if the challenged debater replied, or one of the two gave up the claim later."""
         debaters = (challenge["debater"], challenge["to"])
         given_up = (
             event["debater"] in debaters and is_given_up(event)

@@ -190,7 +190,7 @@ replies cannot continue."""
 
 
 def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
-    """Raise an `InputError` if a fork has a model that only replays, or has reached a limit.
+    """Raise an `InputError` if a fork could not continue: its model only replays, or a limit is reached.
 
     `turns` are added to those of the state `values`. `None`: those that the configuration allows.
     """

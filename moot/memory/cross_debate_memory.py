@@ -76,7 +76,10 @@ _POSITION = TypeAdapter(EarlierPosition)
 
 
 def _valid(stored: Iterable[object]) -> list[EarlierPosition]:
-    """Return valid positions with texts on one line. Clients of a server can write to the store."""
+    """Return the valid positions among the stored records, each text on one line.
+
+    The records are checked because clients of a server can write to the store.
+    """
     positions = []
     for record in stored:
         with suppress(ValidationError):

@@ -268,7 +268,7 @@ async def run_to_end(
     permissions: boundary.Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run a generator with its calls and jobs outside LangGraph, and return its result and the handler."""
+    """Run a generator outside a graph, and return its result and the handler of its model calls."""
     handler = EffectHandler(environment, permissions, position or JournalPosition())
     return await run_generator(flow, handler.handle), handler
 

@@ -102,7 +102,10 @@ def _is_task(task: str) -> bool:
 
 
 def runs_next(checkpoint: Checkpoint, node: str) -> bool:
-    """Return True if a node runs next. Reading a snapshot's `next` would rebuild every channel."""
+    """Return True if the checkpoint says that `node` runs next.
+
+    A state snapshot has a list of the next nodes, but LangGraph rebuilds all channels to make that list.
+    """
     return f"branch:to:{node}" in checkpoint["channel_values"]
 
 

@@ -1,4 +1,4 @@
-"""Proposals that change during a debate: who holds which version, on what conditions, and who left one."""
+"""Changed proposals: who accepts which version on what conditions, and who gave one up."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ MAX_UNFINISHED = 256
 """Maximum number of connections that have sent a part of the headers of a request. The oldest one is dropped
 first. The headers of a browser arrive within a packet, so a browser is never the oldest of so many."""
 MAX_FILES = 65_536
-"""Number of open files for which the server asks the system. Each connection takes up one. Most systems allow
-1,024 files unless a program asks for more, and at most this many."""
+"""Maximum number of open files that the server requests. Each connection is an open file. Most systems allow
+1,024 by default, and more on request."""
 RESERVED_FILES = 128
 """Number of open files that connections leave to databases, model calls and the page's own files."""
 
