@@ -12,7 +12,8 @@ from moot.api import Debate, open_debates
 from moot.config import DebateConfig
 from moot.documents import DebateDocument
 from moot.people import questions_in
-from moot.plugins.evals.scorecards import Evaluator, evaluate_subjects, subject_of_document
+from moot.plugins.evals.scorecards import Evaluator, evaluate_subjects
+from moot.plugins.evals.subjects import subject_of_document
 from moot.state.errors import WaitingForPerson
 from tests.support.openai_server import OpenAIServer
 from tests.support.random_answers import RandomAnswers

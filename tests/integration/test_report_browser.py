@@ -22,7 +22,8 @@ from moot.config.config_files import make_config
 from moot.models.offline import recording_config, recordings
 from moot.plugins.evals.arms import Arm
 from moot.plugins.evals.items import ItemSet, QuestionItem
-from moot.plugins.evals.report import evaluation_report, report_html
+from moot.plugins.evals.report import evaluation_report
+from moot.plugins.evals.report_pages import report_html
 from moot.plugins.evals.results import EvaluationRecord, ItemOutcome
 from moot.reports import render_brief_html, render_html
 from tests.support.browser import chromium, click, set_viewport, take_log

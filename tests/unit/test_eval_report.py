@@ -10,7 +10,8 @@ import pytest
 from moot.config.config_files import make_config
 from moot.plugins.evals.arms import Arm
 from moot.plugins.evals.items import ItemSet, PairItem, QuestionItem, TopicItem
-from moot.plugins.evals.report import evaluation_report, further_html, report_html, report_markdown
+from moot.plugins.evals.report import evaluation_report
+from moot.plugins.evals.report_pages import further_html, report_html, report_markdown
 from moot.plugins.evals.results import EvaluationRecord, ItemOutcome
 
 DEBATE = Arm("council.yaml", "debate", make_config({"protocol": "council"}))

@@ -15,7 +15,7 @@ from moot.config.file_references import read_text
 from moot.config.rubrics import load_rubric
 from moot.plugins.evals.eval_command import add_rows
 from moot.plugins.evals.items import read_items
-from moot.plugins.evals.scorecards import read_subject
+from moot.plugins.evals.subjects import read_subject
 from moot.plugins.importing.read_context import read_documents
 from moot.state.errors import UserError
 from moot.storage.sqlite import SqliteSql

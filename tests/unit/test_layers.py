@@ -225,7 +225,7 @@ PRIVATE: dict[str, set[str]] = {
         *("moot.debates.proposed_debaters", "moot.debates.session", "moot.debates.stored_debate"),
         *("moot.documents", "moot.embedding", "moot.graph.json_schemas", "moot.graph.served"),
         *("moot.models.attempt", "moot.models.endpoints", "moot.models.offline"),
-        *("moot.models.registry", "moot.people", "moot.plugins.evals.report"),
+        *("moot.models.registry", "moot.people", "moot.plugins.evals.report_pages"),
         *("moot.plugins.evals.results", "moot.plugins.evals.statistics", "moot.prompts.templates"),
         *("moot.protocols.registry", "moot.protocols.result", "moot.reports.html"),
         *("moot.reports.markdown", "moot.reports.markdown_html", "moot.reports.positions"),

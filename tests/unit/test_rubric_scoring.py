@@ -23,7 +23,6 @@ from moot.plugins.evals.scorecards import (
     Evaluation,
     Evaluator,
     Scorecard,
-    Subject,
     averages,
     evaluate,
     evaluate_subjects,
@@ -33,11 +32,10 @@ from moot.plugins.evals.scorecards import (
     figures,
     header,
     read_evaluators,
-    read_subject,
-    subject_of_document,
     to_csv,
     to_json,
 )
+from moot.plugins.evals.subjects import Subject, read_subject, subject_of_document
 from moot.prompts.templates import unfenced
 from moot.runtime.environment import Complete, Environment
 from moot.state.errors import ConfigError, InputError

@@ -274,7 +274,7 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
 
 def report_parts(report: JsonObject) -> list[RenderableType]:
     """Return an evaluation's report as texts and tables to print."""
-    from moot.plugins.evals.report import report_tables, summary_line
+    from moot.plugins.evals.report_pages import report_tables, summary_line
 
     parts: list[RenderableType] = [Text(terminal.one_line(each, 300), "bold") for each in report["headline"]]
     parts += [Text(terminal.one_line(each, 300)) for each in report["findings"]]
@@ -336,7 +336,7 @@ def report_evaluation(
         raise InputError(
             "no evaluation is given: add the NAME of an evaluation (see `moot eval list`), or add --feedback"
         )
-    from moot.plugins.evals.report import report_html, report_markdown
+    from moot.plugins.evals.report_pages import report_html, report_markdown
     from moot.plugins.evals.results import Evaluations
     from moot.plugins.evals.run import EvaluationRun
 
@@ -481,6 +481,7 @@ def evaluate_debates(
     """
     from moot.debates.config_checks import check_model
     from moot.plugins.evals import scorecards
+    from moot.plugins.evals.subjects import read_subject, subject_of_document
     from moot.runtime.environment import Environment
 
     output_form = terminal.form_of(form, output, as_json=as_json, forms=get_args(Form))
@@ -497,12 +498,10 @@ def evaluate_debates(
     problem_text, loaded_subjects = _problem(problem), []
     for each in subjects:
         if path := inputs.file_of(each):
-            loaded_subjects.append(scorecards.read_subject(path, problem=problem_text))
+            loaded_subjects.append(read_subject(path, problem=problem_text))
             continue
         with databases.open_database(db) as debates:
-            loaded_subjects.append(
-                scorecards.subject_of_document(debates.get(each).document(), problem=problem_text)
-            )
+            loaded_subjects.append(subject_of_document(debates.get(each).document(), problem=problem_text))
     cards = scorecards.evaluate_subjects(loaded_subjects, evaluators, DebateConfig(), Environment())
     if output_form != "csv":
         terminal.write_or_print(

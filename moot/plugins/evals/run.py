@@ -23,14 +23,8 @@ from moot.config.stages import validate
 from moot.debates.config_checks import check_config, check_judges
 from moot.judging.panel import winning_side
 from moot.plugins.evals import items as eval_items
+from moot.plugins.evals import planned_debates
 from moot.plugins.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
-from moot.plugins.evals.planned_debates import (
-    PlannedDebate,
-    create_planned_debate,
-    iterate_as_completed,
-    planned_name,
-    run_many,
-)
 from moot.plugins.evals.results import EvaluationRecord, Evaluations, ItemOutcome, StatedConfidence
 from moot.protocols.voting import parse_confidence
 from moot.runtime.run_node import JournalPosition, run_to_end
@@ -52,7 +46,7 @@ SIDES = ("candidate-1", "candidate-2")
 
 
 @dataclass(frozen=True)
-class Task(PlannedDebate):
+class Task(planned_debates.PlannedDebate):
     """A planned debate about one item of an evaluation."""
 
     item: eval_items.Item = field(kw_only=True)
@@ -163,7 +157,7 @@ class EvaluationRun:
         def create(task: Task) -> str:
             reason = budgets.get(self._budget).reached
             self.result.errors[task.key] = reason or QUEUED_ERROR
-            return "" if reason else create_planned_debate(self.debates, task).id
+            return "" if reason else planned_debates.create_planned_debate(self.debates, task).id
 
         with ThreadPoolExecutor(workers) as pool:
             self.result.queued = queue.add([debate_id for debate_id in pool.map(create, tasks) if debate_id])
@@ -202,7 +196,7 @@ class EvaluationRun:
         def refuse() -> str:
             return budgets.get(self._budget).reached
 
-        ended_tasks = run_many(self.debates, tasks, workers, refuse)
+        ended_tasks = planned_debates.run_many(self.debates, tasks, workers, refuse)
         for done, (task, error) in enumerate(ended_tasks, start=1):
             if not error:
                 error = self._collect(task)
@@ -288,7 +282,9 @@ class EvaluationRun:
     ) -> Task:
         config = self._validated(json.dumps(data, sort_keys=True))
         prefix = f"eval-{slug(self.evaluation.name) or 'set'}"
-        name = planned_name(prefix, config, self.evaluation.name, item.id, arm, str(seed), topic)
+        name = planned_debates.planned_name(
+            prefix, config, self.evaluation.name, item.id, arm, str(seed), topic
+        )
         return Task(
             name,
             topic,
@@ -417,7 +413,7 @@ class EvaluationRun:
                     return outcome, str(error)
             return replace(outcome, grade=score), ""
 
-        for outcome, error in iterate_as_completed(ungraded_outcomes, grade):
+        for outcome, error in planned_debates.iterate_as_completed(ungraded_outcomes, grade):
             if error:
                 self.result.errors[outcome.key] = f"not graded: {error}"
                 continue

@@ -38,7 +38,7 @@ from moot.debates.stored_debate import give_feedback, has_decision
 from moot.documents import DebateDocument, document_title, empty_document
 from moot.importers import ImportedTranscript
 from moot.people import MAX_MESSAGE_CHARS
-from moot.plugins.evals.report import chart, evaluation_report, further_html, item_rows
+from moot.plugins.evals.report_pages import evaluation_page
 from moot.plugins.evals.results import Evaluations
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown_html import Prose
@@ -838,11 +838,5 @@ def show_evaluation(request: Request, host: DebateHost) -> JsonObject:
     """
     store = Evaluations(host.debates.records.sql)
     evaluation = store.find(request.path_params["evaluation"])
-    outcomes = store.outcomes(evaluation.name)
-    report = evaluation_report(evaluation, outcomes, request.query_params.get("baseline", ""))
-    return {
-        "report": report,
-        "chart": str(chart(report)),
-        "tables": str(further_html(report)),
-        "items": item_rows(evaluation, outcomes),
-    }
+    baseline = request.query_params.get("baseline", "")
+    return evaluation_page(evaluation, store.outcomes(evaluation.name), baseline)
