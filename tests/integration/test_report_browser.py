@@ -26,7 +26,7 @@ from moot.plugins.evals.report import evaluation_report
 from moot.plugins.evals.report_pages import report_html
 from moot.plugins.evals.results import EvaluationRecord, ItemOutcome
 from moot.reports import render_brief_html, render_html
-from tests.support.browser import chromium, click, set_viewport, take_log
+from tests.support.browser import chromium, click, find_element, set_viewport, take_log
 from tests.support.report_documents import debate_document, hostile_document
 from tests.support.waiting import wait_until
 
@@ -244,10 +244,7 @@ def test_evaluation_plot_fits_the_screen_with_readable_text(
 def test_brief_uses_the_width_of_a_desktop_screen(browser: webdriver.Chrome, site: Site) -> None:
     set_viewport(browser, 1280)
     browser.get(site.publish(render_brief_html(debate_document())))
-    prose_width = browser.execute_script(
-        "return document.querySelector('.prose').getBoundingClientRect().width"
-    )
-    assert prose_width > 600
+    assert find_element(browser, ".prose").rect["width"] > 600
 
 
 def test_dark_colour_scheme_changes_the_page_and_its_charts(browser: webdriver.Chrome, site: Site) -> None:
