@@ -52,7 +52,8 @@ def is_name(text: str, *, known: bool) -> bool:
     return all(capital) or (known and (capital[-1] or len(words) == 1))
 
 
-_MARKUP = re.compile(r"[<>{}\[\]|=\\$%^`\"#*]|://")
+MARKUP = re.compile(r"[<>{}\[\]=\\$%^`\"#*]|://|^['|]|\|$|\|.*\|")
+"""Pattern for characters that no name contains. One bar may separate a name from a company."""
 _NUMBERED = re.compile(r"\d")
 _SERIES = re.compile(r"(?P<stem>.*?)(?<![\s_-])[\s_-]*+(?P<number>\d{1,4})")
 _VALUE = re.compile(r"\S*[^\s.!?。！？]")
@@ -82,7 +83,7 @@ def _are_settings(messages: Sequence[ParsedMessage]) -> bool:
 
 
 _CHECKS: Sequence[tuple[str, Callable[[Mapping[str, int]], Sequence[str]]]] = (
-    ("the names {} contain markup", lambda names: [name for name in names if _MARKUP.search(name)]),
+    ("the names {} contain markup", lambda names: [name for name in names if MARKUP.search(name)]),
     ("the names {} begin with numbers", lambda names: [name for name in names if _NUMBERED.match(name)]),
     ("{} are fields, not names", lambda names: [name for name in names if FIELDS.fullmatch(name)]),
     ("{} are numbered parts, not names", lambda names: [*names] if _is_series(names) else []),
