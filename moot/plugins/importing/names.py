@@ -55,9 +55,11 @@ def is_name(text: str, *, known: bool) -> bool:
 MARKUP = re.compile(r"[<>{}\[\]=\\$%^`\"#*]|://|^['|]|\|$|\|.*\|")
 """Pattern for characters that no name contains. One bar may separate a name from a company."""
 _NUMBERED = re.compile(r"\d")
+_TIMED = re.compile(r"\d:\d\d\b")
 _SERIES = re.compile(r"(?P<stem>.*?)(?<![\s_-])[\s_-]*+(?P<number>\d{1,4})")
-_VALUE = re.compile(r"\S*[^\s.!?。！？]")
+_VALUE = re.compile(r"|\S*[^\s.!?。！？]")
 _KEY = re.compile(r"[a-z][a-z0-9_.-]*")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
 _ONCE = 4
 """Number of speakers from which a text is implausible if nobody speaks twice."""
 
@@ -82,8 +84,22 @@ def _are_settings(messages: Sequence[ParsedMessage]) -> bool:
     return all(_KEY.fullmatch(each.speaker) for each in messages) and all(map(_VALUE.fullmatch, values))
 
 
+def _are_records(messages: Sequence[ParsedMessage]) -> bool:
+    """Return True for records of the same fields: the names recur in the same order, and no text is a sentence.
+
+    Two people who take turns have the same order, but they end sentences.
+    """
+    names = [message.speaker for message in messages]
+    period = next((index for index in range(1, len(names)) if names[index] == names[0]), len(names))
+    recurs = len(names) >= 2 * period >= 4 and len(names) % period == 0
+    if not recurs or names != names[:period] * (len(names) // period):
+        return False
+    return not any(_SENTENCE_END.search(message.content) for message in messages)
+
+
 _CHECKS: Sequence[tuple[str, Callable[[Mapping[str, int]], Sequence[str]]]] = (
     ("the names {} contain markup", lambda names: [name for name in names if MARKUP.search(name)]),
+    ("the names {} contain times", lambda names: [name for name in names if _TIMED.search(name)]),
     ("the names {} begin with numbers", lambda names: [name for name in names if _NUMBERED.match(name)]),
     ("{} are fields, not names", lambda names: [name for name in names if FIELDS.fullmatch(name)]),
     ("{} are numbered parts, not names", lambda names: [*names] if _is_series(names) else []),
@@ -102,6 +118,8 @@ def why_implausible(messages: Sequence[ParsedMessage], *, may_be_numbers: bool =
     """
     if _are_settings(messages):
         return "the lines are settings with values"
+    if _are_records(messages):
+        return "the lines are records with the same fields"
     counts = Counter(message.speaker.casefold() for message in messages)
     display = {message.speaker.casefold(): message.speaker for message in messages}
     for reason, names_in in _CHECKS:

@@ -22,18 +22,22 @@ _TIME = (
     rf"(?P<time>{STAMP}|\d{{1,2}}-[^\W\d]{{3,4}}-\d{{2,4}} {TIME_OF_DAY}|{_DAY}?{TIME_OF_DAY}(?: Uhr)?"
     rf"|{_MONTH}{TIME_OF_DAY}|{_SHORT_DATE}{TIME_OF_DAY}|{DATE})"
 )
-_BRACKETED = rf"[\[(]{_TIME}[\])]"
 _RANGE_END = r"(?:\s*+(?:-->|-|–)\s*+\d{1,2}:\d{1,2}(?::\d{1,2})?(?:[.,]\d{1,6})?)?"
+_BRACKETED = rf"[\[(](?:[^\W\d]{{3,12}},? )?{_TIME}{_RANGE_END}[\])]"
+_FRAME = r"\d{1,2}[:;]\d{2}[:;]\d{2}[:;]\d{2}"
+"""Pattern for a time that ends with the number of a frame, as video editors write it."""
 _TIMES_LINE = re.compile(
-    rf"[\[(]?(?:(?P<range>\d{{1,2}}:\d{{1,2}}:\d{{1,2}}(?:[.,]\d+)?)\s*+-->.*|{_TIME}{_RANGE_END})[\])]?",
+    rf"[\[(]?(?:(?P<range>\d{{1,2}}:\d{{1,2}}:\d{{1,2}}(?:[.,]\d+)?)\s*+-->.*|(?P<frame>{_FRAME})\s-\s{_FRAME}"
+    rf"|{_TIME}{_RANGE_END})[\])]?",
     re.IGNORECASE,
 )
 _NAME_LINE = re.compile(rf"{_NAME}\s*+:?")
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
+        rf"\[(?P<name>[^\[\]\n]{{1,60}})\] {_TIME}",
         rf"{_NAME}(?:\s{{2,}}+|\t){_TIME}\s*+:?",
-        rf"{_NAME}\s*+,?\s*+{_BRACKETED}\s*+:?",
+        rf"{_NAME}\s*+[,:]?\s*+{_BRACKETED}\s*+:?",
         rf"{_NAME}\s*+[-–—|•·,]\s++{_TIME}\s*+:?",
         rf"{_NAME}\s++{_TIME}\s*+:?",
         rf"{_BRACKETED}\s*+(?:[-–—|•·]\s*+)?{_NAME}\s*+:?",
@@ -56,7 +60,7 @@ class _Head:
 
 
 def _read(source: Source) -> ParsedTranscript | None:
-    lines, left_out = list(source.lines), LeftOut()
+    lines, left_out = [re.sub(r"^@(?=\d)|\*\*", "", line) for line in source.lines], LeftOut()
     for index, line in enumerate(lines):
         if _OTTER_FOOTER.fullmatch(line.strip()):
             lines[index] = ""
@@ -105,7 +109,9 @@ def _two_line_heads(lines: Sequence[str], *, time_first: bool) -> dict[int, _Hea
         name, clock = (below, above) if time_first else (above, below)
         time, name_lines = _TIMES_LINE.fullmatch(clock.strip()), _NAME_LINE.fullmatch(name.strip())
         if time and name_lines and _may_be_name(name_lines["name"]) and lines[index + 2].strip():
-            heads[index] = _Head(name_lines["name"].strip(), time["time"] or time["range"], 2)
+            heads[index] = _Head(
+                name_lines["name"].strip(), time["time"] or time["range"] or time["frame"], 2
+            )
     return heads
 
 

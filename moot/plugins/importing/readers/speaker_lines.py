@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Source
-from moot.plugins.importing.dates import CLOCK
+from moot.plugins.importing.dates import CLOCK, TIME_OF_DAY
 from moot.plugins.importing.names import first_messages, is_label, is_name, why_implausible
 from moot.state.errors import InputError
 
@@ -52,6 +52,7 @@ _BRACKETED = re.compile(
 _EMPHASIZED = re.compile(
     r"\s{0,80}(?P<mark>__|[*_`])(?P<name>[^*_`\n]{1,60}?)(?:[:：](?P=mark)|(?P=mark)\s?[:：])\s*(?P<text>.*)"
 )
+_TIMED = re.compile(rf"(?P<name>[^\W\d][^:\[\]()\n]{{0,59}}?)\s[\[(]{CLOCK}[\])]\s+(?P<text>\S.*)")
 _SAID = re.compile(r"(?P<name>[^\W\d]\w{0,20}(?: \w{1,20})?) said:\s*")
 _DASHED = re.compile(r"(?P<name>[^\s:：*#>|`–—-][^:：\n–—]{0,40}?)\s+[–—]\s+(?P<text>\S.*)")
 _OWN_LINE = re.compile(r"\s*(?P<name>[^\s:：*#>|`–—-][^:：\n]{0,40}?)\s*")
@@ -69,16 +70,44 @@ def read_plain_text(source: Source, *, checked: bool) -> ParsedTranscript:
         InputError: No form fits, or none is plausible. The error shows the first messages as they are read.
     """
     refusal = ""
+    lines = without_code(source.lines)
     for reading in _READINGS:
-        heads = _with_one_name_each(reading(source.lines))
+        heads = _with_one_name_each(reading(lines))
         if not heads:
             continue
-        transcript = messages_under(source.lines, heads)
+        transcript = _with_times(messages_under(source.lines, heads))
         reason = why_implausible(transcript.messages) or _why_above(source.lines, heads)
         if not reason or (not checked and reading is speaker_lines):
             return transcript
         refusal = refusal or implausible(reason, transcript.messages)
     raise InputError(refusal or "line 1: no speaker was found; write each message as `NAME: text`")
+
+
+def without_code(lines: Sequence[str]) -> list[str]:
+    """Return the lines with those of fenced code emptied. An open fence at the end is none."""
+    fences = [index for index, line in enumerate(lines) if line.lstrip().startswith("```")]
+    coded = {
+        at for start, end in zip(fences[::2], fences[1::2], strict=False) for at in range(start, end + 1)
+    }
+    return ["" if index in coded else line for index, line in enumerate(lines)]
+
+
+_TEXT_TIME = re.compile(
+    rf"(?:[\[(](?P<bracketed>{TIME_OF_DAY})[\])]|(?P<bare>\d{{1,2}}(?::\d{{2}}){{1,2}}))(?:\s+|$)"
+)
+
+
+def _with_times(transcript: ParsedTranscript) -> ParsedTranscript:
+    """Move the times from the texts to the messages, if each text begins with one."""
+    matches = [_TEXT_TIME.match(message.content) for message in transcript.messages]
+    if len(matches) < 2 or not all(matches):
+        return transcript
+    messages = [
+        replace(message, content=message.content[match.end() :], time=match["bracketed"] or match["bare"])
+        for message, match in zip(transcript.messages, matches, strict=True)
+        if match
+    ]
+    return replace(transcript, messages=messages)
 
 
 _QUALIFIED = re.compile(r"(?P<name>[^()（）\n]{0,60}[^()（）\s])\s{0,3}[(（][^()（）\n]{1,60}[)）]")
@@ -192,6 +221,7 @@ _READINGS: Sequence[Reading] = (
     *map(_prefixed, _PREFIXES),
     _matching(_BRACKETED),
     _matching(_EMPHASIZED),
+    _matching(_TIMED),
     _matching(_SAID),
     _matching(_DASHED),
     _named_lines,

@@ -3,6 +3,7 @@
 import re
 
 from moot.importers import ParsedMessage, ParsedTranscript, Reader, Source
+from moot.state.errors import InputError
 
 # The words that Zoom writes around sender and receiver in each of its languages.
 _LABELS = (
@@ -31,8 +32,10 @@ _HEAD = re.compile(
 def _read(source: Source) -> ParsedTranscript | None:
     heads = {index: match for index, line in enumerate(source.lines) if (match := _HEAD.match(line))}
     first = next((index for index, line in enumerate(source.lines) if line.strip()), 0)
-    if first not in heads:
+    if not heads:
         return None
+    if first not in heads:
+        raise InputError("line 1: the Zoom chat is damaged: it begins with the time of a message")
     ends = [*list(heads)[1:], len(source.lines)]
     messages = [
         ParsedMessage(
