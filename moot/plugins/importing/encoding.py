@@ -14,8 +14,13 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """Encodings by their byte order marks. The mark of UTF-32 begins with that of UTF-16, so it comes first."""
-_WORD_SYMBOL = re.compile(r"(?<=[a-zA-Z])[^\w\s‘’“”\x00-\x7f]+(?=[a-zA-Z])")
-"""Pattern for a symbol inside a word. It shows that an encoding of Latin letters is wrong."""
+_WORD_SYMBOL = re.compile(
+    r"(?<=[a-zA-Z])(?:[^\w\s‘’“”\x00-\x7f]|[¹²³¼½¾])+(?=[a-zA-Z])|(?<=[a-z])[¿¡](?=\s)|(?<!\S)[£¯¥][a-z]"
+    r"|(?<=[a-z])[ŠŽŸŒÀ-ÖØ-Þ](?=[a-z])"
+)
+"""Pattern for a symbol or a capital inside a word. It shows that an encoding of Latin letters is wrong."""
+_LATIN = ["cp1252", "cp1250", "cp1254", "iso8859_2", "mac_roman", "cp850"]
+"""Encodings of Latin letters. A short text fits others by chance."""
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{3}")
 """Pattern for three bytes above ASCII in a row. Other scripts than Latin have many of them."""
 _EXCLUDED = ["utf_16", "utf_16_be", "utf_16_le", "utf_32", "utf_32_be", "utf_32_le", "utf_7", "johab"]
@@ -65,9 +70,11 @@ def _guess(data: bytes) -> str:
     if b"\0" in sample:
         raise InputError("line 1: the file is binary data, not text: convert it to text first")
     western = sample.decode("cp1252", "replace")
-    if not _HIGH_RUN.search(sample) and "\ufffd" not in western and not _WORD_SYMBOL.search(western):
+    is_latin = not _HIGH_RUN.search(sample)
+    if is_latin and "\ufffd" not in western and not _WORD_SYMBOL.search(western):
         return "cp1252"
-    best = from_bytes(sample, cp_exclusion=_EXCLUDED).best()
+    best = from_bytes(sample, cp_isolation=_LATIN).best() if is_latin else None
+    best = best or from_bytes(sample, cp_exclusion=_EXCLUDED).best()
     if best is None:
         raise InputError("line 1: the file is not text in a known encoding: save it as UTF-8")
     return best.encoding

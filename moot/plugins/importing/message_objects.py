@@ -1,10 +1,12 @@
 """Messages written as JSON objects, with their speakers, texts, tool calls and tool results."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from moot.importers import LeftOut, ParsedMessage
 from moot.memory.tool_results import make_tool_use
@@ -15,22 +17,27 @@ TOOL_SPEAKER = "tools"
 """Speaker id of imported tool results."""
 SPEAKER_KEYS = (
     *("speaker", "speaker_name", "speakerName", "name", "author", "agentId", "agent", "agent_name"),
-    *("agentName", "from", "sender", "user", "username", "who", "role", "source"),
+    *("agentName", "from", "sender", "sender_name", "sender_full_name", "creator", "user", "username", "who"),
+    *("role", "source"),
 )
 """Keys of a message's speaker. The first one with a value counts."""
 CONTENT_KEYS = ("content", "text", "message", "utterance", "speech", "body", "value", "sentence", "parts")
 TEXT_KEYS = (*CONTENT_KEYS, "description")
 TIME_KEYS = (
     *("at", "minute", "time", "timestamp", "start", "start_time", "created_at", "createdAt", "create_time"),
-    *("date", "ts", "created_utc"),
+    *("date", "ts", "created_utc", "timestamp_ms", "created_date"),
 )
 _NAME_KEYS = ("name", "nickname", "display_name", "displayName", "global_name", "real_name", "login")
 _PERSON_KEYS = (*_NAME_KEYS, "username", "user_name", "full_name", "id", "role")
 """Keys of a name in an object that describes a person."""
+_REPLY_KEYS = ("replies", "children", "comments")
+"""Keys of the replies in a message of a thread."""
 INSTRUCTIONS = frozenset({"system", "developer"})
-_TOOL_ROLES = frozenset({"tool", "function"})
+_SHAREGPT_TOOLS = ("function_call", "observation")
+_TOOL_ROLES = frozenset({"tool", "function", "observation"})
 _LANGCHAIN_TYPES = frozenset({"human", "ai", "system", "tool", "function", "chat", "developer"})
 _REASONING = frozenset({"reasoning", "thinking", "redacted_thinking", "thought", "thoughts"})
+_FILES = frozenset({"inlineData", "fileData", "inline_data", "image", "document", "video", "data"})
 _CALLS = frozenset({"tool_use", "tool_call", "tool-call", "function_call", "server_tool_use"})
 _RESULTS = frozenset({"tool_result", "tool-result", "function_call_output", "function_response"})
 _TEXTLESS = frozenset({"step-start", "step-finish", "cache_point", "token_budget"})
@@ -62,24 +69,60 @@ def read_messages(
     """
     messages: list[ParsedMessage] = []
     calls_by_id: dict[str, tuple[str, object]] = {}
-    for index, raw_item in enumerate(items):
+    for index, raw_item in _flat(_oldest_first(items)):
         item, where = unwrapped(raw_item), position(index)
         if not isinstance(item, dict):
             kind = type(item).__name__
             raise InputError(
                 f"{where}: the message must be an object with speaker and content, not a value of type {kind}"
             )
-        if str(item.get("type")).endswith("Event"):  # AutoGen's tool calls, thoughts and memory queries
+        # Events of AutoGen and AG2 are tool calls, thoughts and memory queries.
+        if str(item.get("type")).endswith("Event") or "uuid" in _inner(item):
             left_out["event"] += 1
             continue
-        if _role(item) in INSTRUCTIONS:
+        if item.get("system") is True:  # GitLab's notes about changes
             left_out["system message"] += 1
+            continue
+        if (role := _role(item)) in INSTRUCTIONS or role == "function_call":
+            left_out["system message" if role in INSTRUCTIONS else "tool call"] += 1
             continue
         if _role(item) in _TOOL_ROLES:
             messages.append(_tool_result(item, where, calls_by_id, left_out))
             continue
         messages += _message(item, where, calls_by_id, left_out)
     return messages
+
+
+def _oldest_first(items: Sequence[object]) -> list[tuple[int, object]]:
+    """Return the items with their indices. Services list the newest message first, and this reverses them."""
+    numbered = [*enumerate(items)]
+    times = [readable_time(time_of(item)) if isinstance(item, dict) else "" for item in items]
+    is_dated = all(re.match(r"\d{4}-\d{2}-\d{2}T", time) for time in times)
+    is_reversed = is_dated and len(times) > 1 and all(after < before for before, after in pairwise(times))
+    return numbered[::-1] if is_reversed else numbered
+
+
+def _flat(items: Sequence[tuple[int, object]]) -> Iterator[tuple[int, object]]:
+    """Yield the messages of a thread with their replies, in the order of the page."""
+    pending = [*items][::-1]
+    while pending:
+        index, item = pending.pop()
+        yield index, item
+        pending += [(index, reply) for reply in replies_of(item)[::-1]]
+
+
+def replies_of(item: object) -> list[object]:
+    """Return the replies in a message, or `[]`."""
+    for key in _REPLY_KEYS if isinstance(item, dict) else ():
+        replies = item.get(key) if isinstance(item, dict) else None
+        replies = replies.get("nodes") if isinstance(replies, dict) else replies
+        if isinstance(replies, list) and replies and all(map(is_message, replies)):
+            return replies
+    return []
+
+
+def _inner(item: JsonDict) -> JsonDict:
+    return content if isinstance(content := item.get("content"), dict) else {}
 
 
 def _message(
@@ -98,11 +141,15 @@ def _message(
     time, text = time_of(item), "\n".join(filter(None, parts.texts))
     has_more = parts.calls or parts.results or left_out.total() > total
     messages = [ParsedMessage(name, text, time)] if text.strip() or not has_more else []
+    calls = []
     for call_id, tool, arguments in parts.calls:
         calls_by_id[call_id] = (tool, arguments)
-        messages.append(ParsedMessage(name, f"{tool} {json.dumps(arguments)}", time, "tool_call", call_id))
+        calls.append(ParsedMessage(name, f"{tool} {json.dumps(arguments)}", time, "tool_call", call_id))
     results = [_tool_result(result, where, calls_by_id, left_out) for result in parts.results]
-    return [*results, *messages]
+    # A call with its result in the same message comes before the text about it.
+    ids = {result.call_id for result in results}
+    answered = [call for call in calls if call.call_id in ids]
+    return [*answered, *results, *messages, *(call for call in calls if call.call_id not in ids)]
 
 
 def unwrapped(item: object) -> object:
@@ -117,6 +164,8 @@ def unwrapped(item: object) -> object:
         item = {"type": str(name).removesuffix("Chunk").removesuffix("Message").casefold(), **kwargs}
     elif isinstance(data := item.get("data"), dict) and "content" in data and _langchain_type(item):
         item = {"type": item["type"], **data}
+    elif item.get("type") == "text" and {"uuid", "sender", "content"} <= (inner := _inner(item)).keys():
+        return inner  # AG2
     kind = _langchain_type(item)
     return {**item, "role": kind} if kind and not item.get("role") and "content" in item else item
 
@@ -127,7 +176,8 @@ def _langchain_type(item: JsonDict) -> str:
 
 
 def _role(item: JsonDict) -> str:
-    return "" if item.get("speaker") else str(item.get("role") or "").casefold()
+    role = "" if item.get("speaker") else str(item.get("role") or "")
+    return role.casefold() or (str(item["from"]) if item.get("from") in _SHAREGPT_TOOLS else "")
 
 
 def speaker_of(item: JsonDict) -> str:
@@ -205,7 +255,7 @@ def _parsed(arguments: object) -> object:
 def _tool_result(
     item: JsonDict, where: str, calls_by_id: Mapping[str, tuple[str, object]], left_out: LeftOut
 ) -> ParsedMessage:
-    call_id = first_text(item, ("tool_call_id", "tool_use_id", "toolCallId", "call_id"))
+    call_id = first_text(item, ("tool_call_id", "tool_use_id", "toolUseId", "toolCallId", "call_id"))
     tool, arguments = calls_by_id.get(call_id, (first_text(item, ("name", "function", "toolName")), {}))
     text = text_of(_content(item), where, left_out)
     failed = True if item.get("status") == "error" or item.get("is_error") is True else None
@@ -217,7 +267,7 @@ def _tool_result(
 
 def _content(item: Mapping[str, object]) -> object:
     """Return the content of a message object, or `None` if it has no content."""
-    return next((item[key] for key in (*TEXT_KEYS, "output") if item.get(key) is not None), None)
+    return next((item[key] for key in (*TEXT_KEYS, "output", "refusal") if item.get(key) is not None), None)
 
 
 def text_of(value: object, where: str, left_out: LeftOut) -> str:
@@ -246,7 +296,7 @@ def _collect(value: object, where: str, parts: _Parts, left_out: LeftOut) -> Non
         elif kind == "call":
             parts.calls.append(_call_of(value))
         elif kind == "result":
-            parts.results.append(value)
+            parts.results.append(inner if isinstance(inner := value.get("toolResult"), dict) else value)
         elif kind:
             left_out[kind] += 1
     else:
@@ -263,24 +313,25 @@ def _part_kind(part: JsonDict) -> str:
     `unknown`.
     """
     kind = str(part.get("type") or part.get("content_type") or "").casefold()
-    if kind in _REASONING or part.get("thought") is True:
+    if kind in _REASONING or part.get("thought") is True or "reasoningContent" in part:
         return "reasoning"
-    if kind in _CALLS or "functionCall" in part:
+    if kind in _CALLS or part.keys() & {"functionCall", "toolUse"}:
         return "call"
-    if kind in _RESULTS or "functionResponse" in part:
-        return "result" if kind in _RESULTS else "tool result"
+    if kind in _RESULTS or part.keys() & {"functionResponse", "toolResult"}:
+        return "tool result" if "functionResponse" in part else "result"
     if kind in _TEXTLESS:
         return ""
     if kind.startswith("tool-"):  # Vercel's tool part holds the call and its result
         return "tool call"
     if _content(part) is not None:
         return "text"
-    return "attachment" if kind or part.keys() & {"inlineData", "fileData", "inline_data"} else "unknown"
+    return "attachment" if kind or part.keys() & _FILES else "unknown"
 
 
 def _call_of(part: JsonDict) -> tuple[str, str, object]:
-    inner = part.get("functionCall")
+    inner = part.get("functionCall") or part.get("toolUse")
     call: JsonDict = inner if isinstance(inner, dict) else part
     name = first_text(call, ("name", "toolName"))
     arguments: object = next((call[key] for key in ("input", "arguments", "args") if call.get(key)), {})
-    return first_text(part, ("call_id", "id", "toolCallId")), name, _parsed(arguments)
+    call_id = first_text(part, ("call_id", "id", "toolCallId")) or first_text(call, ("toolUseId",))
+    return call_id, name, _parsed(arguments)

@@ -85,7 +85,7 @@ def _are_settings(messages: Sequence[ParsedMessage]) -> bool:
 
 
 def _are_records(messages: Sequence[ParsedMessage]) -> bool:
-    """Return True for records of the same fields: the names recur in the same order, and no text is a sentence.
+    """Return True for records of the same fields: the names recur in one order, and no text is a sentence.
 
     Two people who take turns have the same order, but they end sentences.
     """

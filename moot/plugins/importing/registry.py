@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import cast
 
@@ -21,6 +22,7 @@ _READER_NAMES = (
     *("debate_frameworks.LLM_COUNCIL", "debate_frameworks.COUNCIL", "debate_frameworks.MALLM"),
     "debate_frameworks.CHATEVAL",
     *("chat_objects.SLACK", "chat_objects.DISCORD", "chat_objects.TELEGRAM", "chat_objects.GITHUB"),
+    "chat_objects.MESSENGER",
     *("chat_objects.REDDIT", "arguments.JSON", "conversation_sets.READER", "model_api.READER"),
     *("speech_to_text.READER", "message_list.READER"),
     *("arguments.TEXT", "subtitles.READER", "pasted_threads.DISCORD", "zoom_chat.READER", "irc.READER"),
@@ -47,10 +49,12 @@ _FALLBACKS: Mapping[str, Callable[[Source], ParsedTranscript]] = {
 """Readers of the formats that the user can name. Their messages need not be plausible."""
 _JSON = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*(?:[\[{\"\]]|\d+\s*[\],]))")
 """Pattern for the start of JSON. A time or a name in brackets is no JSON."""
+_LINE_SEPARATORS = re.compile(r"[\x0b\x0c\x85\u2028\u2029]")
 _UNREADABLE = {
     "{\\rtf": "a rich-text file (RTF)",
     "%PDF": "a PDF file",
     "PK\x03\x04": "a ZIP archive or an office document",
+    "BEGIN:V": "a calendar or an address book",
 }
 
 
@@ -66,14 +70,14 @@ def read_source(source: Source, format: str | None = None) -> tuple[ParsedTransc
     """
     if format is not None and format not in FORMATS:
         raise InputError(f"unknown transcript format {format!r}: use one of {', '.join(FORMATS)}")
-    for start, what in _UNREADABLE.items():
-        if source.text.startswith(start):
-            raise InputError(f"line 1: the file is {what}: save it as plain text and import that")
+    if what := next((each for start, each in _UNREADABLE.items() if source.text.startswith(start)), ""):
+        raise InputError(f"line 1: the file is {what}: save the conversation as plain text and import that")
     if format is not None and format in _FALLBACKS:
         return _FALLBACKS[format](source), format
     form = format or ENDINGS.get(source.suffix, "")
     is_json = form in ("json", "jsonl") or bool(_JSON.match(source.text))
     syntax = "json" if is_json else "text"
+    source = source if is_json else replace(source, text=_LINE_SEPARATORS.sub("\n", source.text))
     if is_json or form != "csv":
         for reader in (*installed_readers(), *READERS):
             if reader.syntax == syntax and (transcript := reader.read(source)) is not None:

@@ -35,6 +35,7 @@ def parse_transcript(
     The arguments and the errors are those of `moot.importers.parse_transcript`.
     """
     text, guessed_encoding = decode(transcript) if isinstance(transcript, bytes) else (transcript, "")
+    text = re.sub(r"\x03\d{0,2}(?:,\d{1,2})?", "", text)  # colours of IRC
     text = entry_types.clean_text(text).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         raise InputError("line 1: the transcript is empty")

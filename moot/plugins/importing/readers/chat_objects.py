@@ -1,10 +1,10 @@
 """JSON exports of Slack, Discord and Telegram."""
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source, choose_conversation
-from moot.plugins.importing.message_objects import JsonDict, first_text, readable_time, speaker_of
+from moot.plugins.importing.message_objects import JsonDict, first_text, readable_time, replies_of, speaker_of
 
 
 def _objects(value: object) -> list[JsonDict]:
@@ -27,6 +27,7 @@ def _in_order(items: Sequence[JsonDict], key: str) -> list[JsonDict]:
 
 def _read_slack(source: Source) -> ParsedTranscript | None:
     items = _objects(source.json)
+    items = [each for item in items for each in (item, *_objects(item.get("slackdump_thread_replies")))]
     if not items or not all("ts" in item and item.get("type", "message") == "message" for item in items):
         return None
     names = {str(item["user"]): name for item in items if "user" in item and (name := _slack_name(item))}
@@ -38,10 +39,23 @@ def _read_slack(source: Source) -> ParsedTranscript | None:
         _count_files(item, ("files", "attachments"), left_out)
         user = first_text(item, ("user", "username", "bot_id"))
         name = names.get(user) or _slack_name(item) or user
-        text = html.unescape(first_text(item, ("text",)))
-        if name and text:
+        text = html.unescape(first_text(item, ("text",)) or "".join(_block_texts(item.get("blocks"))))
+        if not text:
+            left_out["empty message"] += not any(item.get(key) for key in ("files", "attachments"))
+        elif name:
             messages.append(ParsedMessage(name, text, readable_time(item["ts"])))
     return ParsedTranscript(messages, left_out=left_out)
+
+
+def _block_texts(block: object) -> Iterator[str]:
+    """Yield the texts in the blocks of a message, which apps send without a plain text."""
+    if isinstance(block, list):
+        for each in block:
+            yield from _block_texts(each)
+    elif isinstance(block, dict):
+        text = block.get("text")
+        yield from [text] if isinstance(text, str) else _block_texts([text, block.get("elements")])
+        yield "\n" if block.get("type") in ("section", "rich_text_section") else ""
 
 
 def _slack_name(item: JsonDict) -> str:
@@ -80,6 +94,32 @@ def _read_discord(source: Source) -> ParsedTranscript | None:
 
 
 DISCORD = Reader("Discord export", "json", _read_discord)
+
+
+def _read_messenger(source: Source) -> ParsedTranscript | None:
+    items = _objects(source.json)
+    if not items or not all({"sender_name", "timestamp_ms"} <= item.keys() for item in items):
+        return None
+    left_out, messages = LeftOut(), list[ParsedMessage]()
+    for item in sorted(items, key=lambda item: first_text(item, ("timestamp_ms",))):
+        _count_files(item, ("photos", "videos", "files", "audio_files", "gifs", "sticker", "share"), left_out)
+        name, text = (_repaired(first_text(item, (key,))) for key in ("sender_name", "content"))
+        if text:
+            messages.append(ParsedMessage(name, text, readable_time(item["timestamp_ms"])))
+    value = source.json
+    topic = _repaired(first_text(value, ("title",))) if isinstance(value, dict) else ""
+    return ParsedTranscript(messages, topic, left_out=left_out)
+
+
+def _repaired(text: str) -> str:
+    """Return a text whose UTF-8 bytes are written as single characters, as in Facebook's exports."""
+    try:
+        return text.encode("latin-1").decode()
+    except UnicodeError:
+        return text
+
+
+MESSENGER = Reader("Messenger export", "json", _read_messenger)
 
 _TELEGRAM_MEDIA = ("photo", "file", "media_type", "poll", "location_information", "contact_information")
 
@@ -128,20 +168,35 @@ def _read_github(source: Source) -> ParsedTranscript | None:
     is_thread = isinstance(value, dict) and "body" in value and ("author" in value or "user" in value)
     if not isinstance(comments, list) or not (comments or is_thread):
         return None
+    reviews = value.get("reviews") if isinstance(value, dict) else None
+    written = (
+        [each for each in reviews if isinstance(each, dict) and each.get("body")]
+        if isinstance(reviews, list)
+        else []
+    )
+    if written:  # reviews stand beside the comments
+        comments = sorted([*comments, *written], key=_github_time)
     items = [value, *comments] if is_thread else comments
     if not all(isinstance(item, dict) and "body" in item and _login(item) for item in items):
         return None
+    if any(map(replies_of, comments)):  # the reader of lists reads the threads of discussions
+        return None
     messages = [
-        ParsedMessage(
-            _login(item), first_text(item, ("body",)), first_text(item, ("createdAt", "created_at"))
-        )
-        for item in items
+        ParsedMessage(_login(item), first_text(item, ("body",)), _github_time(item)) for item in items
     ]
     return ParsedTranscript(messages, first_text(value, ("title",)) if isinstance(value, dict) else "")
 
 
+def _github_time(item: object) -> str:
+    keys = ("createdAt", "created_at", "submittedAt", "submitted_at")
+    return first_text(item, keys) if isinstance(item, dict) else ""
+
+
 def _login(item: JsonDict) -> str:
+    """Return the login of an author. GitHub calls a deleted user `ghost`."""
     people = (item.get("author"), item.get("user"))
+    if people == (None, None) and item.keys() & {"author", "user"}:
+        return "ghost"
     return next(
         (name for each in people if isinstance(each, dict) and (name := first_text(each, ("login",)))), ""
     )

@@ -1,6 +1,6 @@
 """ChatGPT's data export: conversations as trees of messages, of which one branch is shown."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source, choose_conversation
 from moot.plugins.importing.message_objects import (
@@ -31,10 +31,13 @@ def _read(source: Source) -> ParsedTranscript | None:
         return None
     titles = [first_text(each, ("title", "conversation_id", "id")) for each in conversations]
     conversation = choose_conversation(conversations, titles, source)
-    left_out = LeftOut()
+    left_out, branch = LeftOut(), _branch(conversation)
+    mapping = conversation["mapping"]
+    all_nodes = mapping.values() if isinstance(mapping, dict) else ()
+    left_out["off-branch message"] += sum(map(_has_text, all_nodes)) - sum(map(_has_text, branch))
     messages = [
         message
-        for node in _branch(conversation)
+        for node in branch
         if isinstance(raw := node.get("message"), dict) and (message := _message(raw, left_out))
     ]
     return ParsedTranscript(messages, first_text(conversation, ("title",)), left_out=left_out)
@@ -54,7 +57,7 @@ def _branch(conversation: JsonDict) -> Sequence[JsonDict]:
     mapping = conversation["mapping"]
     assert isinstance(mapping, dict)  # noqa: S101  # a conversation has one
     current = conversation.get("current_node")
-    key: object = current if isinstance(current, str) and current in mapping else list(mapping)[-1]
+    key: object = current if isinstance(current, str) and current in mapping else _newest_leaf(mapping)
     nodes: list[JsonDict] = []
     seen = set[object]()
     while isinstance(key, str) and key in mapping and key not in seen:
@@ -62,6 +65,25 @@ def _branch(conversation: JsonDict) -> Sequence[JsonDict]:
         nodes.append(mapping[key])
         key = mapping[key].get("parent")
     return nodes[::-1]
+
+
+def _newest_leaf(mapping: Mapping[str, JsonDict]) -> str:
+    """Return the node without replies whose message is the newest, or the last such node."""
+    parents = {node.get("parent") for node in mapping.values() if isinstance(node.get("parent"), str)}
+
+    def created(key: str) -> float:
+        message = mapping[key].get("message")
+        time = message.get("create_time") if isinstance(message, dict) else None
+        return float(time) if isinstance(time, int | float) else 0.0
+
+    leaves = [key for key in mapping if key not in parents] or [*mapping]
+    return max(reversed(leaves), key=created)
+
+
+def _has_text(node: JsonDict) -> bool:
+    message = node.get("message")
+    author = message.get("author") if isinstance(message, dict) else None
+    return isinstance(author, dict) and author.get("role") in ("user", "assistant")
 
 
 def _message(raw: JsonDict, left_out: LeftOut) -> ParsedMessage | None:

@@ -13,10 +13,12 @@ def _read(source: Source) -> ParsedTranscript | None:
     conversation = choose_conversation(
         conversations, [first_text(each, ("name", "uuid")) for each in conversations], source
     )
-    left_out = LeftOut()
     items = [_item(message) for message in _branch(conversation)]
-    messages = read_messages(items, lambda index: f"message {index + 1}", left_out)
-    return ParsedTranscript(messages, first_text(conversation, ("name",)), left_out=left_out)
+    messages = conversation["chat_messages"]
+    count = len(messages) if isinstance(messages, list) else 0
+    left_out = LeftOut({"off-branch message": count - len(items)})
+    parsed = read_messages(items, lambda index: f"message {index + 1}", left_out)
+    return ParsedTranscript(parsed, first_text(conversation, ("name",)), left_out=left_out)
 
 
 def _is_conversation(value: object) -> bool:
@@ -27,11 +29,16 @@ def _is_conversation(value: object) -> bool:
 
 
 def _branch(conversation: JsonDict) -> Sequence[JsonDict]:
-    """Return the messages on the branch that is shown. Without a current leaf that is every message."""
+    """Return the messages on the branch that is shown, which ends with the current leaf or the last message.
+
+    Older exports do not name the parents of messages. Then every message is on the branch.
+    """
     messages = conversation["chat_messages"]
     assert isinstance(messages, list)  # noqa: S101  # a conversation has one
     by_id = {first_text(message, ("uuid",)): message for message in messages}
     key, branch = first_text(conversation, ("current_leaf_message_uuid",)), dict[str, JsonDict]()
+    if not key and messages and all("parent_message_uuid" in message for message in messages):
+        key = first_text(messages[-1], ("uuid",))
     while key and key in by_id and key not in branch:
         branch[key] = by_id[key]
         key = first_text(by_id[key], ("parent_message_uuid",))

@@ -14,13 +14,19 @@ _MAX_FOOTER_LINES = 3
 
 def _read(source: Source) -> ParsedTranscript | None:
     lines = [line.replace("**", "") for line in source.lines]
-    clocks = [index for index, line in enumerate(lines) if _CLOCK.fullmatch(line.strip())]
-    if not clocks:
+    first = next((index for index, line in enumerate(lines) if _CLOCK.fullmatch(line.strip())), None)
+    is_timed = first is not None
+    if first is None:  # older transcripts have no times, and name the people above the word for `Transcript`
+        first = next(
+            (index for index, line in enumerate(lines) if line and lines[0].endswith(f"- {line}")), None
+        )
+    if first is None:
         return None
-    first = clocks[0]
     filled = [index for index in range(first + 1, len(lines)) if lines[index].strip()]
     lowest = filled[-_MAX_FOOTER_LINES:]
     end = next((index for index in lowest if _END.fullmatch(lines[index].strip())), None)
+    if not is_timed and end is None:
+        return None
     body = lines[first:end]
     if not (heads := speaker_lines(body)):
         return None

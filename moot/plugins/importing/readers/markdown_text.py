@@ -37,6 +37,10 @@ BOLD_LINE = re.compile(
 """Pattern for a line that consists of a bold name."""
 
 
+_CHAPTERS = 3
+"""Number of headings from which a text has chapters, not speakers, if no heading occurs twice."""
+
+
 def read_markdown(source: Source, *, checked: bool) -> ParsedTranscript:
     """Read messages from Markdown.
 
@@ -47,10 +51,11 @@ def read_markdown(source: Source, *, checked: bool) -> ParsedTranscript:
         InputError: No form fits, or with `checked` the messages are not plausible.
     """
     blocks = _blocks(source.text)
-    heads, borders = _heads(blocks, source.lines, checked=checked)
+    heads = _heads(blocks, source.lines, checked=checked)
     if not heads:
         return read_plain_text(source, checked=checked)
-    left_out = LeftOut({"heading": len(borders)} if borders else {})
+    borders = _separators(blocks, source.lines, heads)
+    left_out = LeftOut({"heading or rule": len(borders)} if borders else {})
     if footer := _footer(blocks, source.lines):
         borders.append(footer)
         left_out["footer"] += 1
@@ -68,11 +73,12 @@ def _blocks(text: str) -> list[Token]:
     return parser.parse(text)
 
 
-def _heads(blocks: Sequence[Token], lines: Sequence[str], *, checked: bool) -> tuple[SpeakerLines, list[int]]:
-    """Return the messages by the lines that start them, and the other headings between them.
+def _heads(blocks: Sequence[Token], lines: Sequence[str], *, checked: bool) -> SpeakerLines:
+    """Return the messages by the lines that start them.
 
     Raises:
-        InputError: With `checked`, headings and bold words may both be names, and none occurs twice.
+        InputError: With `checked`, headings and bold words may both be names, and none occurs twice. Or
+            three or more headings each occur once, as titles of chapters do.
     """
     fenced_lines = {
         index for token in blocks if token.type == "fence" and token.map for index in range(*token.map)
@@ -105,12 +111,17 @@ def _heads(blocks: Sequence[Token], lines: Sequence[str], *, checked: bool) -> t
                         f"as {quoted(list(names.values())[:2])}, or in bold, "
                         f"as {quoted([each.speaker for each in bold.values()][:2])}; use one form only"
                     )
-                return bold, []
+                return bold
         # List items and a single heading count only if no other form names speakers.
         if len(names) < 2 and is_listed(lines):
-            return _bold_lines(BOLD_LIST_ITEM, lines, fenced_lines), []
-    above = [index for index, (tag, _) in headings.items() if tag < level and index > min(names)]
-    return {index: _message(_heading_name(name), "") for index, name in names.items()}, above
+            return _bold_lines(BOLD_LIST_ITEM, lines, fenced_lines)
+        if checked and len(names) >= _CHAPTERS:
+            raise InputError(
+                f"line 1: the text was not recognised as a transcript: each of the headings "
+                f"{quoted([*names.values()][:4])} occurs only once. Write each message as `**NAME:** text`. "
+                "If the headings are speakers, use --format md"
+            )
+    return {index: _message(_heading_name(name), "") for index, name in names.items()}
 
 
 def _heading_name(heading: str) -> str:
@@ -122,8 +133,24 @@ def _footer(blocks: Sequence[Token], lines: Sequence[str]) -> int:
     """Return the line of a rule below which only one emphasised line follows, or 0."""
     rules = [token.map[0] for token in blocks if token.type == "hr" and token.map]
     below = [line.strip() for line in lines[rules[-1] + 1 :] if line.strip()] if rules else []
-    is_footer = len(below) == 1 and re.fullmatch(r"([_*])[^_*].*\1", below[0])
+    is_footer = len(below) == 1 and (
+        re.fullmatch(r"([_*])[^_*].*\1", below[0]) or re.search(r"\]\(https?://[^()\s]{1,200}\)$", below[0])
+    )
     return rules[-1] if is_footer else 0
+
+
+def _separators(blocks: Sequence[Token], lines: Sequence[str], heads: SpeakerLines) -> list[int]:
+    """Return the headings and rules after which the next message begins. Others are part of a message."""
+    starts = {token.map[0] for token in blocks if token.type in ("heading_open", "hr") and token.map}
+    first, separators, is_open = min(heads), list[int](), True
+    for index in range(len(lines) - 1, first, -1):
+        if index in heads:
+            is_open = True
+        elif index in starts and is_open:
+            separators.append(index)
+        elif lines[index].strip():
+            is_open = False
+    return separators
 
 
 def _unquoted(messages: Sequence[ParsedMessage]) -> Sequence[ParsedMessage]:

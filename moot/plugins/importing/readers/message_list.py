@@ -55,10 +55,12 @@ def _list_in(document: message_objects.JsonDict) -> list[object]:
         if isinstance(messages := document.get(key), list):
             return messages
     message_lists: dict[str, list[object]] = {}
-    pending_items: list[tuple[str, object]] = list(document.items())
+    pending_items: list[tuple[str, object]] = [("", document)]
     for key, value in pending_items:  # the list grows
-        if isinstance(value, dict):
-            pending_items += [(f"{key}.{inner}", each) for inner, each in value.items()]
+        if isinstance(value, dict) and message_objects.replies_of(value):
+            message_lists[key] = [value]  # a thread
+        elif isinstance(value, dict):
+            pending_items += [(f"{key}.{inner}".lstrip("."), each) for inner, each in value.items()]
         elif isinstance(value, list) and value and all(map(message_objects.is_message, value)):
             message_lists[key] = value
     known_lists = [each for key, each in message_lists.items() if key.rpartition(".")[2] in _LIST_KEYS]

@@ -1,7 +1,12 @@
 """Requests and responses of model APIs: OpenAI's Responses and Chat Completions, Gemini, AI Studio."""
 
+import re
+
 from moot.importers import LeftOut, ParsedTranscript, Reader, Source
 from moot.plugins.importing.message_objects import JsonDict, read_messages
+
+_EVENT = re.compile(r"reasoning|compaction|item_reference|mcp_\w{1,40}|\w{1,40}_call(?:_output)?")
+"""Pattern for the types of items that are no messages in OpenAI's Responses API."""
 
 
 def _read(source: Source) -> ParsedTranscript | None:
@@ -31,7 +36,7 @@ def _items(value: JsonDict) -> list[object] | None:
         return [item for each in nested for item in _items(each) or _listed(each)]
     items: list[object] = []
     is_call = False
-    for key in ("contents", "input", "history"):
+    for key in ("contents", "input", "history", "data"):
         if isinstance(parts := value.get(key), list) and parts and all(map(_is_input, parts)):
             is_call = True
             items += parts
@@ -74,15 +79,16 @@ def _is_gemini(item: object) -> bool:
 def _is_input(item: object) -> bool:
     if not isinstance(item, dict):
         return False
-    return "role" in item or str(item.get("type")) in ("reasoning", "function_call", "function_call_output")
+    return "role" in item or bool(_EVENT.fullmatch(str(item.get("type"))))
 
 
 def _is_event(item: object, left_out: LeftOut) -> bool:
     """Count an item of a Responses API that is no message, and return whether it is one."""
-    nouns = {"reasoning": "reasoning", "function_call": "tool call", "function_call_output": "tool result"}
-    if not isinstance(item, dict) or "role" in item or (noun := nouns.get(str(item.get("type")))) is None:
+    kind = str(item.get("type")) if isinstance(item, dict) and "role" not in item else ""
+    if not _EVENT.fullmatch(kind):
         return False
-    left_out[noun] += 1
+    noun = "tool result" if kind.endswith("_output") else "tool call" if kind.endswith("_call") else kind
+    left_out["reasoning" if kind == "reasoning" else noun if "tool" in noun else "event"] += 1
     return True
 
 

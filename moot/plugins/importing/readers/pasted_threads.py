@@ -36,10 +36,11 @@ Heads = Mapping[int, tuple[str, str, int]]
 
 def _messages(lines: Sequence[str], heads: Heads, footer: re.Pattern[str] | None) -> list[ParsedMessage]:
     messages = []
+    names = [f"@{name}" for name, _, _ in heads.values()]
     for (start, (name, time, length)), end in zip(heads.items(), [*list(heads)[1:], len(lines)], strict=True):
         text = [line.strip() for line in lines[start + length : end]]
-        while footer and text and (not text[-1] or footer.fullmatch(text[-1])):
-            text.pop()
+        while text and (not text[-1] or text[-1] in names or (footer and footer.fullmatch(text[-1]))):
+            text.pop()  # GitHub writes the name of a picture above the next head
         while text and (not text[0] or _BADGE.fullmatch(text[0])):
             text.pop(0)
         messages.append(ParsedMessage(name, "\n".join(text), time.strip(" ·•-")))

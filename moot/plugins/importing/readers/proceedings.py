@@ -22,7 +22,6 @@ _DASHED = re.compile(
 _LINE_NUMBER = re.compile(r"^\s*+\d{1,2}(?:\s{2,}+|$)")
 _EXAMINATION = re.compile(r"\s*BY (?P<name>[A-Z.'’ -]{3,50}):\s*")
 _EXCHANGE = re.compile(r"\s*(?P<part>[QA])(?:[.:]\s*|\s{2,})(?P<text>\S.*)")
-_WITNESS = "THE WITNESS"
 
 
 def _read(source: Source) -> ParsedTranscript | None:
@@ -50,6 +49,8 @@ def _read_examination(source: Source) -> ParsedTranscript | None:
         return None
     named_lines = speaker_lines(lines)
     examiner = next((match["name"] for match in map(_EXAMINATION.fullmatch, lines) if match), "Q")
+    is_court = examiner != "Q" or any(head.speaker.startswith("THE ") for head in named_lines.values())
+    witness = "THE WITNESS" if is_court else "A"
     heads: dict[int, ParsedMessage] = {}
     skipped = set[int]()
     for index, line in enumerate(lines):
@@ -57,7 +58,7 @@ def _read_examination(source: Source) -> ParsedTranscript | None:
             examiner = match["name"]
             skipped.add(index)
         elif match := exchanges.get(index):
-            heads[index] = ParsedMessage(examiner if match["part"] == "Q" else _WITNESS, match["text"])
+            heads[index] = ParsedMessage(examiner if match["part"] == "Q" else witness, match["text"])
         elif index in named_lines:
             heads[index] = named_lines[index]
     return messages_under([*_without(lines, skipped)], heads)

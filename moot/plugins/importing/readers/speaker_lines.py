@@ -150,9 +150,13 @@ def speaker_lines(lines: Sequence[str]) -> SpeakerLines:
     matches = {index: match for index, match in matches.items() if not is_label(match["name"])}
     counts = Counter(match["name"] for match in matches.values())
     first_speaker = next(iter(counts), "")
+    # Where each line is a message and somebody speaks twice, rare names may be lower-case too.
+    is_uniform = len(matches) == sum(bool(line.strip()) for line in lines) > len(counts)
     heads = {}
     for index, match in matches.items():
-        is_known = counts[match["name"]] > 1 or (match["name"] == first_speaker and " " not in first_speaker)
+        is_known = counts[match["name"]] > 1 or (
+            " " not in match["name"] and (is_uniform or match["name"] == first_speaker)
+        )
         is_setting = match["tight"] == ":" and match["name"][0].islower()  # `color:red`
         is_reported = match["tight"] and not is_known and _REPORTED.match(match["text"])
         if not (is_setting or is_reported) and is_name(match["name"], known=is_known):

@@ -9,11 +9,14 @@ from moot.importers import ParsedMessage, ParsedTranscript, Reader, Source
 from moot.plugins.importing.message_objects import JsonDict, first_text, time_of
 from moot.state.errors import InputError
 
-_SPEAKER_KEYS = ("speaker_name", "speakerName", "speaker", "speaker_label", "speakerLabel", "speakerTag")
+_SPEAKER_KEYS = (
+    *("speaker_name", "speakerName", "speaker", "speaker_label", "speakerLabel", "speakerTag"),
+    *("speaker_id", "speakerId"),
+)
 _TEXT_KEYS = ("transcript", "text", "punctuated_word", "display", "word", "value", "content")
 _LISTS = (
     *("utterances", "sentences", "audio_segments", "monologues", "paragraphs", "segments", "phrases"),
-    *("recognizedPhrases", "words", "items", "word_segments"),
+    *("recognizedPhrases", "transcript", "words", "items", "word_segments", "results", "tokens"),
 )
 """Keys of lists of parts with speakers, from whole utterances to single words. The first one counts."""
 _MAX_LEVELS = 8
@@ -22,6 +25,8 @@ _MAX_LEVELS = 8
 
 def _read(source: Source) -> ParsedTranscript | None:
     value = source.json
+    if isinstance(value, list) and value and all(map(_has_words, value)):  # Recall
+        value = {"utterances": value}
     if not isinstance(value, dict):
         return None
     lists = dict[str, list[JsonDict]]()
@@ -42,6 +47,10 @@ def _read(source: Source) -> ParsedTranscript | None:
     parts = lists[best]
     messages = _spoken_words(parts) if _is_words(parts) else [*map(_utterance, parts)]
     return ParsedTranscript([each for each in messages if each.speaker], _title(value), names=_names(value))
+
+
+def _has_words(item: object) -> bool:
+    return isinstance(item, dict) and bool(_speaker_of(item)) and isinstance(item.get("words"), list)
 
 
 def _names(value: JsonDict) -> dict[str, str]:
@@ -73,8 +82,9 @@ def _is_part(part: object) -> bool:
     if not isinstance(part, dict):
         return False
     timed = {*("start", "start_time", "startTime", "offset", "offsetMilliseconds", "ts", "elements")}
+    timed |= {"startOffset", "start_ms", "sentences"}
     # Punctuation has no time in Amazon's list of words.
-    return bool(part.keys() & timed) or str(part.get("type")) == "punctuation"
+    return bool(part.keys() & timed) or _has_words(part) or str(part.get("type")) == "punctuation"
 
 
 def _tells_speakers(parts: Iterable[JsonDict]) -> bool:
@@ -97,11 +107,25 @@ def _labelled(words: Iterable[JsonDict], segments: Iterable[JsonDict]) -> list[J
 
 
 def _speaker_of(part: JsonDict) -> str:
-    return first_text(part, _SPEAKER_KEYS)
+    if name := first_text(part, _SPEAKER_KEYS):
+        return name
+    person = part.get("participant") or _best_alternative(part)
+    return first_text(person, (*_SPEAKER_KEYS, "name", "id")) if isinstance(person, dict) else ""
+
+
+def _best_alternative(part: JsonDict) -> JsonDict:
+    for key in ("nBest", "alternatives"):
+        if isinstance(best := part.get(key), list) and best and isinstance(best[0], dict):
+            return best[0]
+    return {}
 
 
 def _is_words(parts: Sequence[JsonDict]) -> bool:
-    return any(part.keys() & {"word", "punctuated_word", "alternatives"} for part in parts)
+    kinds = ("word", "spacing")
+    return any(
+        part.keys() & {"word", "punctuated_word", "alternatives", "start_ms"} or part.get("type") in kinds
+        for part in parts
+    )
 
 
 def _utterance(part: JsonDict) -> ParsedMessage:
@@ -118,23 +142,23 @@ def _text_of(part: JsonDict) -> str:
     """Return the text of a part, which may be in its best alternative, its sentences or its elements."""
     if text := first_text(part, _TEXT_KEYS):
         return text
-    for key, joint in (("sentences", " "), ("elements", "")):
+    for key, joint in (("sentences", " "), ("words", " "), ("elements", "")):
         if isinstance(inner := part.get(key), list):
             # Rev's elements include the spaces between words, which `first_text` would remove.
             return joint.join(
                 str(each.get("value") or each.get("text") or "") for each in inner if isinstance(each, dict)
             )
-    for key in ("nBest", "alternatives"):
-        if isinstance(best := part.get(key), list) and best and isinstance(best[0], dict):
-            return first_text(best[0], _TEXT_KEYS)
-    return ""
+    return first_text(_best_alternative(part), _TEXT_KEYS)
 
 
 def _spoken_words(parts: Sequence[JsonDict]) -> list[ParsedMessage]:
     """Join single words to messages, one for each change of the speaker."""
     runs: list[tuple[str, str, list[str]]] = []
-    for part in parts:
-        speaker, word = _speaker_of(part) or (runs[-1][0] if runs else ""), _text_of(part)
+    raw_texts = [text if isinstance(text := part.get("text"), str) else "" for part in parts]
+    joint = "" if any(text != text.strip() for text in raw_texts) else " "  # some texts include their spaces
+    for part, raw in zip(parts, raw_texts, strict=True):
+        speaker = _speaker_of(part) or (runs[-1][0] if runs else "")
+        word = raw if raw and not joint else _text_of(part)
         if not runs or runs[-1][0] != speaker:
             runs.append((speaker, _time_of(part), []))
         words = runs[-1][2]
@@ -142,7 +166,7 @@ def _spoken_words(parts: Sequence[JsonDict]) -> list[ParsedMessage]:
             words[-1] += word
         elif word:
             words.append(word)
-    return [ParsedMessage(speaker, " ".join(words), time) for speaker, time, words in runs]
+    return [ParsedMessage(speaker, joint.join(words).strip(), time) for speaker, time, words in runs]
 
 
 def _title(value: JsonDict) -> str:

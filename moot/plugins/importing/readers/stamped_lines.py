@@ -27,8 +27,8 @@ _EDITED = re.compile(rf"\s?[{_MARKS}]<[^<>\n]{{3,60}}>$")
 _MAX_TITLE_LINES = 8
 """Maximum number of lines above the first message, such as a title, a date and a link."""
 _EVENT_WORDS = 3
-"""Number of words after a person's name from which a text before a colon is an event, such as `Ann changed the
-topic to: x`. Surnames have fewer words."""
+"""Number of words after a person's name from which a text before a colon is an event, not a surname. An
+example is `Ann changed the topic to: x`."""
 _CLOCK_IN_BRACKETS = re.compile(r"[\[(]\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?[\])]")
 
 
@@ -69,7 +69,7 @@ def _read(source: Source) -> ParsedTranscript | None:
 
 
 def _is_event(name: str, counts: Mapping[str, int]) -> bool:
-    """Return True if a text before a colon is what the service reports about a person who speaks elsewhere."""
+    """Return True if a text before a colon is what the service reports about a known person."""
     words = name.split()
     starts = (" ".join(words[:end]) for end in range(1, len(words) - _EVENT_WORDS + 1))
     return counts[name] == 1 and any(start in counts for start in starts)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source
+from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source, parse_json
 from moot.plugins.importing.names import LABEL, first_messages, is_name, why_implausible
 from moot.state.errors import InputError
 from moot.state.settings import require_extra
@@ -19,6 +19,8 @@ _SECTIONS = frozenset({"[Script Info]", "[Events]", "[V4+ Styles]"})
 _VOICE = re.compile(r"<v(?:\.[\w.-]{1,60})?[ \t]+(?P<name>[^>\n]{1,80})>")
 _TAG = re.compile(r"</?[a-z][^<>\n]{0,80}>|<\d{2}:[\d:.]{1,12}>", re.IGNORECASE)
 _BRACKETS = re.compile(r"\s*\[(?P<name>[^\[\]\n]{1,60})\]\s+(?P<text>\S[\s\S]*)")
+_WEBEX = re.compile(r'\d+ "(?P<name>[^"\n]{1,80})" \(\d+\)')
+"""Pattern for the id of a cue with the name of its speaker."""
 _SPEAKER = re.compile(
     r"\s*(?:[-–]\s*)?(?:>>+\s*)?(?:[\[(](?P<bracketed>[^\[\]()\n]{1,60})[\])]|(?P<name>[^\s:：<>\[(][^:：<>\n]{0,59}))"
     r"\s*[:：](?=\s|$)\s*(?P<text>.*)"
@@ -66,6 +68,13 @@ def _vtt_cues(source: Source) -> Iterator[ParsedMessage]:
         raise InputError(f"line 1: the subtitles are not valid WebVTT ({error})") from error
     for caption in captions:
         raw = caption.raw_text
+        if webex := _WEBEX.fullmatch(caption.identifier or ""):
+            yield ParsedMessage(webex["name"], _plain(raw), caption.start)
+            continue
+        if raw.startswith("{") and isinstance(cue := parse_json(raw), dict):  # Microsoft Graph
+            name, text = str(cue.get("speakerName") or ""), str(cue.get("spokenText") or "")
+            yield ParsedMessage(name, text, caption.start)
+            continue
         voices = [*_VOICE.finditer(raw)]
         ends = [*(voice.start() for voice in voices[1:]), len(raw)]
         first = raw[: voices[0].start()] if voices else raw
@@ -129,6 +138,8 @@ def _spoken(cues: Sequence[ParsedMessage], left_out: LeftOut) -> Iterator[Parsed
         if (match := _SPEAKER.match(line))
     ]
     counts = Counter(_name_in(match) for match in matches)
+    # Where each cue names a speaker and somebody speaks twice, rare names may be lower-case too.
+    is_uniform = len(matches) == len(cues) > len(counts)
     speaker = ""
     for cue in cues:
         if cue.speaker:
@@ -138,7 +149,7 @@ def _spoken(cues: Sequence[ParsedMessage], left_out: LeftOut) -> Iterator[Parsed
         for line in filter(str.strip, cue.content.split("\n")):
             match = _SPEAKER.match(line)
             name = _name_in(match) if match else ""
-            if match and not LABEL.fullmatch(name) and is_name(name, known=counts[name] > 1):
+            if match and not LABEL.fullmatch(name) and is_name(name, known=is_uniform or counts[name] > 1):
                 speaker, line = name, match["text"]
             if speaker:
                 yield ParsedMessage(speaker, line.strip(), cue.time)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from moot.importers import ParsedMessage, ParsedTranscript, Source
-from moot.plugins.importing.dates import CLOCK
+from moot.plugins.importing.dates import CLOCK, DATE, STAMP, TIME_OF_DAY
 from moot.plugins.importing.names import why_implausible
 from moot.state.errors import InputError
 
@@ -16,16 +16,22 @@ _DELIMITERS = ",;\t|"
 _SPEAKER_NAMES = (
     *("speaker", "speaker name", "name", "author", "agentid", "agent", "from", "who", "user", "username"),
     *("user name", "sender", "participant", "role"),
+    *("sprecher", "sprecherin", "redner", "intervenant", "locuteur", "hablante", "orador", "interlocutor"),
+    *("parlante", "relatore", "spreker", "talare", "mówca", "話者", "発言者", "发言人", "화자"),
 )
 _TEXT_NAMES = (
     *("content", "text", "message", "utterance", "speech", "body", "value", "transcript", "sentence"),
     *("comment", "message body"),
+    *("inhalt", "beitrag", "nachricht", "texte", "texto", "testo", "mensaje", "mensagem", "messaggio"),
+    *("tekst", "bericht", "発言", "内容", "본문"),
 )
 _TIME_NAMES = (
     *("at", "minute", "time", "timestamp", "start", "start time", "created at", "date", "datetime"),
     *("timecode",),
 )
-_NUMBER = r"\d+(?:[.,]\d+)?"
+_NUMBER = r"\d+(?:[.,]\d+)?|\+\d[\d ().-]{4,20}"
+"""Pattern for a number, or for a telephone number."""
+_TIME = rf"{CLOCK}|{STAMP}|{DATE}|{TIME_OF_DAY}"
 _SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)
 """Pattern for the first line with which Excel names the delimiter."""
 _MARKDOWN_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+\s*(?::?-{2,}:?\s*)?\|?")
@@ -189,8 +195,9 @@ def _place(names: Sequence[str], keys: Sequence[str]) -> int | None:
 def _columns_by_content(rows: Sequence[Row]) -> _Columns:
     """Detect which columns contain speakers, texts and times by looking at their contents.
 
-    The first column with words is the speaker, and the longest other column is the text. A column of clock
-    times is the time. A column of plain numbers is the time only if it precedes the text.
+    The column with the longest words is the text. The speaker is the other column with words, or of several
+    the one whose words recur. A column of times is the time. A column of plain numbers is the time only if it
+    precedes the text.
     """
     line, narrowest = min(rows, key=lambda numbered: len(numbered[1]))
     columns = [[row[index].strip() for _, row in rows] for index in range(len(narrowest))]
@@ -204,12 +211,20 @@ def _columns_by_content(rows: Sequence[Row]) -> _Columns:
     def holding(form: str) -> list[int]:
         return [i for i in filled if all(re.fullmatch(form, cell) for cell in columns[i] if cell)]
 
-    clocks, numbers = holding(CLOCK), holding(_NUMBER)
+    clocks, numbers = holding(_TIME), holding(_NUMBER)
     words = [index for index in filled if index not in clocks + numbers]
     timeless = [index for index in filled if index not in clocks]
     # Without other columns, speakers may be numbers and texts may be times.
-    speaker, *others = next(candidates for candidates in (words, timeless, filled) if len(candidates) > 1)
-    text = max(others, key=lambda index: sum(map(len, columns[index])))
+    candidates = next(each for each in (words, timeless, filled) if len(each) > 1)
+    text = max(candidates[1:], key=lambda index: sum(map(len, columns[index])))
+    others = [index for index in candidates if index != text]
+    recurring = [index for index in others if len(set(filter(None, columns[index]))) < len(rows)]
+    if len(others) > 1 and len(recurring) != 1:
+        raise InputError(
+            f"line {line}: the table has no header, and several columns may be the speakers: add a "
+            "header that names the columns `speaker` and `text`"
+        )
+    speaker = recurring[0] if len(others) > 1 else others[0]
     widest = max(len(row) for _, row in rows)
     if text not in words and widest > len(narrowest):
         raise InputError(
