@@ -151,7 +151,8 @@ def speaker_lines(lines: Sequence[str]) -> SpeakerLines:
     counts = Counter(match["name"] for match in matches.values())
     first_speaker = next(iter(counts), "")
     # Where each line is a message and somebody speaks twice, rare names may be lower-case too.
-    is_uniform = len(matches) == sum(bool(line.strip()) for line in lines) > len(counts)
+    filled = sum(bool(line.strip()) for line in lines[next(iter(matches), 0) :])
+    is_uniform = len(matches) == filled > len(counts)
     heads = {}
     for index, match in matches.items():
         is_known = counts[match["name"]] > 1 or (
