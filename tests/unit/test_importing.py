@@ -496,3 +496,10 @@ def test_a_speaker_named_with_and_without_a_place_is_one_speaker() -> None:
     text = "The SPEAKER: Order.\nMs HOLT (North) (10:05): Open.\nMr REYES (South): No.\nMs HOLT: Why?\n"
     names = [speaker.name for speaker in parse_transcript(text, filename="a.txt").speakers]
     assert names == ["The SPEAKER", "Ms HOLT", "Mr REYES (South)"]
+
+
+def test_code_in_a_message_names_no_speakers() -> None:
+    text = "Ann: Look:\n```yaml\nName: Foo Bar\nPort: Two\n```\nBob: No.\nAnn: Why?\n"
+    read = parse_transcript(text)
+    assert [each.speaker for each in read.messages] == ["ann", "bob", "ann"]
+    assert "Port: Two" in read.messages[0].content

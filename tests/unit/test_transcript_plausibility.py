@@ -44,6 +44,10 @@ REFUSED = {
     "speech recognition without speakers": ("a.json", json.dumps({"text": "x", "segments": [{"start": 0, "end": 1, "text": "x"}]}), "diarization"),
     "damaged WebVTT": ("a.vtt", "WEBVTT\n\n00:01.000 -> 00:02.000\nMira: Open.\n\nfoo\nTomas: No.\n", "."),
     "rich text": ("a.rtf", "{\\rtf1 Mira: Open.\\par Tomas: No.}", "RTF"),
+    "records": ("a.txt", "Name: Ann Lee\nPhone: 12 34\n\nName: Bob Ray\nPhone: 56 78\n", "records with the same fields"),
+    "calendar": ("a.ics", "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:x\nEND:VEVENT\nEND:VCALENDAR\n", "calendar"),
+    "chapters": ("a.md", "# Guide\n\n## Install\n\nDo.\n\n## Usage\n\nRun.\n\n## License\n\nMIT\n", "only once"),
+    "columns that may both be speakers": ("a.csv", "North,Mira,Open it.\nNorth,Tomas,No.\nSouth,Mira,Why?\nSouth,Tomas,Snow.\n", "several columns"),
     "a lower header": ("a.csv", "Mira,Open it.\nspeaker,text\nTomas,No.\n", "move it to the top"),
     "a contents table": ("a.csv", "Oslo,Norway\nRome,Italy\nParis,France\nBern,Switzerland\n", "only once"),
 }  # fmt: skip

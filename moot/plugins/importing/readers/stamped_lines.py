@@ -2,12 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source
 from moot.plugins.importing.dates import LOOSE_STAMP, STAMP, TIME_OF_DAY, iso_times
-from moot.plugins.importing.names import FIELDS, MARKUP
+from moot.plugins.importing.names import FIELDS, MARKUP, is_name
 from moot.plugins.importing.readers.speaker_lines import speaker_lines
 
 _MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -26,9 +25,9 @@ _EDITED = re.compile(rf"\s?[{_MARKS}]<[^<>\n]{{3,60}}>$")
 """Pattern for WhatsApp's mark of an edited message."""
 _MAX_TITLE_LINES = 8
 """Maximum number of lines above the first message, such as a title, a date and a link."""
-_EVENT_WORDS = 3
-"""Number of words after a person's name from which a text before a colon is an event, not a surname. An
-example is `Ann changed the topic to: x`."""
+_EVENT_WORDS = 5
+"""Number of words from which a text before a colon that occurs once is an event, not a name. An example is
+`Ann Lee changed the topic to: x`."""
 _CLOCK_IN_BRACKETS = re.compile(r"[\[(]\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?[\])]")
 
 
@@ -56,7 +55,9 @@ def _read(source: Source) -> ParsedTranscript | None:
                 messages[-1] = replace(messages[-1], content=f"{messages[-1].content}\n{line.strip(_MARKS)}")
             continue
         time, speaker_match = next(times), _NAMED.match(head["rest"].lstrip(_MARKS))
-        is_open = speaker_match is not None and not _is_event(_clean(speaker_match["name"]), counts)
+        name = _clean(speaker_match["name"]) if speaker_match else ""
+        is_event = counts[name] == 1 and len(name.split()) >= _EVENT_WORDS and not is_name(name, known=False)
+        is_open = speaker_match is not None and not is_event
         if speaker_match is None or not is_open:
             left_out["system message"] += 1
         elif _MEDIA.fullmatch(speaker_match["text"].strip()):
@@ -64,15 +65,8 @@ def _read(source: Source) -> ParsedTranscript | None:
             is_open = False
         else:
             text = _EDITED.sub("", speaker_match["text"]).strip(_MARKS)
-            messages.append(ParsedMessage(_clean(speaker_match["name"]), text, time))
+            messages.append(ParsedMessage(name, text, time))
     return ParsedTranscript(messages, left_out=left_out) if messages else None
-
-
-def _is_event(name: str, counts: Mapping[str, int]) -> bool:
-    """Return True if a text before a colon is what the service reports about a known person."""
-    words = name.split()
-    starts = (" ".join(words[:end]) for end in range(1, len(words) - _EVENT_WORDS + 1))
-    return counts[name] == 1 and any(start in counts for start in starts)
 
 
 def _clean(name: str) -> str:

@@ -219,7 +219,7 @@ def _columns_by_content(rows: Sequence[Row]) -> _Columns:
     text = max(candidates[1:], key=lambda index: sum(map(len, columns[index])))
     others = [index for index in candidates if index != text]
     recurring = [index for index in others if len(set(filter(None, columns[index]))) < len(rows)]
-    if len(others) > 1 and len(recurring) != 1:
+    if (len(others) > 1 and len(recurring) != 1) or (others[0] in clocks and timeless):
         raise InputError(
             f"line {line}: the table has no header, and several columns may be the speakers: add a "
             "header that names the columns `speaker` and `text`"
