@@ -20,7 +20,7 @@ ENTRY_POINT_GROUP = "moot.importers"
 _READER_NAMES = (
     *("chatgpt.READER", "claude.READER", "claude_code.READER", "dialectic_state.READER"),
     *("debate_frameworks.LLM_COUNCIL", "debate_frameworks.COUNCIL", "debate_frameworks.MALLM"),
-    "debate_frameworks.CHATEVAL",
+    *("debate_frameworks.CHATEVAL", "debate_frameworks.TRADING_AGENTS"),
     *("chat_objects.SLACK", "chat_objects.DISCORD", "chat_objects.TELEGRAM", "chat_objects.GITHUB"),
     "chat_objects.MESSENGER",
     *("chat_objects.REDDIT", "arguments.JSON", "conversation_sets.READER", "model_api.READER"),

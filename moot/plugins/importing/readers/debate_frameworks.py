@@ -1,7 +1,9 @@
-"""Results of programs in which language models debate: llm-council, Council, MALLM and ChatEval."""
+"""Results of programs in which language models debate, such as llm-council, Council and TradingAgents."""
 
 from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source, choose_conversation
 from moot.plugins.importing.message_objects import JsonDict, first_text
+from moot.plugins.importing.readers.speaker_lines import messages_under, speaker_lines
+from moot.state.errors import InputError
 
 
 def _dicts(value: object) -> list[JsonDict]:
@@ -108,3 +110,29 @@ def _is_chateval(item: JsonDict) -> bool:
 
 
 CHATEVAL = Reader("ChatEval result", "json", _read_chateval)
+
+
+_DEBATE_KEY = "investment_debate_state"
+
+
+def _read_trading_agents(source: Source) -> ParsedTranscript | None:
+    """Read the debate of the researchers from a final state, or from a log with one state a day."""
+    value = source.json
+    states = [value] if isinstance(value, dict) and _DEBATE_KEY in value else []
+    states = states or (_dicts([*value.values()]) if isinstance(value, dict) else [])
+    if not states or not all(isinstance(state.get(_DEBATE_KEY), dict) for state in states):
+        return None
+    titles = [first_text(state, ("trade_date", "company_of_interest")) for state in states]
+    state = choose_conversation(states, titles, source)
+    debate = state[_DEBATE_KEY]
+    assert isinstance(debate, dict)  # noqa: S101  # checked above
+    lines = first_text(debate, ("history",)).split("\n")
+    if not (heads := speaker_lines(lines)):
+        raise InputError(f"line 1: {_DEBATE_KEY}.history is empty: the researchers did not debate")
+    left_out = LeftOut({"risk debate": int("risk_debate_state" in state)})
+    solution = first_text(debate, ("judge_decision",))
+    topic = first_text(state, ("company_of_interest",))
+    return ParsedTranscript(messages_under(lines, heads).messages, topic, solution, left_out=left_out)
+
+
+TRADING_AGENTS = Reader("TradingAgents state", "json", _read_trading_agents)
