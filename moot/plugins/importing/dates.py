@@ -71,7 +71,7 @@ def _is_sorted(times: Sequence[datetime | None]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _StampParts:
     """Parts of a stamp."""
 
     date: str
@@ -82,7 +82,7 @@ class _Parts:
     has_unknown_word: bool
 
 
-def _parts(stamp: str) -> _Parts | None:
+def _parts(stamp: str) -> _StampParts | None:
     """Split a stamp into its parts. Return `None` if it has no date, or is in ISO 8601 format already."""
     date = None if _ISO.match(stamp) else _DATE.search(stamp)
     rest = f"{stamp[: date.start()]} {stamp[date.end() :]}" if date else ""
@@ -92,10 +92,10 @@ def _parts(stamp: str) -> _Parts | None:
     words = rest[: clock.start()] + " " + rest[clock.end() :]
     half = HALF_DAY.search(words)
     unknown = re.search(r"[^\W\d]", _KNOWN_WORD.sub("", words))
-    return _Parts(date[0], (hour, minute, second), half[0] if half else "", unknown is not None)
+    return _StampParts(date[0], (hour, minute, second), half[0] if half else "", unknown is not None)
 
 
-def _moment(parts: _Parts, order: str) -> datetime | None:
+def _moment(parts: _StampParts, order: str) -> datetime | None:
     """Return the time of a stamp with its numbers in an order, or `None` if they do not fit it."""
     texts = re.findall(r"\d{1,4}", parts.date)
     numbers_by_unit = dict(zip(order, map(int, texts), strict=True))

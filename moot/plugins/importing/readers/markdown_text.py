@@ -97,7 +97,8 @@ def _heads(blocks: Sequence[Token], lines: Sequence[str], *, checked: bool) -> S
     }
     # Speakers repeat, titles of rounds do not.
     repeating = [level for level, names in names_at.items() if len(set(names.values())) < len(names)]
-    level = next(iter(repeating or levels), "")
+    # An answer may have headings of its own, of any level, below that of its speaker.
+    level = min(repeating, key=lambda each: min(names_at[each])) if repeating else next(iter(levels), "")
     names = names_at.get(level, {})
     if not repeating:
         # Above the first heading, bold words before a colon are fields, such as a date.
