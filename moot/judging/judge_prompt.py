@@ -145,7 +145,9 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
     floor: list[truncation.Block] = []
     if adoptions := judge_floor.adoption_text(context.state):
         message: WireMessage = {"role": "user", "content": f"# Adopted criticism\n{adoptions}"}
-        floor = [truncation.Block("floor", message, FLOOR_PRIORITY, label="adopted criticism", grows=False)]
+        floor = [
+            truncation.Block("floor", message, FLOOR_PRIORITY, label="adopted criticism", growth="spare")
+        ]
 
     def remaining_tokens(*blocks: truncation.Block) -> int:
         fixed = [*shared_prefix, *background.blocks, *floor, *blocks, last]
@@ -180,9 +182,13 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         notes = [*earlier, *notes]
     if not judge_spec.interactive:
         evidence = _in_presentation_order(context, evidence)
-    passages = background.passages(_query(context), remaining_tokens(*notes, *evidence))
-    blocks = [*shared_prefix, *passages, *floor, *notes, *evidence, last]
-    prompt = truncation.truncate_blocks(with_background(blocks, background.blocks), budget, context.count)
+    blocks = [*shared_prefix, *floor, *notes, *evidence, last]
+    prompt = truncation.truncate_blocks(
+        with_background(blocks, background.blocks),
+        budget,
+        context.count,
+        passages=partial(background.passages, _query(context)),
+    )
     omitted_entries = context.selector.unselected(
         key for block in (*blocks, *background.blocks) for key in block.ids
     )
@@ -270,7 +276,7 @@ def _floor(context: JudgeContext, max_tokens: int) -> list[truncation.Block]:
     block = truncation.cut_block(
         "floor", message, max_tokens, context.count, label="quotations of all sides", priority=FLOOR_PRIORITY
     )
-    return [replace(block, grows=False, cites=tuple(cited))]
+    return [replace(block, growth="spare", cites=tuple(cited))]
 
 
 def _judge_summary(context: JudgeContext, remaining: int) -> list[truncation.Block]:
@@ -316,7 +322,7 @@ def _summary_block(
         "summary", message, max_tokens, context.count, label=label, priority=SUMMARY_PRIORITY, memory=label
     )
     cites = tuple(dict.fromkeys(ids_in(block.message["content"])))
-    return [replace(block, grows=False, cites=cites)]
+    return [replace(block, growth="spare", cites=cites)]
 
 
 def _ledger(context: JudgeContext, budget: int) -> list[truncation.Block]:
@@ -423,7 +429,7 @@ def _evidence_blocks(
             original = full_message if shown_message != full_message else None
             blocks.append(
                 truncation.Block(
-                    "messages", shown_message, priority, (key,), label=label, whole=original, grows=False
+                    "messages", shown_message, priority, (key,), label=label, whole=original, growth="spare"
                 )
             )
     return blocks

@@ -3,7 +3,7 @@
 Topic, background and pinned messages are shown whole if together they fit half of the prompt's budget. If
 they do not fit, every prompt shows Moot's notes, such as the table of facts, and the same passages of the
 rest, those that match the topic, so that a provider's prefix cache applies to them. Each prompt then adds the
-passages that match its own subject.
+passages that match its own subject, and uses its unused tokens for more of them.
 
 People's messages to a running debate join the background of its turns when they leave the window of recent
 messages. If only they do not fit, the rest of the background stays whole.
@@ -11,12 +11,12 @@ messages. If only they do not fit, the rest of the background stays whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from moot.calls.model_calls import WireMessage
-from moot.memory.passages import Place, Splitting, by_message, key_of
+from moot.memory.passages import Place, Splitting, by_message, key_of, place_of
 from moot.prompts import truncation
 from moot.prompts.debate_context import DebateContext
 from moot.state.conversation import StateValues
@@ -94,11 +94,15 @@ class Background:
         """Return True if the prompt blocks show the entire background of the debate."""
         return self._rest is None
 
-    def passages(self, query: str, remaining: int) -> list[truncation.Block]:
-        """Return the background passages that best match, or `[]` if it is shown whole."""
+    def passages(
+        self, query: str, remaining: int, lacking_ids: Collection[str] | None = None
+    ) -> list[truncation.Block]:
+        """Return further passages that best match, of messages with `lacking_ids` (`None`: of all)."""
         if self._rest is None or remaining < MIN_TOKENS:
             return []
-        blocks, _ = self._rest.blocks(query, remaining, self._render, self._count, heading="(more of it)")
+        blocks, _ = self._rest.blocks(
+            query, remaining, self._render, self._count, heading="(more of it)", only=lacking_ids
+        )
         return blocks
 
     def texts(self, query: str, remaining: int) -> list[str]:
@@ -216,7 +220,7 @@ def _background_block(
         (entry["id"],),
         label=f"background {entry['id']}",
         whole=full_message,
-        grows=False,
+        growth="whole",
     )
 
 
@@ -230,7 +234,13 @@ class _Passages:
     """Keys of the passages that are already in the prompt."""
 
     def blocks(
-        self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
+        self,
+        query: str,
+        remaining: int,
+        render: Render,
+        count: TokenCounter,
+        heading: str = "",
+        only: Collection[str] | None = None,
     ) -> tuple[list[truncation.Block], _Passages]:
         """Return prompt blocks with the passages that best match `query`.
 
@@ -240,7 +250,8 @@ class _Passages:
         """
         from moot.retrieval import select_evidence
 
-        keys = [key for key in self.search.seqs if key not in self.shown_keys]
+        seqs = {entry["seq"] for entry in self.entries if only is None or entry["id"] in only}
+        keys = [k for k in self.search.seqs if k not in self.shown_keys and place_of(k).seq in seqs]
         costs = {key: remaining + 1 for key in self.search.seqs}
         costs |= {key: self.search.tokens_of(key) + 4 for key in keys}
         start_keys = [] if self.shown_keys else [key_of(Place(entry["seq"], 0)) for entry in self.entries]

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -363,6 +364,20 @@ def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
         remaining -= excess
     bare_text = "".join(TRUNCATION_MARK if part.fence else part.text for part in parts)
     return truncate_middle(bare_text.strip(), max_tokens, count)
+
+
+def omitted_part(whole: str, shown: str) -> str:
+    """Return what `shown` cuts out of the quoted text of a prompt message, as a quoted block.
+
+    Return `""` if the messages do not consist of one quoted block each.
+    """
+    parts = [*prompt_parts(whole), *prompt_parts(shown)]
+    if len(parts) != 2 or not all(part.fence for part in parts):
+        return ""
+    start = len(commonprefix([part.text for part in parts]))
+    rest, end = parts[0].text[start:], len(commonprefix([part.text[::-1] for part in parts]))
+    title = f"{parts[0].title} (the part that is cut out above)"
+    return _line(parts[0]._replace(title=title, text=rest[: max(1, len(rest) - end)]))
 
 
 def _line(part: ContentPart) -> str:

@@ -2,19 +2,21 @@
 
 A *block* is one wire message with a priority. If the blocks exceed the budget, the least important ones are
 dropped first, and the receipt records them. Blocks with priority `KEEP` are truncated instead. Unused tokens
-then restore truncated and dropped blocks, the most important first. The order of the blocks is the prompt's
-layout; the protocol chooses their content.
+then restore truncated and dropped blocks, the most important first, so that a prompt with a tenth of its
+tokens free has cut nothing. The order of the blocks is the prompt's layout; the protocol chooses their
+content.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Literal
 
 from moot.calls.model_calls import Prompt, WireMessage
 from moot.config.memory_config import Budget
-from moot.prompts.templates import FENCE_TOKENS, break_fence, fenced, truncate_fenced
+from moot.prompts.templates import FENCE_TOKENS, break_fence, fenced, omitted_part, truncate_fenced
 from moot.state.conversation import MemoryKind, Omission, StateValues
 from moot.state.entries import Entry, entries_of, ids_in, memoize_by_identity
 from moot.text.plain_text import break_template_tokens, clip, plain_line, sanitize_line
@@ -122,8 +124,21 @@ SHOWN_IN_PART = "shown in part"
 _Sized = tuple[WireMessage, int]
 """Prompt message and its token count."""
 
-MIN_RESTORED_TOKENS = 60
-"""Minimum number of unused tokens with which a dropped message is partly shown."""
+MIN_RESTORED_TOKENS = 40
+"""Minimum number of unused tokens with which a dropped message is partly shown: a label and a short sentence.
+It is a tenth of the smallest budget."""
+SPARE_SHARE = 0.1
+"""Share of the budget that may stay unused although the prompt cuts texts that must stay the same from turn
+to turn. If more is unused, it shows more of them."""
+
+CUTS = 3
+"""Maximum number of attempts to cut a message to nearly all of the tokens that are left for it."""
+CONTINUED = "continued"
+"""Section of the blocks with the rest of messages that a cached prompt shows in part."""
+
+Growth = Literal["part", "whole", "spare"]
+"""How unused tokens restore a truncated block: in part, whole or not at all, or only the tokens that exceed
+`SPARE_SHARE`. A provider caches a text that stays the same from turn to turn."""
 
 KEEP = 0
 """Priority of prompt blocks that are never dropped."""
@@ -156,8 +171,9 @@ class Block:
     """Name of the block in the record of omitted and truncated blocks."""
     whole: WireMessage | None = None
     """Full message, or `None` if the block is not truncated. Unused tokens restore the full message."""
-    grows: bool = True
-    """True if unused tokens may be used to show more of a truncated message."""
+    growth: Growth = "part"
+    cut: Callable[[int], WireMessage] | None = None
+    """Function that returns the full message in about that many tokens. `None`: its middle is cut out."""
     retrieved: tuple[str, ...] = ()
     """Ids of the entries and memories in the block that were retrieved for this prompt."""
     cites: tuple[str, ...] = ()
@@ -189,10 +205,32 @@ def cut_block(
     return Block(section, short_message, priority, label=label, whole=full_message, memory=memory_tokens)
 
 
-def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -> Prompt:
+Passages = Callable[[int, Collection[str]], Sequence[Block]]
+"""Function that returns blocks of at most that many tokens with further passages of the messages with these
+ids."""
+
+
+def truncate_blocks(
+    blocks: Sequence[Block],
+    budget: int,
+    count: TokenCounter,
+    *,
+    passages: Passages | None = None,
+    reserved: int | None = None,
+) -> Prompt:
     """Make a prompt from blocks, and cut or drop blocks if needed.
 
     The prompt has at most `budget` tokens.
+
+    Args:
+        blocks: blocks in display order.
+        budget: maximum number of tokens.
+        count: token counter.
+        passages: finds further passages of the background that is shown in part. They come before the last
+            block.
+        reserved: tokens for passages if a provider caches the prompt. The prompt then shows the rest of
+            other cut texts before its last block, too, because a text before it that changes ends the cached
+            prefix.
 
     Raises:
         ValueError: the frame of the required messages exceeds the budget. A validated budget prevents this.
@@ -208,7 +246,7 @@ def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -
     }
 
     # Required blocks that still exceed the budget are truncated, the longest first.
-    while (excess := REPLY_PRIMING + sum(cost for _, cost in shown_messages.values()) - budget) > 0:
+    while (excess := -_free(shown_messages, budget)) > 0:
         index = max(shown_messages, key=lambda i: shown_messages[i][1])
         message, cost = shown_messages[index]
         short_message = cut_message(message, cost - excess, count)
@@ -217,8 +255,41 @@ def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -
             raise ValueError(f"the prompt's required messages do not fit in its budget of {budget} tokens")
         shown_messages[index] = short_message, short_cost
 
-    _fill_up(shown_messages, blocks, full_costs, budget, count)
+    spare = max(MIN_RESTORED_TOKENS, int(budget * SPARE_SHARE))
+    _fill_up(shown_messages, blocks, full_costs, budget - (reserved or 0), count, ("part", "whole"))
+    if passages:
+        free, lacking = _free(shown_messages, budget), _lacking(shown_messages, blocks, full_costs)
+        max_tokens = free if reserved is None or free >= spare else min(free, reserved)
+        parts = [*passages(max_tokens, {key for i in lacking for key in blocks[i].ids})]
+        for i in lacking if reserved is not None else ():
+            left = free - sum(message_tokens(part.message, count) for part in parts)
+            if blocks[i].growth == "spare" and i in shown_messages and left >= spare:
+                parts += _rest_of(blocks[i], shown_messages[i][0], left, count)
+        end = len(blocks) - 1
+        parts_costs = [message_tokens(part.message, count) for part in parts]
+        blocks = [*blocks[:end], *parts, blocks[end]]
+        full_costs = [*full_costs[:end], *parts_costs, full_costs[end]]
+        shown_messages[end + len(parts)] = shown_messages.pop(end)
+        shown_messages |= {end + n: (part.message, parts_costs[n]) for n, part in enumerate(parts)}
+    if _free(shown_messages, budget) >= spare:
+        _fill_up(shown_messages, blocks, full_costs, budget, count, ("part", "whole", "spare"))
     return _make_prompt(shown_messages, blocks, full_costs, budget)
+
+
+def _free(shown_messages: Mapping[int, _Sized], budget: int) -> int:
+    """Return the unused tokens of a prompt."""
+    return budget - REPLY_PRIMING - sum(cost for _, cost in shown_messages.values())
+
+
+def _lacking(
+    shown_messages: Mapping[int, _Sized], blocks: Sequence[Block], full_costs: Sequence[int]
+) -> list[int]:
+    """Return the indices of the blocks that are dropped or cut, the most important and newest first."""
+    rank = _ranks(blocks)
+    indices = (
+        i for i, full in enumerate(full_costs) if i not in shown_messages or shown_messages[i][1] < full
+    )
+    return sorted(indices, key=lambda i: (rank[i], -i))
 
 
 @memoize_by_identity(512)  # many turns use the same messages of a window
@@ -274,45 +345,68 @@ def _group(blocks: Sequence[Block], index: int) -> set[int]:
     return {i for i, block in enumerate(blocks) if block.group == group and block.priority > KEEP}
 
 
+def _rest_of(block: Block, shown: WireMessage, max_tokens: int, count: TokenCounter) -> list[Block]:
+    """Return a block with what a message cuts out of its quoted text, or `[]`."""
+    content = omitted_part(block.whole["content"] if block.whole else "", shown["content"])
+    message: WireMessage = {"role": "user", "content": content}
+    rest = replace(block, message=message, whole=None, section=CONTINUED, memory={})
+    return [replace(rest, message=_shortened(rest, max_tokens, count)[0])] if content else []
+
+
+def _shortened(block: Block, max_tokens: int, count: TokenCounter) -> _Sized:
+    """Return a block's full message in at most `max_tokens` tokens, and its cost.
+
+    A cut at the end of a sentence leaves tokens unused, so a longer text is tried, too.
+    """
+    full, limit, best = block.whole or block.message, max_tokens, None
+    for _ in range(CUTS):
+        message = block.cut(limit) if block.cut else cut_message(full, limit, count)
+        cost = message_tokens(message, count)
+        if cost <= max_tokens and (best is None or cost > best[1]):
+            best = message, cost
+        if cost > max_tokens or cost >= max_tokens - MIN_RESTORED_TOKENS:
+            break
+        limit += max_tokens - cost
+    return best or (message, cost)
+
+
 def _fill_up(
     shown_messages: dict[int, _Sized],
     blocks: Sequence[Block],
     full_costs: Sequence[int],
     budget: int,
     count: TokenCounter,
+    growths: Collection[Growth],
 ) -> None:
     """Use the remaining tokens to restore truncated and dropped blocks, most important first.
 
-    The turn suffix is restored whole or not at all, because its instruction must never be truncated.
+    Truncated blocks are restored only if `growths` has their kind of growth.
     """
-    free = budget - REPLY_PRIMING - sum(cost for _, cost in shown_messages.values())
-    rank = _ranks(blocks)
-    lacking_indices = [
-        i
-        for i, full_cost in enumerate(full_costs)
-        if i not in shown_messages or (shown_messages[i][1] < full_cost and blocks[i].grows)
-    ]
-    for index in sorted(lacking_indices, key=lambda i: (rank[i], -i)):
+    free = _free(shown_messages, budget)
+    for index in _lacking(shown_messages, blocks, full_costs):
+        if index in shown_messages and blocks[index].growth not in growths:
+            continue
         members = (
             [index] if index in shown_messages else sorted(_group(blocks, index) - shown_messages.keys())
         )
         shown_tokens = sum(shown_messages[i][1] for i in members if i in shown_messages)
-        needed_tokens = sum(full_costs[i] for i in members)
-        if free <= 0 or needed_tokens <= shown_tokens:
+        full_tokens = [full_costs[i] for i in members]
+        remaining = free + shown_tokens
+        if free <= 0 or sum(full_tokens) <= shown_tokens:
             continue
-        if needed_tokens <= free + shown_tokens:
-            shown_messages.update((i, (blocks[i].whole or blocks[i].message, full_costs[i])) for i in members)
-            free -= needed_tokens - shown_tokens
-        elif (
-            len(members) == 1
-            and blocks[index].section != "turn_suffix"
-            and free + shown_tokens >= MIN_RESTORED_TOKENS
+        if sum(full_tokens) <= remaining:
+            restored = {i: (blocks[i].whole or blocks[i].message, full_costs[i]) for i in members}
+        elif remaining < MIN_RESTORED_TOKENS * len(members) or (
+            blocks[index].growth == "whole" and index in shown_messages
         ):
-            message = cut_message(blocks[index].whole or blocks[index].message, free + shown_tokens, count)
-            cost = message_tokens(message, count)
-            if shown_tokens < cost <= free + shown_tokens:
-                shown_messages[index] = message, cost
-                free -= cost - shown_tokens
+            continue
+        else:
+            limits = zip(members, common_length(full_tokens, remaining), strict=True)
+            restored = {i: _shortened(blocks[i], limit, count) for i, limit in limits}
+        restored_tokens = sum(cost for _, cost in restored.values())
+        if shown_tokens < restored_tokens <= remaining:
+            shown_messages.update(restored)
+            free = remaining - restored_tokens
 
 
 def _make_prompt(
@@ -321,6 +415,10 @@ def _make_prompt(
     """Make a prompt from blocks, and record what it omits, merged by label."""
     sections, memory = Counter[str](), Counter[MemoryKind]()
     omitted: dict[tuple[str, str], Omission] = {}
+    continued = Counter[tuple[str, ...]]()
+    for index, (_, cost) in shown_messages.items():
+        if (block := blocks[index]).growth != "part":
+            continued[block.label, *block.ids] += max(0, cost - LABEL_TOKENS)
     for index, block in enumerate(blocks):
         cost = 0
         if index in shown_messages:
@@ -328,13 +426,17 @@ def _make_prompt(
             sections[block.section] += cost
             if block.memory:
                 memory.update(block.memory)
-        if cost < full_costs[index]:
-            cut = "cut in its middle" if block.grows else SHOWN_IN_PART
+        # A block with further passages of a message continues the block that shows it in part.
+        missing = full_costs[index] - cost
+        if cost and missing > 0 and block.growth != "part":
+            missing = full_costs[index] - LABEL_TOKENS - continued[block.label, *block.ids]
+        if missing > 0:
+            cut = "cut in its middle" if block.growth == "part" else SHOWN_IN_PART
             label, reason = block.label or block.section, cut if cost else "no room"
             note = omitted.setdefault(
                 (label, reason), {"what": label, "why": reason, "tokens": 0, "count": 0}
             )
-            note["tokens"] += full_costs[index] - cost
+            note["tokens"] += missing
             note["count"] += 1
     shown_blocks = [blocks[index] for index in sorted(shown_messages)]
     return Prompt(
@@ -342,7 +444,7 @@ def _make_prompt(
         total_tokens=REPLY_PRIMING + sections.total(),
         budget=budget,
         sections=dict(sections),
-        shown_ids=tuple(key for block in shown_blocks for key in block.ids),
+        shown_ids=tuple(dict.fromkeys(key for block in shown_blocks for key in block.ids)),
         omitted=tuple(omitted.values()),
         retrieved=tuple(key for block in shown_blocks for key in block.retrieved),
         cites=tuple(key for block in shown_blocks for key in block.cites),

@@ -118,7 +118,7 @@ def _message_block(
         group,
         label,
         original,
-        grows=priority == truncation.KEEP,
+        growth="part" if priority == truncation.KEEP else "spare",
     )
 
 
@@ -158,7 +158,7 @@ def long_form_blocks(ctx: PromptContext) -> list[truncation.Block]:
     # Unused tokens, which differ in every turn, must not change the prefix that a provider caches.
     shared_prefix = [rules_block(ctx), topic_block(ctx.state["topic"], ctx.config, ctx.count)]
     return [
-        *(replace(block, grows=False) for block in shared_prefix),
+        *(replace(block, growth="spare") for block in shared_prefix),
         *summary_blocks(ctx),
         *window_blocks(ctx),
         turn_suffix_block(ctx, hidden=()),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from moot.calls.model_calls import Prompt, WireMessage
 from moot.config import DebateConfig, DebaterConfig
@@ -118,19 +118,16 @@ def assemble_prompt(
 ) -> Prompt:
     """Return the complete prompt of a turn.
 
-    If the background is not shown whole, unused tokens go to its passages that match `query`. If a provider
-    caches most of the prompt (`is_cached`), these passages use few tokens, because they are not cached.
+    If the background is not shown whole, unused tokens go to its passages that match `query`. `is_cached`: a
+    provider caches most of the prompt, so its beginning must not change from turn to turn.
     """
-    background, total, count = ctx.background, ctx.token_budget + ctx.background.tokens, ctx.count
-    *body, turn_suffix = with_background(blocks, background.blocks)
-    if not background.is_whole:
-        messages = [
-            block.message for block in (*body, turn_suffix) if block.priority != truncation.OMITTED_PRIORITY
-        ]
-        left = total - prompt_tokens(messages, count)
-        max_tokens = min(left, int(total * PASSAGES_SHARE)) if is_cached else left
-        body += background.passages(f"{query.query}\n{query.answering}", max_tokens)
-    return truncation.truncate_blocks([*body, turn_suffix], total, count)
+    total = ctx.token_budget + ctx.background.tokens
+    passages = partial(ctx.background.passages, f"{query.query}\n{query.answering}")
+    reserved = 0 if ctx.background.is_whole else int(total * PASSAGES_SHARE)
+    blocks = with_background(blocks, ctx.background.blocks)
+    return truncation.truncate_blocks(
+        blocks, total, ctx.count, passages=passages, reserved=reserved if is_cached else None
+    )
 
 
 def entry_block(

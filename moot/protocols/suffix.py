@@ -182,7 +182,19 @@ def turn_suffix_block(
             if text and tokens > MIN_SECTION_TOKENS
             else ""
         )
+    full = {**cut, **{row: quoted[row] for row in fixed}}
     is_cut = short_contract != contract or cut != quoted
+
+    def restored(max_tokens: int) -> WireMessage:
+        """Restore first the contract, then the sections with a fixed share, in at most `max_tokens`."""
+        spare = max_tokens - message_tokens(message(short_contract, cut), count) - TURN_SUFFIX_MARGIN
+        longer = truncate_middle_cached(contract, max(0, count(short_contract) + spare), count)
+        texts = dict(cut)
+        for row in fixed if longer == contract else ():
+            left = max_tokens - message_tokens(message(contract, {**texts, row: ""}), count) - QUOTE_MARGIN
+            texts[row] = templates.truncate_fenced(full[row], max(count(texts[row]), left), count)
+        return message(longer, texts)
+
     memory: dict[MemoryKind, int] = {}
     for row, text in cut.items():
         if text and row.kind:
@@ -192,7 +204,8 @@ def turn_suffix_block(
         "turn_suffix",
         message(short_contract, cut),
         label="contract and instruction",
-        whole=message(contract, {**cut, **{row: quoted[row] for row in fixed}}) if is_cut else None,
+        whole=message(contract, full) if is_cut else None,
+        cut=restored,
         retrieved=tuple(key for row in rows if cut[row] == quoted[row] for key in rendered[row].ids),
         memory=memory,
     )
