@@ -12,7 +12,13 @@ from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig
 from moot.config.model_settings import OFFLINE, is_built_in
 from moot.prompts import request
-from moot.prompts.structured_calls import debater_lines, shown_entries, structured_call, structured_data
+from moot.prompts.structured_calls import (
+    ShownText,
+    debater_lines,
+    shown_entries,
+    structured_call,
+    structured_data,
+)
 from moot.prompts.templates import break_fence, fenced, load_prompt_template, system_message
 from moot.state import claim_events
 from moot.state.entries import Entry, ids_in
@@ -302,7 +308,10 @@ class QuotationChecks(BaseModel):
 
 def as_context(texts: Iterable[str]) -> list[str]:
     """Mark each text as context, so that a model extracts no claims from it."""
-    return [f"{CONTEXT_MARK}\n{text}" for text in texts]
+    return [
+        ShownText(f"{CONTEXT_MARK}\n{text}", f"{CONTEXT_MARK}\n{getattr(text, 'whole', text)}")
+        for text in texts
+    ]
 
 
 def texts_tokens(texts: Iterable[str], count: TokenCounter) -> int:
@@ -312,10 +321,11 @@ def texts_tokens(texts: Iterable[str], count: TokenCounter) -> int:
 
 def extract_claims(
     extraction: ClaimExtraction, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter
-) -> CallGenerator[str]:
+) -> CallGenerator[list[str]]:
     """Extract claims from transcript entries with a model, and add the claims to `extraction`.
 
-    Return an error message, or `""`.
+    Return an error message for each failed call. Several entries that do not fit one prompt whole are divided
+    among several calls.
 
     The prompt shows the ledger with its ids, and cited earlier messages if tokens remain. A second call
     verifies events that change a debater's position on the main question. If the two readings differ, the
@@ -358,7 +368,12 @@ def extract_claims(
     # A long message is shortened before the background is, which every prompt shows.
     free_tokens = budget - extraction.background_tokens - MESSAGE_TOKENS * (len(entries) + len(cited))
     entry_tokens = min(remaining // 2, max(MIN_NEW_MESSAGE_TOKENS, free_tokens))
-    prompt_texts = shown_entries(entries, config, entry_tokens, count)
+    shown_texts = shown_entries(entries, config, entry_tokens, count)
+    prompt_texts: list[str] = [*shown_texts]
+    if len(entries) > 1 and any(text != text.whole for text in shown_texts):
+        middle = len(entries) // 2
+        failures = yield from extract_claims(extraction, config, entries[:middle], count)
+        return failures + (yield from extract_claims(extraction, config, entries[middle:], count))
     tokens_left = entry_tokens - sum(map(count, prompt_texts))
     if tokens_left > MIN_CITED_TOKENS * len(cited):
         # A message that changed the facts stands where it was written, not before what it changed.
@@ -387,7 +402,8 @@ def extract_claims(
     (reply,) = yield [call]
     data = structured_data(schema, reply)
     if data is None:
-        return reply.error or "the model gave no fitting answer"
+        error = reply.error or "the model gave no fitting answer"
+        return [f"no claims of {entries[0]['id']} to {entries[-1]['id']}: {error}"]
     old_count = len(extraction.new)
     extraction.new_ids = [entry["id"] for entry in entries]
     extraction.apply(data)  # type: ignore[arg-type]  # the lists in the schema are the operations
@@ -397,7 +413,7 @@ def extract_claims(
     events = sorted((e for e in changes if e["id"] in new_ids), key=claim_status.message_seq)[:_MAX_VERIFIED]
     if events and config.blackboard.verify_changes:
         yield from _verify(extraction, config, events, count)
-    return ""
+    return []
 
 
 def _verify(
@@ -425,8 +441,9 @@ def _verify(
     entries = [extraction.entries[key] for key in quoted_by_message]
     remaining = 2 * extraction_tokens(config) - sum(map(count, quoted_by_message.values()))
     entry_texts = shown_entries(entries, config, remaining, count)
-    prompt_texts = [
-        text + quotations for text, quotations in zip(entry_texts, quoted_by_message.values(), strict=True)
+    prompt_texts: list[str] = [
+        ShownText(text + quotations, text.whole + quotations)
+        for text, quotations in zip(entry_texts, quoted_by_message.values(), strict=True)
     ]
 
     topic = fenced(truncate_middle(extraction.topic, 400, count), config.fence)

@@ -145,9 +145,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
     floor: list[truncation.Block] = []
     if adoptions := judge_floor.adoption_text(context.state):
         message: WireMessage = {"role": "user", "content": f"# Adopted criticism\n{adoptions}"}
-        floor = [
-            truncation.Block("floor", message, FLOOR_PRIORITY, label="adopted criticism", growth="spare")
-        ]
+        floor = [truncation.Block("floor", message, FLOOR_PRIORITY, label="adopted criticism")]
 
     def remaining_tokens(*blocks: truncation.Block) -> int:
         fixed = [*shared_prefix, *background.blocks, *floor, *blocks, last]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from moot.calls.model_calls import WireMessage
@@ -40,6 +41,9 @@ PASSAGE_TOKENS = 120
 """Approximate number of tokens in a background passage. A shorter message is one passage."""
 MIN_TOKENS = 48
 """Minimum number of unused prompt tokens needed to add more background passages."""
+
+MORE = "(more of it)"
+"""Heading of further passages of a message."""
 
 _SPLITTING = Splitting(PASSAGE_TOKENS, PASSAGE_TOKENS)
 
@@ -100,9 +104,16 @@ class Background:
         """Return further passages that best match, of messages with `lacking_ids` (`None`: of all)."""
         if self._rest is None or remaining < MIN_TOKENS:
             return []
-        blocks, _ = self._rest.blocks(
-            query, remaining, self._render, self._count, heading="(more of it)", only=lacking_ids
+        find = partial(
+            _Passages.blocks, render=self._render, count=self._count, heading=MORE, only=lacking_ids
         )
+        blocks, rest = find(self._rest, query, remaining)
+        if (left := remaining - background_tokens(blocks, self._count)) >= MIN_TOKENS:
+            # The next passage is cut to what is left.
+            for block in find(rest, query, left + 2 * PASSAGE_TOKENS)[0][:1]:
+                blocks.append(
+                    replace(block, message=truncation.cut_message(block.message, left, self._count))
+                )
         return blocks
 
     def texts(self, query: str, remaining: int) -> list[str]:

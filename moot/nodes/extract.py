@@ -100,13 +100,11 @@ def _extract_claims(
         background_tokens=texts_tokens(context_texts, context.count),
         threshold=config.blackboard.confidence,
     )
-    failures = []
+    failures: list[str] = []
     for chunk in extraction_batches(entries, config):
         extraction.aspect, extraction.subject = _subject(state, chunk)
         extraction.last = _is_last_word(context, chunk)
-        failure = yield from extract_claims(extraction, config, chunk, context.count)
-        if failure:
-            failures.append(f"no claims of {chunk[0]['id']} to {chunk[-1]['id']}: {failure}")
+        failures += yield from extract_claims(extraction, config, chunk, context.count)
     return extraction, failures
 
 

@@ -9,12 +9,24 @@ from moot.calls.model_calls import Hints, ModelCall, Purpose, Reply, WireMessage
 from moot.config import DebateConfig
 from moot.prompts import request
 from moot.prompts.templates import break_fence, system_message, truncate_fenced
-from moot.prompts.truncation import render_entry, truncate_messages
+from moot.prompts.truncation import KEEP, OPTIONAL, Block, render_entry, truncate_blocks
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, traits_of
 from moot.text.naming import meant_name
 from moot.text.plain_text import sanitize_line
 from moot.text.tokens import TokenCounter, common_length
+
+
+class ShownText(str):
+    """Text of a prompt message, perhaps cut. Unused tokens of the prompt restore the text `whole`."""
+
+    __slots__ = ("whole",)
+    whole: str
+
+    def __new__(cls, text: str, whole: str) -> "ShownText":  # noqa: D102
+        shown = super().__new__(cls, text)
+        shown.whole = whole
+        return shown
 
 
 def structured_call(
@@ -39,7 +51,7 @@ def structured_call(
         purpose: purpose of the call.
         config: configuration of the debate.
         system: system prompt.
-        said: user messages.
+        said: user messages. If they exceed the budget, the oldest are dropped, but never the last.
         schema: schema of the reply.
         count: token counter.
         memory_kind: kind of memory that the call writes.
@@ -50,12 +62,14 @@ def structured_call(
         params: model and sampling. Default: those of `blackboard`.
         hints: more hints for the offline model and for test models.
     """
-    user_messages: list[WireMessage] = [{"role": "user", "content": text} for text in said]
-    prompt = truncate_messages(
-        [system_message(system, config.fence), *user_messages],
-        request.prompt_budget(config.memory.budget.total, schema, count),
-        count,
-    )
+    blocks = [Block("system", system_message(system, config.fence))]
+    for number, text in enumerate(said, 1):
+        message: WireMessage = {"role": "user", "content": str(text)}
+        full: WireMessage = {**message, "content": text.whole if isinstance(text, ShownText) else str(text)}
+        priority = KEEP if number == len(said) else OPTIONAL
+        blocks.append(Block("messages", message, priority, whole=full if full != message else None))
+    budget = request.prompt_budget(config.memory.budget.total, schema, count)
+    prompt = truncate_blocks(blocks, budget, count)
     call_hints: Hints = {"debaters": list(debaters) or list(config.names()), **(hints or {})}
     if about:
         call_hints["message_ids"] = [entry["id"] for entry in about]
@@ -113,12 +127,13 @@ def add_person_messages(entries: Sequence[Entry], transcript: Sequence[Entry]) -
 
 def shown_entries(
     entries: Sequence[Entry], config: DebateConfig, remaining: int, count: TokenCounter
-) -> list[str]:
+) -> list[ShownText]:
     """Format entries as texts of at most `remaining` tokens together, the longest ones truncated."""
     full_texts = [render_entry(entry, config.names(), config.fence)["content"] for entry in entries]
     limits = common_length([count(text) for text in full_texts], remaining)
     return [
-        truncate_fenced(text, max(24, limit), count) for text, limit in zip(full_texts, limits, strict=True)
+        ShownText(truncate_fenced(text, max(24, limit), count), text)
+        for text, limit in zip(full_texts, limits, strict=True)
     ]
 
 

@@ -23,7 +23,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -374,10 +373,15 @@ def omitted_part(whole: str, shown: str) -> str:
     parts = [*prompt_parts(whole), *prompt_parts(shown)]
     if len(parts) != 2 or not all(part.fence for part in parts):
         return ""
-    start = len(commonprefix([part.text for part in parts]))
-    rest, end = parts[0].text[start:], len(commonprefix([part.text[::-1] for part in parts]))
+    start = _common_start(*(part.text for part in parts))
+    rest, end = parts[0].text[start:], _common_start(*(part.text[::-1] for part in parts))
     title = f"{parts[0].title} (the part that is cut out above)"
     return _line(parts[0]._replace(title=title, text=rest[: max(1, len(rest) - end)]))
+
+
+def _common_start(one: str, other: str) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (char, its) in enumerate(pairs) if char != its), min(len(one), len(other)))
 
 
 def _line(part: ContentPart) -> str:

@@ -131,8 +131,9 @@ SPARE_SHARE = 0.1
 """Share of the budget that may stay unused although the prompt cuts texts that must stay the same from turn
 to turn. If more is unused, it shows more of them."""
 
-CUTS = 3
-"""Maximum number of attempts to cut a message to nearly all of the tokens that are left for it."""
+CUTS, NEARLY = 4, 0.95
+"""Maximum number of attempts to cut a message to nearly all of the tokens that are left for it, and their
+share from which no further attempt is made."""
 CONTINUED = "continued"
 """Section of the blocks with the rest of messages that a cached prompt shows in part."""
 
@@ -255,7 +256,7 @@ def truncate_blocks(
             raise ValueError(f"the prompt's required messages do not fit in its budget of {budget} tokens")
         shown_messages[index] = short_message, short_cost
 
-    spare = max(MIN_RESTORED_TOKENS, int(budget * SPARE_SHARE))
+    spare = int(budget * SPARE_SHARE)
     _fill_up(shown_messages, blocks, full_costs, budget - (reserved or 0), count, ("part", "whole"))
     if passages:
         free, lacking = _free(shown_messages, budget), _lacking(shown_messages, blocks, full_costs)
@@ -364,7 +365,7 @@ def _shortened(block: Block, max_tokens: int, count: TokenCounter) -> _Sized:
         cost = message_tokens(message, count)
         if cost <= max_tokens and (best is None or cost > best[1]):
             best = message, cost
-        if cost > max_tokens or cost >= max_tokens - MIN_RESTORED_TOKENS:
+        if cost > max_tokens or cost > NEARLY * max_tokens:
             break
         limit += max_tokens - cost
     return best or (message, cost)

@@ -280,12 +280,10 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
         turns=str(config.total_turns()),
     )
     recent = [entry for entry in state["full_transcript"][-SHOWN_MESSAGES:] if traits_of(entry).in_prompts]
-    messages = structured_calls.shown_entries(recent, config, remaining, count) or [
-        "There are no messages yet."
-    ]
+    messages = [*structured_calls.shown_entries(recent, config, remaining, count)]
     schema = narrow_schema(Nomination, {"next_speaker": one_of(names)})
     return structured_calls.structured_call(
-        "moderate", config, system, messages, schema, count, params=params
+        "moderate", config, system, messages or ["There are no messages yet."], schema, count, params=params
     )
 
 

@@ -6,11 +6,16 @@ from functools import lru_cache
 
 from moot.calls.model_calls import WireMessage
 from moot.config import DebateConfig
-from moot.memory.background import PASSAGES_SHARE, Background
 from moot.memory.summarizers.rule_based import NOTICE_BELOW
 from moot.memory.window import MESSAGE_SHARE, WindowLimits, compact, shown_message
 from moot.prompts import templates, truncation
-from moot.protocols.prompt_context import PromptContext, rules_block, shared_prefix_tokens, topic_block
+from moot.protocols.prompt_context import (
+    PromptContext,
+    reserved_tokens,
+    rules_block,
+    shared_prefix_tokens,
+    topic_block,
+)
 from moot.protocols.suffix import turn_suffix_block
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, entry_id, memoize_by_identity, traits_of
@@ -136,15 +141,10 @@ def evict_through(
     return -1 if through is None else through
 
 
-def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: int) -> int:
-    """Return the tokens that the background, with its passages, and the tools need."""
-    retrieved = 0 if background.is_whole else int(config.memory.budget.total * PASSAGES_SHARE)
-    return background.tokens + retrieved + tool_tokens
-
-
 def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserved: int) -> WindowLimits:
     """Return the window's limits. Equal ones are the same object, as caches compare identities."""
-    return _one_object(WindowLimits.of(config.memory, shared_prefix_tokens(topic, config, count) + reserved))
+    prefix_tokens = shared_prefix_tokens(topic, config, count, reserved)
+    return _one_object(WindowLimits.of(config.memory, prefix_tokens + reserved))
 
 
 @lru_cache(maxsize=64)

@@ -223,22 +223,47 @@ def members_text(config: DebateConfig) -> str:
     return "\n".join(lines)
 
 
+def topic_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
+    """Return the number of tokens in the block that contains the debate's topic."""
+    return message_tokens(topic_block(topic, config, count).message, count)
+
+
 @memoize_by_identity()
 def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> truncation.Block:
     """Return a prompt block that contains the debate's topic."""
     return truncation.problem_block(topic, config.memory.budget, config.fence, count, heading="# Topic")
 
 
-@memoize_by_identity()
-def shared_prefix_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
-    """Return the number of tokens in the rules and topic at the start of every prompt.
+def shared_prefix_tokens(topic: str, config: DebateConfig, count: TokenCounter, reserved: int = 0) -> int:
+    """Return the number of tokens in the rules and topic at the start of every prompt, beside `reserved`."""
+    limit = rules_limit(topic, config, count, reserved)
+    return min(_rules_tokens(config, count), limit) + topic_tokens(topic, config, count)
 
-    If prompts begin with a persona, whose length differs, the rules count as the whole `system` budget.
+
+@memoize_by_identity()
+def _rules_tokens(config: DebateConfig, count: TokenCounter) -> int:
+    """Return the number of tokens in the longest rules. A persona before them differs between debaters."""
+    contracts = [contract_text(debater) for debater in config.debaters]
+    persona = max(contracts, key=len) if config.memory.layout == "per-speaker" else ""
+    text = "\n\n".join(filter(None, [persona, rules_text(config)]))
+    return message_tokens(templates.system_message(text, config.fence), count)
+
+
+def rules_limit(topic: str, config: DebateConfig, count: TokenCounter, reserved: int) -> int:
+    """Return the maximum number of tokens in the rules.
+
+    It is the `system` budget or, if that is more, what topic, summary, turn suffix, `reserved` tokens and
+    half of the messages' budget leave.
     """
-    rules = config.memory.budget.system
-    if config.memory.layout == "shared":
-        rules = min(message_tokens(templates.system_message(rules_text(config), config.fence), count), rules)
-    return rules + message_tokens(topic_block(topic, config, count).message, count)
+    budget = config.memory.budget
+    others = budget.summary + budget.turn_suffix + budget.messages // 2
+    return max(budget.system, budget.total - topic_tokens(topic, config, count) - reserved - others)
+
+
+def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: int) -> int:
+    """Return the tokens that the background, with its passages, and the tools need."""
+    retrieved = 0 if background.is_whole else int(config.memory.budget.total * PASSAGES_SHARE)
+    return background.tokens + retrieved + tool_tokens
 
 
 def rules_block(
@@ -256,7 +281,10 @@ def rules_block(
     persona = (contract or contract_text(ctx.speaker)) if ctx.persona_first else ""
     content = "\n\n".join(filter(None, [persona, rules or rules_text(ctx.config), extra]))
     message = templates.system_message(templates.break_fence(content, ctx.config.fence), ctx.config.fence)
-    return truncation.cut_block("system", message, ctx.config.memory.budget.system, ctx.count, label="rules")
+    reserved = reserved_tokens(ctx.background, ctx.config, ctx.tool_tokens)
+    limit = rules_limit(ctx.state["topic"], ctx.config, ctx.count, reserved)
+    limit = min(limit, max(ctx.config.memory.budget.system, ctx.token_budget // 2))
+    return truncation.cut_block("system", message, limit, ctx.count, label="rules")
 
 
 def _as_retrieved(block: truncation.Block, entry: Entry, count: TokenCounter) -> truncation.Block:

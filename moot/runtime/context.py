@@ -14,8 +14,8 @@ from moot.memory.cross_debate_memory import MemoryIndexes
 from moot.memory.window import window_start
 from moot.prompts.request import model_params
 from moot.protocols.base import Protocol
-from moot.protocols.long_form_prompt import evict_through, reserved_tokens
-from moot.protocols.prompt_context import PromptSource
+from moot.protocols.long_form_prompt import evict_through
+from moot.protocols.prompt_context import PromptSource, reserved_tokens
 from moot.protocols.registry import protocol_named
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import Environment

@@ -14,11 +14,10 @@ from moot.people import PersonQuestion, ask_people
 from moot.prompts.request import make_call, model_params
 from moot.prompts.templates import break_fences_in, unfenced
 from moot.prompts.truncation import KEEP
-from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_block
+from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_tokens
 from moot.runtime.context import NodeContext
 from moot.state.conversation import Turn
 from moot.state.entries import JsonObject, entry_id, message_id
-from moot.text.tokens import message_tokens
 from moot.tools import registry, tool
 
 
@@ -187,8 +186,8 @@ def turn_prompt(context: NodeContext, index: int, *, reserved_tokens: int = 0) -
     total = budget.total - speaker_tool_tokens - reserved_tokens
     row = protocol.phases.get(phase)
     if phase_budget := budget.phases.get(phase, row.budget if row else None):
-        topic_tokens = message_tokens(topic_block(context.state["topic"], config, count).message, count)
-        total = min(total, phase_budget + topic_tokens + context.background.tokens)
+        topic = topic_tokens(context.state["topic"], config, count)
+        total = min(total, phase_budget + topic + context.background.tokens)
     ctx = PromptContext(context, turn, total, context.memories, context.largest_tools_tokens)
     return assemble_prompt(
         ctx, protocol.prompt_blocks(ctx), protocol.query(ctx), is_cached=protocol.shows_summary

@@ -22,8 +22,8 @@ from moot.memory.window import LOW_WATER, window_start
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import prompt_budget
 from moot.prompts.truncation import LABEL_TOKENS
-from moot.protocols.long_form_prompt import reserved_tokens, window_limits
-from moot.protocols.prompt_context import PromptContext, assemble_prompt
+from moot.protocols.long_form_prompt import window_limits
+from moot.protocols.prompt_context import PromptContext, assemble_prompt, reserved_tokens
 from moot.protocols.registry import protocol_named
 from moot.runtime import run_turns
 from moot.state.entries import traits_of
@@ -96,6 +96,7 @@ def debates_of(draw: st.DrawFn, among: Sequence[str]) -> DebateConfig:
             "blackboard": {"extraction": draw(st.sampled_from(["auto", "llm"])), "verify_changes": False},
             "memory": {
                 "budget": {"total": draw(st.sampled_from([5000, 8000, 16000]))},
+                "layout": draw(st.sampled_from(["shared", "shared", "per-speaker"])),
                 "perspectives": {"threshold_chars": draw(st.sampled_from([500, 5000]))},
                 "summarizer": draw(st.sampled_from(["rule-based", "llm"])),
             },
@@ -334,6 +335,14 @@ def _check_contents(ctx: PromptContext, prompt: Prompt) -> None:
         assert prompt.total_tokens + entry["tokens"] + 2 * LABEL_TOKENS > limit, (phase, entry["id"])
 
 
+def _check_free_tokens(call: ModelCall) -> None:
+    """Check that a prompt with a tenth of its tokens free has cut and left out nothing."""
+    prompt = call.prompt
+    free = prompt.budget - prompt.total_tokens if prompt else 0
+    if prompt and free >= 0.1 * prompt.budget:
+        assert not prompt.omitted, (call.purpose, call.hints.get("phase"), free, prompt.omitted)
+
+
 def check_prompts(
     config: DebateConfig, sizes: list[int], failing: list[bool], documents: list[int], dies_at: int
 ) -> None:
@@ -369,6 +378,7 @@ def check_prompts(
         assert call.prompt
         budget = prompt_budget(total, call.schema, counter()) if call.schema else total
         assert call.prompt.total_tokens <= budget, (call.purpose, call.hints)
+        _check_free_tokens(call)
         row = protocol.phases.get(call.hints["phase"])
         limit = (row and row.budget) or total if call.stream_as else total
         ground = sum(call.prompt.sections.get(section, 0) for section in ("background", "topic", "tools"))
