@@ -4,7 +4,7 @@ Reports and imports refuse an invalid document. They read only part of its confi
 settings of plug-ins that are not installed here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, with_config
@@ -15,6 +15,7 @@ from moot.claims.crux_cards import claim_statuses
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import cards_of, side_conceded, stance_text
 from moot.claims.model_extraction import uses_model
+from moot.claims.round_records import RoundRecord, round_records
 from moot.config.channel_values import check_storable
 from moot.config.model_settings import OFFLINE
 from moot.config.section import errors_in
@@ -23,7 +24,7 @@ from moot.protocols.registry import protocol_of
 from moot.protocols.result import final_answer
 from moot.state import claim_events as ledger_events
 from moot.state import conversation, settings
-from moot.state.entries import Entry, JsonObject, entry_id, round_of
+from moot.state.entries import Entry, JsonObject, entry_id
 from moot.state.errors import InputError
 from moot.state.verdict import FinalAnswer, PanelReport, PanelVerdict, Verdict
 from moot.storage.catalogue import DebateRow
@@ -92,26 +93,6 @@ class PositionChange(TypedDict):
     new_conditions: str
     """Text such as `added a condition` if the debater changed only the conditions of its answer. Empty if the
     answer changed."""
-
-
-class RoundRecord(TypedDict):
-    """Summary of the positions and disputes in one round of a debate."""
-
-    round: int
-    positions: dict[str, str]
-    """Each debater's latest statement in the round, keyed by debater id."""
-    arguments: dict[str, str]
-    """Each debater's key argument in the round, keyed by debater id. It is what the debater said on a claim
-    that its position rests on."""
-    evidence: dict[str, list[str]]
-    """Ids of the pieces of evidence given in this round, keyed by debater id."""
-    engaged: dict[str, list[str]]
-    """Debaters whom each debater challenged, questioned or answered in this round. Keys and values are
-    debater ids."""
-    new_disputes: list[str]
-    """Ids of the claims that became disputed in this round."""
-    moved: list[str]
-    """Ids of this round's claim events with a concession or a change of stance."""
 
 
 class ClaimStatuses(TypedDict):
@@ -383,7 +364,7 @@ def claim_statuses_of(state: conversation.StateValues) -> ClaimStatuses:
         "changes": [admission(with_all_conditions(change)) for change in ledger.changes],
         "open_challenges": [each["id"] for each in ledger.open_challenges()],
         "open_questions": [each["id"] for each in ledger.open_questions()],
-        "rounds": _rounds(ledger, state.get("full_transcript") or []),
+        "rounds": round_records(ledger, state.get("full_transcript") or []),
         "dropped": dict(ledger.dropped),
     }
 
@@ -411,48 +392,6 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
             stance["condition_count"] = event["condition_count"]
         stances[debater] = stance
     return stances
-
-
-def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
-    """Return a summary of the positions and disputes in each round."""
-    records: dict[int, RoundRecord] = {}
-
-    def record_of(event: ledger_events.QuotedEvent) -> RoundRecord:
-        number = round_of(event["message_id"], transcript)
-        empty = RoundRecord(
-            round=number, positions={}, arguments={}, evidence={}, engaged={}, new_disputes=[], moved=[]
-        )
-        return records.setdefault(number, empty)
-
-    moved_ids = {change.event["id"] for change in ledger.changes} | {e["id"] for e in ledger.concessions()}
-    first_disputes = {
-        timeline.dispute_starts[0] for timeline in ledger.timelines.values() if timeline.dispute_starts
-    }
-    for event in ledger.events:
-        record = record_of(event)
-        if event["claim"] in ledger.proposals or event["debater"] not in record["positions"]:
-            record["positions"][event["debater"]] = event["quote"]
-        key = event["claim"]
-        if event["ground"] or (key not in ledger.proposals and event["debater"] not in record["arguments"]):
-            record["arguments"][event["debater"]] = event["quote"]
-        if event["id"] in first_disputes:
-            record["new_disputes"].append(key)
-        if event["id"] in moved_ids:
-            record["moved"].append(event["id"])
-    for item in ledger.evidence:
-        record_of(item)["evidence"].setdefault(item["debater"], []).append(item["id"])
-    requests = {**ledger.challenges, **ledger.questions}
-    engagements: list[tuple[ledger_events.QuotedEvent, str]] = [
-        (each, each["to"]) for each in requests.values()
-    ]
-    engagements += [
-        (each, requests[key]["debater"]) for key, each in ledger.answers.items() if key in requests
-    ]
-    for engagement, addressee in engagements:
-        addressees = record_of(engagement)["engaged"].setdefault(engagement["debater"], [])
-        if addressee and addressee != engagement["debater"] and addressee not in addressees:
-            addressees.append(addressee)
-    return [records[number] for number in sorted(records)]
 
 
 def document_title(document: Mapping[str, Any]) -> str:

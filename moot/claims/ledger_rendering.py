@@ -164,13 +164,14 @@ HELD = "Not disputed now"
 UNANSWERED = "Claims that nobody has answered yet"
 CONCESSIONS = "Conceded"
 CHANGES = "Changes of mind"
+EVIDENCE = "Evidence that debaters gave"
 GAPS = "What debaters say they do not know"
 LAST = "In the last round"
 ROOMS = "Results of the side rooms"
 REMARKS = "Remarks of an observer"
 SECTIONS = (
     *(TOPIC, CHALLENGES, WAITING, OWN, CONCEDED, BETWEEN, DISPUTED),
-    *(OTHERS, HELD, UNANSWERED, CONCESSIONS, CHANGES, GAPS, LAST, ROOMS, REMARKS),
+    *(OTHERS, HELD, UNANSWERED, CONCESSIONS, CHANGES, EVIDENCE, GAPS, LAST, ROOMS, REMARKS),
 )
 """Section headings of the rendered claim ledger, in display order."""
 CUT = "Left out for lack of space, wholly or in part"
@@ -212,6 +213,7 @@ def render_blackboard(
     aspect: str = "",
     has_insights: bool = True,
     alone: bool = False,
+    evidence_of: str = "",
 ) -> str:
     """Return the claim ledger, also called the blackboard, as text for a prompt.
 
@@ -230,6 +232,7 @@ def render_blackboard(
         aspect: aspect of the topic that is under discussion. Empty: the topic as a whole.
         has_insights: True to include crux cards and reflections.
         alone: True to show challenges only from the debater that the speaker answers.
+        evidence_of: debater whose evidence is always shown to a reader who sees all sides alike.
     """
     heading, count = _heading_of(state), cache(count)  # lines are chosen twice if some must be left out
     remaining = max_tokens - count(f"{heading}\n")
@@ -238,6 +241,7 @@ def render_blackboard(
         state, {**names, speaker: "you"} if speaker in names else names, aspect, max_lines
     )
     lines = list(_board_lines(board, speaker, names, answering, has_insights=has_insights, alone=alone))
+    lines += board.evidence_lines(speaker, evidence_of or speaker)
     chosen_lines, spare = _choose(lines, remaining, count)
     notice: Notice | None = None
     if len(chosen_lines) < len(lines):
@@ -515,8 +519,6 @@ class _LedgerRenderer:
         """Yield lines about one debater's stances for another debater's prompt.
 
         The stances include those that the debater has given up. Claims in `listed_claims` are left out.
-
-        The debater's evidence for claims of the aspect under discussion follows.
         """
         for key, event in islice(
             (each for each in self.ledger.held(debater) if each[0] not in listed_claims), self.max_lines
@@ -529,11 +531,6 @@ class _LedgerRenderer:
             if key not in listed_claims:
                 text = f"{self.name(debater)}, {STANCE_WORDS[event['kind']]}: {self.point(event)}"
                 yield LedgerLine(OTHERS, 3 if self.is_on_aspect(key) else 4 if is_answered else 6, text)
-
-        evidence = (item for item in reversed(self.ledger.evidence) if item["debater"] == debater)
-        evidence = (item for item in evidence if item["claim"] and self.is_on_aspect(item["claim"]))
-        for item in islice(evidence, self.max_lines):
-            yield LedgerLine(OTHERS, 5, f"{self.name(debater)}'s evidence: {quotation(item)}")
 
     def waiting(
         self, section: str, urgency: int, to: str = "", makers: Sequence[str] | None = None
@@ -568,14 +565,7 @@ class _LedgerRenderer:
                     yield LedgerLine(section, urgency, text)
 
     def own(self, debater: str, listed_claims: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
-        """Yield lines for a debater's prompt about its challenges, stances, evidence and changes."""
-
-        def needs_evidence(key: str) -> bool:
-            """Return True unless the debater has given up the claim."""
-            return key in self.ledger.proposals or not claim_status.is_given_up(
-                self.ledger.stance(debater, key)
-            )
-
+        """Yield lines for a debater's prompt about its challenges, stances and changes."""
         yield from self.waiting(CHALLENGES, 1, debater, makers)
         for key, event in islice(
             (each for each in self.ledger.held(debater) if each[0] not in listed_claims), self.max_lines
@@ -583,12 +573,33 @@ class _LedgerRenderer:
             urgency = 2 if self.aspect and not self.is_on_aspect(key) else 1
             stance = "you leave it open" if event["kind"] == "unsure" else stance_text(event)
             yield LedgerLine(OWN, urgency, f"{self.name_of(key)}: {stance} [{event['message_id']}]")
-        evidence = (item for item in reversed(self.ledger.evidence) if item["debater"] == debater)
-        for item in islice((item for item in evidence if needs_evidence(item["claim"])), self.max_lines):
-            yield LedgerLine(OWN, 4, f"your evidence: {quotation(item)}")
         for event in self.concessions(debater):
             yield LedgerLine(CONCEDED, 2, self.point(event))
         yield from self.change_lines(CONCEDED, self.changes(debater), lambda _: "you changed your mind")
+
+    def evidence_lines(self, speaker: str, first: str) -> Iterator[LedgerLine]:
+        """Yield a line for each piece of evidence, the newest of each debater first, while space is left.
+
+        The evidence of the debater `first` comes before other lines. A debater's evidence for a claim that it
+        has given up is left out.
+        """
+        for rank, item in in_turns(reversed(self.ledger.evidence), lambda item: item["debater"]):
+            key, debater = item["claim"], item["debater"]
+            stance = self.ledger.stance(debater, key) if key else None
+            if rank >= self.max_lines or (
+                key not in self.ledger.proposals and claim_status.is_given_up(stance)
+            ):
+                continue
+            urgency = 2 if debater == first else 5 if key and self.is_on_aspect(key) else 7
+            about = f" on {self.name_of(key)}" if key and key not in self.ledger.proposals else ""
+            if board_text(item["quote"]) in about:
+                about = ""
+            yield LedgerLine(
+                OWN if debater == speaker else EVIDENCE,
+                urgency,
+                f"{'your evidence' if debater == speaker else self.name(debater)}: {quotation(item)}",
+                about and f" ({about.strip()})",
+            )
 
     def standings(self) -> Iterator[LedgerLine]:
         """Yield lines that list the open challenges, undisputed claims, concessions and changes of mind."""

@@ -11,7 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from moot.claims.claim_status import Ledger
+from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import card_text, stance_text, why_no_claims
+from moot.claims.round_records import RoundRecord, debater_lines, move_lines
 from moot.cli import terminal
 from moot.config import OFFLINE
 from moot.config.debate_config import frozen_config
@@ -24,6 +27,7 @@ from moot.models.registry import Models
 from moot.protocols.base import Protocol
 from moot.protocols.registry import protocol_of
 from moot.reports.positions import cited_quotation
+from moot.state.claim_events import Evidence, Gap
 from moot.state.entries import JsonMapping, entry_details, tokens_of, turns_taken
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict, import_note
 from moot.text.plain_text import clip, count_noun
@@ -410,19 +414,25 @@ def blackboard(document: Document) -> Parts:
         board["standing"],
         board["claim_events"],
     )
-    texts = {each["id"]: each["text"] for each in standing["claims"]}
-    challenges = [each for each in events if each.get("id") in standing["open_challenges"]]
+    ledger = fold_events(events, document["topic"])
+    waiting = {*standing["open_challenges"], *standing["open_questions"]}
+    requests = [
+        f"{each['id']} by {names.get(each['debater'], each['debater'])} to "
+        f"{names.get(each['to'], each['to']) or 'all'}: {cited_quotation(each)}"
+        for each in events
+        if each.get("id") in waiting
+    ]
     passes = [each for each in events if each["type"] == "reflection_pass"]
     dropped = {key for each in passes for key in each.get("dropped", ())}
     parts: Parts = [Text(reason)] if reason else []
     for title, items in {
         "Claims": [_claim_text(each, names) for each in standing["claims"]],
-        "Open challenges": [
-            f"{each['id']} to {names.get(each['to'], each['to'])}: {cited_quotation(each)}"
-            for each in challenges
-        ],
+        "Positions by aspect": _aspect_texts(standing["claims"], names),
+        "Open challenges and questions": requests,
+        "Evidence": [_by_debater(each, names) for each in ledger.evidence],
+        "What debaters say they do not know": [_by_debater(each, names) for each in ledger.gaps],
         "Crux cards": [card_text(each, names) for each in board["cards"]],
-        "Rounds": [_round_text(each, names, texts) for each in standing.get("rounds", [])],
+        "Rounds": [_round_text(each, ledger, names) for each in standing.get("rounds", [])],
         "Reflections": [each["content"] for each in board["reflections"] if each["id"] not in dropped],
     }.items():
         if items:
@@ -440,11 +450,25 @@ def _claim_text(claim: Document, names: Mapping[str, str]) -> str:
     return "\n    ".join([f"{claim['id']} ({claim['label']}): {claim['text']}", *stances])
 
 
-def _round_text(record: Document, names: Mapping[str, str], texts: Mapping[str, str]) -> str:
-    """Format the record of a round, with its positions and new disputes."""
-    positions = (f"{names.get(debater, debater)}: {text}" for debater, text in record["positions"].items())
-    disputes = (f"new dispute: {texts.get(key, key)}" for key in record["new_disputes"])
-    return "\n    ".join([f"Round {record['round']}", *positions, *disputes])
+def _aspect_texts(claims: Sequence[Document], names: Mapping[str, str]) -> list[str]:
+    """Describe each debater's stances on the claims of each aspect as text."""
+    lines: dict[str, list[str]] = {}
+    for debater, name in names.items():
+        for claim in claims:
+            if stance := claim["stances"].get(debater):
+                line = f"{name}: {claim['id']}: {stance_text(stance)}"
+                lines.setdefault(claim["aspect"], []).append(line)
+    return ["\n    ".join([aspect, *texts]) for aspect, texts in lines.items()]
+
+
+def _by_debater(event: Evidence | Gap, names: Mapping[str, str]) -> str:
+    return f"{event['id']} {names.get(event['debater'], event['debater'])}: {cited_quotation(event)}"
+
+
+def _round_text(record: RoundRecord, ledger: Ledger, names: Mapping[str, str]) -> str:
+    """Format the record of a round."""
+    lines = [f"{names[debater]}: {text}" for debater, text in debater_lines(record, ledger, names).items()]
+    return "\n    ".join([f"Round {record['round']}", *lines, *move_lines(record, ledger, names)])
 
 
 def receipts(document: Document) -> Parts:

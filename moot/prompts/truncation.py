@@ -257,7 +257,8 @@ def truncate_blocks(
         shown_messages[index] = short_message, short_cost
 
     spare = int(budget * SPARE_SHARE)
-    _fill_up(shown_messages, blocks, full_costs, budget - (reserved or 0), count, ("part", "whole"))
+    growths: tuple[Growth, ...] = ("part", "whole") if reserved is None else ("part",)
+    _fill_up(shown_messages, blocks, full_costs, budget - (reserved or 0), count, growths)
     if passages:
         free, lacking = _free(shown_messages, budget), _lacking(shown_messages, blocks, full_costs)
         max_tokens = free if reserved is None or free >= spare else min(free, reserved)
@@ -273,7 +274,7 @@ def truncate_blocks(
         shown_messages[end + len(parts)] = shown_messages.pop(end)
         shown_messages |= {end + n: (part.message, parts_costs[n]) for n, part in enumerate(parts)}
     if _free(shown_messages, budget) >= spare:
-        _fill_up(shown_messages, blocks, full_costs, budget, count, ("part", "whole", "spare"))
+        _fill_up(shown_messages, blocks, full_costs, budget, count, (*growths, "spare"))
     return _make_prompt(shown_messages, blocks, full_costs, budget)
 
 

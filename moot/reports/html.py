@@ -14,17 +14,19 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from moot import documents
+from moot.claims.claim_extraction import MAX_QUOTATION_CHARS
 from moot.claims.claim_status import options_chosen
 from moot.claims.crux_cards import GLANCE
 from moot.claims.ledger_from_events import fold_events
-from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
+from moot.claims.ledger_rendering import card_status, quotation, stance_text, why_no_claims
+from moot.claims.round_records import debater_lines, move_lines
 from moot.config.model_settings import RECORDED
 from moot.judging.panel import RULES
 from moot.judging.shortcomings import shortcomings
 from moot.protocols.registry import protocol_of
 from moot.reports import argdown, markdown_html, positions
 from moot.reports.verdict_view import Message, Panel, Participants, Transcript, anchors_of
-from moot.state.claim_events import MAIN_QUESTION
+from moot.state.claim_events import MAIN_QUESTION, QuotedEvent
 from moot.state.entries import Entry, entry_details, entry_id
 from moot.state.verdict import import_note
 from moot.text.plain_text import clip, count_noun, show_reordering
@@ -119,6 +121,29 @@ class Report:
             self.no_claims = why_no_claims(
                 board["claim_events"], extracts=documents.extracts_claims(document)
             )
+        names = {person.id: person.name for person in self.people.values()}
+        self.rounds = [
+            (
+                each["round"],
+                [(self.people[key], text) for key, text in debater_lines(each, ledger, names).items()],
+                [*move_lines(each, ledger, names)],
+            )
+            for each in board["standing"]["rounds"]
+        ]
+        """Number of each round, its debaters with what they held and showed, and what moved in it."""
+        open_points = {
+            "Open questions": [*ledger.open_questions()][::-1],
+            "Open challenges": [*ledger.open_challenges()][::-1],
+            "What debaters say they do not know": ledger.gaps,
+        }
+        self.open_points = {
+            title: [
+                f"{names.get(each['debater'], each['debater'])}: {quotation(each, MAX_QUOTATION_CHARS)}"
+                for each in items
+            ]
+            for title, items in cast(Mapping[str, Sequence[QuotedEvent]], open_points).items()
+        }
+        """Questions, challenges and gaps that are still open, by heading."""
         self.has_rounds = bool(
             board["standing"]["rounds"] or board["reflections"] or document.get("convergence")
         )

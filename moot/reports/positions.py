@@ -12,7 +12,7 @@ from moot.claims.ledger_rendering import board_text, side_conceded, stance_text,
 from moot.documents import ClaimStatusRecord, DebateDocument, PositionChange, Stance, Usage
 from moot.reports.markdown_html import group_digits
 from moot.reports.verdict_view import Participant, Participants
-from moot.state.claim_events import MAIN_QUESTION, Challenge, Evidence, StanceEvent
+from moot.state.claim_events import MAIN_QUESTION, OVERALL, Challenge, Evidence, Gap, Question, StanceEvent
 from moot.state.conversation import CallReceipt, Omission, Receipt
 from moot.state.entries import seq_of, tokens_of
 
@@ -33,6 +33,8 @@ MAX_MOMENTS = 24
 class HeldPosition:
     """A debater's position on one claim, with evidence and unanswered challenges."""
 
+    aspect: str
+    """Aspect of the topic to which the claim belongs."""
     name: str
     position: str
     evidence: Sequence[str]
@@ -77,6 +79,7 @@ class DebaterPosition:
     began: str
     """Stance of the debater in the configuration. Empty if `stance` shows it."""
     holdings: Sequence[HeldPosition]
+    """Positions on claims, by aspect of the topic."""
     agreements: Sequence[str]
     disagreements: Sequence[str]
     conditional: Sequence[str]
@@ -93,11 +96,15 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
     # The debater's stance covers the main question, so only other claims are listed.
     other_claims = [each for each in standing["claims"] if each["id"] not in ledger.proposals]
     texts = {each["id"]: each["text"] for each in other_claims}
+    all_texts = {each["id"]: each["text"] for each in standing["claims"]}
+    all_texts |= {MAIN_QUESTION: "the main question"}
     standings = []
     for person in people.values():
         debater, main_claim = person.id, ledger.main_claim(person.id)
         stance = stances_by_claim.get(main_claim, {}).get(debater)
         holdings = list(_holdings(document, other_claims, debater, ledger))
+        aspects = [*dict.fromkeys(each.aspect for each in holdings)]
+        holdings.sort(key=lambda each: aspects.index(each.aspect))
         agreements: list[str] = []
         disagreements: list[str] = []
         conditional: list[str] = []
@@ -106,9 +113,9 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
                 continue
             ground = ledger.common_ground(debater, other.id)
             disagreements += [
-                f"{other.name}, {ledger.disagreement_strength(key, debater, other.id)}: {texts[key]}"
+                f"{other.name}, {ledger.disagreement_strength(key, debater, other.id)}: {all_texts[key]}"
                 for key in ground.differing
-                if key in texts
+                if key in all_texts
             ]
             for key in ground.agreed:
                 if key in texts:
@@ -160,7 +167,9 @@ def quoted_stance(stance: Stance, side: str = "") -> str:
     return f"{stance_text(stance)}{side}: {cited_quotation(stance)}"
 
 
-def cited_quotation(event: Stance | StanceEvent | Evidence | Challenge | PositionChange) -> str:
+def cited_quotation(
+    event: Stance | StanceEvent | Evidence | Gap | Question | Challenge | PositionChange,
+) -> str:
     """Return a claim event's quotation with the id of the quoted message."""
     return f"“{event['quote']}” [{event['message_id']}]"
 
@@ -196,9 +205,9 @@ def _holdings(
                 quoted_stance(stance, side_conceded(ledger, latest) if latest else "") if stance else ""
             )
             name = "" if is_quote else each["text"].removesuffix(".")
-            yield HeldPosition(name, position, evidence[key], challenges[key])
+            yield HeldPosition(each["aspect"], name, position, evidence[key], challenges[key])
     if "" in evidence or "" in challenges:
-        yield HeldPosition("", "", evidence[""], challenges[""])
+        yield HeldPosition(OVERALL, "", "", evidence[""], challenges[""])
 
 
 def _timeline(document: DebateDocument, person: Participant, main_stance: Stance | None) -> list[Moment]:

@@ -474,18 +474,13 @@ def lacking_points(
 def current_seqs(request: summarizer.SummaryRequest) -> frozenset[int] | None:
     """Return the numbers of the messages that a summary for one debater treats as current.
 
-    Current messages are the debater's latest proposal and the criticism of the same round. In any other kind
-    of summary, all messages are current, and the result is `None`.
+    Current messages are the debater's latest proposal and the criticism after it. In any other kind of
+    summary, all messages are current, and the result is `None`.
     """
     if request.kind != "perspective":
         return None
-    latest_round = max((e["round"] for e in request.past if traits_of(e).proposes), default=0)
     last_seq = max((e["seq"] for e in request.past if traits_of(e).proposes), default=-1)
-    return frozenset(
-        e["seq"]
-        for e in request.past
-        if e["seq"] == last_seq or (not traits_of(e).proposes and e["round"] >= latest_round)
-    )
+    return frozenset(e["seq"] for e in request.past if e["seq"] >= last_seq)
 
 
 def chunks_of(request: summarizer.SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:

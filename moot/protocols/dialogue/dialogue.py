@@ -128,7 +128,13 @@ def _board(ctx: prompt_context.PromptContext, remaining: int) -> Iterator[Block]
     max_tokens = remaining - FENCE_TOKENS - FRAME_TOKENS
     if ctx.step["phase"] == "closing":
         text = ledger_rendering.render_blackboard(
-            ctx.state, "", max_tokens=max_tokens, count=ctx.count, names=ctx.names, has_insights=False
+            ctx.state,
+            "",
+            max_tokens=max_tokens,
+            count=ctx.count,
+            names=ctx.names,
+            has_insights=False,
+            evidence_of=ctx.speaker.id,
         )
     else:
         text = blackboard_text(
