@@ -19,7 +19,16 @@ from pydantic import TypeAdapter, ValidationError
 from moot.calls.effects import LocalJob, LocalWork, PutInStore, SearchStore
 from moot.claims.claim_status import Ledger, message_seq
 from moot.claims.ledger_from_events import ledger_of
-from moot.claims.ledger_rendering import TEXT, board_text, card_results_text, card_status, quotation
+from moot.claims.ledger_rendering import (
+    SHORT,
+    TEXT,
+    board_text,
+    card_results_text,
+    card_status,
+    quotation,
+    side_conceded,
+    stance_text,
+)
 from moot.config import DebateConfig, slug
 from moot.config.memory_config import RetrievalConfig
 from moot.config.participants import ReferenceDocument
@@ -28,7 +37,7 @@ from moot.prompts.debate_context import DebateContext
 from moot.prompts.truncation import display_name, source_time, speaker_label
 from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems, RetrievalResult, rank, retrieve
 from moot.retrieval.indexes import Indexes, may_block
-from moot.state.claim_events import MAIN_QUESTION, OVERALL, CruxCard, Reflection
+from moot.state.claim_events import MAIN_QUESTION, OVERALL, CruxCard, Reflection, StanceEvent
 from moot.state.conversation import ConversationState, EarlierPosition, Turn
 from moot.state.entries import ENTRY_ID, Entry, entries_of, ids_in, memoize_by_identity, seq_of, seqs_of
 from moot.text.plain_text import clip, excerpt, sanitize_line
@@ -103,17 +112,18 @@ def store_positions(context: DebateContext, debate: str, now: str) -> Generator[
         own_entries = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
         if not debate or not own_entries:
             continue
-        stance = ledger.stance(debater)
-        stances = (
-            ledger.stance(debater, key) for key in reversed(ledger.by_salience) if key != MAIN_QUESTION
-        )
-        positions = [event["quote"] for event in stances if event]
-        concessions = [event["quote"] for event in ledger.concessions(debater)]
+        stance, changes = ledger.stance(debater), ledger.changes[::-1]
+        concessions = [_on_claim(ledger, event) for event in ledger.concessions(debater)[::-1]]
         position: EarlierPosition = {
             "topic": _line(state["topic"], TOPIC_CHARS),
-            "stance": _line(stance["quote"] if stance else "", TEXT_CHARS),
-            "positions": [_line(text, TEXT_CHARS) for text in positions[-POSITIONS:]],
-            "concessions": [_line(text, TEXT_CHARS) for text in concessions[-CONCESSIONS:]],
+            "stance": _on_claim(ledger, stance) if stance else "",
+            "changes": [
+                f"{_on_claim(ledger, each.event)}, before: {_on_claim(ledger, each.before)}"
+                for each in changes
+                if each.before and each.event["debater"] == debater and each.event["kind"] != "concedes"
+            ][:CONCESSIONS],
+            "positions": [_on_claim(ledger, event) for _, event in ledger.held(debater)[:POSITIONS]],
+            "concessions": list(dict.fromkeys(concessions))[:CONCESSIONS],
             "challenged": [
                 _line(each["quote"], TEXT_CHARS) for each in ledger.open_challenges(debater)[:CONCESSIONS]
             ],
@@ -125,30 +135,44 @@ def store_positions(context: DebateContext, debate: str, now: str) -> Generator[
         yield PutInStore(namespace_of(identity), debate, {**position})
 
 
+def _on_claim(ledger: Ledger, event: StanceEvent) -> str:
+    """Return a stance on one line with its claim, unless that is the main question, and its quotation."""
+    claim, quote = ledger.claims[event["claim"]]["text"], _line(event["quote"], SHORT)
+    text = f"{stance_text(event)}{side_conceded(ledger, event)}: “{quote}”"
+    is_plain = event["claim"] == MAIN_QUESTION or board_text(claim) == quote
+    return text if is_plain else f"{_line(claim, SHORT)}: {text}"
+
+
 def earlier_positions_text(
     cross_debate_memory: Sequence[EarlierPosition], remaining: int, count: TokenCounter
 ) -> str:
     """Return the prompt section on a debater's positions in earlier debates.
 
-    Return `""` if there are none. Each debate has its own line. A debate whose line does not fit `remaining`
-    tokens is left out.
+    Return `""` if there are none. Each debate has its own line. If it does not fit `remaining` tokens, it
+    lists fewer items of each kind. A debate whose answer alone does not fit is left out.
     """
     lines = [OTHER_DEBATES_HEADING]
     for position in cross_debate_memory:
-        positions_text = "; ".join(position["positions"]) or position["stance"] or position["last"]
-        concessions_text = (
-            f"; you conceded: {'; '.join(position['concessions'])}" if position["concessions"] else ""
-        )
-        challenges_text = "; ".join(position.get("challenged", ()))
-        concessions_text += (
-            f"; you were challenged on this and did not answer: {challenges_text}" if challenges_text else ""
-        )
-        outcome_text = "; the decision was for you" if position["winner"] else ""
-        occasion = f"Last time this came up ({position['at']}, “{position['topic']}”)"
-        line = f"- {occasion} you argued: {positions_text}{concessions_text}{outcome_text}"
-        if count("\n".join([*lines, line])) <= remaining:
+        least = 0 if position["stance"] else 1
+        sized_lines = (_position_line(position, items) for items in range(POSITIONS, least - 1, -1))
+        fitting = (line for line in sized_lines if count("\n".join([*lines, line])) <= remaining)
+        if line := next(fitting, ""):
             lines.append(line)
     return "\n".join(lines) if len(lines) > 1 else ""
+
+
+def _position_line(position: EarlierPosition, items: int) -> str:
+    """Return one line on an earlier debate with at most `items` items of each kind."""
+    parts = {
+        "your answer was ": [position["stance"]],
+        "you changed your mind: ": position.get("changes", [])[:items],
+        "you argued: ": position["positions"][:items] or [position["last"]][: not position["stance"]],
+        "you conceded: ": position["concessions"][:items],
+        "you were challenged on this and did not answer: ": position.get("challenged", [])[:items],
+    }
+    texts = [f"{title}{'; '.join(texts)}" for title, texts in parts.items() if any(texts)]
+    texts += ["the decision was for you"] if position["winner"] else []
+    return f"- Last time this came up ({position['at']}, “{position['topic']}”) {'; '.join(texts)}"
 
 
 def identities(config: DebateConfig) -> dict[str, str]:

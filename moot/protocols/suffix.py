@@ -105,7 +105,7 @@ def _retrieved_section(ctx: PromptContext, request: SectionRequest) -> SectionTe
 
 
 SECTIONS: tuple[SuffixSection, ...] = (
-    SuffixSection("perspective", _cross_debate_section, 1, 1 / 4, kind="cross-debate memory"),
+    SuffixSection("perspective", _cross_debate_section, 1, 1 / 3, kind="cross-debate memory"),
     SuffixSection("reference_documents", _references_section, 3, 1 / 3, kind="reference documents"),
     SuffixSection(
         "blackboard",

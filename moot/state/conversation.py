@@ -373,10 +373,13 @@ class EarlierPosition(TypedDict):
 
     topic: str
     stance: str
-    """The debater's most recent statement on the main question."""
+    """The debater's final answer to the main question, with its conditions and a quotation."""
+    changes: NotRequired[list[str]]
+    """The debater's changes of mind, each with the earlier and the later answer, the newest first."""
     positions: list[str]
-    """The debater's most recent statements on claims other than the main question."""
+    """The debater's stances on other claims that it still held, each with the claim and a quotation."""
     concessions: list[str]
+    """The debater's concessions, each with the claim and a quotation."""
     challenged: NotRequired[list[str]]
     """Challenges that the debater did not answer."""
     last: str
