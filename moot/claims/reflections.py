@@ -14,13 +14,14 @@ from moot.claims.claim_extraction import BackgroundTexts, no_background
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import ledger_of
 from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
+from moot.claims.round_records import debater_lines, move_lines, round_records
 from moot.prompts import structured_calls
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import citation_type, many, narrow_schema, one_of
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.state.claim_events import MAIN_QUESTION, Reflection, ReflectionKind, StanceEvent
 from moot.state.conversation import ConversationState
-from moot.state.entries import cited_id, entries_of, memoize_by_identity, seq_of
+from moot.state.entries import cited_id, entries_of, memoize_by_identity, round_of, seq_of
 from moot.text.tokens import truncate_middle
 
 REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier")
@@ -32,6 +33,7 @@ CONCESSION = 4
 """Score of each new concession."""
 SHIFT = 5
 """Score of each new change of mind."""
+RECORD_HEADING = "# What moved recently, and what each debater said in these rounds"
 MAX_SOURCES = 4
 """Maximum number of source messages that one reflection cites."""
 MAX_CONTENT_CHARS = 280
@@ -41,6 +43,9 @@ MAX_REFLECTIONS = 3
 BOARD_TOKENS = 400
 """Maximum number of tokens for the claim ledger in a reflection prompt. Positions, open points, disputes,
 concessions and changes of mind took 300 to 420 tokens in a recorded dialogue."""
+RECORD_TOKENS = 500
+"""Maximum number of tokens for the records of the rounds with recent activity. What moved comes first. The
+record of a round of four debaters has about 300 tokens."""
 EARLIER_TOKENS = 800
 """Maximum number of tokens for the earlier reflections in a reflection prompt."""
 EARLIER_REFLECTIONS = 8
@@ -130,13 +135,14 @@ def reflection_call(
     board = render_blackboard(
         state, "", max_tokens=min(BOARD_TOKENS, remaining // 3), count=count, names=names
     )
+    record = fenced(_record_text(debate, min(RECORD_TOKENS, remaining // 6)), config.fence, RECORD_HEADING)
     earlier = _earlier_reflections(state)
     insights = "\n".join(f"- {each['id']}: {each['content']}" for each in earlier)
     insights = fenced(truncate_middle(insights, min(EARLIER_TOKENS, remaining // 6), count), config.fence)
     system = REFLECT.render(
         topic=fenced(truncate_middle(state["topic"], remaining // 6, count), config.fence),
         debaters=structured_calls.debater_lines(config),
-        board=fenced_section(board, config.fence),
+        board=f"{fenced_section(board, config.fence)}\n\n{record}",
         earlier=f"\n\n{EARLIER.render(insights=insights)}" if earlier else "",
     )
     prompt_texts = structured_calls.shown_entries(entries, config, remaining // 3, count)
@@ -162,6 +168,31 @@ def reflection_call(
         call_index=call_index,
         about=entries,
     )
+
+
+def _record_text(debate: DebateContext, max_tokens: int) -> str:
+    """Return what moved in the rounds with recent activity, then the records of these rounds."""
+    ledger, names, transcript = ledger_of(debate.state), debate.names, debate.state["full_transcript"]
+    activity = recent_activity(ledger)
+    events = [*activity.concessions, *activity.shifts]
+    disputes = {*activity.disputes}
+    numbers = {round_of(event["message_id"], transcript) for event in events}
+    records = [
+        each
+        for each in round_records(ledger, transcript)
+        if each["round"] in numbers or disputes & {*each["new_disputes"]}
+    ]
+    moves = [line for record in records for line in move_lines(record, ledger, names)]
+    texts = [
+        f"round {record['round']}, {names[debater]}: {text}"
+        for record in records
+        for debater, text in debater_lines(record, ledger, names).items()
+    ]
+    lines: list[str] = []
+    for line in (*moves[::-1], *texts[::-1]):  # the newest first
+        if debate.count("\n".join([*lines, f"- {line}"])) <= max_tokens:
+            lines.append(f"- {line}")
+    return "\n".join(lines)
 
 
 def _earlier_reflections(state: ConversationState) -> list[Reflection]:

@@ -260,6 +260,8 @@ NEVER_FITS = 10**9
 """Assumed token count of messages whose tokens are not counted. It is too large for every prompt."""
 SHIFTS = 64
 """Maximum number of position changes to search, newest first."""
+POSITIONS_SEARCHED = 64
+"""Maximum number of positions on claims to search, newest first."""
 REFLECTIONS = 64
 """Maximum number of reflections to search, newest first."""
 CARDS = 32
@@ -322,7 +324,8 @@ def retrieve_memories(
     if not settings.enabled or window_start(state) <= 1 or remaining < MIN_TOKENS:
         return RetrievedMemories()
     index = retrieval_index(state, memories, names)
-    items = memory_items(ledger_of(state), state.get("crux_cards"), state.get("reflections"), names, count)
+    records = (ledger_of(state), state.get("crux_cards"), state.get("reflections"))
+    items = memory_items(*records, names, count, memories.embeddings is not None)
     shown_seqs = set(seqs_of(ids_in(prompt_text)))
     lines = _MemoryLines(state["full_transcript"], names, count, query, settings.top_k + TRIES)
     search = partial(
@@ -438,7 +441,7 @@ def embedding_job(
     def run() -> str:
         index = retrieval_index(state, memories, names, everything=everything)
         records = (ledger_of(state), state.get("crux_cards"), state.get("reflections"))
-        items = [] if everything else memory_items(*records, names, count)
+        items = [] if everything else memory_items(*records, names, count, memories.embeddings is not None)
         item_index = memories.indexes.items(memories.debate, items, memories.embeddings)
         try:
             for query in queries if index.vectors else ():
@@ -516,8 +519,12 @@ def memory_items(
     reflections: Sequence[Reflection] | None,
     names: Mapping[str, str],
     count: TokenCounter,
+    with_positions: bool = False,
 ) -> list[MemoryItem]:
     """Return a debate's position changes, side discussions and reflections as memory items.
+
+    `with_positions` adds the debaters' positions on claims. With embeddings they are found by meaning. By
+    words alone they would displace the messages that state them.
 
     Memory items can be retrieved. A side discussion is represented by its crux card.
     """
@@ -528,6 +535,16 @@ def memory_items(
         verb = f"kept the answer and {change.conditions_note}," if change.conditions_note else "moved"
         text = f"{display_name(event['debater'], names)} {verb}{origin} to {quotation(event, TEXT)}"
         records.append((f"shift:{event['id']}", text, _SHIFT_IMPORTANCE, [event["message_id"]]))
+    moved_ids = {change.event["id"] for change in ledger.changes}
+    held = [
+        event
+        for debater in (names if with_positions else ())
+        for _, event in ledger.held(debater)
+        if event["id"] not in moved_ids
+    ]
+    for event in sorted(held, key=message_seq)[-POSITIONS_SEARCHED:]:
+        text = f"{display_name(event['debater'], names)} holds: {_on_claim(ledger, event)}"
+        records.append((f"position:{event['id']}", text, CLAIM_IMPORTANCE, [event["message_id"]]))
     for card in list((cards or {}).values())[-CARDS:]:
         outcome = f"{card_status(card)}: {card['resolution'] or card['diagnosis']}"
         text = f"{card['question']} ({card_results_text(card, names)}; {outcome})"

@@ -447,11 +447,13 @@ def check_convergence(debate: prompt_context.PromptSource) -> CallGenerator[Json
     )
     remaining = prompt_budget(budget.total, schema, count)
     # The background states the requirements. It uses what the proposals leave.
-    background_blocks = [replace(block, priority=GIVEN) for block in select_background(debate).blocks]
+    background = select_background(debate)
+    background_blocks = [replace(block, priority=GIVEN) for block in background.blocks]
     blocks = truncation.truncate_by_priority(
         [frame], [*background_blocks, *proposal_blocks], question, remaining, count
     )
-    prompt = truncation.truncate_blocks(blocks, remaining, count)
+    passages = partial(background.passages, topic)
+    prompt = truncation.truncate_blocks(blocks, remaining, count, passages=passages)
     hints: Hints = {"phase": CONVERGENCE, "debaters": list(names)}
     params, reply_tokens = model_params(config, config.judge), REPLY_TOKENS + POINT_TOKENS * len(points)
     call = make_call(params, "evaluate", prompt, schema=schema, reply=reply_tokens, hints=hints)
