@@ -382,11 +382,13 @@ def _fill_up(
 ) -> None:
     """Use the remaining tokens to restore truncated and dropped blocks, most important first.
 
-    Truncated blocks are restored only if `growths` has their kind of growth.
+    Truncated blocks are restored only if `growths` has their kind of growth. Required ones, such as the
+    rules, are always restored if they fit whole.
     """
     free = _free(shown_messages, budget)
     for index in _lacking(shown_messages, blocks, full_costs):
-        if index in shown_messages and blocks[index].growth not in growths:
+        grows = index not in shown_messages or blocks[index].growth in growths
+        if not grows and blocks[index].priority > KEEP:
             continue
         members = (
             [index] if index in shown_messages else sorted(_group(blocks, index) - shown_messages.keys())
@@ -398,8 +400,10 @@ def _fill_up(
             continue
         if sum(full_tokens) <= remaining:
             restored = {i: (blocks[i].whole or blocks[i].message, full_costs[i]) for i in members}
-        elif remaining < MIN_RESTORED_TOKENS * len(members) or (
-            blocks[index].growth == "whole" and index in shown_messages
+        elif (
+            not grows
+            or remaining < MIN_RESTORED_TOKENS * len(members)
+            or (blocks[index].growth == "whole" and index in shown_messages)
         ):
             continue
         else:

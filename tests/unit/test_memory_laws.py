@@ -449,6 +449,71 @@ def test_a_giant_message_leaves_the_background_whole_in_extraction_prompts(proto
     check_prompts(DebateConfig.model_validate({**config, **extraction}), [7000], [False], [300], 0)
 
 
+@st.composite
+def small_debates(draw: st.DrawFn) -> tuple[DebateConfig, str]:
+    """Return debates whose documents, topics, personas and remarks exceed their budgets, with the topics."""
+    protocol = draw(st.sampled_from([*PROTOCOLS, "random"]))
+    persona, topic = ("Ada likes tea. " * draw(st.sampled_from([0, 0, 100, 400])) for _ in range(2))
+    debaters = [{"id": "ada", "name": "Ada", "persona": persona, "tools": ["look_up"]}, {"name": "Bo"}]
+    data: Any = {
+        "protocol": protocol,
+        **({"turns": draw(st.integers(2, 8))} if protocol in ("round-robin", "moderated", "random") else {}),
+        **({"rounds": 2} if protocol == "council" else {}),
+        **({"vote": {"answers": 2}, "decide": "judge"} if protocol == "vote" else {}),
+        **({"dialogue": {"max_aspects": 1}} if protocol == "dialogue" else {}),
+        "debaters": debaters if draw(st.booleans()) else [{**each, "tools": []} for each in debaters],
+        "interjections": draw(REMARKS),
+        "model": "test",
+        "blackboard": {"extraction": "llm", "verify_changes": False},
+        "memory": {
+            "budget": {"total": draw(st.sampled_from([1000, 1500, 2600, 4000, 8000]))},
+            "layout": draw(st.sampled_from(["shared", "per-speaker"])),
+        },
+    }
+    return DebateConfig.model_validate(data), f"Should we? {topic}"
+
+
+ROOM = st.tuples(
+    small_debates(),
+    st.lists(SIZES, min_size=1, max_size=4),
+    st.lists(st.sampled_from([60, 400, 3500]), max_size=2),
+)
+
+
+def check_room(case: tuple[DebateConfig, str], sizes: list[int], documents: list[int]) -> None:
+    """Check that no prompt of a debate leaves a tenth of its tokens unused while it cuts a text."""
+    config, topic = case
+    model = model_of(sizes, [False])
+    environment = replace(model.environment(), tools={"look_up": LookUp})
+    graph: Any = build_graph(InMemorySaver(), environment=environment)
+    texts = [
+        {
+            "name": f"d{n}.md",
+            "content": " ".join(f"Item {i} costs {i % 97} crowns." for i in range(words // 5)),
+        }
+        for n, words in enumerate(documents)
+    ]
+    graph.invoke({"topic": topic, "context_documents": texts}, THREAD, context=config)
+    for call in model.calls:
+        assert call.prompt
+        assert call.prompt.total_tokens <= call.prompt.budget
+        _check_free_tokens(call)
+
+
+@settings(QUICK, max_examples=4)
+@given(ROOM)
+def test_no_prompt_cuts_a_text_while_a_tenth_is_free(drawn: Any) -> None:
+    check_room(*drawn)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(QUICK, max_examples=60)
+@given(ROOM)
+def test_no_prompt_of_many_debates_cuts_a_text_while_a_tenth_is_free(drawn: Any) -> None:
+    check_room(*drawn)
+
+
 @pytest.mark.heavy
 @pytest.mark.timeout(3600)
 @MANY
