@@ -591,14 +591,14 @@ class _LedgerRenderer:
             ):
                 continue
             urgency = 2 if debater == first else 5 if key and self.is_on_aspect(key) else 7
-            about = f" on {self.name_of(key)}" if key and key not in self.ledger.proposals else ""
-            if board_text(item["quote"]) in about:
-                about = ""
+            claim_note = f" on {self.name_of(key)}" if key and key not in self.ledger.proposals else ""
+            if board_text(item["quote"]) in claim_note:
+                claim_note = ""
             yield LedgerLine(
                 OWN if debater == speaker else EVIDENCE,
                 urgency,
                 f"{'your evidence' if debater == speaker else self.name(debater)}: {quotation(item)}",
-                about and f" ({about.strip()})",
+                claim_note and f" ({claim_note.strip()})",
             )
 
     def standings(self) -> Iterator[LedgerLine]:

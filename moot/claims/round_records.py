@@ -9,6 +9,7 @@ from moot.claims.ledger_rendering import board_text, quotation, side_conceded, s
 from moot.prompts.truncation import prompt_name
 from moot.state import claim_events as ledger_events
 from moot.state.entries import Entry, round_of
+from moot.text.plain_text import sanitize_line
 
 
 class RoundRecord(TypedDict):
@@ -79,13 +80,13 @@ def debater_lines(record: RoundRecord, ledger: Ledger, names: Mapping[str, str])
     lines: dict[str, str] = {}
     for debater in names:
         position, argument = record["positions"].get(debater, ""), record["arguments"].get(debater, "")
-        shown = "; ".join(quotation(evidence[key]) for key in record["evidence"].get(debater, ()))
-        engaged = " and ".join(prompt_name(each, names) for each in record["engaged"].get(debater, ()))
+        evidence_text = "; ".join(quotation(evidence[key]) for key in record["evidence"].get(debater, ()))
+        addressees = " and ".join(prompt_name(each, names) for each in record["engaged"].get(debater, ()))
         parts = {
             "": position and f"“{board_text(position)}”",
             "key argument: ": argument and argument != position and f"“{board_text(argument)}”",
-            "evidence: ": shown,
-            "engaged ": engaged,
+            "evidence: ": evidence_text,
+            "engaged ": addressees,
         }
         if text := "; ".join(f"{title}{part}" for title, part in parts.items() if part):
             lines[debater] = text
@@ -94,10 +95,11 @@ def debater_lines(record: RoundRecord, ledger: Ledger, names: Mapping[str, str])
 
 def move_lines(record: RoundRecord, ledger: Ledger, names: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each dispute that began in a round, and for each concession and change of stance."""
+    texts = {key: board_text(claim["text"]) for key, claim in ledger.claims.items()}
     for key in record["new_disputes"]:
-        yield f"new dispute: {board_text(ledger.claims[key]['text'])}"
+        yield f"new dispute: {texts.get(key) or sanitize_line(key)}"
     events = {event["id"]: event for event in ledger.events}
     for event in filter(None, map(events.get, record["moved"])):
-        claim = board_text(ledger.claims[event["claim"]]["text"])
+        claim = texts.get(event["claim"]) or sanitize_line(event["claim"])
         stance = f"{stance_text(event)}{side_conceded(ledger, event)}"
         yield f"{prompt_name(event['debater'], names)} moved on “{claim}”: {stance}: {quotation(event)}"

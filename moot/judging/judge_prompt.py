@@ -148,7 +148,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         floor = [truncation.Block("floor", message, FLOOR_PRIORITY, label="adopted criticism")]
 
     def remaining_tokens(*blocks: truncation.Block) -> int:
-        fixed = [*shared_prefix, *background.blocks, *floor, *blocks, last]
+        fixed = [*shared_prefix, *background.shown_blocks, *floor, *blocks, last]
         return budget - prompt_tokens([block.message for block in fixed], context.count)
 
     # All messages whole come first, then the ledger. A summary stands only for messages that are left out.

@@ -94,32 +94,33 @@ class Background:
     _count: TokenCounter
 
     @property
+    def shown_blocks(self) -> list[truncation.Block]:
+        """Return the blocks without those of messages from which every prompt shows no passage."""
+        return [block for block in self.blocks if block.priority != truncation.OMITTED_PRIORITY]
+
+    @property
     def is_whole(self) -> bool:
         """Return True if the prompt blocks show the entire background of the debate."""
         return self._rest is None
 
-    def passages(
-        self, query: str, remaining: int, lacking_ids: Collection[str] | None = None
-    ) -> list[truncation.Block]:
-        """Return further passages that best match, of messages with `lacking_ids` (`None`: of all)."""
+    def passages(self, query: str, remaining: int, whole_ids: Collection[str] = ()) -> list[truncation.Block]:
+        """Return further passages that best match, of all messages but `whole_ids`."""
         if self._rest is None or remaining < MIN_TOKENS:
             return []
-        find = partial(
-            _Passages.blocks, render=self._render, count=self._count, heading=MORE, only=lacking_ids
-        )
-        blocks, rest = find(self._rest, query, remaining)
-        if (left := remaining - background_tokens(blocks, self._count)) >= MIN_TOKENS:
-            # The next passage is cut to what is left.
-            for block in find(rest, query, left + 2 * PASSAGE_TOKENS)[0][:1]:
-                blocks.append(
-                    replace(block, message=truncation.cut_message(block.message, left, self._count))
-                )
+        find, count = partial(_Passages.blocks, render=self._render, count=self._count), self._count
+        blocks, rest = find(self._rest, query, remaining, heading=MORE, skip=whole_ids)
+        left = remaining - background_tokens(blocks, count)
+        if left >= MIN_TOKENS:  # the next passage is cut to what is left
+            more, _ = find(rest, query, left + 2 * PASSAGE_TOKENS, heading=MORE, skip=whole_ids)
+            blocks += [
+                replace(each, message=truncation.cut_message(each.message, left, count)) for each in more[:1]
+            ]
         return blocks
 
     def texts(self, query: str, remaining: int) -> list[str]:
         """Return background texts of at most `remaining` tokens, including passages that match `query`."""
         blocks = truncation.truncate_evenly(
-            [block for block in self.blocks if block.section == "background"], remaining, self._count
+            [block for block in self.shown_blocks if block.section == "background"], remaining, self._count
         )
         background_blocks = [block for block in blocks if block.priority == truncation.OPTIONAL]
         spare_tokens = remaining - background_tokens(background_blocks, self._count)
@@ -194,6 +195,12 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
     if not others:
         return background([*note_blocks, *pins], notes, None)
     parts, rest = _passages_of(*others).blocks(state["topic"], limit - note_tokens, render_entry, count)
+    shown_ids = {key for block in parts for key in block.ids}
+    parts += [
+        replace(_background_block(entry, render_entry(entry)), priority=truncation.OMITTED_PRIORITY)
+        for entry in others
+        if entry["id"] not in shown_ids
+    ]
     return background([*note_blocks, *parts, *pins], notes, rest)
 
 
@@ -251,7 +258,7 @@ class _Passages:
         render: Render,
         count: TokenCounter,
         heading: str = "",
-        only: Collection[str] | None = None,
+        skip: Collection[str] = (),
     ) -> tuple[list[truncation.Block], _Passages]:
         """Return prompt blocks with the passages that best match `query`.
 
@@ -261,7 +268,7 @@ class _Passages:
         """
         from moot.retrieval import select_evidence
 
-        seqs = {entry["seq"] for entry in self.entries if only is None or entry["id"] in only}
+        seqs = {entry["seq"] for entry in self.entries if entry["id"] not in skip}
         keys = [k for k in self.search.seqs if k not in self.shown_keys and place_of(k).seq in seqs]
         costs = {key: remaining + 1 for key in self.search.seqs}
         costs |= {key: self.search.tokens_of(key) + 4 for key in keys}

@@ -153,10 +153,10 @@ def earlier_positions_text(
     """
     lines = [OTHER_DEBATES_HEADING]
     for position in cross_debate_memory:
-        least = 0 if position["stance"] else 1
-        sized_lines = (_position_line(position, items) for items in range(POSITIONS, least - 1, -1))
-        fitting = (line for line in sized_lines if count("\n".join([*lines, line])) <= remaining)
-        if line := next(fitting, ""):
+        min_items = 0 if position["stance"] else 1
+        sized_lines = (_position_line(position, items) for items in range(POSITIONS, min_items - 1, -1))
+        fitting_lines = (line for line in sized_lines if count("\n".join([*lines, line])) <= remaining)
+        if line := next(fitting_lines, ""):
             lines.append(line)
     return "\n".join(lines) if len(lines) > 1 else ""
 
@@ -536,13 +536,13 @@ def memory_items(
         text = f"{display_name(event['debater'], names)} {verb}{origin} to {quotation(event, TEXT)}"
         records.append((f"shift:{event['id']}", text, _SHIFT_IMPORTANCE, [event["message_id"]]))
     moved_ids = {change.event["id"] for change in ledger.changes}
-    held = [
+    position_events = [
         event
         for debater in (names if with_positions else ())
         for _, event in ledger.held(debater)
         if event["id"] not in moved_ids
     ]
-    for event in sorted(held, key=message_seq)[-POSITIONS_SEARCHED:]:
+    for event in sorted(position_events, key=message_seq)[-POSITIONS_SEARCHED:]:
         text = f"{display_name(event['debater'], names)} holds: {_on_claim(ledger, event)}"
         records.append((f"position:{event['id']}", text, CLAIM_IMPORTANCE, [event["message_id"]]))
     for card in list((cards or {}).values())[-CARDS:]:

@@ -207,8 +207,8 @@ def cut_block(
 
 
 Passages = Callable[[int, Collection[str]], Sequence[Block]]
-"""Function that returns blocks of at most that many tokens with further passages of the messages with these
-ids."""
+"""Function that returns blocks of at most that many tokens with further passages of the background, but not
+of the messages with these ids."""
 
 
 def truncate_blocks(
@@ -262,7 +262,8 @@ def truncate_blocks(
     if passages:
         free, lacking = _free(shown_messages, budget), _lacking(shown_messages, blocks, full_costs)
         max_tokens = free if reserved is None or free >= spare else min(free, reserved)
-        parts = [*passages(max_tokens, {key for i in lacking for key in blocks[i].ids})]
+        cut_ids = {key for i in lacking for key in blocks[i].ids}
+        parts = [*passages(max_tokens, {key for block in blocks for key in block.ids} - cut_ids)]
         for i in lacking if reserved is not None else ():
             left = free - sum(message_tokens(part.message, count) for part in parts)
             if blocks[i].growth == "spare" and i in shown_messages and left >= spare:
@@ -385,7 +386,7 @@ def _fill_up(
     Truncated blocks are restored only if `growths` has their kind of growth. Required ones, such as the
     rules, are always restored if they fit whole.
     """
-    free = _free(shown_messages, budget)
+    free, rank = _free(shown_messages, budget), _ranks(blocks)
     for index in _lacking(shown_messages, blocks, full_costs):
         grows = index not in shown_messages or blocks[index].growth in growths
         if not grows and blocks[index].priority > KEEP:
@@ -403,7 +404,10 @@ def _fill_up(
         elif (
             not grows
             or remaining < MIN_RESTORED_TOKENS * len(members)
-            or (blocks[index].growth == "whole" and index in shown_messages)
+            or (
+                blocks[index].growth == "whole"
+                and (index in shown_messages or rank[index] == OMITTED_PRIORITY)
+            )
         ):
             continue
         else:
@@ -434,8 +438,8 @@ def _make_prompt(
                 memory.update(block.memory)
         # A block with further passages of a message continues the block that shows it in part.
         missing = full_costs[index] - cost
-        if cost and missing > 0 and block.growth != "part":
-            missing = full_costs[index] - LABEL_TOKENS - continued[block.label, *block.ids]
+        if missing > 0 and (parts_tokens := continued[block.label, *block.ids]):
+            missing, cost = full_costs[index] - LABEL_TOKENS - parts_tokens, parts_tokens
         if missing > 0:
             cut = "cut in its middle" if block.growth == "part" else SHOWN_IN_PART
             label, reason = block.label or block.section, cut if cost else "no room"

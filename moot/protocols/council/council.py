@@ -448,7 +448,7 @@ def check_convergence(debate: prompt_context.PromptSource) -> CallGenerator[Json
     remaining = prompt_budget(budget.total, schema, count)
     # The background states the requirements. It uses what the proposals leave.
     background = select_background(debate)
-    background_blocks = [replace(block, priority=GIVEN) for block in background.blocks]
+    background_blocks = [replace(block, priority=GIVEN) for block in background.shown_blocks]
     blocks = truncation.truncate_by_priority(
         [frame], [*background_blocks, *proposal_blocks], question, remaining, count
     )
