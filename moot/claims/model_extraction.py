@@ -309,7 +309,7 @@ class QuotationChecks(BaseModel):
 def as_context(texts: Iterable[str]) -> list[str]:
     """Mark each text as context, so that a model extracts no claims from it."""
     return [
-        ShownText(f"{CONTEXT_MARK}\n{text}", f"{CONTEXT_MARK}\n{getattr(text, 'whole', text)}")
+        ShownText(f"{CONTEXT_MARK}\n{text}", f"{CONTEXT_MARK}\n{getattr(text, 'full_text', text)}")
         for text in texts
     ]
 
@@ -370,7 +370,7 @@ def extract_claims(
     entry_tokens = min(remaining // 2, max(MIN_NEW_MESSAGE_TOKENS, free_tokens))
     shown_texts = shown_entries(entries, config, entry_tokens, count)
     prompt_texts: list[str] = [*shown_texts]
-    if len(entries) > 1 and any(text != text.whole for text in shown_texts):
+    if len(entries) > 1 and any(text != text.full_text for text in shown_texts):
         middle = len(entries) // 2
         failures = yield from extract_claims(extraction, config, entries[:middle], count)
         return failures + (yield from extract_claims(extraction, config, entries[middle:], count))
@@ -442,7 +442,7 @@ def _verify(
     remaining = 2 * extraction_tokens(config) - sum(map(count, quoted_by_message.values()))
     entry_texts = shown_entries(entries, config, remaining, count)
     prompt_texts: list[str] = [
-        ShownText(text + quotations, text.whole + quotations)
+        ShownText(text + quotations, text.full_text + quotations)
         for text, quotations in zip(entry_texts, quoted_by_message.values(), strict=True)
     ]
 

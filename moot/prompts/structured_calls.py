@@ -18,15 +18,15 @@ from moot.text.tokens import TokenCounter, common_length
 
 
 class ShownText(str):
-    """Text of a prompt message, perhaps cut. Unused tokens of the prompt restore the text `whole`."""
+    """Text of a prompt message, perhaps cut. Unused tokens of the prompt restore `full_text`."""
 
-    __slots__ = ("whole",)
-    whole: str
+    __slots__ = ("full_text",)
+    full_text: str
 
-    def __new__(cls, text: str, whole: str) -> "ShownText":  # noqa: D102
-        shown = super().__new__(cls, text)
-        shown.whole = whole
-        return shown
+    def __new__(cls, text: str, full_text: str) -> "ShownText":  # noqa: D102
+        instance = super().__new__(cls, text)
+        instance.full_text = full_text
+        return instance
 
 
 def structured_call(
@@ -65,7 +65,10 @@ def structured_call(
     blocks = [Block("system", system_message(system, config.fence))]
     for number, text in enumerate(said, 1):
         message: WireMessage = {"role": "user", "content": str(text)}
-        full: WireMessage = {**message, "content": text.whole if isinstance(text, ShownText) else str(text)}
+        full: WireMessage = {
+            **message,
+            "content": text.full_text if isinstance(text, ShownText) else str(text),
+        }
         priority = KEEP if number == len(said) else OPTIONAL
         blocks.append(Block("messages", message, priority, whole=full if full != message else None))
     budget = request.prompt_budget(config.memory.budget.total, schema, count)

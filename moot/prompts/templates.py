@@ -365,12 +365,12 @@ def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
     return truncate_middle(bare_text.strip(), max_tokens, count)
 
 
-def omitted_part(whole: str, shown: str) -> str:
-    """Return what `shown` cuts out of the quoted text of a prompt message, as a quoted block.
+def omitted_part(full_content: str, short_content: str) -> str:
+    """Return what `short_content` cuts out of the quoted text of a prompt message, as a quoted block.
 
     Return `""` if the messages do not consist of one quoted block each.
     """
-    parts = [*prompt_parts(whole), *prompt_parts(shown)]
+    parts = [*prompt_parts(full_content), *prompt_parts(short_content)]
     if len(parts) != 2 or not all(part.fence for part in parts):
         return ""
     start = _common_start(*(part.text for part in parts))
@@ -379,9 +379,11 @@ def omitted_part(whole: str, shown: str) -> str:
     return _line(parts[0]._replace(title=title, text=rest[: max(1, len(rest) - end)]))
 
 
-def _common_start(one: str, other: str) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((n for n, (char, its) in enumerate(pairs) if char != its), min(len(one), len(other)))
+def _common_start(text: str, other_text: str) -> int:
+    pairs = zip(text, other_text, strict=False)
+    return next(
+        (n for n, (char, other) in enumerate(pairs) if char != other), min(len(text), len(other_text))
+    )
 
 
 def _line(part: ContentPart) -> str:

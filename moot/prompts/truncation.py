@@ -348,9 +348,9 @@ def _group(blocks: Sequence[Block], index: int) -> set[int]:
     return {i for i, block in enumerate(blocks) if block.group == group and block.priority > KEEP}
 
 
-def _rest_of(block: Block, shown: WireMessage, max_tokens: int, count: TokenCounter) -> list[Block]:
+def _rest_of(block: Block, short_message: WireMessage, max_tokens: int, count: TokenCounter) -> list[Block]:
     """Return a block with what a message cuts out of its quoted text, or `[]`."""
-    content = omitted_part(block.whole["content"] if block.whole else "", shown["content"])
+    content = omitted_part(block.whole["content"] if block.whole else "", short_message["content"])
     message: WireMessage = {"role": "user", "content": content}
     rest = replace(block, message=message, whole=None, section=CONTINUED, memory={})
     return [replace(rest, message=_shortened(rest, max_tokens, count)[0])] if content else []
