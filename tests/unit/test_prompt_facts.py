@@ -9,8 +9,8 @@ import pytest
 
 from moot.claims.ledger_from_events import fold_events
 from moot.claims.ledger_rendering import stances_text
+from moot.claims.round_records import round_records
 from moot.config.config_files import make_config
-from moot.documents import _rounds
 from moot.judging.blinding import make_blinding
 from moot.memory.summarizers.llm import lacking_points
 from moot.memory.summarizers.rule_based import fold, render
@@ -55,7 +55,7 @@ def test_denied_claim_is_disputed_only_after_somebody_asserts_it() -> None:
         stance_event(3, "bob", "asserts"),
     ]
     transcript = [{**_message(seq, "ada", "…"), "round": seq} for seq in range(4)]
-    records = _rounds(fold_events([*new_claim_events("p001"), *events]), transcript)  # type: ignore[arg-type]  # entries
+    records = round_records(fold_events([*new_claim_events("p001"), *events]), transcript)  # type: ignore[arg-type]  # entries
     assert [(each["round"], each["new_disputes"]) for each in records] == [(1, []), (2, []), (3, ["p001"])]
 
 
