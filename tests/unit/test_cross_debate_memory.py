@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -15,9 +15,11 @@ from moot.api import open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.graph.debate import build_graph
-from moot.memory.cross_debate_memory import earlier_positions_text, namespace_of
+from moot.memory.cross_debate_memory import earlier_positions_text, namespace_of, store_positions
+from moot.prompts.debate_context import DebateContext
 from moot.text.tokens import counter
 from tests.support.fakes import FakeModel, fake_reply
+from tests.support.ledger_state import FERRIES, LEVY, Board, stance_operation
 from tests.unit.test_blackboard_by_model import LISTS
 
 THREADS = ("0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c", "1d5a4b10-93cb-4d0c-9e26-41ad52b0c15c")
@@ -153,6 +155,30 @@ EARLIER: Any = {
     "challenged": ["who pays?"],
     "winner": True,
 }
+
+
+def test_a_persona_is_told_its_answer_its_changes_and_its_concessions_apart() -> None:
+    board = Board()
+    board.add_stance("ada", "denies", "")
+    entry = board.add_entry("ada", "I say of this: conditional. Close them, if trains run.")
+    event = stance_operation(entry, "conditional", "", condition="if trains run")
+    board.apply_operations([entry], "model", {"claims": [], "events": [event]})
+    board.add_stance("ada", "denies", LEVY)
+    board.add_stance("ada", "denies", FERRIES)
+    board.add_stance("ada", "concedes", FERRIES)
+    config = _config(debaters=[{"name": "Ada", "id": "ada", "identity": "Ada L."}, {"name": "Bob"}])
+    state: Any = board.state
+    (stored,) = store_positions(DebateContext(state, config, counter()), "d", "2026-01-01")
+    text = earlier_positions_text([cast(Any, stored.value)], 400, counter())
+    parts = text.partition("your answer was ")[2].split("; you ")
+    answer = "yes, on a condition: if trains run: “I say of this: conditional.”"
+    assert parts[0] == answer
+    assert parts[1].startswith(f"changed your mind: {answer}")
+    assert "before: no: “I say of this: denies.”" in parts[1]
+    assert parts[2:] == [
+        f"argued: {LEVY}: no: “I say of this: denies.”",
+        f"conceded: {FERRIES}: conceded: yes: “I say of this: concedes.”",
+    ]
 
 
 def test_earlier_positions_are_rendered_on_one_line() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 
 from moot.claims.crux_cards import findings_text, is_answered
 from moot.claims.ledger_from_events import empty_ledger, extend_ledger, fold_events
-from moot.claims.ledger_rendering import reflections_text
+from moot.claims.ledger_rendering import reflections_text, render_blackboard
+from moot.claims.round_records import debater_lines, move_lines, round_records
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, CruxCard, ReflectionPass
 from moot.state.reducers import append
 from tests.support.ledger_state import (
+    COUNT_TOKENS,
     FERRIES,
     LEVY,
     NAMES,
@@ -389,3 +392,42 @@ def test_reflections_are_listed_by_importance_then_by_age() -> None:
     ]
     text = reflections_text({"claim_events": [], "reflections": reflections})
     assert re.findall(r"r\d+", text) == ["r003", "r002", "r004", "r001"]
+
+
+def test_evidence_and_gaps_stay_visible_to_all_readers_and_in_round_records() -> None:
+    board = Board()
+    for number, speaker in enumerate(("ada", "bob", "ada", "bob", "ada", "bob"), 1):
+        entry = board.add_entry(speaker, f"Fact {number} says 9 %. Ask Bob.", round_no=(number + 1) // 2)
+        operations: dict[str, Any] = {
+            "evidence": [
+                {
+                    "message_id": entry["id"],
+                    "kind": "figure",
+                    "quote": f"Fact {number} says 9 %.",
+                    "claim": "",
+                }
+            ]
+        }
+        if speaker == "ada":
+            operations["questions"] = [{"message_id": entry["id"], "to": "bob", "quote": "Ask Bob."}]
+        board.apply_operations([entry], "model", operations)
+    everything = "“Fact 1 says 9 %.” [m000001]"
+    assert all(everything in board.prompt_section(reader) for reader in ("", "ada", "bob"))
+    render = partial(render_blackboard, board.state, "", max_tokens=110, count=COUNT_TOKENS, names=NAMES)
+    assert render(evidence_of="bob").count("- Bob: “Fact") == 3
+    assert render().count("- Bob: “Fact") < 3
+    record = round_records(board.ledger, board.state["full_transcript"])[0]
+    assert debater_lines(record, board.ledger, NAMES) == {
+        "ada": f"evidence: {everything}; engaged Bob",
+        "bob": "evidence: “Fact 2 says 9 %.” [m000002]",
+    }
+
+
+def test_round_record_says_what_moved() -> None:
+    board = Board()
+    for kind, speaker, round_no in (("asserts", "ada", 1), ("denies", "bob", 1), ("concedes", "bob", 2)):
+        board.add_stance(speaker, cast(Any, kind), FERRIES, round_no=round_no)
+    first, second = round_records(board.ledger, board.state["full_transcript"])
+    assert list(move_lines(first, board.ledger, NAMES)) == [f"new dispute: {FERRIES}"]
+    (line,) = move_lines(second, board.ledger, NAMES)
+    assert line.startswith(f"Bob moved on “{FERRIES}”: conceded: yes: “I say of this: concedes.”")

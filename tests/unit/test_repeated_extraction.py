@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, cast
 
 import pytest
@@ -11,6 +12,7 @@ from moot.claims.claim_extraction import ClaimExtraction, find_quotation
 from moot.claims.crux_cards import current_claim, make_room, rooms_to_assess, with_entries
 from moot.claims.model_extraction import extract_claims, extraction_batches, extraction_tokens, ledger_lines
 from moot.config import DebateConfig
+from moot.config.memory_config import Budget, MemoryConfig
 from moot.protocols.dialogue.crux_rooms import room_step
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
@@ -105,6 +107,20 @@ def test_long_batch_is_split_and_more_messages_allow_more_claims() -> None:
         assert call.schema
         limits.append(call.schema.model_json_schema()["properties"]["claims"]["maxItems"])
     assert limits == [12, 27]
+
+
+def test_an_extraction_divides_messages_that_it_would_cut() -> None:
+    short = [make_entry(n, "ada", "speech", f"Fact {n} holds. " * 9, tokens=60) for n in range(1, 31)]
+    config = CONFIG.model_copy(update={"memory": MemoryConfig(budget=Budget(total=2600))})
+    (batch,) = extraction_batches(short[:9], config)
+    flow, prompts = extract_claims(_new_extraction(*batch), config, batch, COUNT_TOKENS), list[str]()
+    asked = next(flow)
+    with suppress(StopIteration):
+        while True:
+            prompts.append(str([message["content"] for message in asked[0].messages]))
+            asked = flow.send([Reply(data={})])
+    assert len(prompts) > 1
+    assert all(any(repr(entry["content"])[1:-1] in prompt for prompt in prompts) for entry in batch)
 
 
 def test_quotation_keeps_the_quotation_marks_inside_it() -> None:
