@@ -398,16 +398,8 @@ def test_evidence_and_gaps_stay_visible_to_all_readers_and_in_round_records() ->
     board = Board()
     for number, speaker in enumerate(("ada", "bob", "ada", "bob", "ada", "bob"), 1):
         entry = board.add_entry(speaker, f"Fact {number} says 9 %. Ask Bob.", round_no=(number + 1) // 2)
-        operations: dict[str, Any] = {
-            "evidence": [
-                {
-                    "message_id": entry["id"],
-                    "kind": "figure",
-                    "quote": f"Fact {number} says 9 %.",
-                    "claim": "",
-                }
-            ]
-        }
+        fact = {"message_id": entry["id"], "kind": "figure", "quote": f"Fact {number} says 9 %.", "claim": ""}
+        operations: dict[str, Any] = {"evidence": [fact]}
         if speaker == "ada":
             operations["questions"] = [{"message_id": entry["id"], "to": "bob", "quote": "Ask Bob."}]
         board.apply_operations([entry], "model", operations)
