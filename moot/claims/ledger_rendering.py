@@ -585,21 +585,14 @@ class _LedgerRenderer:
         """
         for rank, item in in_turns(reversed(self.ledger.evidence), lambda item: item["debater"]):
             key, debater = item["claim"], item["debater"]
-            stance = self.ledger.stance(debater, key) if key else None
-            if rank >= self.max_lines or (
-                key not in self.ledger.proposals and claim_status.is_given_up(stance)
-            ):
+            has_claim = key and key not in self.ledger.proposals
+            is_given_up = has_claim and claim_status.is_given_up(self.ledger.stance(debater, key))
+            if rank >= self.max_lines or is_given_up:
                 continue
             urgency = 2 if debater == first else 5 if key and self.is_on_aspect(key) else 7
-            claim_note = f" on {self.name_of(key)}" if key and key not in self.ledger.proposals else ""
-            if board_text(item["quote"]) in claim_note:
-                claim_note = ""
-            yield LedgerLine(
-                OWN if debater == speaker else EVIDENCE,
-                urgency,
-                f"{'your evidence' if debater == speaker else self.name(debater)}: {quotation(item)}",
-                claim_note and f" ({claim_note.strip()})",
-            )
+            section, name = (OWN, "your evidence") if debater == speaker else (EVIDENCE, self.name(debater))
+            claim_note = f" (on {self.name_of(key)})" if has_claim else ""
+            yield LedgerLine(section, urgency, f"{name}: {quotation(item)}", claim_note)
 
     def standings(self) -> Iterator[LedgerLine]:
         """Yield lines that list the open challenges, undisputed claims, concessions and changes of mind."""

@@ -40,12 +40,11 @@ MAX_CONTENT_CHARS = 280
 """Maximum length of a reflection, in characters."""
 MAX_REFLECTIONS = 3
 """Maximum number of reflections that Moot keeps from one model reply."""
-BOARD_TOKENS = 400
-"""Maximum number of tokens for the claim ledger in a reflection prompt. Positions, open points, disputes,
-concessions and changes of mind took 300 to 420 tokens in a recorded dialogue."""
-RECORD_TOKENS = 500
-"""Maximum number of tokens for the records of the rounds with recent activity. What moved comes first. The
-record of a round of four debaters has about 300 tokens."""
+BOARD_TOKENS = 300
+"""Maximum number of tokens for the claim ledger in a reflection prompt. The records of the rounds show
+concessions, changes of mind and evidence. In a recorded dialogue, the rest took up to 300 tokens."""
+RECORD_TOKENS = 400
+"""Maximum number of tokens for the records of the rounds with recent activity. What moved comes first."""
 EARLIER_TOKENS = 800
 """Maximum number of tokens for the earlier reflections in a reflection prompt."""
 EARLIER_REFLECTIONS = 8

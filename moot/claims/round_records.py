@@ -97,7 +97,7 @@ def move_lines(record: RoundRecord, ledger: Ledger, names: Mapping[str, str]) ->
     """Yield a line for each dispute that began in a round, and for each concession and change of stance."""
     texts = {key: board_text(claim["text"]) for key, claim in ledger.claims.items()}
     for key in record["new_disputes"]:
-        yield f"new dispute: {texts.get(key) or sanitize_line(key)}"
+        yield f"New dispute: {texts.get(key) or sanitize_line(key)}"
     events = {event["id"]: event for event in ledger.events}
     for event in filter(None, map(events.get, record["moved"])):
         claim = texts.get(event["claim"]) or sanitize_line(event["claim"])

@@ -27,7 +27,6 @@ from moot.models.registry import Models
 from moot.protocols.base import Protocol
 from moot.protocols.registry import protocol_of
 from moot.reports.positions import cited_quotation
-from moot.state.claim_events import Evidence, Gap
 from moot.state.entries import JsonMapping, entry_details, tokens_of, turns_taken
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict, import_note
 from moot.text.plain_text import clip, count_noun
@@ -415,20 +414,18 @@ def blackboard(document: Document) -> Parts:
         board["claim_events"],
     )
     ledger = fold_events(events, document["topic"])
-    waiting = {*standing["open_challenges"], *standing["open_questions"]}
-    requests = [
-        f"{each['id']} by {names.get(each['debater'], each['debater'])} to "
-        f"{names.get(each['to'], each['to']) or 'all'}: {cited_quotation(each)}"
-        for each in events
-        if each.get("id") in waiting
-    ]
     passes = [each for each in events if each["type"] == "reflection_pass"]
     dropped = {key for each in passes for key in each.get("dropped", ())}
     parts: Parts = [Text(reason)] if reason else []
     for title, items in {
         "Claims": [_claim_text(each, names) for each in standing["claims"]],
         "Positions by aspect": _aspect_texts(standing["claims"], names),
-        "Open challenges and questions": requests,
+        "Open challenges": [
+            _by_debater(each, names) for each in events if each.get("id") in standing["open_challenges"]
+        ],
+        "Open questions": [
+            _by_debater(each, names) for each in events if each.get("id") in standing["open_questions"]
+        ],
         "Evidence": [_by_debater(each, names) for each in ledger.evidence],
         "What debaters say they do not know": [_by_debater(each, names) for each in ledger.gaps],
         "Crux cards": [card_text(each, names) for each in board["cards"]],
@@ -461,8 +458,10 @@ def _aspect_texts(claims: Sequence[Document], names: Mapping[str, str]) -> list[
     return ["\n    ".join([aspect, *texts]) for aspect, texts in lines.items()]
 
 
-def _by_debater(event: Evidence | Gap, names: Mapping[str, str]) -> str:
-    return f"{event['id']} {names.get(event['debater'], event['debater'])}: {cited_quotation(event)}"
+def _by_debater(event: Document, names: Mapping[str, str]) -> str:
+    addressee = f" to {names.get(event['to'], event['to']) or 'all'}" if "to" in event else ""
+    name = names.get(event["debater"], event["debater"])
+    return f"{event['id']}{addressee} by {name}: “{event['quote']}” [{event['message_id']}]"
 
 
 def _round_text(record: RoundRecord, ledger: Ledger, names: Mapping[str, str]) -> str:

@@ -420,6 +420,6 @@ def test_round_record_says_what_moved() -> None:
     for kind, speaker, round_no in (("asserts", "ada", 1), ("denies", "bob", 1), ("concedes", "bob", 2)):
         board.add_stance(speaker, cast(Any, kind), FERRIES, round_no=round_no)
     first, second = round_records(board.ledger, board.state["full_transcript"])
-    assert list(move_lines(first, board.ledger, NAMES)) == [f"new dispute: {FERRIES}"]
+    assert list(move_lines(first, board.ledger, NAMES)) == [f"New dispute: {FERRIES}"]
     (line,) = move_lines(second, board.ledger, NAMES)
     assert line.startswith(f"Bob moved on “{FERRIES}”: conceded: yes: “I say of this: concedes.”")
