@@ -11,14 +11,7 @@ from moot.claims.claim_extraction import ANOTHER_ANSWER, ClaimExtraction, status
 from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig
 from moot.config.model_settings import OFFLINE, is_built_in
-from moot.prompts import request
-from moot.prompts.structured_calls import (
-    ShownText,
-    debater_lines,
-    shown_entries,
-    structured_call,
-    structured_data,
-)
+from moot.prompts import request, structured_calls
 from moot.prompts.templates import break_fence, fenced, load_prompt_template, system_message
 from moot.state import claim_events
 from moot.state.entries import Entry, ids_in
@@ -309,7 +302,9 @@ class QuotationChecks(BaseModel):
 def as_context(texts: Iterable[str]) -> list[str]:
     """Mark each text as context, so that a model extracts no claims from it."""
     return [
-        ShownText(f"{CONTEXT_MARK}\n{text}", f"{CONTEXT_MARK}\n{getattr(text, 'full_text', text)}")
+        structured_calls.ShownText(
+            f"{CONTEXT_MARK}\n{text}", f"{CONTEXT_MARK}\n{getattr(text, 'full_text', text)}"
+        )
         for text in texts
     ]
 
@@ -347,7 +342,7 @@ def extract_claims(
     system = EXTRACT.render(
         topic=fenced(truncate_middle(extraction.topic, remaining // 6, count), config.fence),
         aspect=_agenda(extraction, config.fence),
-        debaters=debater_lines(config),
+        debaters=structured_calls.debater_lines(config),
         ledger=fenced(truncate_middle(ledger_text, remaining // 3, count), config.fence),
         main_question=_ON_OPEN_QUESTION if extraction.options else _ON_MAIN_QUESTION,
         requests=_requests_text(ledger, last=extraction.last),
@@ -368,7 +363,7 @@ def extract_claims(
     # A long message is shortened before the background is, which every prompt shows.
     free_tokens = budget - extraction.background_tokens - MESSAGE_TOKENS * (len(entries) + len(cited))
     entry_tokens = min(remaining // 2, max(MIN_NEW_MESSAGE_TOKENS, free_tokens))
-    shown_texts = shown_entries(entries, config, entry_tokens, count)
+    shown_texts = structured_calls.shown_entries(entries, config, entry_tokens, count)
     prompt_texts: list[str] = [*shown_texts]
     if len(entries) > 1 and any(text != text.full_text for text in shown_texts):
         middle = len(entries) // 2
@@ -377,7 +372,7 @@ def extract_claims(
     tokens_left = entry_tokens - sum(map(count, prompt_texts))
     if tokens_left > MIN_CITED_TOKENS * len(cited):
         # A message that changed the facts stands where it was written, not before what it changed.
-        cited_texts = as_context(shown_entries(cited, config, tokens_left, count))
+        cited_texts = as_context(structured_calls.shown_entries(cited, config, tokens_left, count))
         pairs = [*zip(cited, cited_texts, strict=True), *zip(entries, prompt_texts, strict=True)]
         prompt_texts = [text for _, text in sorted(pairs, key=lambda pair: pair[0]["seq"])]
     tokens_left = budget - texts_tokens(prompt_texts, count)
@@ -388,7 +383,7 @@ def extract_claims(
         background_texts = as_context(extraction.background(query, tokens_left - excess))
     prompt_texts = background_texts + prompt_texts
     min_reply_tokens = _MARGIN + OUTPUT_TOKENS_PER_INPUT * sum(entry["tokens"] for entry in entries)
-    call = structured_call(
+    call = structured_calls.structured_call(
         "extract",
         config,
         system,
@@ -400,7 +395,7 @@ def extract_claims(
         least=min_reply_tokens,
     )
     (reply,) = yield [call]
-    data = structured_data(schema, reply)
+    data = structured_calls.structured_data(schema, reply)
     if data is None:
         error = reply.error or "the model gave no fitting answer"
         return [f"no claims of {entries[0]['id']} to {entries[-1]['id']}: {error}"]
@@ -440,9 +435,9 @@ def _verify(
         )
     entries = [extraction.entries[key] for key in quoted_by_message]
     remaining = 2 * extraction_tokens(config) - sum(map(count, quoted_by_message.values()))
-    entry_texts = shown_entries(entries, config, remaining, count)
+    entry_texts = structured_calls.shown_entries(entries, config, remaining, count)
     prompt_texts: list[str] = [
-        ShownText(text + quotations, text.full_text + quotations)
+        structured_calls.ShownText(text + quotations, text.full_text + quotations)
         for text, quotations in zip(entry_texts, quoted_by_message.values(), strict=True)
     ]
 
@@ -451,9 +446,11 @@ def _verify(
     check_type = request.narrow_schema(QuotationCheck, {"number": request.between(1, len(events), int)})
     schema = request.narrow_schema(QuotationChecks, {"checks": request.many(check_type, 0, len(events))})
     (reply,) = yield [
-        structured_call("extract", config, system, prompt_texts, schema, count, memory_kind="ledger")
+        structured_calls.structured_call(
+            "extract", config, system, prompt_texts, schema, count, memory_kind="ledger"
+        )
     ]
-    if checks := structured_data(QuotationChecks, reply):
+    if checks := structured_calls.structured_data(QuotationChecks, reply):
         kinds = {each["number"]: each["kind"] for each in checks["checks"]}
         numbered = enumerate(events, 1)
         wrong_ids = [

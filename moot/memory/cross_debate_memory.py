@@ -17,18 +17,9 @@ from langchain_core.embeddings import Embeddings
 from pydantic import TypeAdapter, ValidationError
 
 from moot.calls.effects import LocalJob, LocalWork, PutInStore, SearchStore
+from moot.claims import ledger_rendering
 from moot.claims.claim_status import Ledger, message_seq
 from moot.claims.ledger_from_events import ledger_of
-from moot.claims.ledger_rendering import (
-    SHORT,
-    TEXT,
-    board_text,
-    card_results_text,
-    card_status,
-    quotation,
-    side_conceded,
-    stance_text,
-)
 from moot.config import DebateConfig, slug
 from moot.config.memory_config import RetrievalConfig
 from moot.config.participants import ReferenceDocument
@@ -137,10 +128,10 @@ def store_positions(context: DebateContext, debate: str, now: str) -> Generator[
 
 def _on_claim(ledger: Ledger, event: StanceEvent) -> str:
     """Return a stance on one line with its claim, unless that is the main question, and its quotation."""
-    claim, quote = ledger.claims[event["claim"]]["text"], _line(event["quote"], SHORT)
-    text = f"{stance_text(event)}{side_conceded(ledger, event)}: “{quote}”"
-    is_plain = event["claim"] == MAIN_QUESTION or board_text(claim) == quote
-    return text if is_plain else f"{_line(claim, SHORT)}: {text}"
+    claim, quote = ledger.claims[event["claim"]]["text"], _line(event["quote"], ledger_rendering.SHORT)
+    text = f"{ledger_rendering.stance_text(event)}{ledger_rendering.side_conceded(ledger, event)}: “{quote}”"
+    is_plain = event["claim"] == MAIN_QUESTION or ledger_rendering.board_text(claim) == quote
+    return text if is_plain else f"{_line(claim, ledger_rendering.SHORT)}: {text}"
 
 
 def earlier_positions_text(
@@ -531,9 +522,10 @@ def memory_items(
     records: list[tuple[str, str, int, Sequence[str]]] = []
     for change in ledger.changes[-SHIFTS:]:
         event, before = change.event, change.before
-        origin = f" from “{board_text(before['quote'])}”" if before else ""
+        origin = f" from “{ledger_rendering.board_text(before['quote'])}”" if before else ""
         verb = f"kept the answer and {change.conditions_note}," if change.conditions_note else "moved"
-        text = f"{display_name(event['debater'], names)} {verb}{origin} to {quotation(event, TEXT)}"
+        quotation = ledger_rendering.quotation(event, ledger_rendering.TEXT)
+        text = f"{display_name(event['debater'], names)} {verb}{origin} to {quotation}"
         records.append((f"shift:{event['id']}", text, _SHIFT_IMPORTANCE, [event["message_id"]]))
     moved_ids = {change.event["id"] for change in ledger.changes}
     position_events = [
@@ -546,8 +538,8 @@ def memory_items(
         text = f"{display_name(event['debater'], names)} holds: {_on_claim(ledger, event)}"
         records.append((f"position:{event['id']}", text, CLAIM_IMPORTANCE, [event["message_id"]]))
     for card in list((cards or {}).values())[-CARDS:]:
-        outcome = f"{card_status(card)}: {card['resolution'] or card['diagnosis']}"
-        text = f"{card['question']} ({card_results_text(card, names)}; {outcome})"
+        outcome = f"{ledger_rendering.card_status(card)}: {card['resolution'] or card['diagnosis']}"
+        text = f"{card['question']} ({ledger_rendering.card_results_text(card, names)}; {outcome})"
         records.append((card["id"], text, _CARD_IMPORTANCE, card["message_ids"]))
     current = [
         reflection for reflection in reflections or [] if reflection["id"] not in ledger.dropped_reflections

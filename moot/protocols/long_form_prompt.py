@@ -9,13 +9,7 @@ from moot.config import DebateConfig
 from moot.memory.summarizers.rule_based import NOTICE_BELOW
 from moot.memory.window import MESSAGE_SHARE, WindowLimits, compact, shown_message
 from moot.prompts import templates, truncation
-from moot.protocols.prompt_context import (
-    PromptContext,
-    reserved_tokens,
-    rules_block,
-    shared_prefix_tokens,
-    topic_block,
-)
+from moot.protocols import prompt_context
 from moot.protocols.suffix import turn_suffix_block
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, entry_id, memoize_by_identity, traits_of
@@ -30,7 +24,7 @@ RECENT_MESSAGES = 4
 priority of older ones."""
 
 
-def summary_blocks(ctx: PromptContext) -> list[truncation.Block]:
+def summary_blocks(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
     """Return the rolling summary's prompt block in a list, or `[]` if there is no summary."""
     summary = ctx.state.get("rolling_summary", {})
     text = summary.get("text", "")
@@ -41,7 +35,7 @@ def summary_blocks(ctx: PromptContext) -> list[truncation.Block]:
     left = (
         ctx.token_budget
         - budget.turn_suffix
-        - shared_prefix_tokens(ctx.state["topic"], ctx.config, ctx.count)
+        - prompt_context.shared_prefix_tokens(ctx.state["topic"], ctx.config, ctx.count)
     )
     has_space = left >= budget.summary + budget.messages * MESSAGE_SHARE
     remaining = budget.summary if has_space else max(0, min(budget.summary, left // 10))
@@ -61,7 +55,9 @@ def summary_blocks(ctx: PromptContext) -> list[truncation.Block]:
     ]
 
 
-def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) -> list[truncation.Block]:
+def window_blocks(
+    ctx: prompt_context.PromptContext, entries: Sequence[Entry] | None = None
+) -> list[truncation.Block]:
     """Return one prompt block for each message in the window of recent messages.
 
     The newest message is never removed.
@@ -70,7 +66,7 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
     Unused tokens restore only the newest one, so that the messages before it stay the same in the next turn.
     """
     shown_entries = ctx.window if entries is None else entries
-    reserved = reserved_tokens(ctx.background, ctx.config, ctx.tool_tokens)
+    reserved = prompt_context.reserved_tokens(ctx.background, ctx.config, ctx.tool_tokens)
     limits = window_limits(ctx.state["topic"], ctx.config, ctx.count, reserved)
     last = len(shown_entries) - 1
     return [
@@ -143,7 +139,7 @@ def evict_through(
 
 def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserved: int) -> WindowLimits:
     """Return the window's limits. Equal ones are the same object, as caches compare identities."""
-    prefix_tokens = shared_prefix_tokens(topic, config, count, reserved)
+    prefix_tokens = prompt_context.shared_prefix_tokens(topic, config, count, reserved)
     return _one_object(WindowLimits.of(config.memory, prefix_tokens + reserved))
 
 
@@ -153,10 +149,13 @@ def _one_object(limits: WindowLimits) -> WindowLimits:
     return limits
 
 
-def long_form_blocks(ctx: PromptContext) -> list[truncation.Block]:
+def long_form_blocks(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
     """Return the rules, topic, summary, recent messages and instruction of a turn."""
     # Unused tokens, which differ in every turn, must not change the prefix that a provider caches.
-    shared_prefix = [rules_block(ctx), topic_block(ctx.state["topic"], ctx.config, ctx.count)]
+    shared_prefix = [
+        prompt_context.rules_block(ctx),
+        prompt_context.topic_block(ctx.state["topic"], ctx.config, ctx.count),
+    ]
     return [
         *(replace(block, growth="spare") for block in shared_prefix),
         *summary_blocks(ctx),
