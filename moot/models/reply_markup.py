@@ -68,7 +68,8 @@ REASONING = (
     Markup(r"Here are my reasoning steps:", *2 * (r"(?-i:\[BEGIN FINAL RESPONSE\])",), must_close=True),
     Markup(r"Thinking\.{3}\s", r"\.{3}done thinking\.", must_close=True),
     Markup(
-        r"<details(?: type=\"reasoning\"[^<>]{0,300}>|[^<>]{0,300}>\s{0,4}<summary>[^<>]{0,4}(?:think|thought|reason))",
+        r"<details(?: type=\"reasoning\"[^<>]{0,300}>"
+        r"|[^<>]{0,300}>\s{0,4}<summary>[^<>]{0,4}(?:think|thought|reason))",
         r"</details>",
         must_close=True,
     ),
@@ -107,10 +108,12 @@ TEMPLATE_TOKENS = {
     "MiniMax": r"\[e~\[|\]~b\]",
     "Kimi, Apriel": r"\[(?:EOS|EOT|END FINAL RESPONSE)\]",
     "InternLM, ChatGLM, TeleChat": r"<eo[apdms]>|<_(?:user|bot|end)>",
-    "Nemotron, Baichuan, Pangu": r"<(?:extra_id|SPECIAL)_[0-9]{1,4}>|[<\[](?:reserved_|unused)[0-9]{1,4}[>\]]",
+    "Nemotron": r"<(?:extra_id|SPECIAL)_[0-9]{1,4}>",
+    "Baichuan, Pangu": r"[<\[](?:reserved_|unused)[0-9]{1,4}[>\]]",
     "Ling": r"<role>[A-Z]{1,12}</role>",
     "Alpaca": r"(?m:^)### (?:Instruction|Human|User):[ \t]*(?=\n)",
-    "others": r"(?i:<(?:[a-z]{1,12}:)?(?:eos|bos|eot|pad|unk|sep)(?:_token)?>)|<(?:endoftext|end_of_(?:text|utterance))>",
+    "Seed-OSS, Command R": r"(?i:<(?:[a-z]{1,12}:)?(?:eos|bos|eot|pad|unk|sep)(?:_token)?>)",
+    "others": r"<(?:endoftext|end_of_(?:text|utterance))>",
 }
 """Special tokens of chat templates, by the families of models that use them."""
 
@@ -478,7 +481,9 @@ MAX_LONE_CHECKS = 8
 MAX_MARK = 48
 """Length of the longest template token or closing tag, in characters, with a margin."""
 _MARK = re.compile(r"[<＜\[◁\]]|(?-i:assistant)")
-_PART = re.compile(r"[<＜\[◁\]][^\s<>＞\]▷]{0,46}|\[[A-Z ]{0,20}|assistant\s?f?i?n?a?")
+_PART = re.compile(
+    r"[<＜\[◁\]][^\s<>＞\]▷]{0,46}|<role>[A-Z]{0,12}(?:</?r?o?l?e?)?|\[[A-Z ]{0,20}|assistant\s?f?i?n?a?"
+)
 _NOTE_PART = r"[ \t]{0,3}[\(\[][^\n\)\]]{0,60}"
 _OPEN_LABEL = re.compile(
     rf"[*_\]\)]{{0,3}}(?:{LABEL_NOTE}[*_]{{0,3}}[ \t]{{0,3}}(?:[:：][*_\s]*)?|{_NOTE_PART})\s*"
@@ -494,11 +499,13 @@ def _is_undecided(buffer: str, head: str) -> bool:
     if opening is not None:
         return not buffer[opening.end() :].strip() if opening.re is _WRAPPER else opening.end() == len(buffer)
     rest = buffer[len(head) :]
-    if head[0] == "<" and buffer[1:2] in ("|", "｜", "s"):  # headers of two or three tokens
+    if head[0] == "<" and buffer[1:2].lower() in ("|", "｜", "s", "d"):  # headers of two or three tokens
         return len(buffer) < 120 and "\n\n" not in buffer
     if head[0] in "<[◁":
         return not re.search(r"[>\]▷]\s*\S", rest) and "\n\n" not in rest
-    return not rest or (rest.startswith(("<", " <", "f", "a", "c")) and ">" not in rest and len(rest) < 40)
+    return not rest.strip("\n") or (
+        rest.startswith(("<", " <", "f", "a", "c")) and ">" not in rest and len(rest) < 40
+    )
 
 
 def _may_be_role(text: str) -> bool:
