@@ -73,9 +73,7 @@ _CALL = re.compile(
     r"^[ \t]*(?:"
     rf"<({_CALL_NAME})(?:[ =][^<>\n]{{0,200}})?>(?=\s*[\[{{<\"'\w])"
     r"|<[|｜]/?(?:tool[_▁]calls?\w{0,20}(?:▁\w{1,10}){0,2}|python_tag|START_ACTION|action_start|plugin)[|｜]?>"
-    r"|\[(?:TOOL_CALLS|TOOL_REQUEST)\]"
-    r"|```(?:tool_code|tool_calls?|function_calls?)\n"
-    r")",
+    r"|\[(?:TOOL_CALLS|TOOL_REQUEST)\]|```(?:tool_code|tool_calls?|function_calls?)\n)",
     re.MULTILINE | re.IGNORECASE,
 )
 _CALL_END = re.compile(

@@ -207,8 +207,7 @@ def test_reasoning_without_an_end_has_no_text(unclosed: str) -> None:
 @pytest.mark.parametrize("kind", UNMARKED)
 def test_only_template_tokens_at_the_end_are_reported(kind: str) -> None:
     ends_with_token = UNMARKED[kind].endswith(
-        ("|>", "</s>", "?", "turn|]", "｜>", "_1>", "[EOS]", "/INST]", "_turn>")
-        + ("TOKEN>", "10]", "_12>", "_end")
+        ("|>", "</s>", "?", "turn|]", "｜>", "_1>", "[EOS]", "/INST]", "turn>", "EN>", "10]", "_12>", "end")
     )
     assert split_reply(UNMARKED[kind], NAMES).has_template_tokens is ends_with_token
 
