@@ -117,9 +117,9 @@ KINDS: tuple[Rule, ...] = (
     Rule(
         "later",
         _codes("overloaded_error rate_limit_exceeded rate_limit_error engine_overloaded_error 1302 1305"),
-        r"(?:try|retry|again|wait)\b[^.;]*\b(?:later|again|moment|shortly|in \d|after \d)|overload"
-        r"|at capacity|temporar|unavailable|timed? ?out|too many (?:requests|concurrent)|rate limit|busy"
-        r"|throttl|upstream|server (?:is )?(?:error|busy)|disconnected|internal (?:server )?error"
+        r"please (?:re)?try\b|(?:try|retry|again|wait)\b[^.;]*\b(?:later|again|moment|shortly|in \d|after \d)"
+        r"|overload|at capacity|temporar|unavailable|timed? ?out|too many (?:requests|concurrent)|rate limit"
+        r"|busy|throttl|upstream|server (?:is )?(?:error|busy)|disconnected|internal (?:server )?error"
         r"|\bunloaded\b|\bcrashed\b|operation cancell?ed|channel error",  # LM Studio, with status 400
     ),
 )
@@ -321,13 +321,16 @@ class _Refusal:
     """Pattern of the words that refuse the field, searched in the whole text."""
 
 
+WITHOUT_SYSTEM_ROLE = Change(
+    {"system_role": False}, "the system message is sent as part of the first user message"
+)
 NOTHING = r"(?!)"
 """Pattern that matches no name."""
 
 _REFUSALS = (
     _Refusal(
         r"system(?: role| message| prompt|_role)?s?|developer(?: role| message)",
-        Change({"system_role": False}, "the system message is sent as part of the first user message"),
+        WITHOUT_SYSTEM_ROLE,
         r"system (?:role|message|prompt|instruction)s? (?:is |are )?not (?:supported|allowed)|only user(?:, "
         r"| and |/)assistant|(?:got|unknown|invalid|unexpected"
         r"|unsupported)(?: message)? role:? ?['\"`]?system|developer instruction is not enabled|(?:does not"

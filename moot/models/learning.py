@@ -53,6 +53,8 @@ def cut_words(call: ModelCall, usage: EntryUsage) -> str:
 
 def facts_of_change(change: error_kinds.Change, known: ModelFacts) -> ModelFacts:
     """Return the facts that a refused part of a request shows, or `{}` if they are known already."""
+    if change.settings == {"merge_roles": True} and known.get("settings", {}).get("merge_roles"):
+        change = error_kinds.WITHOUT_SYSTEM_ROLE  # some templates count the system message as a turn
     settings = {key: value for key, value in change.settings.items() if key != "max_reply"}
     facts: ModelFacts = {"told": [change.words]}
     if settings.items() - known.get("settings", {}).items():

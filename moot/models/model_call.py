@@ -22,7 +22,7 @@ from moot.models.endpoints import circuit_is_open, endpoint_slot, explanation, r
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
 from moot.models.reply_faults import is_empty_text, is_endless, length_before_loop, without_tool_calls
-from moot.models.reply_markup import SplitText
+from moot.models.reply_markup import SplitText, labels_of
 from moot.models.structured import ParsedReply, parse_reply
 from moot.models.usage import counted_usage, reported_usage
 from moot.prompts.templates import fence_of, without_frame
@@ -172,12 +172,9 @@ class _ModelResponse:
 
 
 def speaker_labels(call: ModelCall) -> tuple[str, ...]:
-    """Return the labels with which a model may begin its message, such as `Ada` and `Ada, engineer`."""
-    name, role = call.hints.get("speaker", ""), call.hints.get("role", "")
-    if call.schema is not None or not name:
-        return ()
-    pairs = (f"{name}, {role}", f"{name} – {role}", f"{name} - {role}", f"{name} — {role}", f"{role} {name}")
-    return (name, *(pairs if role else ()))
+    """Return the labels with which a model may begin its message."""
+    name = "" if call.schema is not None else call.hints.get("speaker", "")
+    return labels_of(name, call.hints.get("role", "")) if name else ()
 
 
 def repetition_note(model: str) -> str:

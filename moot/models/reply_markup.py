@@ -333,13 +333,26 @@ LABEL_NOTE = r"(?:[ \t]{0,3}[\(\[][^\n\)\]]{0,60}[\)\]]){0,2}"
 """Pattern of a note behind a name, such as `(platform engineer)` or `[m000003]`."""
 
 
+def labels_of(name: str, role: str) -> tuple[str, ...]:
+    """Return the labels of a debater before a message, such as `Ada` and `Ada, engineer`."""
+    pairs = (f"{name}, {role}", f"{name} – {role}", f"{name} - {role}", f"{name} — {role}", f"{role} {name}")
+    return (name, f"Debater {name}", *(pairs if role else ()))
+
+
+ID_NOTE = r"(?:\[m[0-9]{6,9}\][ \t]{0,3})?"
+"""Pattern of a message id before a name."""
+
+
 @lru_cache(maxsize=256)
 def _label_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     each = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    alternatives = rf"[>#\s]{{0,4}}[*_\[\(]{{0,3}}(?:{each})[*_\]\)]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}"
+    alternatives = rf"[>#\s]{{0,4}}{ID_NOTE}[*_\[\(]{{0,3}}(?:{each})[*_\]\)]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}"
     # On a line of its own, a name needs markup to be a label.
     alone = rf"(?:#{{1,6}}[ \t]{{0,3}}|[*_]{{1,3}})(?:{each}){LABEL_NOTE}[*_]{{0,3}}[ \t]*\n"
-    return re.compile(rf"(?:{alternatives}[ \t]{{0,3}}[:：][*_]{{0,3}}\s*|{alone}\s*)", re.IGNORECASE)
+    bracketed = rf"(?:<(?:{each})>|[*_]{{1,3}}\[(?:{each})\][*_]{{1,3}})\s+"
+    return re.compile(
+        rf"(?:{alternatives}[ \t]{{0,3}}[:：][*_]{{0,3}}\s*|{alone}\s*|{bracketed})", re.IGNORECASE
+    )
 
 
 def without_label(text: str, names: tuple[str, ...]) -> str:

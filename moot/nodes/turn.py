@@ -10,6 +10,7 @@ from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter
 from moot.models import model_call, reply_faults
 from moot.models.failures import REFUSALS
+from moot.models.reply_markup import labels_of
 from moot.protocols.registry import limit_reached
 from moot.runtime import run_turns
 from moot.runtime.context import NodeContext
@@ -146,7 +147,12 @@ def _write_speech(writer: TranscriptWriter, context: NodeContext, turn: Turn, re
 
 def _marked(text: str, context: NodeContext, speaker: str) -> str:
     """Mark the lines of a message that begin with the name of another debater."""
-    others = {name: key for key, name in context.names.items() if key != speaker}
+    others = {
+        label: key
+        for key, name in context.names.items()
+        if key != speaker
+        for label in labels_of(name, context.config.debater(key).role)
+    }
 
     def is_quotation(key: str, line: str) -> bool:
         transcript = context.state["full_transcript"]

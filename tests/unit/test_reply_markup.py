@@ -126,6 +126,9 @@ UNMARKED = {
     "name with an id": f"Nadia [m000012]: {ANSWER}",
     "name as a heading": f"### Nadia\n\n{ANSWER}",
     "name in italics on its line": f"*Nadia*\n{ANSWER}",
+    "name behind an id": f"[m000012] Nadia: {ANSWER}",
+    "name in angle brackets": f"<Nadia> {ANSWER}",
+    "name in bold brackets": f"**[Nadia]** {ANSWER}",
     "name twice": f"Nadia: **Nadia:** {ANSWER}",
 }
 TEXTS = {
@@ -214,6 +217,7 @@ def test_only_template_tokens_at_the_end_are_reported(kind: str) -> None:
 
 ALL = [*MARKED.values(), *OPENED_BY_TEMPLATE.values(), *UNMARKED.values(), *TEXTS.values()]
 LATE = {"Hunyuan, answer cut", "a Markdown block and more", "name twice", "Kimi K3", "a quoted end", "Alpaca"}
+LATE |= {"name behind an id", "name in angle brackets", "name in bold brackets"}
 """Replies of which a stream shows, or lacks, a tag until the end."""
 SHOWN = [text for group in (MARKED, UNMARKED, TEXTS) for kind, text in group.items() if kind not in LATE]
 
