@@ -15,9 +15,8 @@ ratio. In the shortest prompt that teaches a ratio, they make a difference of on
 MAX_RATIO = 4.0
 """Highest ratio that is believed. SmolLM2 has 2.87 in Russian."""
 RATIO_STEP = 0.05
-"""Ratios are rounded up to a multiple of this number, so that budgets, and with them the prefixes of
-prompts, seldom
-change."""
+"""Ratios are rounded up to a multiple of this number, so that budgets, and with them the prefixes of prompts,
+seldom change."""
 CUT_SHARE = 0.5
 """Share of the sent tokens up to which a server has cut the prompt. SmolLM2 and Gemma counted 1.08 tokens or
 more for each of Moot's, and a server that cut a prompt counted 0.44."""
@@ -46,8 +45,7 @@ def cut_words(call: ModelCall, usage: EntryUsage) -> str:
         return ""
     return (
         f"the server counted {real:,} of about {counted:,} prompt tokens, so it probably cut the prompt: "
-        f"raise its "
-        f"context size, or set models.{call.model}.context_size"
+        f"raise its context size, or set models.{call.model}.context_size"
     )
 
 

@@ -52,8 +52,7 @@ UNREACHABLE_ATTEMPTS = 3
 """Maximum number of attempts at an address where nothing answers. A server that restarts is back by then."""
 UNREACHABLE_S = 4.0
 """Number of seconds after which an unreachable address gets no more attempts. A name server can take this
-long
-to refuse a name."""
+long to refuse a name."""
 EXTRAS = frozenset({"summary", "perspective", "extract", "reflect", "evaluate"})
 """Purposes of calls whose failures leave the endpoint open for debaters."""
 
