@@ -40,10 +40,9 @@ _MARKUP = (
     re.compile(r"^####[ \t]+(?P<answer>[^\n]*)\s*\Z", re.MULTILINE),
 )
 _SENTENCE = re.compile(
-    r"(?:^|[.!?:]\s+|\n)"
-    r"(?:(?:so|therefore|thus|hence|overall|finally|in conclusion|in short|i think|i believe),?\s+)"
-    r"{0,2}(?:the|my|our)\s+(?:final\s+|correct\s+|best\s+|right\s+)?(?:answer|choice)\s+"
-    r"(?:is|would be)\s*:?\s*(?P<answer>[^\n]+?)(?=[.!?](?:\s|$)|\n|$)",
+    r"(?:^|[.!?:]\s+|\n)(?:(?:so|therefore|thus|hence|overall|finally|in conclusion|in short|i think"
+    r"|i believe),?\s+){0,2}(?:the|my|our)\s+(?:final\s+|correct\s+|best\s+|right\s+)?(?:answer"
+    r"|choice)\s+(?:is|would be)\s*:?\s*(?P<answer>[^\n]+?)(?=[.!?](?:\s|$)|\n|$)",
     re.IGNORECASE,
 )
 _NO_ANSWER = re.compile(
