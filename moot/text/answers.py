@@ -23,8 +23,10 @@ _DECISION = (
     r"(?:(?:the|my|our|final|die|meine|la|ma|mi|a)\s+){0,3}"
     r"(?:decision|verdict|choice|vote|entscheidung|décision|decisión|decisione|decisão|решение)(?:\s+finale?)?"
 )
-_LEAD = r"^[ \t>*_#{\"'`•-]*+(?:\d+[.)]\s++[*_\"'`]*+)?"
-_SIGN = r"[ \t*_\"'`]*(?::|：|=|→|->|\b(?:is|ist|est|es|è|é)\b:?)[ \t*_]*(?P<answer>[^\n]*)$"
+_LEAD = r"^[ \t>*_#{\"'`•-]*+(?:\d+[.)]\s++[*_\"'`]*+|(?:so|thus|hence|therefore),?\s+)?"
+_SIGN = (
+    r"[ \t*_\"'`]*(?::|：|=|→|->|是|\b(?:is|remains|ist|bleibt|est|es|è|é)\b:?)[ \t*_]*(?P<answer>[^\n]*)$"
+)
 _LABELS = [re.compile(_LEAD + label + _SIGN, re.IGNORECASE | re.MULTILINE) for label in (_ANSWER, _DECISION)]
 """Lines with a label before the answer. A line with a label for answers counts before other lines."""
 _HEADINGS = [
@@ -109,7 +111,7 @@ def _conclusion(option: str) -> str:
 
 
 def _unboxed(answer: str) -> str:
-    boxed = _MARKUP[1].search(answer)
+    boxed = _MARKUP[1].search(answer) or _MARKUP[0].search(answer)
     return _TEXT_COMMAND.sub(r"\1", boxed["answer"] if boxed else answer).strip("$ ")
 
 
@@ -166,7 +168,8 @@ def option_of(answer: str, options: Sequence[str]) -> str:
 def _names(plain: str, option: str) -> bool:
     flags, pattern = _option_pattern(option)
     start = rf"(?i:{_BEFORE_OPTION})[(\[]?{pattern}[)\]]?{_AFTER_OPTION}"
-    end = rf".*\b(?i:option|choice|answer|is|choose|vote for)\s+[(\[]?{pattern}[)\]]?\W*"
+    end = rf".*\b(?i:option|choice|answer|is|choose|vote for)\s+[(\[]?{pattern}[)\]]?"
+    end += r"(?:\W*|,?\s+(?:because|since|weil|denn)\b.*)"
     return bool(re.match(start, plain, flags) or re.fullmatch(end, plain, flags)) and not _NO_ANSWER.match(
         plain
     )
