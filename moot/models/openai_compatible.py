@@ -167,7 +167,7 @@ async def _check_response(response: Any) -> None:
 REDIRECTED = "set {endpoint} to the address to which {url} redirects, if you trust it"
 
 
-def _completion_in(response: Any) -> JsonObject:
+def _completion_in(response: httpx.Response) -> JsonObject:
     """Return the completion in a successful response, or `{}` for an event stream with another content type.
 
     Raises:

@@ -130,6 +130,12 @@ def _json_call(text: str) -> str | None:
     return calls if calls and has_arguments and len(value) <= 4 else None
 
 
+def labels_of(name: str, role: str) -> tuple[str, ...]:
+    """Return the labels of a debater before a message, such as `Ada` and `Ada, engineer`."""
+    pairs = (f"{name}, {role}", f"{name} – {role}", f"{name} - {role}", f"{name} — {role}", f"{role} {name}")
+    return (name, f"Debater {name}", *(pairs if role else ()))
+
+
 def mark_other_speakers(
     text: str, author: str, others: Mapping[str, str], is_quotation: Callable[[str, str], bool]
 ) -> str:

@@ -333,12 +333,6 @@ LABEL_NOTE = r"(?:[ \t]{0,3}[\(\[][^\n\)\]]{0,60}[\)\]]){0,2}"
 """Pattern of a note behind a name, such as `(platform engineer)` or `[m000003]`."""
 
 
-def labels_of(name: str, role: str) -> tuple[str, ...]:
-    """Return the labels of a debater before a message, such as `Ada` and `Ada, engineer`."""
-    pairs = (f"{name}, {role}", f"{name} – {role}", f"{name} - {role}", f"{name} — {role}", f"{role} {name}")
-    return (name, f"Debater {name}", *(pairs if role else ()))
-
-
 ID_NOTE = r"(?:\[m[0-9]{6,9}\][ \t]{0,3})?"
 """Pattern of a message id before a name."""
 

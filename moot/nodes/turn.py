@@ -10,7 +10,6 @@ from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter
 from moot.models import model_call, reply_faults
 from moot.models.failures import REFUSALS
-from moot.models.reply_markup import labels_of
 from moot.protocols.registry import limit_reached
 from moot.runtime import run_turns
 from moot.runtime.context import NodeContext
@@ -151,7 +150,7 @@ def _marked(text: str, context: NodeContext, speaker: str) -> str:
         label: key
         for key, name in context.names.items()
         if key != speaker
-        for label in labels_of(name, context.config.debater(key).role)
+        for label in reply_faults.labels_of(name, context.config.debater(key).role)
     }
 
     def is_quotation(key: str, line: str) -> bool:
