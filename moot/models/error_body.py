@@ -15,18 +15,8 @@ MAX_DEPTH = 8
 MAX_CHARS = 4_000
 """Maximum number of characters of an error text that is read. The patterns of `error_kinds` search it."""
 
-_TEXT_KEYS: tuple[str, ...] = (
-    "msg",
-    "message",
-    "error",
-    "errors",
-    "raw",
-    "reason",
-    "description",
-    "title",
-    "text",
-)
-_TEXT_KEYS += ("detail", "details", "fault", "cause", "err")
+_TEXT_KEYS: tuple[str, ...] = ("msg", "message", "error", "errors", "raw", "reason", "description", "title")
+_TEXT_KEYS += ("text", "detail", "details", "fault", "cause", "err")
 """Ends of the names of fields that hold an error's text, as in `error_msg`."""
 _CODE_KEYS = frozenset({"code", "type", "status", "error_code", "errorcode", "error_type", "__type", "@type"})
 _FIELD_KEYS = frozenset({"param", "field", "parameter", "argument", "loc", "path"})

@@ -183,7 +183,8 @@ def _completion_in(response: httpx.Response) -> JsonObject:
     if isinstance(value, dict) and value.get("choices"):
         return value
     if isinstance(value, dict) and read_error(value).text:
-        raise failure_of(openai.APIError("", response.request, body=value), timeout_s=0)
+        error = openai.APIError("", response.request, body=value)  # type: ignore[arg-type]  # see `moot.models.http`
+        raise failure_of(error, timeout_s=0)
     content = f"{text[:40]!r}" if text else "an empty response"
     raise Failure(f"HTTP {status}: the server sent {content} instead of a chat completion", retryable=True)
 
