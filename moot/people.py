@@ -311,21 +311,12 @@ def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestio
             ]
         },
         "action_requests": [
-            {
-                "name": kind,
-                "args": {each["id"]: ""},
-                "description": f"**{each['name']}**: {each['question']}",
-            }
+            {"name": kind, "args": {each["id"]: ""}, "description": f"**{each['name']}**: {each['question']}"}
             for each in questions
         ],
         "review_configs": [{"action_name": kind, "allowed_decisions": ["respond", "edit"]}],
         "action_request": {"action": kind, "args": {each["id"]: "" for each in questions}},
-        "config": {
-            "allow_respond": True,
-            "allow_edit": True,
-            "allow_ignore": False,
-            "allow_accept": False,
-        },
+        "config": {"allow_respond": True, "allow_edit": True, "allow_ignore": False, "allow_accept": False},
         "description": "\n\n".join(f"**{each['name']}**: {each['question']}" for each in questions),
     }
 

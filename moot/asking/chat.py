@@ -42,8 +42,7 @@ def refuse_continuation(context: NodeContext, reached: End) -> NodeBody:
     config = context.permissions.config
     by_operator = spending_refusal(context.state, config, context.env.default_config())
     return _answer_update(
-        context,
-        f"**No answer.** {by_operator or f'{reached.reason}, so the debate takes no more turns'}",
+        context, f"**No answer.** {by_operator or f'{reached.reason}, so the debate takes no more turns'}"
     )
 
 

@@ -160,15 +160,7 @@ def question_prompt(
     if (summary := str(state.get("rolling_summary", {}).get("text", ""))) and not has_overview:
         note: Omission = {"what": "summary", "why": NOT_BROAD, "tokens": count(summary), "count": 1}
         prompt = replace(prompt, omitted=(*prompt.omitted, note))
-    return QuestionPrompt(
-        question,
-        prompt,
-        quoted,
-        remaining,
-        unknown,
-        failure,
-        result,
-    )
+    return QuestionPrompt(question, prompt, quoted, remaining, unknown, failure, result)
 
 
 def _seqs_asked_for(
@@ -236,11 +228,7 @@ def ask_index(debate: DebateContext, memories: MemoryIndexes) -> EvidenceIndex:
 
 
 def _shared_prefix(
-    debate: DebateContext,
-    total: int,
-    result: JudgedResult | None,
-    *,
-    summarize: bool = True,
+    debate: DebateContext, total: int, result: JudgedResult | None, *, summarize: bool = True
 ) -> list[truncation.Block]:
     """Return the first messages of a prompt for a question about a debate.
 

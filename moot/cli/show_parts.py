@@ -387,9 +387,8 @@ def summary(version: JsonMapping | None) -> Parts:
     ]
     details = (
         f"  entries {version['covers_from_seq']}–{version['covers_through_seq']} · "
-        f"{count_noun(version['messages'], 'message')} · "
-        f"{version['before_tokens']} → {version['after_tokens']} tokens · "
-        f"{terminal.one_line(' · '.join(filter(None, made_by)), 300)}"
+        f"{count_noun(version['messages'], 'message')} · {version['before_tokens']} → "
+        f"{version['after_tokens']} tokens · {terminal.one_line(' · '.join(filter(None, made_by)), 300)}"
     )
     owner_text = f" of {terminal.one_line(version['owner'], 60)}" if version["owner"] else ""
     title = f"{version['kind']} summary{owner_text}, version {version['version']}"

@@ -111,9 +111,8 @@ class ModelSettings(Section):
     """Tokenizer encoding used to count the model's tokens. `None`: the encoding is chosen by the model's
     name. Set it for models whose names are not known."""
     input_usd_per_million: float | None = Field(default=None, ge=0)
-    """Price in US dollars per million prompt tokens sent to the model. `None`: the list price of a
-    well-known model at its own endpoint, otherwise unknown. Set it together with
-    `output_usd_per_million`."""
+    """Price in US dollars per million prompt tokens sent to the model. `None`: the list price of a well-known
+    model at its own endpoint, otherwise unknown. Set it together with `output_usd_per_million`."""
     cached_usd_per_million: float | None = Field(default=None, ge=0)
     """Price in US dollars per million prompt tokens read from the provider's cache. `None`: the full
     price."""

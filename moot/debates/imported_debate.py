@@ -199,10 +199,7 @@ def transcript_config(
 
 
 def transcript_values(
-    imported: ImportedTranscript,
-    topic: str,
-    config: DebateConfig,
-    environment: Environment,
+    imported: ImportedTranscript, topic: str, config: DebateConfig, environment: Environment
 ) -> entry_types.JsonObject:
     """Build the state of a finished debate from a transcript. An empty topic is an `InputError`."""
     topic = entry_types.clean_text(topic).strip()

@@ -69,10 +69,7 @@ def facts_call(
     """Return the model call that collects the facts of the topic and the documents."""
     remaining = max(200, config.memory.budget.total - _FRAME_TOKENS)
     topic = truncate_middle(topic, remaining // 2, count)
-    messages = [
-        *shown_entries(documents, config, remaining - count(topic), count),
-        "Fill in the lists.",
-    ]
+    messages = [*shown_entries(documents, config, remaining - count(topic), count), "Fill in the lists."]
     hints: Hints = {"phase": "facts"}
     min_tokens = ROW_TOKENS * (MAX_FACTS + MAX_CONTRADICTIONS)
     system = FACTS.render(topic=fenced(topic, config.fence))

@@ -16,10 +16,9 @@ from moot.text.plain_text import clip, count_noun
 from moot.text.terms import split_sentences
 
 HEADING = (
-    "# What was said, in quotations\n"
-    "A program chose these sentences, because not all messages fit below. They are the main sentence of "
-    "each debater's opening, each stated change of position, the last position, and each criticism with its "
-    "answer."
+    "# What was said, in quotations\nA program chose these sentences, because not all messages fit below. "
+    "They are the main sentence of each debater's opening, each stated change of position, the last "
+    "position, and each criticism with its answer."
 )
 LEVELS = ((240, 100), (160, 24), (110, 12), (80, 6), (60, 2), (60, 0))
 """Limits to try until the floor fits: characters of a quotation, and changes a debater. All sides have the
@@ -131,12 +130,7 @@ def adoption_text(state: StateValues) -> str:
 
 
 def floor_lines(
-    debate: DebateContext,
-    argued: Sequence[Entry],
-    labels: Mapping[str, str],
-    *,
-    chars: int,
-    max_changes: int,
+    debate: DebateContext, argued: Sequence[Entry], labels: Mapping[str, str], *, chars: int, max_changes: int
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the lines of the floor, each as its label and its quotation, and the ids that they cite.
 

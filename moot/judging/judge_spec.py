@@ -61,10 +61,7 @@ def context_size(config: DebateConfig, params: ModelParams, facts: Mapping[str, 
 
 
 def judge_config(
-    config: DebateConfig,
-    panel_judge: PanelJudge,
-    reply: int,
-    facts: Mapping[str, ModelFacts] = NO_FACTS,
+    config: DebateConfig, panel_judge: PanelJudge, reply: int, facts: Mapping[str, ModelFacts] = NO_FACTS
 ) -> DebateConfig:
     """Return the configuration with the token budget of a judge's prompt.
 

@@ -223,10 +223,7 @@ def response_schema(
         list[verdict_types.ConsideredOption]: many(
             narrow_schema(
                 WeighedOption,
-                {
-                    "findings": many(finding, 0, len(rubric.criteria)),
-                    "citations": citation_type(ids),
-                },
+                {"findings": many(finding, 0, len(rubric.criteria)), "citations": citation_type(ids)},
             ),
             0,
             MAX_POINTS,

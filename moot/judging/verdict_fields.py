@@ -204,14 +204,7 @@ def confidence_of(verdict: verdict_types.Verdict) -> int | None:
     return round(min(max(confidence, 0.0), 100.0))
 
 
-CHECK_PARTS = {
-    "how": "How",
-    "who": "Who",
-    "cost": "Cost",
-    "by": "By",
-    "if_yes": "If yes",
-    "if_no": "If no",
-}
+CHECK_PARTS = {"how": "How", "who": "Who", "cost": "Cost", "by": "By", "if_yes": "If yes", "if_no": "If no"}
 """Labels of the parts of an open check, in display order."""
 
 
@@ -224,11 +217,7 @@ def check_text(check: Mapping[str, str]) -> str:
 def changed_text(verdict: verdict_types.Verdict) -> str:
     """Return a sentence with the numbers of ignored or changed scores and citations, or `""`."""
     counts = (
-        (
-            verdict["dropped_scores"],
-            "score",
-            "ignored (no debater's, unknown criterion, or given twice)",
-        ),
+        (verdict["dropped_scores"], "score", "ignored (no debater's, unknown criterion, or given twice)"),
         (verdict["clamped_scores"], "score", "outside the scale, set to its nearest end"),
         (verdict["dropped_citations"], "citation", "ignored (no such message)"),
     )

@@ -36,8 +36,7 @@ _ERROR_LINE = re.compile(
     r"|Error (?:executing|invoking|calling) tool\b"  # MCP servers
     r"|[\w.]{1,80}(?:Error|Exception)(?::|$)"  # Python, JavaScript, Java
     r"|(?:--- )?FAIL(?:ED)?(?:[:\s]|$)"  # pytest, go test, jest
-    r"|npm (?:ERR!|error) "
-    r"|make(?:\[\d{1,3}\])?: \*\*\* "
+    r"|npm (?:ERR!|error) |make(?:\[\d{1,3}\])?: \*\*\* "
     # shells
     r"|.{1,200}(?:(?:command not found|No such file or directory|Permission denied)$|Segmentation fault\b)"
     r").{0,2000}",

@@ -186,6 +186,9 @@ def advice(failure: Failure, settings: model_settings.ModelSettings, base_url: s
             f"set models.{model}.context_size to the model's context size, and memory.budget.total to at "
             "most that size minus memory.budget.reply"
         )
+    text = failure.text.casefold().replace("_", "")
+    if names := [key for key in settings.parameters if key.casefold().replace("_", "") in text]:
+        return f"remove {' and '.join(names)} from models.{model}.parameters"
     if failure.kind == "quota":
         return f"the account's quota is used up: check its billing, or {other_model()}"
     if failure.status in (401, 403):

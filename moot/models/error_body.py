@@ -1,8 +1,7 @@
 """Reader of the error bodies that model servers send.
 
 Servers send an object with `error` or `message`, FastAPI's `detail`, a list, a bare string, plain text, or
-JSON
-inside a string. All of them become one `ErrorBody`.
+JSON inside a string. All of them become one `ErrorBody`.
 """
 
 import json
@@ -16,22 +15,9 @@ MAX_DEPTH = 8
 MAX_CHARS = 4_000
 """Maximum number of characters of an error text that is read. The patterns of `error_kinds` search it."""
 
-_TEXT_KEYS = frozenset(
-    {
-        "message",
-        "msg",
-        "detail",
-        "details",
-        "error",
-        "errors",
-        "raw",
-        "reason",
-        "description",
-        "title",
-        "text",
-    }
-    | {"error_message", "error_msg", "error_description", "errormessage", "fault", "cause", "err"}
-)
+_TEXT_KEYS: tuple[str, ...] = ("msg", "message", "error", "errors", "raw", "reason", "description", "title")
+_TEXT_KEYS += ("text", "detail", "details", "fault", "cause", "err")
+"""Ends of the names of fields that hold an error's text, as in `error_msg`."""
 _CODE_KEYS = frozenset({"code", "type", "status", "error_code", "errorcode", "error_type", "__type", "@type"})
 _FIELD_KEYS = frozenset({"param", "field", "parameter", "argument", "loc", "path"})
 _STATUS_KEYS = frozenset({"code", "status", "status_code", "statuscode", "http_code", "httpstatuscode"})
@@ -104,7 +90,7 @@ class _BodyReader:
         elif key in _CODE_KEYS:
             self.codes.setdefault(text.rpartition("/")[2])
         # xAI writes sentences into `code`.
-        if key in _TEXT_KEYS or not key or (key in _CODE_KEYS and " " in text):
+        if key.endswith(_TEXT_KEYS) or not key or (key in _CODE_KEYS and " " in text):
             self.texts.setdefault(_line(text))
 
 

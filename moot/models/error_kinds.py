@@ -1,10 +1,8 @@
 """Kinds of errors that model servers report, recognized by one table of codes and texts.
 
-The rows of `KINDS` are tried in order, and the first that fits decides. Servers reword their texts often,
-so a
-pattern describes what an error says, not how one server says it. `tests/unit/test_error_kinds.py` holds the
-labelled
-error bodies on which the table is measured.
+The rows of `KINDS` are tried in order, and the first that fits decides. Servers reword their texts often, so
+a pattern describes what an error says, not how one server says it. `tests/unit/test_error_kinds.py` holds the
+labelled error bodies on which the table is measured.
 """
 
 import re
@@ -19,7 +17,10 @@ ErrorKind = Literal["parameter", "overflow", "filter", "quota", "loading", "late
 
 @dataclass(frozen=True)
 class Rule:
-    """Row of the table: an error fits if its code is one of `codes`, or its text matches `text`."""
+    """Row of the table: an error fits if its code is one of `codes`, or `text` matches its text or a code.
+
+    A code such as `context_length_exceeded` is read as words.
+    """
 
     kind: ErrorKind
     codes: frozenset[str] = frozenset()
@@ -38,14 +39,14 @@ _LENGTH = r"(?:context|prompt|input|inputs|messages?|tokens?|request|sequence|co
 _TOO_LONG = (
     rf"\b{_LENGTH}\b[^.;]*?\b(?:too (?:long|large|many|big)|overflow(?:s|ed)?)\b"
     rf"|\btoo (?:many|long) (?:input |prompt )?tokens\b"
-    rf"|\b(?:context|prompt|input|inputs|messages?|token|tokens|sequence|model)\b[^;]*?\b(?:exceed\w*"
-    rf"|larger than"
-    r"|longer than|greater than|over the|beyond|surpass\w*|must be (?:<=|less than|at most)|above)"
-    r"[^;]*?\b(?:context|length|window|maximum|max|limit|size|allowed|budget)\b"
+    r"|(?:\b|_)(?:context|prompt|inputs?|messages?|tokens?|sequence|model)(?:\b|_)[^;]*?\b(?:exceed\w*"
+    r"|larger than|longer than|greater than|over the|beyond|surpass\w*|above|must be (?:<=|less than"
+    r"|at most))[^;]*?\b(?:context|length|window|maximum|max|limit|size|allowed|budget|max_\w+|n_ctx"
+    r"|\d{3,})\b|(?:输入|上下文|提示|消息|token)[^。]{0,20}(?:过长|超长|超过|超出|超限)|\bn_keep\b"
     rf"|\bexceed\w*[^;]*?\b(?:context|prompt|input|token|max|n_ctx)\b[^;]*?\b(?:length|window|size|limit|n_ctx)\b"
     r"|\b(?:maximum|max)\b[^.;]*?\b(?:context|prompt|input|sequence)\b[^.;]*?\b(?:length|window|size)\b is\b"
     r"|\bcontext (?:length|window|size)\b[^;]*?\b(?:not enough|insufficient|too small|full|reached|exceeded)"
-    r"|\bcontext the overflows\b|\brange of input length\b"
+    r"|\btokens? limit (?:reached|exceeded)\b|\bcontext the overflows\b|\brange of input length\b"
     r"|\breduce (?:the|your) (?:length|size) of (?:the|your) (?:messages|prompt|input)"
     r"|\brequest (?:entity )?too large\b|\b(?:input|prompt)\b[^.;]*?\bdoes not fit\b"
 )
@@ -57,58 +58,50 @@ KINDS: tuple[Rule, ...] = (
     Rule(
         "quota",
         _codes(
-            "insufficient_quota billing_hard_limit_reached insufficient_balance insufficient_credits "
-            "exceeded_current_quota_error Arrearage 1113 billing_not_active credit_balance_too_low"
+            "insufficient_quota billing_hard_limit_reached exceeded_current_quota_error Arrearage 1113 "
+            "billing_not_active"
         ),
-        r"insufficient (?:account )?(?:balance|credit|quota|funds)|credit balance is too low|out of credits"
+        r"insufficient (?:account )?(?:balance|credit|quota|funds)|out of credits"
+        r"|credit balance (?:is )?too low|(?:all|purchase) (?:available|more) credits|spending limit"
         r"|(?:check your plan and billing|billing details)|account (?:is )?(?:in arrears|overdue|suspended)"
         r"|free-models-per-day|exceeded your monthly|payment required",
         unless=r"(?:retry|try again) in \d",
     ),
     Rule(
         "filter",
-        _codes(
-            "content_filter content_policy_violation ResponsibleAIPolicyViolation data_inspection_failed "
-            "DataInspectionFailed content_filtered moderation_blocked PROHIBITED_CONTENT sensitive_content "
-            "SENSITIVE_CONTENT content_moderation guardrail_intervened safety_violation 1301 "
-            "content_safety content_blocked"
-        ),
-        r"content (?:exists )?risk|content.{0,3}filter|content management policy|inappropriate content"
-        r"|flagged (?:for|as|by|due)\b|violat\w+ (?:our |the |its )?(?:usage|content|safety"
-        r"|acceptable|policy)"
-        r"|(?:usage|content|safety|moderation) (?:policy|policies|guidelines) violation"
-        r"|(?:unsafe|sensitive|harmful|prohibited|illegal) (?:or \w+ )?content|for safety reasons"
-        r"|(?:blocked|rejected|refused|filtered|intervened)\b[^.;]*\b(?:safety|moderation|policy|guardrail|content)"
-        r"|\b(?:safety|moderation|guardrail)\w*\b[^.;]*\b(?:blocked|rejected|refused|intervened|triggered|failed)"
-        r"|high risk\b|PROHIBITED_CONTENT|不安全|敏感内容",
+        _codes("ResponsibleAIPolicyViolation 1301"),
+        r"content (?:exists )?risk|content.{0,3}(?:filter|moderat)|content (?:safety|management policy)"
+        r"|safety violation|inspection failed|inappropriate content|flagged (?:for|as|by|due)\b"
+        r"|violat\w+ (?:our |the |its )?(?:usage|content|safety|acceptable|policy)|(?:usage|content|safety"
+        r"|moderation) (?:policy|policies|guidelines) violation|(?:unsafe|sensitive|harmful|prohibited"
+        r"|illegal) (?:or \w+ )?(?:content|information)|for safety reasons|(?:blocked|rejected|refused"
+        r"|filtered|intervened)\b[^.;]*\b(?:safety|moderation|policy|guardrail|content)|\b(?:safety"
+        r"|moderation|guardrail)\w*\b[^.;]*\b(?:blocked|rejected|refused|intervened|triggered|failed)"
+        r"|(?:prompt|input|output|response|content) (?:was |is )?(?:blocked|flagged|(?:new_)?sensitive)"
+        r"|high risk\b|PROHIBITED.CONTENT|cyber policy|不安全|敏感|违规|违法",
         frozenset({None, 200, 400, 403, 421, 422, 451, 500}),
     ),
     Rule(
         "overflow",
-        _codes(
-            "context_length_exceeded exceed_context_size_error context_window_exceeded prompt_too_long "
-            "input_too_long request_too_large model_context_window_exceeded string_above_max_length "
-            "1261 3051 "
-            "ContextWindowExceededError"
-        ),
+        _codes("string_above_max_length 1261 3051"),
         _TOO_LONG,
-        frozenset({None, 400, 413, 422, 429, 500, 503}),
-        unless=rf"{_RATE}|image|file|upload|connection|concurren",
+        frozenset({None, 200, 400, 413, 422, 429, 500, 503}),
+        unless=rf"{_RATE}|\d images|file|upload|connection|concurren",
     ),
     # A single request above a limit per minute never passes, however long the wait.
     Rule("overflow", text=r"request too large", statuses=frozenset({400, 413, 429})),
     Rule("overflow", text=r"", statuses=frozenset({413})),
     Rule(
         "loading",
-        _codes("model_loading unavailable_error"),
+        _codes("unavailable_error"),
         r"\bloading\b[^.;]*\bmodel\b|\bmodel\b[^.;]*\b(?:loading|being loaded|warming up|starting"
         r"|not (?:yet )?ready"
-        r"|scaling up|cold start)|\b(?:server|instance|deployment) is (?:starting|warming)",
+        r"|scaling up|cold start)|\b(?:server|instance|deployment) is (?:starting|warming|scaling)",
         frozenset({None, 409, 425, 429, 500, 502, 503}),
     ),
     Rule(
         "key",
-        _codes("invalid_api_key authentication_error invalid_authentication_error InvalidApiKey 1000 1002"),
+        _codes("authentication_error invalid_authentication_error 1000 1002"),
         r"(?:invalid|incorrect|missing|no|bad|expired) (?:api |access |auth\w* )?(?:key|token|credential)s?\b"
         r"|\bkey (?:is )?(?:not valid|invalid|incorrect|expired)|unauthori[sz]ed",
         frozenset({400, 401, 403}),
@@ -116,18 +109,18 @@ KINDS: tuple[Rule, ...] = (
     ),
     Rule(
         "model",
-        _codes("model_not_found ModelNotFound model_not_exist InvalidModelId 1211"),
-        r"\bmodel\b[^.;]*\b(?:not (?:found|exist|available|supported)|does not exist|doesn't exist|unknown)"
-        r"|(?:no such|unknown|invalid) model\b|try pulling it",
+        _codes("1211"),
+        r"\bmodels?\b[^.;]*\b(?:not (?:found|exist|available|supported)|does not exist|doesn't exist|unknown"
+        r"|decommissioned|retired)|(?:no such|unknown|invalid|not a valid) model\b|try pulling it",
         frozenset({400, 404, 422}),
     ),
     Rule(
         "later",
         _codes("overloaded_error rate_limit_exceeded rate_limit_error engine_overloaded_error 1302 1305"),
-        r"(?:try|retry|again|wait)\b[^.;]*\b(?:later|again|moment|shortly|in \d|after \d)|overload"
-        r"|at capacity"
-        r"|temporar|unavailable|timed? ?out|too many (?:requests|concurrent)|rate limit|busy|throttl|upstream"
-        r"|server (?:is )?(?:error|busy)|disconnected|internal (?:server )?error",
+        r"please (?:re)?try\b|(?:try|retry|again|wait)\b[^.;]*\b(?:later|again|moment|shortly|in \d|after \d)"
+        r"|overload|at capacity|temporar|unavailable|timed? ?out|too many (?:requests|concurrent)|rate limit"
+        r"|busy|throttl|upstream|server (?:is )?(?:error|busy)|disconnected|internal (?:server )?error"
+        r"|\bunloaded\b|\bcrashed\b|operation cancell?ed|channel error",  # LM Studio, with status 400
     ),
 )
 
@@ -138,22 +131,31 @@ gateway closed the request."""
 
 def kind_of(body: ErrorBody, status: int | None) -> ErrorKind:
     """Return the kind of an error. Refused parameters come first: their texts also mention limits."""
+    if _NEGATIVE.search(body.text):
+        return "overflow"
     if status in (None, 400, 402, 422, 500, 501) and refused_parameter(body) is not None:
         return "parameter"
     if status in (None, 400, 413, 422, 429, 500) and _is_over_its_limit(body):
         return "overflow"
-    for rule in KINDS:
-        if rule.codes & set(body.codes):
-            if rule.kind == "later" and status is not None and 400 <= status < 500 and status != 429:
-                continue
-            return rule.kind
-        if rule.statuses and status not in rule.statuses:
-            continue
-        if rule.unless and re.search(rule.unless, body.text, re.IGNORECASE):
-            continue
-        if re.search(rule.text, body.text, re.IGNORECASE) and (rule.text or rule.statuses):
-            return rule.kind
-    return "other"
+    if status in (400, 404, 422) and re.search(
+        r"response_format|json_schema|requested parameters", body.text
+    ):
+        return "other"  # the method of structured output
+    return next((rule.kind for rule in KINDS if _fits(rule, body, status)), "other")
+
+
+def _fits(rule: Rule, body: ErrorBody, status: int | None) -> bool:
+    is_later = rule.kind == "later"
+    if rule.codes & set(body.codes):
+        return not (is_later and status is not None and 400 <= status < 500 and status != 429)
+    codes = [re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]+", " ", code) for code in body.codes]
+    if rule.text and not is_later and any(re.search(rule.text, code, re.IGNORECASE) for code in codes):
+        return True
+    if (rule.statuses and status not in rule.statuses) or not (rule.text or rule.statuses):
+        return False
+    if rule.unless and re.search(rule.unless, body.text, re.IGNORECASE):
+        return False
+    return re.search(rule.text, body.text, re.IGNORECASE) is not None
 
 
 @dataclass(frozen=True)
@@ -186,14 +188,17 @@ class Overflow:
 
 
 _NUMBER = re.compile(r"(?<![\w.\-])(\d{1,3}(?:,\d{3})+|\d{2,9}|\d{1,4}[kK])(?![\w]|\.\d)")
-_SUM = re.compile(r"(\d[\d,]{0,14})\s*+\+\s*+(\d[\d,]{0,14})\s*+(?:>|exceeds)\s*+(\d[\d,]{0,14})")
+_SUM = re.compile(
+    r"(\d[\d,]{0,14})\s*+(?:\+\s*+(\d[\d,]{0,14})\s*+)?(?:>|exceeds)\s*+(\d[\d,]{0,14})(?!\s*-)"
+)
+_NEGATIVE = re.compile(r"max_\w*tokens\b.{0,60}?(?:got|value|=|\()\s?-(\d{1,9})", re.IGNORECASE)
+"""Number of reply tokens that became negative, because the prompt alone is longer than the context."""
 _RANGE = re.compile(r"\[\s*\d+\s*,\s*(\d[\d,]*)\s*\]")
 _AFTER = (
     (
         "reply",
         r"(?:output|in (?:the|your) (?:output|completion)|(?:for|in) the (?:completion|reply|output)"
-        r"|completion"
-        r"|generated|draft|`?'?max_(?:new|completion|output)?_?tokens)",
+        r"|completion|generated|draft|`?'?max_(?:new|completion|output)?_?tokens)",
     ),
     (
         "prompt",
@@ -207,18 +212,17 @@ _BEFORE = (
     ("total", r"\brequested\b|\btotal(?: of)?\b"),
     (
         "prompt",
-        r"\b(?:prompt|inputs?|messages|request|resulted in|contains|current length|first|given|count"
+        r"\b(?:prompt(?:_\w+)?|inputs?|messages|request|resulted in|contains|current length|first|given|count"
         r"|has|have|sent|got|received|provided|length of your)\b",
     ),
+    ("reply", r"\bmax_(?:new_|completion_|output_)?tokens\b"),
     (
         "limit",
-        r"\bmax(?:imum|\.)?(?: (?:allowed|number of|total|model|prompt|input|context|sequence|tokens?"
-        r"|length|size|window"
-        r"|supported|configured))*\b|\blimit(?:ed)?\b|\bcontext (?:length|size|window)\b|\ballowed\b"
-        r"|\bat most\b|\bup to\b|\bonly\b"
-        r"|\bmax_\w*(?:len\w*|ctx|context|size)\b|\bn_ctx\b|\b(?:less|fewer) than\b|\bcapacity\b"
-        r"|\bsupports?\b|\baccepts?\b|\btakes?\b|\bthreshold\b|<=|≤|>"
-        r"|\bexceeds?\b|\b(?:longer|larger|greater) than\b",
+        r"\bcontext\W{0,3}$|\bmax(?:imum|\.)?(?: (?:allowed|number of|total|model|prompt|input|context"
+        r"|sequence|tokens?|length|size|window|supported|configured))*\b|\blimit(?:ed)?\b"
+        r"|\bcontext (?:length|size|window)\b|\ballowed\b|\bat most\b|\bup to\b|\bonly\b|\bmax_\w*(?:len\w*"
+        r"|ctx|context|size)\b|\bn_ctx\b|\b(?:less|fewer) than\b|\bcapacity\b|\bsupports?\b|\baccepts?\b"
+        r"|\btakes?\b|\bthreshold\b|<=|≤|>|\bexceeds?\b|\b(?:longer|larger|greater) than\b",
     ),
 )
 _PROMPT_NAMES = ("n_prompt_tokens", "prompt_tokens", "input_tokens", "num_prompt_tokens")
@@ -241,8 +245,10 @@ def overflow_of(body: ErrorBody) -> Overflow:
     counts: dict[str, int] = {name: number for name, number in fields.items() if number}
     text = body.text
     if arithmetic := _SUM.search(text):
-        prompt, reply, limit = (int(number.replace(",", "")) for number in arithmetic.groups())
+        prompt, reply, limit = (int((number or "0").replace(",", "")) for number in arithmetic.groups())
         return Overflow(limit, prompt, prompt + reply, reply)
+    if negative := _NEGATIVE.search(text):
+        return Overflow(excess=int(negative[1]))
     if interval := _RANGE.search(text):
         counts.setdefault("limit", int(interval[1].replace(",", "")))
         text = text.replace(interval[0], "")
@@ -270,7 +276,7 @@ def _is_over_its_limit(body: ErrorBody) -> bool:
 def _role(before: str, after: str) -> str:
     """Return what a number counts, by the words that follow it, or else by the nearest words before it."""
     for role, words in _AFTER:
-        if re.match(rf"\W*(?:tokens?\W+)?(?:as )?{words}", after, re.IGNORECASE):
+        if re.match(rf"[^\w+]*(?:tokens?\W+)?(?:as )?{words}", after, re.IGNORECASE):
             return role
     role, nearest = "", -1
     for name, words in _BEFORE:
@@ -291,19 +297,16 @@ class Change:
 
 
 _REFUSES = (
-    r"(?:not (?:be )?(?:support\w*|allow\w*|permitted|recogni[sz]ed|implemented|available|accepted"
-    r"|enabled)|unsupported|un(?:recogni[sz]ed|known)"
-    r"|unexpected|extra (?:inputs|fields|arguments)|cannot find field|invalid|doesn'?t support"
-    r"|does not (?:support|accept)"
-    r"|additional propert|deprecated|only the default|must (?:be|not)|is not|can only|no longer"
-    r"|forbidden|disallowed"
-    r"|should be|cannot|too (?:large|high|big)|out of range|exceeds?|less than or equal|at most|verified)"
+    r"(?:not (?:be )?(?:support\w*|allow\w*|permitted|recogni[sz]ed|implemented|available|accepted|enabled)"
+    r"|unsupported|un(?:recogni[sz]ed|known)|unexpected|extra (?:inputs|fields|arguments)|cannot find field"
+    r"|invalid|doesn'?t support|does not (?:support|accept)|additional propert|deprecated|only the default"
+    r"|must (?:be|not)|is not|can only|no longer|forbidden|disallowed|may only|only \d|range\b|非法|不支持"
+    r"|should be|cannot|too (?:large|high|big)|exceeds?|less than or equal|at most|verified)"
 )
 _UNKNOWN = (
-    r"not (?:be )?(?:support\w*|allow\w*|permitted|recogni[sz]ed)|unsupported|un(?:recogni[sz]ed"
-    r"|known|expected)|deprecated"
-    r"|extra (?:inputs|fields|arguments)|cannot find field|additional propert|use [`'\"]?max_"
-    r"|does not support"
+    r"not (?:be )?(?:support\w*|allow\w*|permitted|recogni[sz]ed)|unsupported|un(?:recogni[sz]ed|known"
+    r"|expected)|deprecated|extra (?:inputs|fields|arguments)|cannot find field|additional propert"
+    r"|use [`'\"]?max_|does not support"
 )
 
 
@@ -318,32 +321,33 @@ class _Refusal:
     """Pattern of the words that refuse the field, searched in the whole text."""
 
 
+WITHOUT_SYSTEM_ROLE = Change(
+    {"system_role": False}, "the system message is sent as part of the first user message"
+)
 NOTHING = r"(?!)"
 """Pattern that matches no name."""
 
 _REFUSALS = (
     _Refusal(
         r"system(?: role| message| prompt|_role)?s?|developer(?: role| message)",
-        Change({"system_role": False}, "the system message is sent as part of the first user message"),
-        r"system (?:role|message|prompt|instruction)s? (?:is |are )?not (?:supported|allowed)"
-        r"|only user(?:, | and |/)assistant"
-        r"|(?:got|unknown|invalid|unexpected|unsupported)(?: message)? role:? ?['\"`]?system"
-        r"|developer instruction is not enabled"
-        r"|(?:does not|doesn'?t|cannot) (?:support|accept|handle)[^.;]*\bsystem (?:role|message"
-        r"|prompt|instruction)"
-        r"|(?:system message|system) must be (?:at|the) (?:the )?(?:beginning|first|start)"
+        WITHOUT_SYSTEM_ROLE,
+        r"system (?:role|message|prompt|instruction)s? (?:is |are )?not (?:supported|allowed)|only user(?:, "
+        r"| and |/)assistant|(?:got|unknown|invalid|unexpected"
+        r"|unsupported)(?: message)? role:? ?['\"`]?system|developer instruction is not enabled|(?:does not"
+        r"|doesn'?t|cannot) (?:support|accept|handle)[^.;]*\bsystem (?:role|message|prompt|instruction)"
+        r"|(?:system message|system) must be (?:at|the) (?:the )?(?:beginning|first|start)|(?:should"
+        r"|must) be (?:one of )?\W{0,2}user\W{1,3}(?:or|and)?\W{0,2}assistant\b(?!.{0,40}system)"
         r"|roles? (?:must|should|can only) be[^.;]*\buser\b[^.;]*\bassistant\b[^.;]*(?:got"
         r"|received)[^.;]*\bsystem",
     ),
     _Refusal(
         NOTHING,
         Change({"merge_roles": True}, "consecutive messages of one role are sent as one message"),
-        r"roles? must alternate|alternat\w+ (?:between )?[`'\"]?user|(?:consecutive|same role|two"
-        r"|multiple|successive)[^.;]*"
-        r"\b(?:user|assistant|role|messages)\b[^.;]*(?:not|cannot|must)|must alternate|(?:expected"
-        r"|should)[^.;]*\balternat"
-        r"|(?:must|should) (?:end|start) with (?:a )?[`'\"]?user|prefill|last message (?:must|should"
-        r"|role)|expected last role",
+        r"roles? must alternate|alternat\w+ (?:between )?[`'\"]?user|(?:consecutive|same role"
+        r"|successive)[^.;]*\b(?:user|assistant|role|messages)|(?:two|multiple)[^.;]*\b(?:user|assistant"
+        r"|role|messages)\b[^.;]*(?:not|cannot|must)|unexpected role \W?\w+\W? after|must alternate"
+        r"|(?:expected|should)[^.;]*\balternat|(?:must|should) (?:end|start) with (?:a )?[`'\"]?user|prefill"
+        r"|last message (?:must|should|role)|expected last role",
     ),
     _Refusal(
         r"stream_options|include_usage",
@@ -363,11 +367,18 @@ _REFUSALS = (
         refuses=_UNKNOWN,
     ),
     _Refusal(
-        r"name|messages?[\[.]\W*\d+\W*[\].]*\W*name",
+        r"name|(?:body\.)?messages?[\[.]\W*\d+\W*[\].]*\W*(?:\w+\.)?name",
         Change({"names": False}, "speakers' names stand in the text of messages"),
     ),
 )
-_METHOD = r"response_format|json_schema|json_object|tool_choice|tools?|functions?|structured|grammar|schema"
+_METHOD = (
+    r"requested parameters|response_format|json_schema|json_object|tool_choice|tools?|functions?|structured"
+    r"|grammar|schema"
+)
+_NAMED = (
+    r"(?:^|[\s:'\"])(?:{names}): |\b(?:{names})\s?参数"
+    r"|\b(?:invalid|unsupported|unknown|unrecogni[sz]ed)\W{{1,3}}(?:{names})\b(?! ['\"])"
+)
 _QUOTED = (
     r"[`'\"“‘\[]\s*(?:body[.])?(?:{names})\s*[`'\"”’\]]|\b(?:parameter|argument|field|supplied"
     r"|property|option|key)s?:?\s*[`'\"]?(?:{names})\b"
@@ -381,11 +392,10 @@ _SUPPORT = (
     r"|field )?(?:{names})\b"
 )
 _VALUE = re.compile(
-    r"(?:less than or equal to|at most|<=|≤|maximum(?: (?:value|of|is|allowed|tokens))*+|max(?: (?:of"
-    r"|is))?|(?<!requested )up to|only afford|limit(?: (?:of|is))*+"
-    r"|between \d++ and"
-    r"|\[\s*+\d++\s*+,|lower than|cannot exceed|must not exceed"
-    r"|exceeds? (?:the )?(?:\w++ ){0,4}(?:of )?)\W{0,20}(\d[\d,]{0,14})",
+    r"(?:less than or equal to|at most|<=|≤|maximum(?: (?:value|of|is|allowed|tokens))*+|max(?: (?:of|is))?"
+    r"|(?<!requested )up to|only afford|limit(?: (?:of|is))*+|between \d++ and"
+    r"|range (?:is )?from \d++(?: \(inclusive\))? to|\[\s*+\d++\s*+,|lower than|cannot exceed"
+    r"|must not exceed|exceeds? (?:the )?(?:\w++ ){0,4}(?:of )?)\W{0,20}(\d[\d,]{0,14})",
     re.IGNORECASE,
 )
 
@@ -411,7 +421,9 @@ def refused_parameter(body: ErrorBody) -> Change | None:
             return refusal.change
     mentions: list[tuple[int, Change]] = []
     for refusal in _REFUSALS:
-        patterns = "|".join(pattern.format(names=refusal.names) for pattern in (_QUOTED, _SPOKEN, _SUPPORT))
+        patterns = "|".join(
+            pattern.format(names=refusal.names) for pattern in (_NAMED, _QUOTED, _SPOKEN, _SUPPORT)
+        )
         mention = re.search(patterns, text, re.IGNORECASE)
         if mention and refusal.names != NOTHING and re.search(refusal.refuses, text, re.IGNORECASE):
             mentions.append((mention.start(), refusal.change))
@@ -424,11 +436,14 @@ def _reply_limit(body: ErrorBody) -> int:
     if not re.search(name, " ".join((body.text, *body.fields))):
         return 0
     if re.search(
-        r"unsupported parameter|use [`'\"]?max_|\binputs?\b[^.;]*\+|context limit:", body.text, re.IGNORECASE
+        r"unsupported parameter|use [`'\"]?max_|\b(?:inputs?|prompt)\b[^;]*(?:\+|\band\b)|context limit:",
+        body.text,
+        re.IGNORECASE,
     ):
         return 0
-    if difference := re.search(r">\s*(\d+)\s*-\s*(\d+)", body.text):  # vLLM: 8000 > 4096 - 300
-        return max(0, int(difference[1]) - int(difference[2]))
+    # vLLM: 8000 > 4096 - 300, Anthropic: max_tokens: 100000 > 8192
+    if difference := re.search(r">\s*(\d+)\s*-\s*(\d+)|max_tokens: \d+ > (\d+)", body.text):
+        return max(0, int(difference[1] or difference[3]) - int(difference[2] or 0))
     match = _VALUE.search(body.text)
     if match is None or (re.search(r"\b(?:prompt|input|messages)\b", body.text) and "context" in body.text):
         return 0

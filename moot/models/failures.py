@@ -40,42 +40,16 @@ NO_API = (
 BROKEN = "error"
 """Finish reason of a reply that the server broke off."""
 _FINISHES = {
-    **dict.fromkeys(
-        ("error", "abort", "aborted", "cancelled", "canceled", "interrupted", "network_error", "timeout"),
-        BROKEN,
-    ),
-    **dict.fromkeys(
-        (
-            "insufficient_system_resource",
-            "server_error",
-            "internal_error",
-            "model_error",
-            "engine_overloaded",
-        ),
-        BROKEN,  # DeepSeek, Zhipu, Bedrock and routers
-    ),
-    **dict.fromkeys(("overloaded", "failed", "other", "malformed_function_call", "load", "unload"), BROKEN),
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "complete": "stop",
-    "stop": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",  # Anthropic, Bedrock, Google, Cohere
-    "model_length": "length",  # Mistral
-    "model_context_window_exceeded": "length",
-    "refusal": "content_filter",
-    "safety": "content_filter",
-    "prohibited_content": "content_filter",
-    "blocklist": "content_filter",
-    "spii": "content_filter",
-    "recitation": "content_filter",
-    "image_safety": "content_filter",
-    "sensitive": "content_filter",  # Zhipu
-    "content_filtered": "content_filter",
-    "error_toxic": "content_filter",  # Cohere
-    "guardrail_intervened": "content_filter",
+    "content_filter": r"filter|safety|prohibited|blocklist|spii|recitation|sensitive|refus|toxic|guardrail"
+    r"|moderat|policy|language",
+    BROKEN: r"error|abort|cancel|interrupt|time_?(?:out|limit)|insufficient|overload|fail|other|malformed"
+    r"|unexpected|^(?:un)?load$",
+    "length": r"length|max_\w*tokens|limit|context",
+    "tool_calls": r"tool_?(?:use|call)",
+    "stop": r"^(?:end_turn|stop\w*|complete\w*)$",
 }
-"""Mapping from providers' finish reasons to the names that OpenAI uses."""
+"""Finish reasons in OpenAI's words, and patterns of those that other providers send. The first that fits
+counts."""
 
 _FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 """Keys under which providers' LangChain messages store the finish reason."""
@@ -230,9 +204,10 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
     is_passing = kind in ("later", "loading") or (
         kind in ("other", "model")
         and status is not None
-        and (status in error_kinds.RETRYABLE or status >= 500)
+        and (status in error_kinds.RETRYABLE or status >= 500 or "true" in headers.get("x-should-retry", ""))
     )
-    wait = retry_after(headers, datetime.now(UTC)) if is_passing else None
+    wait = retry_after(headers, datetime.now(UTC)) if is_passing or kind == "other" else None
+    is_passing = is_passing or wait is not None
     wait = error_kinds.stated_wait(body) if wait is None and is_passing else wait
     wait_note = "" if wait is None else f" (asks to wait {wait:.0f} s)"
     prefix = "" if status is None else f"HTTP {status}: "
@@ -252,7 +227,11 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
 def _own_code(error: Exception) -> str:
     """Return the file and line in a user's own model that raised an error, or `""` for any other error."""
     frames = traceback.extract_tb(error.__traceback__)
-    user_frames = [frame for frame in frames if not frame.filename.startswith((*_INSTALLED, "<"))]
+    user_frames = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith((*_INSTALLED, "<")) and "-packages" not in frame.filename
+    ]
     return f"{Path(user_frames[-1].filename).name}, line {user_frames[-1].lineno}" if user_frames else ""
 
 
@@ -295,7 +274,8 @@ def html_failure(status: int, text: str) -> Failure:
 def finish_of(metadata: Mapping[str, object]) -> str:
     """Return the finish reason of a message, using OpenAI's names. Default: `stop`."""
     reason = next((str(metadata[key]) for key in _FINISH_KEYS if metadata.get(key)), "stop")
-    return _FINISHES.get(reason.lower(), reason)
+    known = (name for name, pattern in _FINISHES.items() if re.search(pattern, reason, re.IGNORECASE))
+    return reason if reason in REFUSALS else next(known, reason)
 
 
 def has_finish(metadata: Mapping[str, object]) -> bool:

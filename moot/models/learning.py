@@ -15,9 +15,8 @@ ratio. In the shortest prompt that teaches a ratio, they make a difference of on
 MAX_RATIO = 4.0
 """Highest ratio that is believed. SmolLM2 has 2.87 in Russian."""
 RATIO_STEP = 0.05
-"""Ratios are rounded up to a multiple of this number, so that budgets, and with them the prefixes of
-prompts, seldom
-change."""
+"""Ratios are rounded up to a multiple of this number, so that budgets, and with them the prefixes of prompts,
+seldom change."""
 CUT_SHARE = 0.5
 """Share of the sent tokens up to which a server has cut the prompt. SmolLM2 and Gemma counted 1.08 tokens or
 more for each of Moot's, and a server that cut a prompt counted 0.44."""
@@ -46,13 +45,14 @@ def cut_words(call: ModelCall, usage: EntryUsage) -> str:
         return ""
     return (
         f"the server counted {real:,} of about {counted:,} prompt tokens, so it probably cut the prompt: "
-        f"raise its "
-        f"context size, or set models.{call.model}.context_size"
+        f"raise its context size, or set models.{call.model}.context_size"
     )
 
 
 def facts_of_change(change: error_kinds.Change, known: ModelFacts) -> ModelFacts:
     """Return the facts that a refused part of a request shows, or `{}` if they are known already."""
+    if change.settings == {"merge_roles": True} and known.get("settings", {}).get("merge_roles"):
+        change = error_kinds.WITHOUT_SYSTEM_ROLE  # some templates count the system message as a turn
     settings = {key: value for key, value in change.settings.items() if key != "max_reply"}
     facts: ModelFacts = {"told": [change.words]}
     if settings.items() - known.get("settings", {}).items():

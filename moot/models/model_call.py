@@ -15,13 +15,12 @@ from pydantic import BaseModel
 
 from moot.calls.model_calls import INCOMPLETE, REPEATED, ModelCall, Reply, WireMessage
 from moot.config.model_settings import provider_of
-from moot.models import adapters, learning
+from moot.models import adapters, learning, reply_faults
 from moot.models import failures as model_failures
 from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel
 from moot.models.endpoints import circuit_is_open, endpoint_slot, explanation, report_wait
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
-from moot.models.reply_faults import is_empty_text, is_endless, length_before_loop, without_tool_calls
 from moot.models.reply_markup import SplitText
 from moot.models.structured import ParsedReply, parse_reply
 from moot.models.usage import counted_usage, reported_usage
@@ -52,8 +51,7 @@ UNREACHABLE_ATTEMPTS = 3
 """Maximum number of attempts at an address where nothing answers. A server that restarts is back by then."""
 UNREACHABLE_S = 4.0
 """Number of seconds after which an unreachable address gets no more attempts. A name server can take this
-long
-to refuse a name."""
+long to refuse a name."""
 EXTRAS = frozenset({"summary", "perspective", "extract", "reflect", "evaluate"})
 """Purposes of calls whose failures leave the endpoint open for debaters."""
 
@@ -172,12 +170,9 @@ class _ModelResponse:
 
 
 def speaker_labels(call: ModelCall) -> tuple[str, ...]:
-    """Return the labels with which a model may begin its message, such as `Ada` and `Ada, engineer`."""
-    name, role = call.hints.get("speaker", ""), call.hints.get("role", "")
-    if call.schema is not None or not name:
-        return ()
-    pairs = (f"{name}, {role}", f"{name} – {role}", f"{name} - {role}", f"{name} — {role}", f"{role} {name}")
-    return (name, *(pairs if role else ()))
+    """Return the labels with which a model may begin its message."""
+    name = "" if call.schema is not None else call.hints.get("speaker", "")
+    return reply_faults.labels_of(name, call.hints.get("role", "")) if name else ()
 
 
 def repetition_note(model: str) -> str:
@@ -259,7 +254,7 @@ class _ModelRequest:
         """Return True if a reply calls a tool without an offer, or calls a tool in its text."""
         if answer.message.tool_calls:
             return not self.run.call.tools and not answer.text
-        return without_tool_calls(answer.text, lambda _: "") != answer.text
+        return reply_faults.without_tool_calls(answer.text, lambda _: "") != answer.text
 
     async def _without_unknown_tools(self, answer: _ModelResponse) -> _ModelResponse:
         """Tell the model once that it cannot call the tool. A second such call becomes text."""
@@ -271,7 +266,9 @@ class _ModelRequest:
             return second
         tools = [tool["name"] for tool in second.message.tool_calls]
         text = (
-            without_tool_calls(second.text, _tool_note) if second.text else "\n".join(map(_tool_note, tools))
+            reply_faults.without_tool_calls(second.text, _tool_note)
+            if second.text
+            else "\n".join(map(_tool_note, tools))
         )
         return replace(second, text=text)
 
@@ -309,7 +306,7 @@ class _ModelRequest:
         """Cut the loop with which a reply ended at its token limit. JSON and reasoning raise a `Failure`."""
         if answer.finish_reason not in ("length", INCOMPLETE):
             return answer
-        kept = length_before_loop(answer.raw_text or answer.reasoning)
+        kept = reply_faults.length_before_loop(answer.raw_text or answer.reasoning)
         if kept is None:
             return answer
         if self.run.call.schema is not None or not answer.text:
@@ -486,7 +483,7 @@ class _ModelRequest:
         finish = model_failures.finish_of(message.response_metadata)
         text = split.text
         if self.run.call.schema is None:
-            text = "" if is_empty_text(text) else without_frame(text, self.fence)
+            text = "" if reply_faults.is_empty_text(text) else without_frame(text, self.fence)
         answer = _ModelResponse(message, text, split.reasoning, finish, split.has_template_tokens)
         if is_free:
             return answer
@@ -537,7 +534,7 @@ class _ModelRequest:
             return
         if answer.finish_reason == "length" and not self.limit_doubled:
             return  # reasoning used all tokens, so the caller retries with twice the limit
-        if is_endless(answer.reasoning):  # the same request would loop again
+        if reply_faults.is_endless(answer.reasoning):  # the same request would loop again
             raise model_failures.Failure(repetition_note(self.name))
         content = "only reasoning" if answer.reasoning else "an empty answer"
         raise model_failures.Failure(

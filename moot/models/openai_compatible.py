@@ -17,7 +17,8 @@ from moot.calls.model_calls import INCOMPLETE
 from moot.config.model_settings import ModelSettings, bare_name
 from moot.models.adapters import OpenAICompatible
 from moot.models.attempt import STREAM_ENDED_EARLY, reasoning_field
-from moot.models.failures import Failure, html_failure
+from moot.models.error_body import read_error
+from moot.models.failures import Failure, failure_of, html_failure
 from moot.models.http import httpx
 from moot.models.usage import readable_usage
 from moot.state.entries import JsonObject
@@ -70,12 +71,34 @@ class CompatibleChat(ChatOpenAIHooks, OpenAICompatible, ChatOpenAI):
 
     @override
     def change_reply(self, raw: JsonObject) -> JsonObject:
-        return raw if raw.get("usage") is None else {**raw, "usage": readable_usage(raw["usage"])}
+        usage = {} if raw.get("usage") is None else {"usage": readable_usage(raw["usage"])}
+        return {**raw, **usage, "choices": [_readable_choice(each) for each in raw.get("choices") or []]}
 
     @override
     def change_message(self, message: BaseMessage, raw: JsonObject) -> None:
         if isinstance(message, AIMessage):
             _keep_reasoning(message.additional_kwargs, raw)
+
+
+def _readable_choice(choice: JsonObject) -> JsonObject:
+    """Return a choice in OpenAI's form.
+
+    Some servers send whole messages as chunks, texts without a message, one part that is not in a list, or
+    arguments that are no string.
+    """
+    message = (
+        choice.get("delta") or choice.get("message") or {"role": "assistant", "content": choice.get("text")}
+    )
+    content = message.get("content")
+    calls = [
+        {**call, "function": {**call["function"], "arguments": json.dumps(call["function"]["arguments"])}}
+        if isinstance((call.get("function") or {}).get("arguments"), dict)
+        else call
+        for call in message.get("tool_calls") or []
+    ]
+    message = {**message, "content": [content] if isinstance(content, dict) else content}
+    message |= {"tool_calls": calls} if calls else {}
+    return {**choice, "delta": message, "message": message}
 
 
 def _keep_reasoning(target: JsonObject, fields: JsonObject) -> None:
@@ -133,27 +156,36 @@ async def _check_response(response: Any) -> None:
         raise html_failure(response.status_code, response.text)
     if response.is_success and "text/event-stream" not in kind:
         await response.aread()
-        _check_object(response.status_code, response.text.strip())
-    if "application/json" in kind and response.is_success and b'"stream":true' in response.request.content:
-        chunk = response.json()
-        for choice in chunk.get("choices") or []:
-            delta = choice["delta"] = choice.pop("message", None) or {}
-            for index, call in enumerate(delta.get("tool_calls") or []):
-                call.setdefault("index", index)
-        replace_body(response, b"data: " + json.dumps(chunk).encode() + END_OF_STREAM)
+        chunk = _completion_in(response)
+        if chunk and b'"stream":true' in response.request.content:
+            for choice in chunk["choices"]:
+                for index, call in enumerate((choice.get("message") or {}).get("tool_calls") or []):
+                    call.setdefault("index", index)
+            replace_body(response, b"data: " + json.dumps(chunk).encode() + END_OF_STREAM)
 
 
 REDIRECTED = "set {endpoint} to the address to which {url} redirects, if you trust it"
 
 
-def _check_object(status: int, text: str) -> None:
-    """Raise a `Failure` if a successful response is not a JSON object."""
-    if not text or status == 204:
-        content = "an empty response"
-    elif text == "null" or text[0] in '["0123456789-tf':
-        content = f"{text[:40]!r}"
-    else:
-        return
+def _completion_in(response: httpx.Response) -> JsonObject:
+    """Return the completion in a successful response, or `{}` for an event stream with another content type.
+
+    Raises:
+        Failure: the response holds something else. An error with status 200 is read like any other error.
+    """
+    text, status = response.text.strip(), response.status_code
+    if text.startswith(("data:", "event:", "id:", ":", "retry:")):
+        return {}
+    try:
+        value = json.loads(text) if text else None
+    except ValueError:
+        value = None
+    if isinstance(value, dict) and value.get("choices"):
+        return value
+    if isinstance(value, dict) and read_error(value).text:
+        error = openai.APIError("", response.request, body=value)  # type: ignore[arg-type]  # see `moot.models.http`
+        raise failure_of(error, timeout_s=0)
+    content = f"{text[:40]!r}" if text else "an empty response"
     raise Failure(f"HTTP {status}: the server sent {content} instead of a chat completion", retryable=True)
 
 

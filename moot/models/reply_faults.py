@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from moot.models.reply_markup import LABEL_NOTE, CodeSpans
+from moot.models.reply_markup import ID_NOTE, LABEL_NOTE, CodeSpans
 from moot.text.plain_text import plain_line
 
 _NO_TEXT = frozenset(
@@ -68,23 +68,22 @@ def is_endless(text: str) -> bool:
     return before is not None and before * ENDLESS_REPETITIONS <= ENDLESS_CHARS
 
 
-_CALL_NAME = r"(?:[a-z]{1,12}:)?(?:tool_calls?|function_calls?|function|invoke|tool_code)"
+_CALL_NAME = r"(?:[a-z]{1,12}:|[|｜]DSML[|｜])?(?:tool_calls?|function_calls?|function|invoke|tool_code)"
 _CALL = re.compile(
     r"^[ \t]*(?:"
     rf"<({_CALL_NAME})(?:[ =][^<>\n]{{0,200}})?>(?=\s*[\[{{<\"'\w])"
     r"|<[|｜]/?(?:tool[_▁]calls?\w{0,20}(?:▁\w{1,10}){0,2}|python_tag|START_ACTION|action_start|plugin)[|｜]?>"
-    r"|\[(?:TOOL_CALLS|TOOL_REQUEST)\]"
-    r"|```(?:tool_code|tool_calls?|function_calls?)\n"
-    r")",
+    r"|<tools>(?=\s*[\[{])|functools\s?(?=\[\s?\{)|\[(?:TOOL_CALLS|TOOL_REQUEST)\]|```(?:tool_code|tool_calls?|function_calls?)\n)",
     re.MULTILINE | re.IGNORECASE,
 )
 _CALL_END = re.compile(
-    rf"</{_CALL_NAME}>|<[|｜]?/?(?:tool[_▁]calls?\w{{0,20}}(?:▁\w{{1,10}}){{0,2}}|END_ACTION|action_end)[|｜]>"
+    rf"</(?:{_CALL_NAME}|tools)>|<[|｜]?/?(?:tool[_▁]calls?\w{{0,20}}(?:▁\w{{1,10}}){{0,2}}|END_ACTION|action_end)[|｜]>"
     r"|\[(?:END_TOOL_REQUEST|/TOOL_CALLS)\]|\n```",
     re.IGNORECASE,
 )
 _CALLED = re.compile(
-    r"[\"']name[\"']\s*:\s*[\"']([\w.:-]{1,64})[\"']|<(?:function|invoke)[ =](?:name=)?\"?([\w.-]{1,64})"
+    r"[\"']name[\"']\s*:\s*[\"']([\w.:-]{1,64})[\"']"
+    r"|<(?:[|｜]DSML[|｜])?(?:function|invoke)[ =](?:name=)?\"?([\w.-]{1,64})"
 )
 
 
@@ -117,16 +116,24 @@ def without_tool_calls(text: str, note: Callable[[str], str]) -> str:
 
 
 def _json_call(text: str) -> str | None:
-    stripped = text.strip()
+    fenced = re.fullmatch(r"```(?:json)?\n(.*)\n```", text.strip(), re.DOTALL)
+    stripped = fenced[1].strip() if fenced else text.strip()
     if not (stripped.startswith("{") and stripped.endswith("}") and len(stripped) < 20_000):
         return None
     try:
         value = json.loads(stripped)
     except (ValueError, RecursionError):
         return None
+    value = value["function"] if isinstance(value.get("function"), dict) else value
     calls = value.get("name") if isinstance(value.get("name"), str) else None
     has_arguments = any(isinstance(value.get(key), dict) for key in ("arguments", "parameters"))
     return calls if calls and has_arguments and len(value) <= 4 else None
+
+
+def labels_of(name: str, role: str) -> tuple[str, ...]:
+    """Return the labels of a debater before a message, such as `Ada` and `Ada, engineer`."""
+    pairs = (f"{name}, {role}", f"{name} – {role}", f"{name} - {role}", f"{name} — {role}", f"{role} {name}")
+    return (name, f"Debater {name}", *(pairs if role else ()))
 
 
 def mark_other_speakers(
@@ -151,6 +158,9 @@ def mark_other_speakers(
         name = label["name"].casefold()
         if label.start() in code or (name not in ids and label.start() == 0):
             return label[0]
+        # Without a colon, a name needs markup to be a label.
+        if not re.search("[:：]", label["rest"]) and not (label["before"] or "#" in label["indent"]):
+            return label[0]
         if name not in ids:
             return label["indent"]
         line = text[label.end() : text.find("\n", label.end()) % (len(text) + 1)].strip(' \t"“”*_')
@@ -169,7 +179,8 @@ MIN_QUOTED_CHARS = 12
 def _speaker_line(names: tuple[str, ...]) -> re.Pattern[str]:
     each = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     return re.compile(
-        rf"^(?P<indent>[ \t]{{0,3}}(?:[>#][ \t]{{0,3}}){{0,6}})(?P<before>[*_\[]{{0,3}})(?P<name>{each})"
-        rf"(?P<rest>[*_\]]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}[ \t]{{0,3}}[:：][*_]{{0,3}}[ \t]*)(?=\S|$)",
+        rf"^(?P<indent>[ \t]{{0,3}}(?:[>#][ \t]{{0,3}}){{0,6}}{ID_NOTE})(?P<before>[*_\[<]{{0,3}})"
+        rf"(?P<name>{each})(?P<rest>[*_\]>]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}"
+        rf"(?:[ \t]{{0,3}}[:：][*_]{{0,3}}[ \t]*(?=\S|$)|[ \t]{{0,3}}$|(?<=>)[ \t]+(?=\S)))",
         re.IGNORECASE | re.MULTILINE,
     )

@@ -25,17 +25,18 @@ class Markup(NamedTuple):
     """True if an opening without a closing is ordinary text."""
 
 
-_TAGS = (
-    r"think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis|internal_monologue|longcat_think"
-    r"|redacted_thinking|think_(?:on|never_used_[0-9a-f]{1,40})"
+_THOUGHT = (
+    r"think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis|monologue|cot|planning|step_by_step"
+    r"|思考|推理"
 )
-_NAME = rf"(?:[a-z]{{1,12}}:)?(?:{_TAGS})(?::[a-z]{{1,12}})?"
+# Models and prompts add words to these, as in <seed:think>, <inner_monologue> and <thought_process>.
+_NAME = rf"(?:[a-z]{{1,12}}[:_-]?){{0,3}}(?:{_THOUGHT})(?:[:_-][a-z0-9]{{1,40}}){{0,4}}"
 _BARS = r"[|｜]"
 _PIPED = r"(?:thought|thinking|think|reasoning)"
 _CHANNEL_END = r"<\|(?:end|call|return|eom)\|>|(?=<\|(?:start|channel)\|>)"
 
 REASONING = (
-    # DeepSeek, Qwen, GLM, Nemotron, MiniMax, EXAONE, Seed-OSS, LongCat, Hunyuan: <think>, <seed:think>
+    # DeepSeek, Qwen, GLM, Nemotron, MiniMax, EXAONE, Seed-OSS, LongCat, Hunyuan
     Markup(rf"<({_NAME})(?:\s[^<>]{{0,300}})?\s?/?>", r"</{name}\s?>", rf"</(?:{_NAME})\s?>"),
     # OpenThinker, Cohere, Apertus and others: <|begin_of_thought|>, <|START_THINKING|>, <|inner_prefix|>
     Markup(
@@ -57,6 +58,7 @@ REASONING = (
         r"(?:<\|start\|>)?(?:assistant)?\s?(?:<\|channel\|>\s?(?:analysis|commentary)|to=self)"
         r"[^<]{0,100}(?:<\|constrain\|>[^<]{0,40})?<\|message\|>",
         _CHANNEL_END,
+        r"(?:<\|end\|>\s?)?<\|start\|>assistant\s?<\|channel\|>\s?final\s?<\|message\|>",
     ),
     Markup(r"(?-i:(?:assistant)?(?:analysis|commentary)(?=[^\W_]))", *2 * ("(?-i:assistant\\s?final)",)),
     # HyperCLOVA
@@ -65,7 +67,13 @@ REASONING = (
     Markup(r"Here(?: is|['’]s) my thought process:", r"Here(?: is|['’]s) my response:", must_close=True),
     Markup(r"Here are my reasoning steps:", *2 * (r"(?-i:\[BEGIN FINAL RESPONSE\])",), must_close=True),
     Markup(r"Thinking\.{3}\s", r"\.{3}done thinking\.", must_close=True),
-    Markup(r"<details type=\"reasoning\"[^<>]{0,300}>", r"</details>", must_close=True),
+    Markup(
+        r"<details(?: type=\"reasoning\"[^<>]{0,300}>"
+        r"|[^<>]{0,300}>\s{0,4}<summary>[^<>]{0,4}(?:think|thought|reason))",
+        r"</details>",
+        must_close=True,
+    ),
+    Markup(r"(?-i:\[(think|thinking|thought|reasoning)\])", r"\[/{name}\]", must_close=True),
     Markup(r"```(?:thinking|thoughts?|reasoning)\n", r"\n```", must_close=True),
 )
 """Markup of reasoning, by what opens it. Sources: the reasoning parsers of vLLM, SGLang and llama.cpp, and
@@ -75,15 +83,17 @@ _LEADS = (
     r"(?:<\|start\|>)?(?:assistant)?\s?(?:<\|channel\|>\s?final|to=user)[^<]{0,60}"
     r"(?:<\|constrain\|>[^<]{0,40})?<\|message\|>",  # harmony
     r"(?-i:assistantfinal)|<\|start\|>assistant(?:<\|message\|>)?",
-    r"<\|begin_of_solution\|>|<\|START_(?:RESPONSE|TEXT)\|>|<\|open\|>(?:response|message)<\|sep\|>",
+    r"<\|begin_of_(?:solution|box)\|>|<\|START_(?:RESPONSE|TEXT)\|>|<\|open\|>(?:response|message)<\|sep\|>",
     r"<\|im_start\|>\s?assistant\s?\n|<\|start_header_id\|>\s?assistant\s?<\|end_header_id\|>",
     r"<\|start_of_role\|>assistant<\|end_of_role\|>|<start_of_turn>\s?model\s|<\|turn>model\s",
     rf"<{_BARS}(?:assistant|CHATBOT_TOKEN|begin_of_text|begin▁of▁sentence){_BARS}>|\[\|assistant\|\]|<bos>",
     r"<s>(?![^<]{0,4000}</s>\s{0,20}[^\s<])",  # not text that is struck through
-    r"(?-i:### (?:Assistant|Response):)",
+    r"(?-i:(?:### )?Assistant:|### Response:|assistant\n\n)",
 )
 """Template markup in front of an answer. It is removed at the start of a reply."""
 
+_SPOKEN_OF = re.compile(r"[ \t]+(?-i:[a-z])")
+"""What follows a tag that the text only speaks of, as in "<think> tags are removed"."""
 _WRAPPERS = r"final(?:_answer|_response)?|answer|response|output|solution|reply"
 _WRAPPER = re.compile(rf"<({_WRAPPERS})>(?![ \t]+(?-i:[a-z]))|(```)(?:markdown|md)\n", re.IGNORECASE)
 """Opening of a wrapper around the answer. It is removed if its closing ends the reply, or after reasoning."""
@@ -91,14 +101,19 @@ _WRAPPER = re.compile(rf"<({_WRAPPERS})>(?![ \t]+(?-i:[a-z]))|(```)(?:markdown|m
 TEMPLATE_TOKENS = {
     "Kimi K3": r"<\|close\|>[a-z]{1,12}<\|sep\|>",
     "ChatML, Llama 3, Phi, GLM, Granite, Cohere, DeepSeek": rf"<{_BARS}\s?[^\s|｜<>]{{1,40}}\s?{_BARS}>",
+    "cut by the token limit": rf"<{_BARS}[a-zA-Z_▁]{{2,40}}\Z",
     "Llama 2, Mistral": r"</?s>|\[/?INST\]|<</?SYS>>",
-    "Gemma": r"<(?:start|end)_of_turn>|<(?:eos|bos|pad)>|<\|turn>|<turn\|>|<channel\|>",
+    "Gemma": r"</?(?:start|end)_of_turn>|<\|turn>|<turn\|>|<channel\|>",
     "EXAONE": r"\[\|[a-z]{1,20}\|\]",
     "MiniMax": r"\[e~\[|\]~b\]",
     "Kimi, Apriel": r"\[(?:EOS|EOT|END FINAL RESPONSE)\]",
     "InternLM, ChatGLM, TeleChat": r"<eo[apdms]>|<_(?:user|bot|end)>",
-    "Nemotron, Baichuan": r"<extra_id_[0-9]{1,3}>|<(?:reserved_|unused)[0-9]{1,4}>",
-    "others": r"<(?:EOT|EOS|endoftext|end_of_text|end_of_utterance)>",
+    "Nemotron": r"<(?:extra_id|SPECIAL)_[0-9]{1,4}>",
+    "Baichuan, Pangu": r"[<\[](?:reserved_|unused)[0-9]{1,4}[>\]]",
+    "Ling": r"<role>[A-Z]{1,12}</role>",
+    "Alpaca": r"(?m:^)### (?:Instruction|Human|User):[ \t]*(?=\n)",
+    "Seed-OSS, Command R": r"(?i:<(?:[a-z]{1,12}:)?(?:eos|bos|eot|pad|unk|sep)(?:_token)?>)",
+    "others": r"<(?:endoftext|end_of_(?:text|utterance))>",
 }
 """Special tokens of chat templates, by the families of models that use them."""
 
@@ -110,7 +125,8 @@ _BEHIND = re.compile(
 )
 """Pattern for the text after a token that ends a turn: no text, the header of a role, or another token."""
 _ROLE_TOKEN = re.compile(
-    rf"(?:<{_BARS}(?:user|system|human|observation){_BARS}>|\[INST\]|\[\|user\|\])(?=\s?\n|\S)", re.IGNORECASE
+    rf"(?:<{_BARS}(?:user|system|human|observation){_BARS}>|\[INST\]|\[\|user\|\]|<role>|### )(?=\s?\n|\S)",
+    re.IGNORECASE,
 )
 """Token that is itself the header of another role's turn."""
 
@@ -194,7 +210,7 @@ def _skip_openings(text: str, position: int, reasoning: list[str]) -> int:
             continue
         markup, closing = _closing_of(opening)
         end = closing.search(text, opening.end())
-        if end is None and markup.must_close:
+        if end is None and (markup.must_close or _SPOKEN_OF.match(text, opening.end())):
             return position
         reasoning.append(text[opening.end() : end.start() if end else len(text)])
         position = end.end() if end else len(text)
@@ -317,13 +333,20 @@ LABEL_NOTE = r"(?:[ \t]{0,3}[\(\[][^\n\)\]]{0,60}[\)\]]){0,2}"
 """Pattern of a note behind a name, such as `(platform engineer)` or `[m000003]`."""
 
 
+ID_NOTE = r"(?:\[m[0-9]{6,9}\][ \t]{0,3})?"
+"""Pattern of a message id before a name."""
+
+
 @lru_cache(maxsize=256)
 def _label_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     each = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    alternatives = rf"[>#\s]{{0,4}}[*_\[\(]{{0,3}}(?:{each})[*_\]\)]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}"
+    alternatives = rf"[>#\s]{{0,4}}{ID_NOTE}[*_\[\(]{{0,3}}(?:{each})[*_\]\)]{{0,3}}{LABEL_NOTE}[*_]{{0,3}}"
     # On a line of its own, a name needs markup to be a label.
     alone = rf"(?:#{{1,6}}[ \t]{{0,3}}|[*_]{{1,3}})(?:{each}){LABEL_NOTE}[*_]{{0,3}}[ \t]*\n"
-    return re.compile(rf"(?:{alternatives}[ \t]{{0,3}}[:：][*_]{{0,3}}\s*|{alone}\s*)", re.IGNORECASE)
+    bracketed = rf"(?:<(?:{each})>|[*_]{{1,3}}\[(?:{each})\][*_]{{1,3}})\s+"
+    return re.compile(
+        rf"(?:{alternatives}[ \t]{{0,3}}[:：][*_]{{0,3}}\s*|{alone}\s*|{bracketed})", re.IGNORECASE
+    )
 
 
 def without_label(text: str, names: tuple[str, ...]) -> str:
@@ -465,7 +488,9 @@ MAX_LONE_CHECKS = 8
 MAX_MARK = 48
 """Length of the longest template token or closing tag, in characters, with a margin."""
 _MARK = re.compile(r"[<＜\[◁\]]|(?-i:assistant)")
-_PART = re.compile(r"[<＜\[◁\]][^\s<>＞\]▷]{0,46}|\[[A-Z ]{0,20}|assistant\s?f?i?n?a?")
+_PART = re.compile(
+    r"[<＜\[◁\]][^\s<>＞\]▷]{0,46}|<role>[A-Z]{0,12}(?:</?r?o?l?e?)?|\[[A-Z ]{0,20}|assistant\s?f?i?n?a?"
+)
 _NOTE_PART = r"[ \t]{0,3}[\(\[][^\n\)\]]{0,60}"
 _OPEN_LABEL = re.compile(
     rf"[*_\]\)]{{0,3}}(?:{LABEL_NOTE}[*_]{{0,3}}[ \t]{{0,3}}(?:[:：][*_\s]*)?|{_NOTE_PART})\s*"
@@ -481,11 +506,13 @@ def _is_undecided(buffer: str, head: str) -> bool:
     if opening is not None:
         return not buffer[opening.end() :].strip() if opening.re is _WRAPPER else opening.end() == len(buffer)
     rest = buffer[len(head) :]
-    if head[0] == "<" and buffer[1:2] in ("|", "｜", "s"):  # headers of two or three tokens
+    if head[0] == "<" and buffer[1:2].lower() in ("|", "｜", "s", "d"):  # headers of two or three tokens
         return len(buffer) < 120 and "\n\n" not in buffer
     if head[0] in "<[◁":
         return not re.search(r"[>\]▷]\s*\S", rest) and "\n\n" not in rest
-    return not rest or (rest.startswith(("<", " <", "f", "a", "c")) and ">" not in rest and len(rest) < 40)
+    return not rest.strip("\n") or (
+        rest.startswith(("<", " <", "f", "a", "c")) and ">" not in rest and len(rest) < 40
+    )
 
 
 def _may_be_role(text: str) -> bool:

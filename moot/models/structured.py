@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ValidationError
@@ -511,7 +511,9 @@ def _fitted_string(
     option = meant_name(value, {each: () for each in allowed if isinstance(each, str)})
     if option:
         return option
-    if value.strip() and not any(_ID.fullmatch(each) for each in allowed if isinstance(each, str)):
+    if (value.strip() or len(path) == 1) and not any(
+        _ID.fullmatch(each) for each in allowed if isinstance(each, str)
+    ):
         choices = ", ".join(repr(each) for each in allowed[:12])
         findings.doubts.append(
             f"{'.'.join(map(str, path))} is {clip(value, 80)!r}, which is none of {choices}"
@@ -522,18 +524,22 @@ def _fitted_string(
 def _rescale(data: JsonObject, findings: _Findings) -> str:
     """Convert a reply whose numbers are all on a scale from 0 to 1. Return an error if only some are.
 
-    Numbers below the scale, and numbers that are not finite, are errors too, except in a list's rows: there
-    they drop the row.
+    Numbers below the scale, and numbers that are not finite, are errors too, and numbers above it are asked
+    again. In a list's rows, they drop the row.
     """
+    usable = [each for each in findings.numbers if 0 <= each.value <= each.maximum]
     for number in findings.numbers:
-        in_row = any(isinstance(part, int) for part in number.path)
-        if not isfinite(number.value) or number.value < 0:
-            name = ".".join(map(str, number.path))
-            if not in_row:
-                return f"{name} is {number.value:g}: write a whole number from 0 to {number.maximum:g}"
-            *parents, _key = number.path
-            _at(data, parents)[number.path[-1]] = None
-    usable = [each for each in findings.numbers if isfinite(each.value) and each.value >= 0]
+        if number in usable:
+            continue
+        *parents, key = number.path
+        name = ".".join(map(str, number.path))
+        doubt = f"{name} is {number.value:g}: write a whole number from 0 to {number.maximum:g}"
+        if any(isinstance(part, int) for part in parents):
+            _at(data, parents)[key] = None
+        elif number.maximum < number.value < inf:
+            findings.doubts.append(doubt)
+        else:
+            return doubt
     percents = [each for each in usable if each.maximum >= PERCENT]
     fractions = [each for each in percents if 0 < each.value < 1 or _is_float_one(each.value)]
     if not percents or not any(0 < each.value <= 1 for each in percents):

@@ -61,10 +61,7 @@ def reported_usage(message: AIMessage) -> EntryUsage | None:
     usage = message.usage_metadata
     if not usage or not usage["input_tokens"] or is_implausible(message):
         return None
-    tokens: EntryUsage = {
-        "prompt_tokens": usage["input_tokens"],
-        "completion_tokens": usage["output_tokens"],
-    }
+    tokens: EntryUsage = {"prompt_tokens": usage["input_tokens"], "completion_tokens": usage["output_tokens"]}
     thought = usage.get("output_token_details", {}).get("reasoning") or 0
     if 0 < thought <= usage["output_tokens"]:
         tokens["reasoning_tokens"] = thought

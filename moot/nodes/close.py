@@ -21,11 +21,7 @@ def close(context: NodeContext) -> NodeBody:
     stored_solution = state.get("solution", "")
     solution = with_final_answer(state, stored_solution)
     values = {**state, "solution": solution}
-    update: Update = {
-        "status": status,
-        "current_speaker": "",
-        **result_update(values, *context.origin),
-    }
+    update: Update = {"status": status, "current_speaker": "", **result_update(values, *context.origin)}
     answer = update["answer"]
     yield Emit({"event": "end", "status": status, "reason": end_reason["reason"], "answer": answer})
     return update if solution == stored_solution else {**update, "solution": solution}

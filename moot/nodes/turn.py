@@ -146,7 +146,12 @@ def _write_speech(writer: TranscriptWriter, context: NodeContext, turn: Turn, re
 
 def _marked(text: str, context: NodeContext, speaker: str) -> str:
     """Mark the lines of a message that begin with the name of another debater."""
-    others = {name: key for key, name in context.names.items() if key != speaker}
+    others = {
+        label: key
+        for key, name in context.names.items()
+        if key != speaker
+        for label in reply_faults.labels_of(name, context.config.debater(key).role)
+    }
 
     def is_quotation(key: str, line: str) -> bool:
         transcript = context.state["full_transcript"]

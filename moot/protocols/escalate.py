@@ -13,6 +13,7 @@ from pydantic import Field
 from moot.config import DebateConfig, ProtocolSettings
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
+from moot.protocols import schedule
 from moot.protocols.outcome import Proceedings
 from moot.protocols.prompt_context import PromptContext, entry_block
 from moot.protocols.schedule import OVER, End, Phase, TurnCount, make_step, make_turn, phase_table
@@ -115,7 +116,7 @@ class Escalate(IndependentAnswers):
         own_entry = _latest(ctx.state, authors).get(ctx.turn["speaker"])
         return DEBATE.render(
             own=own_entry["id"] if own_entry else "",
-            words=str(ANSWER_WORDS),
+            words=schedule.words_within(ANSWER_WORDS, ctx.config),
             ending=self.answer_ending(ctx.config),
         )
 

@@ -164,7 +164,7 @@ def _instruction(config: DebateConfig, phase: str, turn: int, request: str = "")
         turn=str(turn),
         turns=str(config.total_turns()),
         opening="" if request and phase == "argument" else f"{INSTRUCTIONS[phase]} ",
-        words=str(schedule.TURN_WORDS),
+        words=schedule.words_within(schedule.TURN_WORDS, config),
     )
     return "\n\n".join(filter(None, (schedule.with_agreement(text, config), request)))
 

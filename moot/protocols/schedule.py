@@ -29,8 +29,16 @@ DECIDE = "decide"
 """Name of the phase before the vote, in which each debater gives an independent final answer."""
 TOKENS_PER_WORD = 1.35
 """Average number of o200k tokens per English word."""
+MOST_TOKENS_PER_WORD = 1.8
+"""Most tokens that a word of a long message needs: proposals of 600 words in Markdown had 990 to 1,072."""
 TURN_WORDS = 150
 """Maximum number of words in a message of a long-form protocol."""
+
+
+def words_within(words: int, config: DebateConfig) -> str:
+    """Return the number of words to ask for: `words`, or the tens that fit `memory.budget.reply`."""
+    tens = int(config.memory.budget.reply / MOST_TOKENS_PER_WORD / 10)
+    return str(min(words, max(10, 10 * tens)))
 
 
 class TurnCount(NamedTuple):

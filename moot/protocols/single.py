@@ -6,7 +6,7 @@ from moot.config import DebateConfig, DebaterConfig
 from moot.judging.judge_spec import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, problem_block, truncate_by_priority
-from moot.protocols import base, prompt_context, suffix
+from moot.protocols import base, prompt_context, schedule, suffix
 from moot.protocols.schedule import OVER, End, Phase, TurnCount, make_step, make_turn, phase_table
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, traits_of
@@ -58,7 +58,7 @@ class SoloProtocol(base.Protocol):
 
     def instruction(self, ctx: prompt_context.PromptContext) -> str:
         """Return the instruction to answer the question, including how the answer must end."""
-        return ANSWER.render(words=str(ANSWER_WORDS), ending=self.ending)
+        return ANSWER.render(words=schedule.words_within(ANSWER_WORDS, ctx.config), ending=self.ending)
 
 
 class Single(SoloProtocol):

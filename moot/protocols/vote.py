@@ -12,7 +12,7 @@ from moot.config.debate_config import frozen_config
 from moot.judging.judge_spec import JudgeSpec
 from moot.protocols import voting
 from moot.protocols.prompt_context import PromptContext
-from moot.protocols.schedule import End, TurnCount, make_step, make_turn
+from moot.protocols.schedule import End, TurnCount, make_step, make_turn, words_within
 from moot.protocols.single import ANSWER, ANSWER_WORDS, PHASE, SoloProtocol, answers_since
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.verdict import COUNT, PanelVerdict
@@ -63,7 +63,9 @@ class IndependentAnswers(SoloProtocol):
 
     def instruction(self, ctx: PromptContext) -> str:
         """Return the instruction to answer the question."""
-        return ANSWER.render(words=str(ANSWER_WORDS), ending=self.answer_ending(ctx.config))
+        return ANSWER.render(
+            words=words_within(ANSWER_WORDS, ctx.config), ending=self.answer_ending(ctx.config)
+        )
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
         """Return `[]`, because the debaters' messages already contain the final answers."""

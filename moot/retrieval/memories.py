@@ -301,10 +301,7 @@ def _entries(
 
 
 def _items(
-    items: MemoryItems,
-    terms: Mapping[str, float],
-    exclude: frozenset[str],
-    text_to_embed: str,
+    items: MemoryItems, terms: Mapping[str, float], exclude: frozenset[str], text_to_embed: str
 ) -> Iterator[_Candidate]:
     positions, closeness = _matching(items.postings, terms, len(items.items)), items.closeness(text_to_embed)
     positions = np.union1d(positions, closeness.nonzero()[0])

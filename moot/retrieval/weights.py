@@ -89,10 +89,7 @@ WEIGHTS = ScoreWeights()
 are those of the released code of Generative Agents."""
 
 SEMANTIC_WEIGHTS = ScoreWeights(
-    passage_words=0.6,
-    alone=0.4,
-    meaning=0.85,
-    spans=SpanWeights(evidence=0.77, front=0.49, lead=0.14),
+    passage_words=0.6, alone=0.4, meaning=0.85, spans=SpanWeights(evidence=0.77, front=0.49, lead=0.14)
 )
 """Default weights for a transcript that has embeddings, chosen with static word vectors on all development
 data. A search on either half of it gave an `alone` of .3, a `passage_words` of .6 and .75, and a `meaning` of

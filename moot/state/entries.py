@@ -156,8 +156,7 @@ class Entry(TypedDict):
     phase: str
     """Protocol phase of the entry, such as `propose`, or `""` before the first phase."""
     round: int
-    """Protocol round in which the entry was written, starting at 1. The value is 0 before the first
-    round."""
+    """Protocol round in which the entry was written, starting at 1. The value is 0 before the first round."""
     room: str
     """Id of the side discussion in which the entry was written, or `""` if there is none. Such a side
     discussion is called a crux room."""

@@ -270,9 +270,8 @@ class ResultTable(DebateTable):
                 "question": clip(title_of(topic, _text_of(verdict, "question")), TOPIC_CHARS),
                 "confidence": (verdict or {}).get("confidence") if _text_of(verdict, "decision") else None,
             },
-            "ON CONFLICT (debate) DO UPDATE SET "
-            "model = excluded.model, winner = excluded.winner, decision = excluded.decision, "
-            "question = excluded.question, confidence = excluded.confidence",
+            "ON CONFLICT (debate) DO UPDATE SET model = excluded.model, winner = excluded.winner, decision "
+            "= excluded.decision, question = excluded.question, confidence = excluded.confidence",
         )
 
     def all(self) -> dict[str, ListedResult]:

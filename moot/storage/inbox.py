@@ -62,9 +62,8 @@ class InboxTable(DebateTable):
         """Return the interjections and usage that follow row `number` of a debate's inbox."""
         # One statement reads both kinds, so that no row with a smaller number can come in between.
         rows = self._execute(
-            "SELECT number, speaker, content, at, kind FROM moot_inbox "
-            "WHERE debate = ? AND kind IN (?, ?) AND number > ? "
-            "ORDER BY number",
+            "SELECT number, speaker, content, at, kind FROM moot_inbox WHERE debate = ? AND kind IN (?, ?) "
+            "AND number > ? ORDER BY number",
             (debate, _INTERJECTION, _QUESTION, number),
         )
         rows = [row for row in rows if isinstance(row[0], int)]
@@ -88,9 +87,8 @@ class InboxTable(DebateTable):
     def copy(self, source: str, target: str) -> None:
         """Copy the inbox of a debate to a fork, keeping the row numbers."""
         self._execute(
-            "INSERT INTO moot_inbox (debate, number, kind, speaker, content, at) "
-            "SELECT ?, number, kind, speaker, content, at FROM moot_inbox "
-            "WHERE debate = ? ON CONFLICT DO NOTHING",
+            "INSERT INTO moot_inbox (debate, number, kind, speaker, content, at) SELECT ?, number, kind, "
+            "speaker, content, at FROM moot_inbox WHERE debate = ? ON CONFLICT DO NOTHING",
             (target, source),
         )
 

@@ -61,9 +61,8 @@ class Journal(DebateTable):
         later checkpoint than the one it started from.
         """
         rows = self._execute(
-            "SELECT base_checkpoint, reply FROM moot_journal "
-            "WHERE debate = ? AND step = ? AND node = ? AND batch = ? "
-            "AND call_index = ? AND digest = ?",
+            "SELECT base_checkpoint, reply FROM moot_journal WHERE debate = ? AND step = ? AND node = ? AND "
+            "batch = ? AND call_index = ? AND digest = ?",
             [*vars(key).values()],
         )
         for row_checkpoint, reply_json in sorted(

@@ -23,8 +23,10 @@ _DECISION = (
     r"(?:(?:the|my|our|final|die|meine|la|ma|mi|a)\s+){0,3}"
     r"(?:decision|verdict|choice|vote|entscheidung|décision|decisión|decisione|decisão|решение)(?:\s+finale?)?"
 )
-_LEAD = r"^[ \t>*_#{\"'`•-]*+(?:\d+[.)]\s++[*_\"'`]*+)?"
-_SIGN = r"[ \t*_\"'`]*(?::|：|=|→|->|\b(?:is|ist|est|es|è|é)\b:?)[ \t*_]*(?P<answer>[^\n]*)$"
+_LEAD = r"^[ \t>*_#{\"'`•-]*+(?:\d+[.)]\s++[*_\"'`]*+|(?:so|thus|hence|therefore),?\s+)?"
+_SIGN = (
+    r"[ \t*_\"'`]*(?::|：|=|→|->|是|\b(?:is|remains|ist|bleibt|est|es|è|é)\b:?)[ \t*_]*(?P<answer>[^\n]*)$"
+)
 _LABELS = [re.compile(_LEAD + label + _SIGN, re.IGNORECASE | re.MULTILINE) for label in (_ANSWER, _DECISION)]
 """Lines with a label before the answer. A line with a label for answers counts before other lines."""
 _HEADINGS = [
@@ -40,10 +42,9 @@ _MARKUP = (
     re.compile(r"^####[ \t]+(?P<answer>[^\n]*)\s*\Z", re.MULTILINE),
 )
 _SENTENCE = re.compile(
-    r"(?:^|[.!?:]\s+|\n)"
-    r"(?:(?:so|therefore|thus|hence|overall|finally|in conclusion|in short|i think|i believe),?\s+)"
-    r"{0,2}(?:the|my|our)\s+(?:final\s+|correct\s+|best\s+|right\s+)?(?:answer|choice)\s+"
-    r"(?:is|would be)\s*:?\s*(?P<answer>[^\n]+?)(?=[.!?](?:\s|$)|\n|$)",
+    r"(?:^|[.!?:]\s+|\n)(?:(?:so|therefore|thus|hence|overall|finally|in conclusion|in short|i think"
+    r"|i believe),?\s+){0,2}(?:the|my|our)\s+(?:final\s+|correct\s+|best\s+|right\s+)?(?:answer"
+    r"|choice)\s+(?:is|would be)\s*:?\s*(?P<answer>[^\n]+?)(?=[.!?](?:\s|$)|\n|$)",
     re.IGNORECASE,
 )
 _NO_ANSWER = re.compile(
@@ -110,7 +111,7 @@ def _conclusion(option: str) -> str:
 
 
 def _unboxed(answer: str) -> str:
-    boxed = _MARKUP[1].search(answer)
+    boxed = _MARKUP[1].search(answer) or _MARKUP[0].search(answer)
     return _TEXT_COMMAND.sub(r"\1", boxed["answer"] if boxed else answer).strip("$ ")
 
 
@@ -167,7 +168,8 @@ def option_of(answer: str, options: Sequence[str]) -> str:
 def _names(plain: str, option: str) -> bool:
     flags, pattern = _option_pattern(option)
     start = rf"(?i:{_BEFORE_OPTION})[(\[]?{pattern}[)\]]?{_AFTER_OPTION}"
-    end = rf".*\b(?i:option|choice|answer|is|choose|vote for)\s+[(\[]?{pattern}[)\]]?\W*"
+    end = rf".*\b(?i:option|choice|answer|is|choose|vote for)\s+[(\[]?{pattern}[)\]]?"
+    end += r"(?:\W*|,?\s+(?:because|since|weil|denn)\b.*)"
     return bool(re.match(start, plain, flags) or re.fullmatch(end, plain, flags)) and not _NO_ANSWER.match(
         plain
     )

@@ -183,8 +183,7 @@ _QUOTE = re.compile(r"[ \t]{0,3}>")
 _CLOSERS = "\"'”’»)\\]」』】）》*_"
 _STOPS = ".!?…؟۔।॥።፧։\u037e"
 _END = re.compile(
-    rf"(?<![{_STOPS}])(?P<spaced>[{_STOPS}]++)[{_CLOSERS}]*+(?=\s|$)"
-    rf"|(?P<joined>[。！？｡．‼⁇⁈⁉]++)[{_CLOSERS}]*+"
+    rf"(?<![{_STOPS}])(?P<spaced>[{_STOPS}]++)[{_CLOSERS}]*+(?=\s|$)|(?P<joined>[。！？｡．‼⁇⁈⁉]++)[{_CLOSERS}]*+"
 )
 _SHORT_LINE = 55
 _ABBREVIATIONS = word_set(

@@ -60,10 +60,43 @@ def completion(text: str) -> bytes:
 
 
 JSON = {"content-type": "application/json"}
+CHUNK = {"id": "1", "object": "chat.completion.chunk"}
+WHOLE = {"index": 0, "message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop"}
+EVENTS = b"data: " + json.dumps({**CHUNK, "choices": [WHOLE]}).encode() + b"\n\ndata: [DONE]\n\n"
+FORMS: dict[str, tuple[str, bytes]] = {
+    "JSON as plain text": ("text/plain", completion(ANSWER)),
+    "events as JSON": ("application/json", EVENTS),
+    "a whole message as an event": ("text/event-stream", EVENTS),
+    "a text instead of a message": (
+        "application/json",
+        json.dumps({"choices": [{"index": 0, "text": ANSWER, "finish_reason": "stop"}]}).encode(),
+    ),
+    "one part without a list": (
+        "application/json",
+        completion(ANSWER).replace(
+            json.dumps(ANSWER).encode(), json.dumps({"type": "text", "text": ANSWER}).encode()
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_reply_is_read_in_whatever_form_it_is_wrapped(form: str) -> None:
+    kind, body = FORMS[form]
+    with raw_server(200, {"content-type": kind}, body) as server:
+        (reply,) = ModelBench(server, max_attempts=1).ask(TURN_CALL)
+    assert (reply.error, reply.text) == ("", ANSWER)
+
+
+def test_error_in_an_unknown_form_with_status_200_is_read() -> None:
+    body = b'{"choices": null, "base_resp": {"status_code": 1026, "status_msg": "input new_sensitive"}}'
+    with raw_server(200, JSON, body) as server:
+        (reply,) = ModelBench(server, max_attempts=1).ask(CALL)
+    assert (reply.refused, "new_sensitive" in reply.error) == (True, True)
 
 
 @pytest.mark.parametrize(
-    "reason", ["error", "insufficient_system_resource", "abort", "network_error", "ERROR"]
+    "reason", ["error", "insufficient_system_resource", "abort", "network_error", "ERROR", "time_limit"]
 )
 def test_reply_that_the_server_broke_off_is_asked_for_again(reason: str) -> None:
     with OpenAIServer(

@@ -278,6 +278,40 @@ OVERFLOWS: dict[str, tuple[int, object, dict[str, int]]] = {
     ),
     "gpt4all": (400, "ERROR: The prompt size exceeds the context window size and cannot be processed.", {}),
     "body-413": (413, "<html><head><title>413 Payload Too Large</title></head></html>", {}),
+    "vllm-negative": (400, openai("max_tokens must be at least 1, got -7584."), {"excess": 7584}),
+    "vllm-indices": (
+        400,
+        openai("The sequence is longer than this model's maximum sequence length (16769 > 16384)"),
+        {"limit": 16384, "prompt": 16769},
+    ),
+    "trt-llm": (
+        400,
+        openai("Prompt length (9000) + max_tokens (500) exceeds max_seq_len (8192)"),
+        {"limit": 8192, "prompt": 9000, "reply": 500},
+    ),
+    "lmdeploy": (
+        400,
+        openai("The input exceeds the session length: 9000 > 8192"),
+        {"limit": 8192, "prompt": 9000},
+    ),
+    "mistral.rs": (400, {"message": "The prompt sequence is greater than 8192"}, {"limit": 8192}),
+    "siliconflow": (
+        400,
+        {"code": 20015, "message": "prompt_tokens (9000) must be less than max_seq_len (8192)."},
+        {"limit": 8192, "prompt": 9000},
+    ),
+    "github": (
+        413,
+        openai("Request body too large. Max size: 8000 tokens.", code="tokens_limit_reached"),
+        {},
+    ),
+    "code-only": (400, openai("Bad request", code="prompt_too_long"), {}),
+    "lmstudio-event": (
+        200,
+        openai("Cannot truncate prompt with n_keep (5000) >= n_ctx (4096)"),
+        {"limit": 4096},
+    ),
+    "hunyuan": (400, openai("输入长度超过模型最大上下文长度"), {}),
     "exl": (400, {"detail": "Prompt length 9001 is greater than max_seq_len 8192"}, {"prompt": 9001}),
 }
 
@@ -337,6 +371,11 @@ FILTERS: dict[str, tuple[int, object]] = {
         openai("The request was rejected because it was considered high risk", type="content_filter"),
     ),
     "bedrock": (400, {"message": "The output was blocked by a guardrail policy"}),
+    "volcengine": (400, openai("The output may be sensitive.", code="OutputTextSensitiveContentDetected")),
+    "minimax": (200, {"base_resp": {"status_code": 1026, "status_msg": "input new_sensitive"}}),
+    "hunyuan": (400, openai("内容违规，请修改后重试", code="OperationDenied")),
+    "cloudflare": (403, {"errors": [{"code": 2016, "message": "Prompt blocked due to the configuration"}]}),
+    "code-only": (400, openai("Bad request", code="content_safety_violation")),
     "together": (422, openai("The request was refused by the safety model: unsafe content")),
 }
 
@@ -491,6 +530,37 @@ PARAMETERS: dict[str, tuple[int, object, dict[str, object]]] = {
         ),
         {"max_reply": 3796},
     ),
+    "anthropic-range": (400, openai("temperature: range: 0..1"), {"temperature": False}),
+    "anthropic-seed": (400, openai("seed: Extra inputs are not permitted"), {"seed": False}),
+    "anthropic-reply": (
+        400,
+        openai("max_tokens: 100000 > 8192, the maximum number of output tokens"),
+        {"max_reply": 8192},
+    ),
+    "moonshot-temperature": (400, openai("invalid temperature: only 1 is allowed"), {"temperature": False}),
+    "zhipu-temperature": (400, openai("temperature 参数非法", code="1210"), {"temperature": False}),
+    "fastapi-role": (
+        422,
+        {
+            "detail": [
+                {"loc": ["body", "messages", 0, "role"], "msg": "Input should be 'user' or 'assistant'"}
+            ]
+        },
+        {"system_role": False},
+    ),
+    "deepseek-roles": (
+        400,
+        openai("The model does not support successive user or assistant messages"),
+        {"merge_roles": True},
+    ),
+    "mistral-roles": (400, openai("Unexpected role 'user' after role 'user'"), {"merge_roles": True}),
+    "vertex-reply": (
+        400,
+        openai(
+            "maxOutputTokens is 70000 but the range is from 1 (inclusive) to 65537 (exclusive). Try again."
+        ),
+        {"max_reply": 65537},
+    ),
     "openrouter-afford": (
         402,
         openai(
@@ -559,6 +629,17 @@ OTHERS: dict[str, tuple[int, object, str]] = {
         "other",
     ),
     "schema": (400, openai("This model does not support response_format"), "other"),
+    "schema-now": (400, openai("This response_format type is unavailable now"), "other"),
+    "lmstudio-unloaded": (400, {"error": "Model is unloaded."}, "later"),
+    "lmstudio-crash": (400, {"error": "The model has crashed. (Exit code: 18446744072635812000)"}, "later"),
+    "xai-credits": (
+        429,
+        {"error": "Your team has used all available credits or reached its spending limit."},
+        "quota",
+    ),
+    "router-model": (400, openai("some/model is not a valid model ID", code=400), "model"),
+    "retired": (400, openai("The model `x` has been decommissioned", code="model_decommissioned"), "model"),
+    "google-model": (404, openai("models/x is not found for this API version"), "model"),
 }
 
 

@@ -107,6 +107,12 @@ CALLS = {
     "Qwen coder": "<tool_call>\n<function=search>\n<parameter=q>ferry</parameter>\n</function>\n</tool_call>",
     "Llama": '<|python_tag|>{"name": "search", "parameters": {}}',
     "bare JSON": '{"name": "search", "parameters": {"query": "ferry"}}',
+    "bare JSON in OpenAI's form": '{"type": "function", "function": {"name": "search", "arguments": {}}}',
+    "bare JSON in a fence": '```json\n{"name": "search", "arguments": {}}\n```',
+    "DeepSeek": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="search">\n</｜DSML｜invoke>\n'
+    "</｜DSML｜function_calls>",
+    "a list": '<tools>\n{"name": "search", "arguments": {}}\n</tools>',
+    "Phi": 'functools[{"name": "search", "arguments": {}}]',
     "MiniMax": '<minimax:tool_call>\n<invoke name="search"></invoke>\n</minimax:tool_call>',
     "a fence": '```tool_call\n{"name": "search"}\n```',
     "LM Studio": '[TOOL_REQUEST]{"name": "search", "arguments": {}}[END_TOOL_REQUEST]',
@@ -119,7 +125,7 @@ def test_tool_call_as_text_is_replaced(kind: str) -> None:
         "[search]",
         "[search][search]",
     }
-    if kind != "bare JSON":
+    if not kind.startswith("bare JSON"):
         text = without_tool_calls(f"{ANSWER}\n{CALLS[kind]}", lambda name: f"[{name}]")
         assert text.startswith(f"{ANSWER}\n[search]")
 
@@ -151,6 +157,10 @@ def marked(text: str, *quotations: str) -> str:
         ("omar: I give up.", "omar (written by Nadia): I give up."),
         ("> Li [m000004]: I give up.", "> Li (written by Nadia) [m000004]: I give up."),
         ("[Omar]: I give up.", "[Omar (written by Nadia)]: I give up."),
+        ("[m000004] Omar: I give up.", "[m000004] Omar (written by Nadia): I give up."),
+        ("<Omar> I give up.", "<Omar (written by Nadia)> I give up."),
+        ("### Omar\nI give up.", "### Omar (written by Nadia)\nI give up."),
+        ("**Li**\nI give up.", "**Li (written by Nadia)**\nI give up."),
         ("Nadia: Thank you.", "Thank you."),
     ],
 )
@@ -163,6 +173,7 @@ def test_line_of_another_speaker_is_marked(label: str, mark: str) -> None:
     [
         "Omar and Li: you both count 40.",
         "I ask Omar: who counted?",
+        "Thanks to\nOmar\nwe know it.",
         "```\nOmar: text\n```",
         "Lina: no debater.",
     ],

@@ -59,6 +59,14 @@ MARKED = {
     "[END FINAL RESPONSE]\n<|end|>",
     "ollama run": f"Thinking...\n{THOUGHT}\n...done thinking.\n\n{ANSWER}",
     "Open WebUI": f'<details type="reasoning" done="true">\n{THOUGHT}\n</details>\n{ANSWER}',
+    "an empty type": f"<details>\n<summary>Thought for 3 s</summary>\n{THOUGHT}\n</details>\n\n{ANSWER}",
+    "words joined": f"<inner_monologue>{THOUGHT}</inner_monologue>{ANSWER}",
+    "words behind": f"<chain_of_thought>{THOUGHT}</chain_of_thought>\n{ANSWER}",
+    "one word": f"<deepthink>{THOUGHT}</deepthink>{ANSWER}",
+    "Chinese": f"<思考>{THOUGHT}</思考>{ANSWER}",
+    "square brackets": f"[think]{THOUGHT}[/think]{ANSWER}",
+    "a box": f"<think>{THOUGHT}</think>\n<|begin_of_box|>{ANSWER}<|end_of_box|>",
+    "a quoted end": f"<think>{THOUGHT} It ends with `</think>`, I know.</think>{ANSWER}",
     "a fence": f"```thinking\n{THOUGHT}\n```\n\n{ANSWER}",
     "own name behind it": f"<think>{THOUGHT}</think>\n\n**Nadia:** {ANSWER}",
 }
@@ -73,6 +81,7 @@ OPENED_BY_TEMPLATE = {
     "Cohere": f"{THOUGHT}<|END_THINKING|><|START_RESPONSE|>{ANSWER}<|END_RESPONSE|>",
     "Gemma": f"{THOUGHT}\n<channel|>{ANSWER}",
     "Apriel": f"{THOUGHT}\n[BEGIN FINAL RESPONSE]\n{ANSWER}\n[END FINAL RESPONSE]",
+    "gpt-oss": f"{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}<|return|>",
 }
 UNMARKED = {
     "ChatML": f"{ANSWER}<|im_end|>",
@@ -90,6 +99,16 @@ UNMARKED = {
     "GPT": f"{ANSWER}\n<|endoftext|>Human: And the bridge?",
     "Nemotron": f"{ANSWER}<extra_id_1>",
     "Kimi": f"{ANSWER}[EOS]",
+    "Gemma, as a closing tag": f"{ANSWER}\n</end_of_turn>",
+    "Seed-OSS": f"{ANSWER}<seed:eos>\n<seed:bos>user\nAnd the bridge?",
+    "Command R": f"{ANSWER}<EOS_TOKEN>",
+    "Ling": f"{ANSWER}<role>HUMAN</role>And the bridge?",
+    "Pangu": f"{ANSWER}[unused10]",
+    "Nemotron Nano": f"{ANSWER}<SPECIAL_12>",
+    "Alpaca": f"{ANSWER}\n\n### Instruction:\nAnd the bridge?",
+    "half a token": f"{ANSWER}<|im_end",
+    "Llama's role in front": f"assistant\n\n{ANSWER}",
+    "Vicuna's role in front": f"Assistant: {ANSWER}",
     "a run of tokens": f"{ANSWER}<|im_end|><|im_end|>\n<|im_end|>",
     "a header in front": f"<|im_start|>assistant\n{ANSWER}<|im_end|>",
     "Llama's header in front": f"<|start_header_id|>assistant<|end_header_id|>\n\n{ANSWER}",
@@ -107,6 +126,9 @@ UNMARKED = {
     "name with an id": f"Nadia [m000012]: {ANSWER}",
     "name as a heading": f"### Nadia\n\n{ANSWER}",
     "name in italics on its line": f"*Nadia*\n{ANSWER}",
+    "name behind an id": f"[m000012] Nadia: {ANSWER}",
+    "name in angle brackets": f"<Nadia> {ANSWER}",
+    "name in bold brackets": f"**[Nadia]** {ANSWER}",
     "name twice": f"Nadia: **Nadia:** {ANSWER}",
 }
 TEXTS = {
@@ -125,6 +147,7 @@ TEXTS = {
     "a word that begins a format": "analysis of 52 sailings shows that 40 were full.",
     "a heading that begins a format": "Here is my thought process: the ferry pays, the bridge does not.",
     "a quoted format": "Thinking... that is what the harbour does all winter.",
+    "a tag that begins a sentence": "<think> tags are cut by the parser, as 40 logs show.",
     "an answer tag in a sentence": "Wrap it in <answer> and </answer>, then count the sailings.",
     "an answer tag at the start": "<answer> tags are what the exam wants.",
     "another name first": "Omar: your figure of 40 is from March.",
@@ -187,13 +210,14 @@ def test_reasoning_without_an_end_has_no_text(unclosed: str) -> None:
 @pytest.mark.parametrize("kind", UNMARKED)
 def test_only_template_tokens_at_the_end_are_reported(kind: str) -> None:
     ends_with_token = UNMARKED[kind].endswith(
-        ("|>", "</s>", "?", "[|endofturn|]", "｜>", "_1>", "[EOS]", "/INST]")
+        ("|>", "</s>", "?", "turn|]", "｜>", "_1>", "[EOS]", "/INST]", "turn>", "EN>", "10]", "_12>", "end")
     )
     assert split_reply(UNMARKED[kind], NAMES).has_template_tokens is ends_with_token
 
 
 ALL = [*MARKED.values(), *OPENED_BY_TEMPLATE.values(), *UNMARKED.values(), *TEXTS.values()]
-LATE = {"Hunyuan, answer cut", "a Markdown block and more", "name twice", "Kimi K3"}
+LATE = {"Hunyuan, answer cut", "a Markdown block and more", "name twice", "Kimi K3", "a quoted end", "Alpaca"}
+LATE |= {"name behind an id", "name in angle brackets", "name in bold brackets"}
 """Replies of which a stream shows, or lacks, a tag until the end."""
 SHOWN = [text for group in (MARKED, UNMARKED, TEXTS) for kind, text in group.items() if kind not in LATE]
 

@@ -8,6 +8,7 @@ import pytest
 
 from moot.config.config_files import make_config
 from moot.protocols.long_form import RoundRobin
+from moot.protocols.schedule import words_within
 from moot.state.entries import make_entry
 
 DEBATERS = [{"name": "A"}, {"name": "B"}, {"name": "C"}]
@@ -77,3 +78,8 @@ def test_continued_transcript_has_no_new_openings() -> None:
     step = RoundRobin().next_step({"turn_count": 0, "full_transcript": [entry]}, config)
     assert isinstance(step, dict)
     assert [turn["speaker"] for turn in step["turns"]] == ["a"]
+
+
+@pytest.mark.parametrize(("reply", "words"), [(1000, "550"), (1200, "600"), (120, "60"), (16, "10")])
+def test_words_that_a_prompt_asks_for_fit_the_reply_limit(reply: int, words: str) -> None:
+    assert words_within(600, make_config({"memory": {"budget": {"reply": reply}}})) == words

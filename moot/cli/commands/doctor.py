@@ -115,8 +115,7 @@ def doctor(
     """Check the installation, the API key, the database and all debates.
 
     Without --repair, the command changes nothing. Without --models, the command calls no model, and only asks
-    your endpoint for its list of models.
-    The exit code is 1 if the command finds a problem.
+    your endpoint for its list of models. The exit code is 1 if the command finds a problem.
     """
     url = check_database(db)
     findings: list[Finding] = [*inspect_installation(), *inspect_access()]
@@ -444,8 +443,7 @@ def backup(
     path: Annotated[
         Path,
         Argument(
-            metavar="FILE",
-            help="File to copy the database to. To use the copy, give this file as --db.",
+            metavar="FILE", help="File to copy the database to. To use the copy, give this file as --db."
         ),
     ],
     db: options.DbOption = None,

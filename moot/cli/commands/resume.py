@@ -37,8 +37,7 @@ def resume(
     reconfigure: Annotated[
         bool,
         Option(
-            "--reconfigure",
-            help="Change the debate's configuration to the settings in the --config file.",
+            "--reconfigure", help="Change the debate's configuration to the settings in the --config file."
         ),
     ] = False,
     answer: Annotated[

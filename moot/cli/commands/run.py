@@ -43,11 +43,7 @@ class RunOptions:
     ] = None
     summarizer: Annotated[
         str | None,
-        Option(
-            "--summarizer",
-            metavar="NAME",
-            help="Method for summarizing older messages: {summarizers}.",
-        ),
+        Option("--summarizer", metavar="NAME", help="Method for summarizing older messages: {summarizers}."),
     ] = None
     rubric: Annotated[
         str | None,
@@ -70,9 +66,7 @@ class RunOptions:
     replay: Annotated[
         str | None,
         Option(
-            "--replay",
-            metavar="ID",
-            help="Replay a stored debate from its journal, without calling a model.",
+            "--replay", metavar="ID", help="Replay a stored debate from its journal, without calling a model."
         ),
     ] = None
     propose: Annotated[

@@ -105,11 +105,7 @@ def show(
         bool, Option("--receipts", help="Show the number of tokens in each section of each debater's prompt.")
     ] = False,
     calls: Annotated[
-        bool,
-        Option(
-            "--calls",
-            help="Like --receipts, but for all model calls except debaters' turns.",
-        ),
+        bool, Option("--calls", help="Like --receipts, but for all model calls except debaters' turns.")
     ] = False,
     verdict: Annotated[bool, Option("--verdict", help="Show the verdict.")] = False,
     prompt: Annotated[

@@ -214,8 +214,7 @@ WORDS_PER_TOKEN = 0.5
 """Number of words per token that a model is asked to write. English has 0.75 words per token. Three summaries
 that kept numbers and ids, as requested, had 0.50 to 0.60."""
 PROSE_SHARE = 0.65
-"""Share of the summary's tokens that is reserved for prose written by the model. Key points take the
-rest."""
+"""Share of the summary's tokens that is reserved for prose written by the model. Key points take the rest."""
 _LABEL = re.compile(r"\b\d+[A-Z]{1,2}\.\d+\b")
 """Pattern that matches the label of a critique point in a council debate, such as 2A.3. The label does not
 count as a number."""

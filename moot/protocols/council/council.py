@@ -200,19 +200,25 @@ def council_instruction(ctx: prompt_context.PromptContext) -> str:
     phase, round_no, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
     focus, max_rounds = role_of(ctx.speaker).says(phase), max(round_no, ctx.config.rounds or ROUNDS)
     values = {"place": _place_of(round_no, max_rounds), "focus": focus}
+    words = schedule.words_within(PROPOSAL_WORDS, ctx.config)
     match phase:
         case "propose":
             opening = "In it" if max_rounds == 1 else "In each round"
-            task = PROPOSE.render(each=opening, words=str(PROPOSAL_WORDS), **values)
+            task = PROPOSE.render(each=opening, words=words, **values)
         case "critique":
             names = [truncation.prompt_name(target, ctx.names) for target in ctx.turn["targets"]]
             before = _ANSWERED if _critiques_of(ctx, round_no - 1, by=speaker) else ""
             if round_no == 1:
-                task = CRITIQUE.render(target=names[0], words=str(CRITIQUE_WORDS), before=before, **values)
+                task = CRITIQUE.render(
+                    target=names[0],
+                    words=schedule.words_within(CRITIQUE_WORDS, ctx.config),
+                    before=before,
+                    **values,
+                )
             else:
                 before += _SETTLE if _disputes(ctx) else ""
-                max_words = COMPARE_WORDS * (1 + len(names))
-                task = COMPARE.render(targets=_joined(names), words=str(max_words), before=before, **values)
+                max_words = schedule.words_within(COMPARE_WORDS * (1 + len(names)), ctx.config)
+                task = COMPARE.render(targets=_joined(names), words=max_words, before=before, **values)
         case _:
             labels = critique_labels(ctx.state["full_transcript"])
             received = _critiques_of(ctx, round_no, target=speaker)
@@ -220,14 +226,14 @@ def council_instruction(ctx: prompt_context.PromptContext) -> str:
                 _CRITICISED.format(
                     concerns=" that concerns your proposal" if round_no > 1 else "",
                     label=labels[received[0]["id"]],
-                    words=f"{ANSWER_WORDS} of the {PROPOSAL_WORDS}",
+                    words=f"{int(words) * ANSWER_WORDS // PROPOSAL_WORDS // 10 * 10} of the {words}",
                 )
                 if received
                 else _NOT_CRITICISED
             )
             if speaker not in latest_proposals(ctx.state["full_transcript"]):
                 standing = _NO_PROPOSAL
-            task = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), **values)
+            task = REFINE.render(standing=standing, words=words, **values)
     instruction = "\n\n".join(filter(None, (task, ctx.turn["instruction"])))
     return schedule.with_agreement(instruction, ctx.config, answer=ctx.step["phase"] != "critique")
 

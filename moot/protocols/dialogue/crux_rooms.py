@@ -12,7 +12,7 @@ from moot.claims.ledger_rendering import cards_of
 from moot.config import DebateConfig, ProtocolSettings, Section
 from moot.prompts.templates import load_prompt_template
 from moot.prompts.truncation import prompt_name
-from moot.protocols.schedule import make_step, make_turn, with_agreement
+from moot.protocols.schedule import make_step, make_turn, with_agreement, words_within
 from moot.state.claim_events import MAIN_QUESTION, Room, RoomStage
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import seq_of
@@ -111,7 +111,7 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
             instruction = STAGES[room["stage"]].render(
                 target=prompt_name(partner, names),
                 claim=_disputed(state, room),
-                words=str(WORDS),
+                words=words_within(WORDS, config),
                 question=_CHECK_CRUX if _crux(room) else _ASK_CRUX,
             )
             targets = [partner, *(room["message_ids"] or room["trigger"])[-1:]]

@@ -549,7 +549,7 @@ def _main_step(
             rounds=str(last),
             aspect=aspect_name,
             target=target_text,
-            words=str(WORDS[stage]),
+            words=schedule.words_within(WORDS[stage], config),
         )
         turns.append(make_turn(debater, schedule.with_agreement(instruction, config), targets=targets))
     step = make_step(stage, round_no, turns, aspect=aspect_name)
