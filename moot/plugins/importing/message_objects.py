@@ -148,8 +148,8 @@ def _message(
     results = [_tool_result(result, where, calls_by_id, left_out) for result in parts.results]
     # A call with its result in the same message comes before the text about it.
     ids = {result.call_id for result in results}
-    answered = [call for call in calls if call.call_id in ids]
-    return [*answered, *results, *messages, *(call for call in calls if call.call_id not in ids)]
+    calls_with_results = [call for call in calls if call.call_id in ids]
+    return [*calls_with_results, *results, *messages, *(call for call in calls if call.call_id not in ids)]
 
 
 def unwrapped(item: object) -> object:

@@ -87,7 +87,9 @@ def without_code(lines: Sequence[str]) -> list[str]:
     """Return the lines with those of fenced code emptied. An open fence at the end is none."""
     fences = [index for index, line in enumerate(lines) if line.lstrip().startswith("```")]
     coded = {
-        at for start, end in zip(fences[::2], fences[1::2], strict=False) for at in range(start, end + 1)
+        index
+        for start, end in zip(fences[::2], fences[1::2], strict=False)
+        for index in range(start, end + 1)
     }
     return ["" if index in coded else line for index, line in enumerate(lines)]
 
