@@ -7,6 +7,7 @@ the token. `/moot` is the live page. `/mcp` has the tools of `moot mcp` instead 
 
 import asyncio
 import contextlib
+import json
 import re
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -24,6 +25,7 @@ from langgraph_sdk.client import LangGraphClient
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import override
 
 from moot.api import Event, open_debates
@@ -44,6 +46,9 @@ from moot.storage.catalogue import DebateRow
 from moot.storage.records import open_records
 
 T = TypeVar("T")
+
+A2A_EVENTS = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate"}
+"""Name of each event of an A2A stream in version 1.0 of the protocol, by its kind in version 0.3."""
 
 # Read at import, because the server's event loop must not wait for files.
 operators_config()
@@ -126,6 +131,42 @@ class StreamListener(AsyncCallbackHandler):
         await self.on_llm_end(run_id=run_id)
 
 
+class A2AStreams:
+    """ASGI middleware that wraps the events of an A2A stream as version 1.0 of the protocol does.
+
+    `langgraph-api` 0.16.7 wraps only the first event, and sends the others in the form of version 0.3. The
+    official clients read them as empty.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and change the stream with which LangGraph answers it."""
+        wraps = False
+
+        def wrap(line: bytes) -> bytes:
+            nonlocal wraps
+            try:
+                event = json.loads(line.removeprefix(b"data: "))
+                result = event["result"]
+                kind = A2A_EVENTS.get(result.get("kind"))
+            except (AttributeError, KeyError, TypeError, ValueError):  # not an event with a result
+                return line
+            wraps = wraps or "task" in result
+            if not wraps or kind is None:
+                return line
+            return b"data: " + json.dumps(event | {"result": {kind: result}}).encode()
+
+        async def send_wrapped(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message["body"] = b"\r\n".join(map(wrap, message.get("body", b"").split(b"\r\n")))
+            await send(message)
+
+        is_a2a = scope["type"] == "http" and scope["path"].startswith("/a2a/")
+        await self._app(scope, receive, send_wrapped if is_a2a else send)
+
+
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     host = await _page.open()
@@ -139,7 +180,7 @@ app = Starlette(
     routes=[Route("/mcp", _agents), *_page.routes()],
     lifespan=_lifespan,
     exception_handlers={MootError: error_response},
-    middleware=[Middleware(AuthMiddleware, pages=allowed_origins())],
+    middleware=[Middleware(AuthMiddleware, pages=allowed_origins()), Middleware(A2AStreams)],
 )
 """Web application that adds Moot's routes to a LangGraph server. Its middleware also protects LangGraph's
 routes."""
