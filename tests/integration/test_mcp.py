@@ -190,6 +190,8 @@ def test_a_server_stops_although_the_client_keeps_its_stdin_open(tmp_path: Path)
     request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening}
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(words, env=environment(), **pipes) as server:
+        assert server.stdin
+        assert server.stdout
         server.stdin.write(json.dumps(request).encode() + b"\n")
         server.stdin.flush()
         assert b"serverInfo" in server.stdout.readline()

@@ -11,9 +11,7 @@ import json
 import re
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
 from typing import TypeVar
-from uuid import UUID
 
 import httpx
 from langchain_core.callbacks import AsyncCallbackHandler
@@ -88,26 +86,26 @@ class StreamListener(AsyncCallbackHandler):
     def __init__(self, host: DebateHost) -> None:
         """Create a listener that forwards tokens to a debate host."""
         self._host, self._loop = host, asyncio.get_running_loop()
-        self._runs: dict[UUID, tuple[str, str]] = {}
+        self._runs: dict[uuid.UUID, tuple[str, str]] = {}
         """Debate id and entry id of each running call."""
 
-    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
+    def tap_output_aiter(self, run_id: uuid.UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
         """Return the stream unchanged; LangChain requires only that this method exists."""
         return output
 
-    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
+    def tap_output_iter(self, run_id: uuid.UUID, output: Iterator[T]) -> Iterator[T]:
         """Return the stream unchanged; LangChain requires only that this method exists."""
         return output
 
     @override
-    async def on_chat_model_start(self, *_: object, run_id: UUID, **details: object) -> None:
+    async def on_chat_model_start(self, *_: object, run_id: uuid.UUID, **details: object) -> None:
         tags, metadata = details.get("tags"), details.get("metadata")
         streamed = not (isinstance(tags, list) and TAG_NOSTREAM in tags)
         if streamed and isinstance(metadata, dict) and metadata.get("thread_id") and metadata.get(ENTRY):
             self._runs[run_id] = (str(metadata["thread_id"]), metadata[ENTRY])
 
     @override
-    async def on_llm_new_token(self, *_: object, run_id: UUID, **details: object) -> None:
+    async def on_llm_new_token(self, *_: object, run_id: uuid.UUID, **details: object) -> None:
         message = getattr(details.get("chunk"), "message", None)
         replaces = message is not None and bool(message.response_metadata.get(RETRACTS))
         if run_id in self._runs and message and (message.text or replaces):
@@ -122,12 +120,12 @@ class StreamListener(AsyncCallbackHandler):
             self._loop.call_soon_threadsafe(self._host.publish, debate, event)
 
     @override
-    async def on_llm_end(self, *_: object, run_id: UUID, **details: object) -> None:
+    async def on_llm_end(self, *_: object, run_id: uuid.UUID, **details: object) -> None:
         if message := self._runs.pop(run_id, None):
             self._loop.call_soon_threadsafe(self._host.forget_message, *message)
 
     @override
-    async def on_llm_error(self, *_: object, run_id: UUID, **details: object) -> None:
+    async def on_llm_error(self, *_: object, run_id: uuid.UUID, **details: object) -> None:
         await self.on_llm_end(run_id=run_id)
 
 
@@ -167,7 +165,7 @@ class A2AStreams:
         await self._app(scope, receive, send_wrapped if is_a2a else send)
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     host = await _page.open()
     for served in SERVED.values():
@@ -205,7 +203,7 @@ ASSISTANTS: Mapping[str, tuple[str, JsonObject]] = {
 The graphs `council` and `dialogue` have an assistant of their own name."""
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def keep_debates_registered() -> AsyncIterator[None]:
     """Register all debates as LangGraph threads during an `async with` block.
 
