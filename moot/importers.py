@@ -22,7 +22,7 @@ from moot.debates.imported_debate import (
     Speaker,
     speakers_by_word,
 )
-from moot.state.errors import ConfigError, InputError
+from moot.state.errors import ConfigError, InputError, option
 from moot.state.settings import load_plugin, plugin_entry_points
 from moot.text.plain_text import clip
 
@@ -139,8 +139,8 @@ class SeveralConversations(InputError):
         listing = ", ".join(f"{number} {title!r}" for number, title in enumerate(titles[:20], start=1))
         more = f" and {len(titles) - 20} more" if len(titles) > 20 else ""
         super().__init__(
-            f"the file contains {len(titles)} conversations: {listing}{more}. Choose one with --conversation "
-            "NUMBER or --conversation TITLE"
+            f"the file contains {len(titles)} conversations: {listing}{more}. Choose one by its number or "
+            f"title with {option('conversation')}"
         )
 
 

@@ -16,7 +16,7 @@ from moot.config.debate_config import OPTION_CHARS
 from moot.state import claim_events as ledger_events
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, cited_id
-from moot.state.errors import InputError
+from moot.state.errors import InputError, option
 
 _QUOTES = frozenset('`"“”„‟«»‹›「」『』')
 _MARKS = _QUOTES | frozenset("'‘’‚‛*_")
@@ -514,11 +514,11 @@ def correct_event(
         raise InputError(f"{kind!r} is not a valid kind of claim event: use one of {', '.join(KINDS)}")
     if kind == "conditional" and not (condition := board_text(condition) or event["condition"]):
         raise InputError(
-            f"claim event {note_id!r} has no condition: give one with --condition, such as "
-            "--condition 'if the tests pass'"
+            f"claim event {note_id!r} has no condition: give one with {option('condition')}, such as "
+            "'if the tests pass'"
         )
     if condition and kind != "conditional":
-        raise InputError(f"--condition needs the kind 'conditional', but the kind is {kind!r}")
+        raise InputError(f"{option('condition')} needs the kind 'conditional', but the kind is {kind!r}")
     number = 1 + sum(claim_event["type"] == "event" for claim_event in all_events)
     corrected_event = {**event, "id": f"e{number:03d}", "kind": kind, "by": "person", "confidence": 1.0}
     corrected_event["condition"] = condition

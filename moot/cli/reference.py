@@ -72,7 +72,8 @@ the JSON Schema of the configuration, and `moot config check FILE` checks a conf
 {MADE}
 
 This page describes all names that you can import from the package `moot`. For examples, see
-[embedding](embedding.md).
+[embedding](embedding.md). The docs site lists the methods, arguments and errors of each name below the table.
+In Python, `help(moot.Debates)` prints them.
 
 | name | meaning |
 |---|---|

@@ -22,10 +22,6 @@ from moot.tools.registry import TOOLS, check_tools
 FOLDER_TOOLS = tuple(name for name, tool in TOOLS.items() if tool.needs_context)
 """Tools that read the context folder: they list, read and search its files."""
 _PLACEHOLDER = re.compile(r"\{\{?[A-Za-z_]\w*\}\}?")
-NO_JUDGE = (
-    "no judge model is set, and the default `offline` model cannot judge messages of people or models: "
-    "set one with --model (in a file: judge.model), or `offline` for placeholders"
-)
 
 
 def check_config(
@@ -98,7 +94,11 @@ def check_judges(config: DebateConfig, models: Iterable[str], environment: Envir
         spec.model or judge.model for spec in judge.judges()
     )
     if is_judge_unset and environment.complete is complete and set(models) - {model_settings.OFFLINE}:
-        raise ConfigError(NO_JUDGE)
+        choose = advise("set one with --model (in a file: judge.model)", "set judge.model")
+        raise ConfigError(
+            "no judge model is set, and the default `offline` model cannot judge messages of people or "
+            f"models: {choose}, or `offline` for placeholders"
+        )
 
 
 def warnings_about(config: DebateConfig) -> list[str]:

@@ -31,7 +31,7 @@ from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.runtime.telemetry import within_langsmith_root
 from moot.state.conversation import CallReceipt, ConversationState, EndReason, StateValues, Step, step_number
 from moot.state.entries import JsonObject, ModelFacts
-from moot.state.errors import DebatePaused, InputError, WaitingForPerson, advise
+from moot.state.errors import DebatePaused, InputError, WaitingForPerson, advise, option
 from moot.state.reducers import ENTRY, add_totals
 from moot.state.verdict import PanelVerdict, Verdict
 from moot.storage.catalogue import row_usage
@@ -182,11 +182,10 @@ def model_after_recording(config: DebateConfig, default: str | None) -> str | No
     return default
 
 
-OWN_MODEL = (
-    "continue with your own model: run `moot setup` once (and restart `moot serve`), or add --model NAME"
-)
-"""Advice to continue a debate with another model. Error messages give this advice if a debate with recorded
-replies cannot continue."""
+def _own_model() -> str:
+    """Return the advice to continue a debate with recorded replies with another model."""
+    setup = "run `moot setup` once (and restart `moot serve`), or add --model NAME"
+    return f"continue with your own model: {advise(setup, 'change it with `Debate.reconfigure`')}"
 
 
 def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
@@ -211,19 +210,17 @@ def _check_fork_model(config: DebateConfig) -> None:
     if recorded_model := recording_in(config.model_names()):
         raise InputError(
             f"the model {recorded_model!r} can only replay a recorded debate and cannot reply in a fork of "
-            f"that debate: {OWN_MODEL}"
+            f"that debate: {_own_model()}"
         )
 
 
 def _check_more_turns(values: Values, config: DebateConfig) -> None:
     """Raise an error if recorded replies or a limit prevent more turns."""
     if recorded_model := recording_in(config.model_names()):
-        raise InputError(f"the model {recorded_model!r} has no more recorded turns: {OWN_MODEL}")
+        raise InputError(f"the model {recorded_model!r} has no more recorded turns: {_own_model()}")
     if limit := limit_reached(values, config):
-        raise InputError(
-            f"{limit.reason}, so the debate takes no more turns: raise the limit in a configuration file "
-            "and continue with --config FILE --reconfigure"
-        )
+        way = advise("in a file, and continue with --config FILE --reconfigure", "with `Debate.reconfigure`")
+        raise InputError(f"{limit.reason}, so the debate takes no more turns: raise the limit {way}")
 
 
 def _check_extension(session: DebateSession, snapshot: StateSnapshot) -> None:
@@ -306,7 +303,7 @@ class JudgingOptions:
         }
         if isinstance(self.panel, int):
             if self.panel < 1:
-                raise InputError(f"--panel {self.panel} is too low: use at least 1 judge")
+                raise InputError(f"{option('panel')} {self.panel} is too low: use at least 1 judge")
             temperature = max(judge["temperature"] or 0.0, PANEL_TEMPERATURE) if self.panel > 1 else None
             numbers = range(1, self.panel + 1)
             judge["panel"] = [{"id": f"judge-{number}", "temperature": temperature} for number in numbers]

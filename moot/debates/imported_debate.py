@@ -15,7 +15,7 @@ from moot.runtime.environment import Environment
 from moot.state import entries as entry_types
 from moot.state.conversation import SCHEMA_VERSION, Step, SummaryVersion
 from moot.state.entries import EntryKind, ToolUse
-from moot.state.errors import InputError
+from moot.state.errors import InputError, option
 from moot.state.verdict import Verdict
 
 
@@ -181,7 +181,8 @@ def transcript_config(
     if None in selection:
         known = ", ".join(repr(speaker.name) for speaker in candidates[:20])
         unknown = debaters[selection.index(None)]
-        raise InputError(f"--debater {unknown!r} is not the name of a speaker; the speakers are {known}")
+        named = option("debater", "debaters")
+        raise InputError(f"{named}: {unknown!r} is not the name of a speaker; the speakers are {known}")
     selected_speakers = dict.fromkeys(filter(None, selection)) or candidates
     debater_configs = tuple(
         DebaterConfig(id=speaker.id, name=participants.unreserved_name(speaker.name), role=speaker.role)
@@ -204,7 +205,7 @@ def transcript_values(
     """Build the state of a finished debate from a transcript. An empty topic is an `InputError`."""
     topic = entry_types.clean_text(topic).strip()
     if not topic:
-        raise InputError("the transcript has no topic: add one with --topic")
+        raise InputError(f"the transcript has no topic: add one with {option('topic')}")
     now = environment.clock()
     entries = [entry_types.make_entry(0, "user", "topic", topic, at=now)]
     calls: dict[str, str] = {}

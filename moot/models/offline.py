@@ -32,7 +32,7 @@ from moot.config import OFFLINE, model_settings
 from moot.models.failures import MESSAGE_CHARS, Failure
 from moot.models.pattern_text import text_matching
 from moot.state.entries import JsonObject
-from moot.state.errors import ConfigError, ModelError
+from moot.state.errors import ConfigError, ModelError, advise
 from moot.state.settings import redact
 from moot.state.verdict import PLACEHOLDER
 
@@ -509,7 +509,7 @@ class RecordedModel(LocalModel):
         place = ", ".join(str(hints[key]) for key in _PLACE if hints.get(key))
         raise ModelError(
             f"the sample debate {self.recording!r} has no recorded reply for this call ({place}): to "
-            "continue the debate, choose a model with --model",
+            f"continue the debate, choose a model with {advise('--model', '`Debate.reconfigure`')}",
             retryable=False,
         )
 

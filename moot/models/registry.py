@@ -521,7 +521,7 @@ def _check_keys(name: str, chat: BaseChatModel, settings: model_settings.ModelSe
         register_secret(value.get_secret_value())
         variable = chat.lc_secrets.get(attribute)
         if variable and not value.get_secret_value():
-            raise ConfigError(f"the model {name!r} has no API key: set {variable}, or use `--model offline`")
+            raise ConfigError(f"the model {name!r} has no API key: set {variable}, or use 'offline'")
         if variable and settings.base_url and not settings.api_key_env:
             raise ConfigError(
                 f"models.{name}.base_url: the key in {variable} belongs to another endpoint; set "

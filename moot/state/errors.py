@@ -46,6 +46,11 @@ def advise(command: str, python: str, agent: str = "") -> str:
     return {"command": command, "python": python, "agent": agent or python}[_CALLER.get()]
 
 
+def option(flag: str, name: str = "") -> str:
+    """Return what the current caller calls an option of the command line. Default of `name`: the same."""
+    return advise(f"--{flag}", f"`{name or flag}`")
+
+
 class MootError(RuntimeError):
     """Base class of all exceptions that Moot raises."""
 
@@ -161,9 +166,6 @@ class WaitingForPerson(RunError):
 
 
 class DebatePaused(RunError):
-    """Exception raised when a run stops at the end of a step because a person paused the debate.
-
-    The debate is saved.
-    """
+    """Exception raised at the end of a step if a person paused the debate. The debate is saved."""
 
     exit_code = 130

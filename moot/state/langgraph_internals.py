@@ -17,6 +17,7 @@ from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint
+from langgraph.checkpoint.serde.types import RESUME
 from pydantic import BaseModel
 
 from moot.state.entries import JsonObject
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 Cursor = AbstractAsyncContextManager[Any]
 """Type of a psycopg cursor for an `async with` statement."""
 
-TESTED_VERSIONS = {"langgraph": "1.2.22", "langchain-core": "1.7.2"}
-"""Versions of LangGraph and LangChain that this release of Moot was tested with."""
+TESTED_VERSIONS = {"langgraph": "1.2.24", "langchain-core": "1.8.3"}
+"""Versions of LangGraph and LangChain that this release of Moot was tested with, as in `constraints.txt`."""
 
 _TASK = "__pregel_task_id"
 """Config key that holds the id of a graph node's task. A graph inside another graph has it, too."""
@@ -91,9 +92,7 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
 
 def count_answers(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
     """Count the answers to interrupts among a checkpoint's pending writes."""
-    stored = [
-        value for task, channel, value in pending_writes or () if channel == "__resume__" and _is_task(task)
-    ]
+    stored = [value for task, channel, value in pending_writes or () if channel == RESUME and _is_task(task)]
     return sum(len(value) if isinstance(value, list) else 1 for value in stored)
 
 

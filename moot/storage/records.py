@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from moot.config.boundary import Capability, without_raised_limits
 from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject, memoize_by_identity
-from moot.state.errors import DebateExists, InputError, StorageError
+from moot.state.errors import DebateExists, InputError, StorageError, option
 from moot.state.settings import is_postgres, sqlite_path
 from moot.storage import failed_runs, inbox
 from moot.storage import journal as journals
@@ -336,7 +336,7 @@ def _records(sql: Sql, has_other_child: journals.HasOtherChild | None = None) ->
         if (version := sql.version()) > DATABASE_VERSION:
             raise InputError(
                 f"a newer version of Moot wrote the database (database version {version}, but this "
-                f"Moot reads {DATABASE_VERSION}): update Moot, or give another database with --db"
+                f"Moot reads {DATABASE_VERSION}): update Moot, or give another {option('db', 'database')}"
             )
         catalogue = Catalogue(sql)
         leases = Leases(sql, catalogue.name_of)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from typing_extensions import override
 
 from moot.calls.concurrency import WouldBlock, non_blocking
-from moot.state.errors import DebateBusy, DebateNotFound, InputError, StorageError, file_error_reason
+from moot.state.errors import DebateBusy, DebateNotFound, InputError, StorageError, file_error_reason, option
 
 try:
     import resource
@@ -202,12 +202,12 @@ DISK_FULL = "the disk is full: free some space"
 _LOCKED = "another program has locked it: close this program, or wait"
 _ADVICE = {
     sqlite3.SQLITE_FULL: DISK_FULL,
-    sqlite3.SQLITE_READONLY: "it, or its folder, is read-only: allow writing, or copy it and give --db COPY",
+    sqlite3.SQLITE_READONLY: "it, or its folder, is read-only: allow writing, or give a copy with {db}",
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
     sqlite3.SQLITE_CORRUPT: "it is damaged: restore a backup, or copy it with `sqlite3 FILE .recover`",
-    sqlite3.SQLITE_NOTADB: "it is not an SQLite database: give another --db",
-    sqlite3.SQLITE_CANTOPEN: "its folder cannot be written to: allow writing, or give another --db",
+    sqlite3.SQLITE_NOTADB: "it is not an SQLite database: give another {db}",
+    sqlite3.SQLITE_CANTOPEN: "its folder cannot be written to: allow writing, or give another {db}",
     sqlite3.SQLITE_IOERR: "its disk cannot be read or written: free some space, and check the disk",
 }
 
@@ -220,7 +220,7 @@ def storage_error(error: sqlite3.Error) -> StorageError:
 def _remedy(error: sqlite3.Error) -> str:
     """Return advice on how to fix an SQLite error, starting with a colon, or `""` if there is none."""
     words = _ADVICE.get(_code(error))
-    return f": {words}" if words else ""
+    return f": {words.format(db=option('db', 'database'))}" if words else ""
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -250,7 +250,7 @@ def test_more_turns_past_a_limit_are_refused_before_any_call(tmp_path: Path) -> 
         calls = len(model.calls)
         assert document["status"] == "limit"
         assert not debate.can_go_on()
-        with pytest.raises(InputError, match=r"limits\.total_tokens of 300 is reached.*--reconfigure"):
+        with pytest.raises(InputError, match=r"limits\.total_tokens of 300 is reached.*`Debate.reconfigure`"):
             debate.run(turns=2)
         assert len(model.calls) == calls
         assert debate.document()["verdict"] == document["verdict"]

@@ -24,6 +24,7 @@ def block(kind: str, name: str) -> str:
     return next(each for each in blocks if f"def {name}" in each)
 
 
+@pytest.mark.filterwarnings("ignore:ast.Str is deprecated")  # LangSmith, on Python 3.12 and 3.13
 @pytest.mark.filterwarnings("ignore::UserWarning")  # LangSmith warns that an option is in beta
 def test_langsmith_evaluates_the_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from uuid import uuid4

@@ -29,6 +29,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextResourceContents
 
 from moot import DebateConfig, open_debates
+from moot.cli.group import INTERRUPTED
 from moot.models.offline import ScriptedModel
 from moot.plugins.web.debate_host import DebateHost
 from moot.plugins.web.mcp_server import MAX_TOKENS, McpDebates
@@ -36,6 +37,7 @@ from moot.text.tokens import counter
 from tests.support.moot_command import moot_argv
 from tests.support.openai_answers import Json
 from tests.support.openai_server import OpenAIServer, ServerReply
+from tests.support.waiting import LONG_TIMEOUT_S
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -175,6 +177,29 @@ def test_the_documented_commands_start_a_server_for_every_client(tmp_path: Path)
 
     for words in {tuple(each) for each in servers.values()}:
         asyncio.run(talk(*words))
+
+
+@pytest.mark.slow
+def test_a_server_stops_although_the_client_keeps_its_stdin_open(tmp_path: Path) -> None:
+    words = moot_argv("mcp", "--db", tmp_path / "moot.sqlite")
+    opening = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening}
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, env=environment(), **pipes) as server:
+        assert server.stdin
+        assert server.stdout
+        server.stdin.write(json.dumps(request).encode() + b"\n")
+        server.stdin.flush()
+        assert b"serverInfo" in server.stdout.readline()
+        server.terminate()
+        try:
+            assert server.wait(LONG_TIMEOUT_S) == INTERRUPTED
+        finally:
+            server.kill()
 
 
 def test_a_person_replies_through_the_agent(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_call_without_a_recorded_reply_leaves_the_debate_unchanged(tmp_path: P
     with open_debates(str(tmp_path / "debates.sqlite")) as debates:
         debate = debates.start(settings.pop("topic"), DebateConfig(**settings))
         ended = debate.run()
-        with pytest.raises(InputError, match=r"no more recorded turns: .* --model"):
+        with pytest.raises(InputError, match=r"no more recorded turns: .*`Debate.reconfigure`"):
             debate.run(turns=1)
         assert debate.document()["verdict"] == ended["verdict"]
         assert debate.document()["transcript"] == ended["transcript"]

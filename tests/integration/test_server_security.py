@@ -188,8 +188,11 @@ def test_the_server_offers_the_tools_of_moot_mcp(server: LangGraphServer) -> Non
 class A2AAgent:
     """The server's agent, called by the official client with either version of the protocol."""
 
-    def __init__(self, server: LangGraphServer, client: httpx.AsyncClient, version: str) -> None:
-        self._server, self._client, self._version = server, client, version
+    def __init__(
+        self, server: LangGraphServer, client: httpx.AsyncClient, version: str, *, streaming: bool
+    ) -> None:
+        self._server, self._client = server, client
+        self._version, self._streaming = version, streaming
 
     async def open(self) -> None:
         with get_sync_client(url=self._server.url) as sdk:
@@ -197,7 +200,7 @@ class A2AAgent:
         path = f"/.well-known/agent-card.json?assistant_id={known}"
         self.card = await A2ACardResolver(self._client, self._server.url, path).get_agent_card()
         self.card.supported_interfaces[0].protocol_version = self._version
-        config = ClientConfig(streaming=self._version == "0.3", httpx_client=self._client)
+        config = ClientConfig(streaming=self._streaming, httpx_client=self._client)
         self._agent = ClientFactory(config).create(self.card)
 
     async def send(self, *parts: JsonObject, context: str = "", task: str = "") -> JsonObject:
@@ -217,16 +220,19 @@ class A2AAgent:
         return {**result, "state": result["status"]["state"], "text": json.dumps(result)}
 
 
-@pytest.mark.parametrize("version", ["1.0", "0.3"])
-def test_a2a_runs_debates_and_answers_questions(server: LangGraphServer, version: str) -> None:
+@pytest.mark.parametrize(("version", "streaming"), [("1.0", True), ("1.0", False), ("0.3", True)])
+def test_a2a_runs_debates_and_answers_questions(
+    server: LangGraphServer, version: str, streaming: bool
+) -> None:
     async def talk() -> None:
         async with httpx.AsyncClient(trust_env=False, timeout=LONG_TIMEOUT_S) as client:
-            agent = A2AAgent(server, client, version)
+            agent = A2AAgent(server, client, version, streaming=streaming)
             await agent.open()
             assert "a judge decide it" in agent.card.description
             done = await agent.send({"text": "Trams?"}, {"data": {"settings": {"turns": 2}}})
             assert done["state"] == "TASK_STATE_COMPLETED"
-            assert "no model judged this" in done["text"]
+            (verdict,) = done["artifacts"]
+            assert "no model judged this" in str(verdict["parts"])
             asked = await agent.send(
                 {"text": "What is the placeholder for the opening?"}, context=done["context"]
             )
@@ -234,7 +240,7 @@ def test_a2a_runs_debates_and_answers_questions(server: LangGraphServer, version
             assert "- [m00000" in asked["text"]
             refused = await agent.send({"text": "Trams?"}, {"data": {"settings": {"model": "gpt-4o"}}})
             assert refused["state"] == "TASK_STATE_FAILED"
-            named = "model: 'gpt-4o' needs the operator's permission" if version == "0.3" else "ConfigError"
+            named = "model: 'gpt-4o' needs the operator's permission" if streaming else "ConfigError"
             assert named in refused["text"]
             if version == "0.3":
                 return

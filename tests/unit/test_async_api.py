@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moot import DebateConfig, DebateExists, DebateNotFound, aopen_debates, open_debates
+from moot import DebateConfig, DebateExists, DebateNotFound, InputError, aopen_debates, open_debates
 from moot.calls.model_calls import Reply
 from moot.state.errors import Caller, advice_for
 from tests.support.fakes import JUDGE_REPLY, FakeModel
@@ -60,6 +60,13 @@ ADVICE: dict[Caller, str] = {
     "command": "run `moot list`",
     "agent": "read the resource moot://debates",
 }
+
+
+@pytest.mark.parametrize(("caller", "named"), [("command", "--topic"), ("python", "`topic`")])
+def test_errors_name_an_option_as_the_caller_does(caller: Caller, named: str) -> None:
+    raises = pytest.raises(InputError, match=f"add one with {named}$")
+    with open_debates(":memory:") as debates, advice_for(caller), raises:
+        debates.import_transcript("Ada: Yes.\nBen: No.\n")
 
 
 @pytest.mark.parametrize("caller", ADVICE)

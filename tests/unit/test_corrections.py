@@ -92,9 +92,9 @@ def test_a_correction_to_conditional_takes_its_condition(debate: Debate) -> None
 
 
 def test_a_correction_to_conditional_needs_a_condition(debate: Debate) -> None:
-    with pytest.raises(InputError, match="--condition"):
+    with pytest.raises(InputError, match="`condition`"):
         debate.correct("e002", "conditional")
-    with pytest.raises(InputError, match="--condition needs the kind 'conditional'"):
+    with pytest.raises(InputError, match="`condition` needs the kind 'conditional'"):
         debate.correct("e002", "denies", condition="if it rains")
 
 

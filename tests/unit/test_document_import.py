@@ -282,7 +282,7 @@ def test_speakers_with_reserved_names_are_imported_as_debaters(debates: Debates,
 
 
 def test_a_transcript_without_a_topic_is_refused(debates: Debates) -> None:
-    with pytest.raises(InputError, match="--topic"):
+    with pytest.raises(InputError, match="`topic`"):
         debates.import_transcript("Ann: yes\nBen: no\n")
     assert debates.rows() == []
 

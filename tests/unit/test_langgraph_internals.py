@@ -68,6 +68,17 @@ def _changed(package: str, what: str) -> str:
     )
 
 
+def test_tested_versions_and_the_page_of_internals_are_current() -> None:
+    pins = dict(line.split("==") for line in (ROOT.parent / "constraints.txt").read_text("utf-8").split())
+    assert {package: pins[package] for package in TESTED_VERSIONS} == TESTED_VERSIONS
+    text = " ".join((ROOT.parent / "docs" / "langgraph-internals.md").read_text("utf-8").split())
+    assert all(f"`{package}` {version}" in text for package, version in TESTED_VERSIONS.items())
+    rows = re.findall(r"\| (`[^|]+`) \| [^|]+ \| [^|]+ \| [^|]+ (?=\|)", text)
+    defined = {getattr(node, "name", "_") for node in syntax_tree(INTERNALS).body}
+    names = {name for name in defined if not name.startswith("_")}
+    assert {name for row in rows for name in re.findall(r"\w+", row)} == names
+
+
 def test_checkpointer_of_a_run_and_next_node_of_a_checkpoint_are_found() -> None:
     seen: list[Any] = []
 

@@ -7,12 +7,11 @@ the token. `/moot` is the live page. `/mcp` has the tools of `moot mcp` instead 
 
 import asyncio
 import contextlib
+import json
 import re
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
 from typing import TypeVar
-from uuid import UUID
 
 import httpx
 from langchain_core.callbacks import AsyncCallbackHandler
@@ -24,6 +23,7 @@ from langgraph_sdk.client import LangGraphClient
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import override
 
 from moot.api import Event, open_debates
@@ -44,6 +44,9 @@ from moot.storage.catalogue import DebateRow
 from moot.storage.records import open_records
 
 T = TypeVar("T")
+
+A2A_EVENTS = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate"}
+"""Name of each event of an A2A stream in version 1.0 of the protocol, by its kind in version 0.3."""
 
 # Read at import, because the server's event loop must not wait for files.
 operators_config()
@@ -83,26 +86,26 @@ class StreamListener(AsyncCallbackHandler):
     def __init__(self, host: DebateHost) -> None:
         """Create a listener that forwards tokens to a debate host."""
         self._host, self._loop = host, asyncio.get_running_loop()
-        self._runs: dict[UUID, tuple[str, str]] = {}
+        self._runs: dict[uuid.UUID, tuple[str, str]] = {}
         """Debate id and entry id of each running call."""
 
-    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
+    def tap_output_aiter(self, run_id: uuid.UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
         """Return the stream unchanged; LangChain requires only that this method exists."""
         return output
 
-    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
+    def tap_output_iter(self, run_id: uuid.UUID, output: Iterator[T]) -> Iterator[T]:
         """Return the stream unchanged; LangChain requires only that this method exists."""
         return output
 
     @override
-    async def on_chat_model_start(self, *_: object, run_id: UUID, **details: object) -> None:
+    async def on_chat_model_start(self, *_: object, run_id: uuid.UUID, **details: object) -> None:
         tags, metadata = details.get("tags"), details.get("metadata")
         streamed = not (isinstance(tags, list) and TAG_NOSTREAM in tags)
         if streamed and isinstance(metadata, dict) and metadata.get("thread_id") and metadata.get(ENTRY):
             self._runs[run_id] = (str(metadata["thread_id"]), metadata[ENTRY])
 
     @override
-    async def on_llm_new_token(self, *_: object, run_id: UUID, **details: object) -> None:
+    async def on_llm_new_token(self, *_: object, run_id: uuid.UUID, **details: object) -> None:
         message = getattr(details.get("chunk"), "message", None)
         replaces = message is not None and bool(message.response_metadata.get(RETRACTS))
         if run_id in self._runs and message and (message.text or replaces):
@@ -117,16 +120,52 @@ class StreamListener(AsyncCallbackHandler):
             self._loop.call_soon_threadsafe(self._host.publish, debate, event)
 
     @override
-    async def on_llm_end(self, *_: object, run_id: UUID, **details: object) -> None:
+    async def on_llm_end(self, *_: object, run_id: uuid.UUID, **details: object) -> None:
         if message := self._runs.pop(run_id, None):
             self._loop.call_soon_threadsafe(self._host.forget_message, *message)
 
     @override
-    async def on_llm_error(self, *_: object, run_id: UUID, **details: object) -> None:
+    async def on_llm_error(self, *_: object, run_id: uuid.UUID, **details: object) -> None:
         await self.on_llm_end(run_id=run_id)
 
 
-@asynccontextmanager
+class A2AStreams:
+    """ASGI middleware that wraps the events of an A2A stream as version 1.0 of the protocol does.
+
+    `langgraph-api` 0.16.7 wraps only the first event, and sends the others in the form of version 0.3. The
+    official clients read them as empty.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and change the stream with which LangGraph answers it."""
+        wraps = False
+
+        def wrap(line: bytes) -> bytes:
+            nonlocal wraps
+            try:
+                event = json.loads(line.removeprefix(b"data: "))
+                result = event["result"]
+                kind = A2A_EVENTS.get(result.get("kind"))
+            except (AttributeError, KeyError, TypeError, ValueError):  # not an event with a result
+                return line
+            wraps = wraps or "task" in result
+            if not wraps or kind is None:
+                return line
+            return b"data: " + json.dumps(event | {"result": {kind: result}}).encode()
+
+        async def send_wrapped(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message["body"] = b"\r\n".join(map(wrap, message.get("body", b"").split(b"\r\n")))
+            await send(message)
+
+        is_a2a = scope["type"] == "http" and scope["path"].startswith("/a2a/")
+        await self._app(scope, receive, send_wrapped if is_a2a else send)
+
+
+@contextlib.asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     host = await _page.open()
     for served in SERVED.values():
@@ -139,7 +178,7 @@ app = Starlette(
     routes=[Route("/mcp", _agents), *_page.routes()],
     lifespan=_lifespan,
     exception_handlers={MootError: error_response},
-    middleware=[Middleware(AuthMiddleware, pages=allowed_origins())],
+    middleware=[Middleware(AuthMiddleware, pages=allowed_origins()), Middleware(A2AStreams)],
 )
 """Web application that adds Moot's routes to a LangGraph server. Its middleware also protects LangGraph's
 routes."""
@@ -164,7 +203,7 @@ ASSISTANTS: Mapping[str, tuple[str, JsonObject]] = {
 The graphs `council` and `dialogue` have an assistant of their own name."""
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def keep_debates_registered() -> AsyncIterator[None]:
     """Register all debates as LangGraph threads during an `async with` block.
 

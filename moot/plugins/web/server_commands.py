@@ -1,12 +1,15 @@
 """`moot serve`, `moot mcp` and `moot studio`: servers for browsers, agents and LangGraph Studio."""
 
 import asyncio
+import os
 import secrets
 import shutil
 import subprocess
 import sys
 import threading
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -112,7 +115,7 @@ def mcp(
     from moot.plugins.web.mcp_server import serve as serve_agents
 
     default_config = read_config(config, {"model": model}, print_error)
-    with handle_sigterm_as_interrupt():
+    with handle_sigterm_as_interrupt(), _stdin_that_ends() if http is None else nullcontext():
         asyncio.run(serve_agents(settings.check_database(db), default_config, http))
 
 
@@ -147,6 +150,30 @@ def studio(
     except KeyboardInterrupt:
         raise Exit(INTERRUPTED) from None
     raise Exit(done.returncode)
+
+
+@contextmanager
+def _stdin_that_ends() -> Iterator[None]:
+    """Replace stdin by a copy that ends with the block, even if the client keeps its end open.
+
+    The thread that reads stdin for `mcp` cannot be cancelled, and Python waits for it at its exit.
+    """
+    original = os.dup(0)
+    reading, writing = os.pipe()
+    os.dup2(reading, 0)
+    os.close(reading)
+    copy = os.fdopen(writing, "wb", buffering=0)
+
+    def forward() -> None:
+        with copy, suppress(OSError, ValueError):  # the copy is closed
+            while data := os.read(original, 65536):
+                copy.write(data)
+
+    threading.Thread(target=forward, daemon=True).start()
+    try:
+        yield
+    finally:
+        copy.close()
 
 
 def _server_config() -> Path:
