@@ -157,6 +157,8 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         # Scores need only the messages. The answer also rests on what the ledger says about them.
         notes = [] if judge_spec.judging == "scores" else _ledger(context, remaining_tokens(*evidence))
     else:
+        # Messages come before documents, of which the most relevant passages stay.
+        background = select_background(context, partial(_entry_message, context), brief=True)
         # The floor quotes what is left out. It shortens the messages to judge only if they do not fit anyway.
         remaining, judged = remaining_tokens(), context.selector.judged_tokens
         spare_tokens = remaining - judged if judged <= remaining else remaining

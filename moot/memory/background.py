@@ -113,7 +113,9 @@ class Background:
         ]
 
 
-def select_background(debate: DebateContext, render: Render | None = None, *, start: int = 0) -> Background:
+def select_background(
+    debate: DebateContext, render: Render | None = None, *, start: int = 0, brief: bool = False
+) -> Background:
     """Select the background and the pinned messages that a debate's prompts show.
 
     Args:
@@ -121,6 +123,7 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
         render: makes the chat message of an entry. `None`: the default rendering.
         start: `seq` at which the window of recent messages begins. People's messages before it are included.
             0 for prompts that show these messages in their place.
+        brief: True to show only a few passages of documents, because the messages need the tokens.
     """
     state, config, count, budget = debate.state, debate.config, debate.count, debate.config.memory.budget
     render_entry = render or (lambda entry: truncation.render_entry(entry, debate.names, config.fence))
@@ -162,8 +165,19 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
         return Background(tuple(blocks), tokens, ids, whole_ids, rest, render_entry, count)
 
     everything = sorted([*entries, *remarks], key=lambda entry: entry["seq"])
-    if (blocks := whole_blocks(everything)) is not None:
-        return background([*blocks, *pins], everything, None)
+    notes = [entry for entry in everything if is_program_note(entry)]
+    documents = [
+        entry
+        for entry in everything
+        if brief and traits_of(entry).user_input == "document" and entry not in notes
+    ]
+    shown_whole = [entry for entry in everything if entry not in documents]
+    if (blocks := whole_blocks(shown_whole)) is not None:
+        if not documents:
+            return background([*blocks, *pins], everything, None)
+        share = int(budget.total * PASSAGES_SHARE)
+        parts, rest = _passages_of(*documents).blocks(state["topic"], share, render_entry, count)
+        return background([*blocks, *parts, *pins], shown_whole, rest)
     if remarks and (blocks := whole_blocks(entries)) is not None:
         spare_tokens = limit - background_tokens([*blocks, *pins], count)
         parts, rest = _passages_of(*remarks).blocks(state["topic"], spare_tokens, render_entry, count)
@@ -171,7 +185,6 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
     pins = truncation.truncate_evenly(pins, int(budget.messages * PIN_SHARE), count)
     limit = max(int(budget.total * PASSAGES_SHARE), limit - background_tokens(pins, count))
     # Moot's own notes, such as the table of facts, stand in place of the parts that do not fit.
-    notes = [entry for entry in everything if is_program_note(entry)]
     note_blocks = [_background_block(entry, render_entry(entry)) for entry in notes]
     if (note_tokens := background_tokens(note_blocks, count)) > limit // 2:
         notes, note_blocks, note_tokens = [], [], 0
