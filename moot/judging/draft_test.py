@@ -5,7 +5,7 @@ replacing passages, so the rest of the text cannot get lost. If a pass fails, th
 tested.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Annotated, Any, cast, get_args
 
@@ -14,13 +14,16 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from moot.calls.effects import errors_update
 from moot.calls.model_calls import CallGenerator, Hints, ModelCall, Reply
 from moot.claims.claim_extraction import find_quotation
+from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, DebaterConfig
+from moot.judging.judge_floor import criticisms
+from moot.judging.verdict_fields import debaters_confidence
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import between, many, model_params, narrow_schema, one_of
 from moot.prompts.structured_calls import shown_entries, structured_call, structured_data
 from moot.prompts.templates import fenced, load_prompt_template
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, JsonObject, traits_of
+from moot.state.entries import Entry, JsonObject, is_program_note, traits_of
 from moot.state.verdict import (
     COUNT,
     SYNTHESIS,
@@ -50,6 +53,8 @@ MAX_EDITS = 4
 """Maximum number of corrections for one finding. A wrong date may stand in several sentences."""
 TOPIC_SHARE = 4
 """The topic takes at most this part of a prompt: one fourth. The draft and the messages need the rest."""
+POINT_CHARS = (240, 160, 100, 60)
+"""Maximum lengths of a point of criticism to try until all points fit, in characters. 60 hold its title."""
 ANSWER_TOKENS = 160
 """Estimated number of tokens in the judge's answer to one finding: a reason and one corrected sentence."""
 
@@ -192,15 +197,38 @@ def _reading_call(debate: DebateContext, member: DebaterConfig, draft: str) -> M
     config, count = debate.config, debate.count
     total = config.memory.budget.total
     system = TEST_DRAFT.render(topic=_topic(debate), draft=fenced(draft, config.fence))
-    entries = _latest_messages(debate.state["full_transcript"], member.id)
+    transcript = debate.state["full_transcript"]
+    notes = [entry for entry in transcript if is_program_note(entry)]  # sums are checked against the facts
     remaining = max(0, total // 2 - count(draft))
-    messages = shown_entries(entries, config, remaining, count) if remaining else []
+    adopted = _adopted_text(debate, remaining // 3)
+    entries = [*notes, *_latest_messages(transcript, member.id)]
+    messages = shown_entries(entries, config, remaining - count(adopted), count) if remaining else []
     hints: Hints = {"phase": TEST, "speaker": member.name}
     question = f"You are {debate.names[member.id]}. Test the draft."
     params = model_params(config, member)
     return structured_call(
-        "evaluate", config, system, [*messages, question], DraftReading, count, params=params, hints=hints
+        "evaluate",
+        config,
+        system,
+        [*messages, *filter(None, [adopted]), question],
+        DraftReading,
+        count,
+        params=params,
+        hints=hints,
     )
+
+
+def _adopted_text(debate: DebateContext, remaining: int) -> str:
+    """Return the points of criticism that proposals say they adopted, in at most `remaining` tokens."""
+    checks = debate.state.get("convergence") or []
+    labels = {row["point"] for check in checks for row in check.get("adopted", [])}
+    points = [each for each in criticisms(debate.state["full_transcript"]) if each.label in labels]
+    for chars in POINT_CHARS if points else ():
+        lines = [f"- {each.label}: {board_text(each.point, chars)}" for each in points]
+        text = fenced("\n".join(lines), debate.config.fence, "# Criticism that proposals adopted")
+        if debate.count(text) <= remaining:
+            return text
+    return ""
 
 
 def _topic(debate: DebateContext) -> str:
@@ -304,7 +332,7 @@ def _answered(
     verdict: PanelVerdict, findings: Sequence[DraftFinding], answers: JsonObject, config: DebateConfig
 ) -> PanelVerdict:
     """Return the corrected verdict, and record in each finding what came of it."""
-    corrected = deepcopy(verdict)
+    corrected, done = deepcopy(verdict), list[DraftEdit]()  # one correction may settle several findings
     by_label = {each["finding"]: each for each in reversed(answers["answers"])}
     for label, finding in zip(_labels(findings), findings, strict=True):
         answer = by_label.get(label)
@@ -312,7 +340,8 @@ def _answered(
             continue
         finding["reason"] = answer["reason"].strip()
         edits = [DraftEdit(replaces=edit["replaces"], by=edit["by"]) for edit in answer["edits"][:MAX_EDITS]]
-        finding["edits"] = [edit for edit in edits if _edit(corrected, edit, config)]
+        finding["edits"] = [edit for edit in edits if edit in done or _edit(corrected, edit, config)]
+        done += finding["edits"]
         if finding["edits"]:
             finding["outcome"] = "corrected"
         elif edits:
@@ -364,9 +393,7 @@ def draft_test_note(test: DraftTest) -> str:
     result = f"{count_noun(len(findings), 'finding')} ({', '.join(parts)})" if findings else "no findings"
     looked = f"{test['quoted_answers']} of {test['questions']} questions were answered with a quotation"
     unquoted = f" {count_noun(dropped, 'finding')} without a quotation did not count." if dropped else ""
-    chances = sorted(test["probabilities"].values())
-    spread = f"{chances[0]:.0f} to {chances[-1]:.0f}" if chances and chances[0] < chances[-1] else ""
-    spread = spread or "".join(f"{chance:.0f}" for chance in chances[:1])
+    spread = debaters_confidence({"test": test})
     holds = f" They said with {spread} of 100 that the draft holds." if spread else ""
     count = count_noun(len(test["members"]), "debater")
     return f"{count} tested the decision: {result}; {looked}.{unquoted}{holds}"
@@ -377,13 +404,18 @@ def finding_lines(verdict: PanelVerdict, names: Mapping[str, str]) -> list[str]:
 
     `names` maps debater ids to display names.
     """
-    lines = []
+    lines, shown_edits = [], list[DraftEdit]()
+
+    def quoted_line(texts: Iterable[str], mark: str) -> str:
+        return mark.join(f"“{clip(text, SHOWN_CHARS).rstrip('.')}”" for text in texts)
+
     for finding in verdict["test"]["findings"] if "test" in verdict else ():
-        quotes = " / ".join(f"“{clip(quote, SHOWN_CHARS)}”" for quote in finding["quotes"])
+        quotes = quoted_line(finding["quotes"], " / ")
         name = names.get(finding["member"], finding["member"])
-        new = "; ".join(f"“{clip(edit['by'], SHOWN_CHARS)}”" for edit in finding["edits"])
+        new = quoted_line((edit["by"] for edit in finding["edits"] if edit not in shown_edits), "; ")
+        shown_edits += finding["edits"]
         outcomes = {
-            "corrected": f"Corrected: {new}.",
+            "corrected": f"Corrected: {new}." if new else "Corrected as above.",
             "rejected": f"Rejected because: {finding['reason']}",
             "not found": "The judge's correction names a passage that is not in the draft: check this point.",
             "unanswered": "The judge did not answer.",

@@ -129,6 +129,8 @@ def shown(
             value = headline or verdict_types.NO_WINNER.get(value, "").capitalize() or names.get(value, value)
             value = "" if decision and value.startswith(decision) else value
         lines = tuple(_lines(value, names))
+        if verdict_field.name == "confidence" and (spread := debaters_confidence(verdict)):
+            lines = (ShownLine(f"{lines[0].text}. The debaters: {spread}"),) if lines else ()
         if lines:
             is_headline = verdict_field.name == "winner" or (
                 verdict_field.name == "decision" and value == headline
@@ -196,6 +198,12 @@ def _row_line(item: Mapping[str, Any], names: Mapping[str, str]) -> ShownLine:
     return ShownLine(f"{'major: ' if item.get('major') else ''}{item['text']}")
 
 
+def debaters_confidence(verdict: Mapping[str, Any]) -> str:
+    """Return the range of probabilities with which debaters expect the decision to hold, or `""`."""
+    chances = sorted((verdict.get("test") or {}).get("probabilities", {}).values())
+    return " to ".join(dict.fromkeys(f"{chance:.0f}" for chance in (*chances[:1], *chances[-1:])))
+
+
 def confidence_of(verdict: verdict_types.Verdict) -> int | None:
     """Return a verdict's confidence from 0 to 100, or `None` for a tie without a decision."""
     confidence = verdict["confidence"]
@@ -230,7 +238,7 @@ def changed_text(verdict: verdict_types.Verdict) -> str:
             "ignored (no debater's, unknown criterion, or given twice)",
         ),
         (verdict["clamped_scores"], "score", "outside the scale, set to its nearest end"),
-        (verdict["dropped_citations"], "citation", "ignored (no such message)"),
+        (verdict["dropped_citations"], "citation", "ignored (not shown to the judge)"),
     )
     corrections = [f"{count_noun(count, noun)} {change}" for count, noun, change in counts if count]
     return f"Corrected in the judge's reply: {'; '.join(corrections)}." if corrections else ""

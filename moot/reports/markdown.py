@@ -108,6 +108,8 @@ MAX_ROWS = 8
 """Maximum number of rows in each table of a brief or a decision record, and of lines in each list."""
 MAX_SOURCES, SOURCE_CHARS = 12, 140
 """Maximum number of footnotes, and maximum length of a quotation in a footnote, in characters."""
+SOLUTION_SHARE = 0.4
+"""Minimum share of the solution's limit. The solution is carried out, so other parts are shortened first."""
 BACKGROUND_CHARS = 600
 """Maximum length of each background document in a decision record, in characters."""
 SOLUTION_CHARS = 1200
@@ -163,7 +165,7 @@ def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
             added=_added(report, int(share * TOPIC_CHARS)),
             most=max(1, int(share * MAX_ROWS)),
             rows=MAX_ROWS,
-            excerpt=_solution_excerpt(report.at_a_glance, int(share * SOLUTION_CHARS)),
+            excerpt=_solution_excerpt(report.at_a_glance, int(max(share, SOLUTION_SHARE) * SOLUTION_CHARS)),
             asked=_excerpt(beyond_title, int(share * TOPIC_CHARS)),
             reasons=_whole_sentences(report.verdict.record["reasoning"], int(share * SOLUTION_CHARS))
             if report.verdict
@@ -308,7 +310,10 @@ def _solution_excerpt(text: str, limit: int) -> str:
     for fence in ("```", "~~~"):
         if excerpt.count(fence) % 2:
             excerpt = excerpt[: excerpt.rindex(fence)]
-    return f"{excerpt.strip() or _whole_sentences(rest, limit)}\n\n*The rest is in the full report.*"
+    lines = (excerpt.strip() or _whole_sentences(rest, limit)).split("\n")
+    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
+        lines.pop()  # a heading without its text
+    return "\n".join([*lines, "", "*The rest is in the full report.*"])
 
 
 def _excerpt(text: str, limit: int) -> str:

@@ -106,7 +106,7 @@ def test_changed_text_lists_the_corrections_of_a_response() -> None:
     scores = (score("ada", "evidence", 99, "m999999"), score("bo", "clarity", -3), score("cy", "evidence", 5))
     assert changed_text(check(response("ada", *scores))) == (
         "Corrected in the judge's reply: 1 score ignored (no debater's, unknown criterion, or given "
-        "twice); 2 scores outside the scale, set to its nearest end; 1 citation ignored (no such message)."
+        "twice); 2 scores outside the scale, set to its nearest end; 1 citation ignored (not shown to the judge)."
     )
     assert changed_text(check(response("ada", score("ada", "evidence", 5)))) == ""
 

@@ -229,6 +229,8 @@ def council_instruction(ctx: prompt_context.PromptContext) -> str:
             )
             if speaker not in latest_proposals(ctx.state["full_transcript"]):
                 standing = _NO_PROPOSAL
+            if _disputes(ctx):
+                standing += " Take a side on each of the points in dispute that are listed above."
             task = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), **values)
     instruction = "\n\n".join(filter(None, (task, ctx.turn["instruction"])))
     return schedule.with_agreement(instruction, ctx.config, answer=ctx.step["phase"] != "critique")
