@@ -443,14 +443,7 @@ def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> lis
 
 
 def _entry_message(context: JudgeContext, entry: Entry) -> WireMessage:
-    targets = ", ".join(
-        truncation.prompt_name(target, context.labels)
-        for target in entry["targets"]
-        if target in context.order
-    )
-    note = ""
-    if entry["kind"] == "critique" and targets:
-        note = f"(criticism {context.critique_labels[entry['id']]} of {targets})"
+    note = truncation.critique_note(entry, context.critique_labels, context.labels)
     if entry["kind"] in ("proposal", "refinement"):
         is_first = entry["kind"] == "proposal"
         version = "first proposal" if is_first else f"revised proposal of round {entry['round']}"

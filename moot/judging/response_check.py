@@ -30,12 +30,20 @@ _ID_FIELDS = ("citations", "stated_in", "caused_by")
 """Fields of a judge's reply that hold only ids of messages."""
 
 
-ACTED_ON = ("decision", "conditions", "first_step", "would_reverse", "considered", "checks", "solution_markdown")
-"""Fields in which figures without a source are marked, because a reader acts on them."""
+ACTED_ON = (
+    "decision",
+    "conditions",
+    "first_step",
+    "would_reverse",
+    "considered",
+    "checks",
+    "solution_markdown",
+)
+"""Fields in which figures without a source are marked. Somebody acts on them."""
 NO_SOURCE = r"\g<0> (no source)"
 """Replacement that marks a figure without a source."""
 MIN_FIGURE_CHARS = 4
-"""Minimum length of a marked figure, in characters. A shorter one, such as “12”, may stand for another thing."""
+"""Minimum length of a marked figure, in characters. A shorter one may be any number."""
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:

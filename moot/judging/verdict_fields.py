@@ -128,9 +128,8 @@ def shown(
         elif verdict_field.name == "winner" and value:
             value = headline or verdict_types.NO_WINNER.get(value, "").capitalize() or names.get(value, value)
             value = "" if decision and value.startswith(decision) else value
-        lines = tuple(_lines(value, names))
-        if verdict_field.name == "confidence" and (spread := debaters_confidence(verdict)):
-            lines = (ShownLine(f"{lines[0].text}. The debaters: {spread}"),) if lines else ()
+        spread = debaters_confidence(verdict) if verdict_field.name == "confidence" else ""
+        lines = tuple(_lines(value, names, f". The debaters: {spread}" if spread else ""))
         if lines:
             is_headline = verdict_field.name == "winner" or (
                 verdict_field.name == "decision" and value == headline
@@ -164,13 +163,13 @@ def argued_best_text(verdict: verdict_types.Verdict, names: Mapping[str, str]) -
     return f"{name}. This is not the decision."
 
 
-def _lines(value: Any, names: Mapping[str, str]) -> Iterable[ShownLine]:
+def _lines(value: Any, names: Mapping[str, str], after_number: str = "") -> Iterable[ShownLine]:
     if value is None or value == "":
         return
     if isinstance(value, str):
         yield ShownLine(value)
     elif isinstance(value, int | float):
-        yield ShownLine(f"{round(min(max(value, 0.0), 100.0))} of 100")
+        yield ShownLine(f"{round(min(max(value, 0.0), 100.0))} of 100{after_number}")
     elif isinstance(value, Mapping):
         for key, text in value.items():
             if text:

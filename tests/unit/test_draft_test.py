@@ -102,6 +102,13 @@ def test_a_finding_that_the_judge_rejects_keeps_its_reason(tmp_path: Path) -> No
     assert "3 x 400 = 1,500" in document["solution"]
 
 
+def test_a_correction_that_is_repeated_settles_the_next_finding_too(tmp_path: Path) -> None:
+    answers = {**ANSWERS, "answers": [{**each, "edits": [LATER]} for each in ANSWERS["answers"]]}
+    document, _ = council(tmp_path, answers=answers)
+    assert [each["outcome"] for each in document["verdict"]["test"]["findings"]] == ["corrected"] * 2
+    assert "Corrected as above." in render_markdown(document)
+
+
 def test_every_member_tests_the_draft_at_the_same_time(tmp_path: Path) -> None:
     _, calls = council(tmp_path)
     readings = [call for call in calls if is_reading(call)]
