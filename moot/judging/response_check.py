@@ -26,20 +26,10 @@ NOTED_CHARS = 160
 decision. The list of requirements has the full text."""
 
 
-_ID_FIELDS = ("citations", "stated_in", "caused_by")
-"""Fields of a judge's reply that hold only ids of messages."""
+_ID_FIELDS = ("citations", "stated_in", "caused_by", "criterion", "debater", "winner")
+"""Fields of a judge's reply that hold only ids."""
 
 
-ACTED_ON = (
-    "decision",
-    "conditions",
-    "first_step",
-    "would_reverse",
-    "considered",
-    "checks",
-    "solution_markdown",
-)
-"""Fields in which figures without a source are marked. Somebody acts on them."""
 NO_SOURCE = r"\g<0> (no source)"
 """Replacement that marks a figure without a source."""
 MIN_FIGURE_CHARS = 4
@@ -179,11 +169,10 @@ class ResponseCheck:
         marked = _map_texts(data, mark_ids)
         figures = [each.strip(" .") for each in marked.get("unsourced", ()) if re.search(r"\d", each)]
         figures = sorted((each for each in figures if len(each) >= MIN_FIGURE_CHARS), key=len, reverse=True)
-        for name in ACTED_ON if figures else ():
-            if name in marked and not (name == "decision" and self.options):
-                pattern = "|".join(r"\s+".join(map(re.escape, each.split())) for each in figures)
-                found = re.compile(rf"(?<![\w.,])(?:{pattern})(?!\w|[.,]\d)")
-                marked[name] = _map_texts(marked[name], lambda text, found=found: found.sub(NO_SOURCE, text))
+        pattern = "|".join(r"\s+".join(map(re.escape, each.split())) for each in figures) or "(?!)"
+        found = re.compile(rf"(?<![\w.,])(?:{pattern})(?!\w|[.,]\d)")
+        for name in {*marked} - {"unsourced", "question", *(["decision"] if self.options else [])}:
+            marked[name] = _map_texts(marked[name], lambda text: found.sub(NO_SOURCE, text))
         return marked, len(invented)
 
     def _restrict_decision(self, verdict: verdict_types.Verdict) -> None:

@@ -123,7 +123,7 @@ def select_background(
         render: makes the chat message of an entry. `None`: the default rendering.
         start: `seq` at which the window of recent messages begins. People's messages before it are included.
             0 for prompts that show these messages in their place.
-        brief: True to show only a few passages of documents, because the messages need the tokens.
+        brief: True to show documents only in the tokens that are left, by `Background.passages`.
     """
     state, config, count, budget = debate.state, debate.config, debate.count, debate.config.memory.budget
     render_entry = render or (lambda entry: truncation.render_entry(entry, debate.names, config.fence))
@@ -166,18 +166,11 @@ def select_background(
 
     everything = sorted([*entries, *remarks], key=lambda entry: entry["seq"])
     notes = [entry for entry in everything if is_program_note(entry)]
-    documents = [
-        entry
-        for entry in everything
-        if brief and traits_of(entry).user_input == "document" and entry not in notes
-    ]
+    provided = [each for each in everything if traits_of(each).user_input == "document"] if brief else []
+    documents = [entry for entry in provided if entry not in notes]
     shown_whole = [entry for entry in everything if entry not in documents]
     if (blocks := whole_blocks(shown_whole)) is not None:
-        if not documents:
-            return background([*blocks, *pins], everything, None)
-        share = int(budget.total * PASSAGES_SHARE)
-        parts, rest = _passages_of(*documents).blocks(state["topic"], share, render_entry, count)
-        return background([*blocks, *parts, *pins], shown_whole, rest)
+        return background([*blocks, *pins], shown_whole, _passages_of(*documents) if documents else None)
     if remarks and (blocks := whole_blocks(entries)) is not None:
         spare_tokens = limit - background_tokens([*blocks, *pins], count)
         parts, rest = _passages_of(*remarks).blocks(state["topic"], spare_tokens, render_entry, count)

@@ -407,7 +407,7 @@ def test_figures_without_a_source_are_marked_where_somebody_acts_on_them() -> No
     verdict = checker.response_verdict(reply, Reply(model="m"))
     assert verdict["decision"] == "Pay EUR 150 (no source) a month."
     assert verdict["conditions"] == ["EUR 150 (no source) suffices, not EUR 1500 or EUR 150.5."]
-    assert verdict["dissent"] == ["EUR 150 is a guess for 12 months."]
+    assert verdict["dissent"] == ["EUR 150 (no source) is a guess for 12 months."]
     assert verdict["unsourced"] == ["EUR 150", "12", "The team is free."]
 
 
