@@ -118,12 +118,9 @@ def select_background(
 ) -> Background:
     """Select the background and the pinned messages that a debate's prompts show.
 
-    Args:
-        debate: the debate.
-        render: makes the chat message of an entry. `None`: the default rendering.
-        start: `seq` at which the window of recent messages begins. People's messages before it are included.
-            0 for prompts that show these messages in their place.
-        brief: True to show documents only in the tokens that are left, by `Background.passages`.
+    `render` makes the chat message of an entry. People's messages before the window, which begins at `start`,
+    are included; 0 for prompts that show them in their place. `brief` shows documents only in the tokens that
+    are left, by `Background.passages`.
     """
     state, config, count, budget = debate.state, debate.config, debate.count, debate.config.memory.budget
     render_entry = render or (lambda entry: truncation.render_entry(entry, debate.names, config.fence))

@@ -35,20 +35,8 @@ def structured_call(
 ) -> ModelCall:
     """Create a model call whose reply must match a JSON schema.
 
-    Args:
-        purpose: purpose of the call.
-        config: configuration of the debate.
-        system: system prompt.
-        said: user messages.
-        schema: schema of the reply.
-        count: token counter.
-        memory_kind: kind of memory that the call writes.
-        call_index: index among the calls of a step.
-        debaters: names for the hints. Default: all debaters.
-        about: entries whose ids the hints name.
-        least: minimum of the reply's token limit.
-        params: model and sampling. Default: those of `blackboard`.
-        hints: more hints for the offline model and for test models.
+    `said` are the user messages, `about` the entries whose ids the hints name, and `least` the minimum of the
+    reply's token limit. `debaters` are all by default, and `params` those of `blackboard`.
     """
     user_messages: list[WireMessage] = [{"role": "user", "content": text} for text in said]
     prompt = truncate_messages(

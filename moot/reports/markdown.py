@@ -146,9 +146,7 @@ def render_markdown(document: Mapping[str, object]) -> str:
 def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] = "brief") -> str:
     """Render a debate as a one-page brief or an architecture decision record in Markdown.
 
-    Args:
-        document: A debate in the format `moot.debate/1`; any key may be missing.
-        form: `brief` or `adr`.
+    Any key of the document may be missing.
     """
     return _brief(Report(document), form)
 
@@ -230,12 +228,8 @@ def as_page(
 ) -> str:
     """Render Markdown as a self-contained HTML page.
 
-    Args:
-        text: Markdown whose first line is the title.
-        title: Title of the page.
-        kicker: Line above the title.
-        figures: Trusted HTML that is shown before the text. `None`: nothing.
-        lead: Markdown that is shown before the figures.
+    The first line of `text` is the title, and `kicker` the line above it. `lead`, as Markdown, and then
+    `figures`, as trusted HTML, are shown before the text.
     """
     body, lead_html = Prose({}).block(text.partition("\n")[2], base=2), Prose({}).block(lead, base=2)
     template = template_environment().get_template("brief.html.j2")
