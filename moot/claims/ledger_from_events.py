@@ -268,12 +268,18 @@ def _with_moves(
             continue
         signs[debater, key] = lean
         accepted = [key] if lean > 0 else [each for each in proposals if signs.get((debater, each), 0) > 0]
-        for held in accepted:
+        for version in accepted:
             for other in (*proposals,) if lean > 0 else (key,):
-                sign, is_earlier = signs.get((debater, other)), other in earlier_versions(held)
-                if sign is not None and other != held and (sign > 0 or is_earlier):
+                sign, is_earlier = signs.get((debater, other)), other in earlier_versions(version)
+                if sign is not None and other != version and (sign > 0 or is_earlier):
                     del signs[debater, other]
-                    left = {**event, "claim": other, "kind": "withdraws", "condition": "", "moved_to": held}
+                    left = {
+                        **event,
+                        "claim": other,
+                        "kind": "withdraws",
+                        "condition": "",
+                        "moved_to": version,
+                    }
                     yield ledger_events.StanceEvent(**left)  # type: ignore[typeddict-item]  # the event, changed
 
 

@@ -393,7 +393,7 @@ def draft_test_note(test: DraftTest) -> str:
     result = f"{count_noun(len(findings), 'finding')} ({', '.join(parts)})" if findings else "no findings"
     looked = f"{test['quoted_answers']} of {test['questions']} questions were answered with a quotation"
     unquoted = f" {count_noun(dropped, 'finding')} without a quotation did not count." if dropped else ""
-    spread = debaters_confidence({"test": test})
+    spread = debaters_confidence(test)
     holds = f" They said with {spread} of 100 that the draft holds." if spread else ""
     count = count_noun(len(test["members"]), "debater")
     return f"{count} tested the decision: {result}; {looked}.{unquoted}{holds}"

@@ -170,9 +170,9 @@ class ResponseCheck:
         figures = [each.strip(" .") for each in marked.get("unsourced", ()) if re.search(r"\d", each)]
         figures = sorted((each for each in figures if len(each) >= MIN_FIGURE_CHARS), key=len, reverse=True)
         pattern = "|".join(r"\s+".join(map(re.escape, each.split())) for each in figures) or "(?!)"
-        found = re.compile(rf"(?<![\w.,])(?:{pattern})(?!\w|[.,]\d)")
+        figure = re.compile(rf"(?<![\w.,])(?:{pattern})(?!\w|[.,]\d)")
         for name in {*marked} - {"unsourced", "question", *(["decision"] if self.options else [])}:
-            marked[name] = _map_texts(marked[name], lambda text: found.sub(NO_SOURCE, text))
+            marked[name] = _map_texts(marked[name], lambda text: figure.sub(NO_SOURCE, text))
         return marked, len(invented)
 
     def _restrict_decision(self, verdict: verdict_types.Verdict) -> None:

@@ -121,7 +121,8 @@ def shown(
         elif verdict_field.name == "winner" and value:
             value = headline or verdict_types.NO_WINNER.get(value, "").capitalize() or names.get(value, value)
             value = "" if decision and value.startswith(decision) else value
-        spread = debaters_confidence(verdict) if verdict_field.name == "confidence" else ""
+        test = cast(verdict_types.PanelVerdict, verdict).get("test")
+        spread = debaters_confidence(test) if verdict_field.name == "confidence" else ""
         lines = tuple(_lines(value, names, f". The debaters: {spread}" if spread else ""))
         if lines:
             is_headline = verdict_field.name == "winner" or (
@@ -190,9 +191,9 @@ def _row_line(item: Mapping[str, Any], names: Mapping[str, str]) -> ShownLine:
     return ShownLine(f"{'major: ' if item.get('major') else ''}{item['text']}")
 
 
-def debaters_confidence(verdict: Mapping[str, Any]) -> str:
+def debaters_confidence(test: verdict_types.DraftTest | None) -> str:
     """Return the range of probabilities with which debaters expect the decision to hold, or `""`."""
-    chances = sorted((verdict.get("test") or {}).get("probabilities", {}).values())
+    chances = sorted(test["probabilities"].values()) if test else []
     return " to ".join(dict.fromkeys(f"{chance:.0f}" for chance in (*chances[:1], *chances[-1:])))
 
 
