@@ -42,7 +42,7 @@ DATES = {
 SUM = {"quotes": ["The cost is 3 x 400 = 1,500 euros."], "problem": "3 x 400 is 1,200."}
 FOUND = {"fails": NOTHING, "contradicts": DATES, "sums": SUM, "missing": NOTHING}
 LATER = {"replaces": "On 14 September, unless ten", "by": "On 14 October, unless ten"}
-ANSWERS = {
+ANSWERS: dict[str, Any] = {
     "answers": [
         {"finding": "F1", "reason": "True.", "edits": [LATER]},
         {"finding": "F2", "reason": "The figure includes a reserve.", "edits": []},
