@@ -22,18 +22,9 @@ from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import between, many, model_params, narrow_schema, one_of
 from moot.prompts.structured_calls import shown_entries, structured_call, structured_data
 from moot.prompts.templates import fenced, load_prompt_template
+from moot.state import verdict as verdict_types
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, JsonObject, is_program_note, traits_of
-from moot.state.verdict import (
-    COUNT,
-    SYNTHESIS,
-    VERDICT_FIELDS,
-    DraftEdit,
-    DraftFinding,
-    DraftQuestion,
-    DraftTest,
-    PanelVerdict,
-)
 from moot.text.plain_text import clip, count_noun
 from moot.text.tokens import truncate_middle
 
@@ -42,12 +33,12 @@ TEST = "test"
 TEST_DRAFT = load_prompt_template("test_draft", "topic", "draft")
 ANSWER_FINDINGS = load_prompt_template("answer_findings", "judged", "topic", "draft", "fixed")
 
-QUESTIONS: tuple[DraftQuestion, ...] = get_args(DraftQuestion)
+QUESTIONS: tuple[verdict_types.DraftQuestion, ...] = get_args(verdict_types.DraftQuestion)
 TESTED_FIELDS = ("decision", "conditions", "first_step", "would_reverse", "solution_markdown")
 """Fields of the verdict that somebody carries out."""
 MIN_QUOTE_WORDS = 3
 """Minimum number of words in a quotation. Shorter texts occur in a draft by chance."""
-QUOTES_NEEDED: Mapping[DraftQuestion, int] = {"fails": 1, "contradicts": 2, "sums": 1, "missing": 1}
+QUOTES_NEEDED: Mapping[str, int] = {"fails": 1, "contradicts": 2, "sums": 1, "missing": 1}
 """Number of sentences that a finding must quote, by question."""
 MAX_EDITS = 4
 """Maximum number of corrections for one finding. A wrong date may stand in several sentences."""
@@ -105,11 +96,11 @@ def draft_test_due(state: ConversationState, config: DebateConfig, *, by_default
 
     `by_default` applies if the setting `judge.test` is not set.
     """
-    verdict: PanelVerdict | None = state.get("verdict") or None
+    verdict: verdict_types.PanelVerdict | None = state.get("verdict") or None
     enabled = by_default if config.judge.test is None else config.judge.test
     if not enabled or verdict is None or verdict["status"] != "ok" or "test" in verdict:
         return False
-    is_draft = verdict["judge"] != COUNT and not verdict.get("placeholder")
+    is_draft = verdict["judge"] != verdict_types.COUNT and not verdict.get("placeholder")
     return is_draft and bool(verdict["decision"] or verdict["solution_markdown"])
 
 
@@ -119,18 +110,18 @@ def draft_text(verdict: Mapping[str, Any]) -> str:
     for name in TESTED_FIELDS:
         if value := verdict.get(name):
             text = value if isinstance(value, str) else "\n".join(f"- {item}" for item in value)
-            parts.append(f"## {VERDICT_FIELDS[name].label}\n{text}")
+            parts.append(f"## {verdict_types.VERDICT_FIELDS[name].label}\n{text}")
     return "\n\n".join(parts)
 
 
-def asked_debaters(debate: DebateContext, verdict: PanelVerdict) -> list[DebaterConfig]:
+def asked_debaters(debate: DebateContext, verdict: verdict_types.PanelVerdict) -> list[DebaterConfig]:
     """Return the debaters who test the draft: all, or the losing side if the judge wrote no solution.
 
     People are not asked, because a person has the last word anyway.
     """
     speakers = {entry["speaker"] for entry in debate.state["full_transcript"]}
     members = [each for each in debate.config.debaters if each.id in speakers and not each.is_human]
-    if verdict["solution_markdown"] or verdict["winner"] == SYNTHESIS or not members:
+    if verdict["solution_markdown"] or verdict["winner"] == verdict_types.SYNTHESIS or not members:
         return members
     losers = [each for each in members if each.id != verdict["winner"]] or members
     return [min(losers, key=lambda each: verdict["totals"].get(each.id, 0.0))]
@@ -143,7 +134,7 @@ def run_draft_test(debate: DebateContext, end: str = "") -> CallGenerator[JsonOb
     """
     verdict = debate.state["verdict"]
     members = asked_debaters(debate, verdict)
-    test = DraftTest(
+    test = verdict_types.DraftTest(
         status="not tested",
         error=end,
         members=[],
@@ -188,8 +179,9 @@ def _error(reply: Reply) -> str:
     return reply.error or "the reply does not have the required form"
 
 
-def _update(verdict: PanelVerdict, test: DraftTest) -> JsonObject:
-    changed: PanelVerdict = {**verdict, "test": test, "notes": [draft_test_note(test), *verdict["notes"]]}
+def _update(verdict: verdict_types.PanelVerdict, test: verdict_types.DraftTest) -> JsonObject:
+    notes = [draft_test_note(test), *verdict["notes"]]
+    changed: verdict_types.PanelVerdict = {**verdict, "test": test, "notes": notes}
     return {"verdict": changed, "solution": changed["solution_markdown"]}
 
 
@@ -253,7 +245,7 @@ def _quoted(quotes: Sequence[str], draft: str) -> list[str]:
     return passages
 
 
-def _read(test: DraftTest, member: str, data: JsonObject, draft: str) -> None:
+def _read(test: verdict_types.DraftTest, member: str, data: JsonObject, draft: str) -> None:
     """Add a debater's findings to the test. Findings without a quotation of the draft are counted only."""
     test["members"].append(member)
     if (probability := data["probability"]) is not None and 0 <= probability <= 100:
@@ -264,7 +256,7 @@ def _read(test: DraftTest, member: str, data: JsonObject, draft: str) -> None:
         if problem and len(quotes) < QUOTES_NEEDED[question]:
             test["dropped"] += 1
         elif problem:
-            finding = DraftFinding(
+            finding = verdict_types.DraftFinding(
                 member=member,
                 question=question,
                 quotes=quotes,
@@ -276,12 +268,15 @@ def _read(test: DraftTest, member: str, data: JsonObject, draft: str) -> None:
             test["findings"].append(finding)
 
 
-def _labels(findings: Sequence[DraftFinding]) -> list[str]:
+def _labels(findings: Sequence[verdict_types.DraftFinding]) -> list[str]:
     return [f"F{number}" for number in range(1, 1 + len(findings))]
 
 
 def _answer_call(
-    debate: DebateContext, verdict: PanelVerdict, draft: str, findings: Sequence[DraftFinding]
+    debate: DebateContext,
+    verdict: verdict_types.PanelVerdict,
+    draft: str,
+    findings: Sequence[verdict_types.DraftFinding],
 ) -> ModelCall:
     config, count, transcript = debate.config, debate.count, debate.state["full_transcript"]
     labels = _labels(findings)
@@ -329,17 +324,24 @@ def _answer_schema(labels: Sequence[str]) -> type[DraftAnswers]:
 
 
 def _answered(
-    verdict: PanelVerdict, findings: Sequence[DraftFinding], answers: JsonObject, config: DebateConfig
-) -> PanelVerdict:
+    verdict: verdict_types.PanelVerdict,
+    findings: Sequence[verdict_types.DraftFinding],
+    answers: JsonObject,
+    config: DebateConfig,
+) -> verdict_types.PanelVerdict:
     """Return the corrected verdict, and record in each finding what came of it."""
-    corrected, done = deepcopy(verdict), list[DraftEdit]()  # one correction may settle several findings
+    corrected = deepcopy(verdict)
+    done: list[verdict_types.DraftEdit] = []  # one correction may settle several findings
     by_label = {each["finding"]: each for each in reversed(answers["answers"])}
     for label, finding in zip(_labels(findings), findings, strict=True):
         answer = by_label.get(label)
         if answer is None:
             continue
         finding["reason"] = answer["reason"].strip()
-        edits = [DraftEdit(replaces=edit["replaces"], by=edit["by"]) for edit in answer["edits"][:MAX_EDITS]]
+        edits = [
+            verdict_types.DraftEdit(replaces=edit["replaces"], by=edit["by"])
+            for edit in answer["edits"][:MAX_EDITS]
+        ]
         finding["edits"] = [edit for edit in edits if edit in done or _edit(corrected, edit, config)]
         done += finding["edits"]
         if finding["edits"]:
@@ -357,7 +359,7 @@ def _answered(
     return corrected
 
 
-def _edit(verdict: PanelVerdict, edit: DraftEdit, config: DebateConfig) -> bool:
+def _edit(verdict: verdict_types.PanelVerdict, edit: verdict_types.DraftEdit, config: DebateConfig) -> bool:
     """Replace a passage of the draft, and return True if the draft contains it.
 
     The decision is never emptied, and stays one of the options if the debate has options.
@@ -382,7 +384,7 @@ def _edit(verdict: PanelVerdict, edit: DraftEdit, config: DebateConfig) -> bool:
 _OUTCOMES = ("corrected", "rejected", "not found", "unanswered")
 
 
-def draft_test_note(test: DraftTest) -> str:
+def draft_test_note(test: verdict_types.DraftTest) -> str:
     """Return a sentence that says whether the decision was tested, and what came of it."""
     if test["status"] != "tested":
         return f"The decision was not tested: {test['error'].rstrip('.')}."
@@ -399,12 +401,12 @@ def draft_test_note(test: DraftTest) -> str:
     return f"{count} tested the decision: {result}; {looked}.{unquoted}{holds}"
 
 
-def finding_lines(verdict: PanelVerdict, names: Mapping[str, str]) -> list[str]:
+def finding_lines(verdict: verdict_types.PanelVerdict, names: Mapping[str, str]) -> list[str]:
     """Return one line for each finding of the test, with its author and what came of it.
 
     `names` maps debater ids to display names.
     """
-    lines, shown_edits = [], list[DraftEdit]()
+    lines, shown_edits = [], list[verdict_types.DraftEdit]()
 
     def quoted_line(texts: Iterable[str], mark: str) -> str:
         return mark.join(f"“{clip(text, SHOWN_CHARS).rstrip('.')}”" for text in texts)
