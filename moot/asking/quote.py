@@ -38,6 +38,7 @@ class EntryLines:
         self.transcript, self.names, self.fence = transcript, config.names(), config.fence
         self.count, self.splitting = count, splitting
         self._labels: dict[str, str] = {}
+        self._critiques = entry_types.critique_labels(transcript)
         self._whole: dict[tuple[int, str], str] = {}
         self._costs: dict[int, int] = {}
         self._spans: dict[int, list[Span]] = {}
@@ -81,12 +82,16 @@ class EntryLines:
         return self.count(self.block(text)) - self.count(self.block(""))
 
     def fit(self, index: EvidenceIndex, remaining: int) -> bool:
-        """Return True if all passages fit, with labels as long as the newest message's."""
+        """Return True if all passages fit in `remaining` tokens."""
+        return self.total(index) <= remaining
+
+    def total(self, index: EvidenceIndex) -> int:
+        """Estimate the tokens of all passages, with labels as long as the newest message's."""
         if not len(index):
-            return True
+            return 0
         last = self.transcript[-1]
         label = max(0, self.cost(last["seq"]) - last["tokens"])
-        return index.ends[-1] + label * len(index) <= remaining
+        return index.ends[-1] + label * len(index)
 
     def key_cost(self, key: int) -> int:
         """Return the number of tokens needed to quote only the passage with the given key."""
@@ -136,8 +141,9 @@ class EntryLines:
         speaker = entry["speaker"]
         if speaker not in self._labels:
             self._labels[speaker] = truncation.speaker_label(speaker, self.names, NAME_CHARS)
-        room = f" {note}" if (note := truncation.room_note(entry, self.names)) else ""
-        label = f"{entry['id']} {self._labels[speaker]}{room}{time}"
+        notes = [truncation.critique_note(entry, self._critiques, self.names)]
+        notes = [*filter(None, [truncation.room_note(entry, self.names), *notes])]
+        label = " ".join([entry["id"], self._labels[speaker], *notes]) + time
         return templates.fenced_item(label, content.strip(), self.fence)
 
 

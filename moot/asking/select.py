@@ -132,6 +132,9 @@ def question_prompt(
     shared_prefix = _shared_prefix(debate, total, result)
     remaining = remaining_beside(shared_prefix)
     has_overview = lines.fit(index, remaining) or concentration(index, chances) < FOCUS
+    if (spare_tokens := remaining - lines.total(index)) > 0:
+        shared_prefix = _shared_prefix(debate, total, result, spare_tokens=spare_tokens)
+        remaining = remaining_beside(shared_prefix)
     if not has_overview:
         shared_prefix = _shared_prefix(debate, total, result, summarize=False)
         remaining = remaining_beside(shared_prefix)
@@ -228,14 +231,20 @@ def ask_index(debate: DebateContext, memories: MemoryIndexes) -> EvidenceIndex:
 
 
 def _shared_prefix(
-    debate: DebateContext, total: int, result: JudgedResult | None, *, summarize: bool = True
+    debate: DebateContext,
+    total: int,
+    result: JudgedResult | None,
+    *,
+    summarize: bool = True,
+    spare_tokens: int = 0,
 ) -> list[truncation.Block]:
     """Return the first messages of a prompt for a question about a debate.
 
     The messages contain the instruction and, if available, the debaters' positions, the summary and the
     verdict.
 
-    `summarize=False` omits the summary.
+    `summarize=False` omits the summary. The positions and the summary may also use `spare_tokens`, which the
+    messages leave.
     """
     state, config, count = debate.state, debate.config, debate.count
     share = int(total * FRAME_SHARE)
@@ -250,8 +259,8 @@ def _shared_prefix(
     message = truncation.cut_message(templates.system_message(text, config.fence), share, count)
     shared_prefix = [truncation.Block("system", message, label="instruction")]
 
-    share, names = int(total * SUMMARY_SHARE), debate.names
-    max_tokens = int((share - 16) * LEDGER_SHARE)
+    share, names = int(total * SUMMARY_SHARE) + spare_tokens, debate.names
+    max_tokens = int((share - spare_tokens - 16) * LEDGER_SHARE) + spare_tokens
     board = render_blackboard(state, "", max_tokens=max_tokens, count=count, names=names)
     size = share - 16 - count(board) - 8 - 2 * templates.FENCE_TOKENS
     summary = _summary_text(state, size, names, count) if summarize else ""

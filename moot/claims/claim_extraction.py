@@ -537,12 +537,6 @@ def merge_claims(
 ) -> list[ledger_events.ClaimEvent]:
     """Return the claim event that records a person's merge of two claims.
 
-    Args:
-        state: state of the debate.
-        one: id of a claim.
-        other: id of the claim that means the same.
-        opposite: True if one claim is the negation of the other.
-
     Raises:
         InputError: a claim is unknown, or both ids are equal.
     """

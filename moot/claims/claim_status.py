@@ -234,9 +234,8 @@ class Timeline(tuple[StanceChange, ...]):
     def status(self, *, pressed: bool = False, is_over: bool = False) -> ClaimStatus:
         """Return the status of the claim, computed from the positions of all debaters.
 
-        Args:
-            pressed: True if a debater gave the claim up after a challenge, which counts as a dispute.
-            is_over: True if the debate has ended, so that a dispute stays unresolved.
+        It is `pressed` if a debater gave it up after a challenge, which counts as a dispute. A dispute stays
+        unresolved once the debate `is_over`.
         """
         was_disputed = bool(self.dispute_starts) or pressed
         if len(self.holders) > 1:

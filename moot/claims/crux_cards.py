@@ -324,13 +324,8 @@ def findings_text(
 ) -> str:
     """Return the results of a debate, such as cruxes and concessions, as Markdown text.
 
-    The results are computed from the claim ledger.
-
-    Args:
-        state: state of the debate.
-        names: display names by debater.
-        flips: findings that would change a debater's mind, by debater.
-        extracts: True if a model extracts claims. If there are no claims, the text says why.
+    The results are computed from the claim ledger. `flips` are the findings that would change a debater's
+    mind. Without claims, the text says why (`extracts`).
     """
     ledger, statuses = ledger_of(state), claim_statuses(state)
     display_names = {debater: sanitize_line(name) for debater, name in names.items()}

@@ -12,6 +12,7 @@ from typing import Any
 from moot.claims import claim_status
 from moot.state import claim_events as ledger_events
 from moot.state.conversation import StateValues
+from moot.text.terms import title_of
 
 RANK: Mapping[ledger_events.Extractor, int] = {"model": 0, "person": 1}
 """Priority of each source of claim events. If a model and a person disagree about a message, only the events
@@ -163,7 +164,11 @@ def fold_events(claim_events: Sequence[ledger_events.ClaimEvent], topic: str = "
 def empty_ledger(topic: str) -> claim_status.Ledger:
     """Return a claim ledger that contains no claim events."""
     main_question = ledger_events.Claim(
-        type="claim", id=ledger_events.MAIN_QUESTION, text=topic, aspect=ledger_events.OVERALL, seq=0
+        type="claim",
+        id=ledger_events.MAIN_QUESTION,
+        text=title_of(topic),
+        aspect=ledger_events.OVERALL,
+        seq=0,
     )
     return claim_status.Ledger({}, {ledger_events.MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [])
 
@@ -243,27 +248,39 @@ def _with_moves(
 ) -> Iterator[ledger_events.StanceEvent]:
     """Yield stance events in message order, and what a debater leaves by accepting a proposal.
 
-    Who accepts a proposal leaves each other proposal that it accepted, and each earlier version that it
-    rejected.
+    Who accepts a proposal leaves each other proposal that it accepted, and each earlier version on which it
+    had taken a position. Who later rejects an earlier version has still left it.
     """
     signs: dict[tuple[str, str], int] = {}
     proposals = (ledger_events.MAIN_QUESTION, *amendments)
+
+    def earlier_versions(version: str) -> set[str]:
+        earlier = set[str]()
+        while version in amendments and amendments[version]["replaces"] not in earlier:
+            version = amendments[version]["replaces"]
+            earlier.add(version)
+        return earlier
+
     for event in events:
         yield event
         key, debater, lean = event["claim"], event["debater"], claim_status.leaning(event)
         if key not in proposals:
             continue
         signs[debater, key] = lean
-        earlier, version = set[str](), key
-        while version in amendments and amendments[version]["replaces"] not in earlier:
-            version = amendments[version]["replaces"]
-            earlier.add(version)
-        for other in proposals if lean > 0 else ():
-            sign = signs.get((debater, other), 0)
-            if other != key and (sign > 0 or (sign < 0 and other in earlier)):
-                signs[debater, other] = 0
-                left = {**event, "claim": other, "kind": "withdraws", "condition": "", "moved_to": key}
-                yield ledger_events.StanceEvent(**left)  # type: ignore[typeddict-item]  # the event, changed
+        accepted = [key] if lean > 0 else [each for each in proposals if signs.get((debater, each), 0) > 0]
+        for version in accepted:
+            for other in (*proposals,) if lean > 0 else (key,):
+                sign, is_earlier = signs.get((debater, other)), other in earlier_versions(version)
+                if sign is not None and other != version and (sign > 0 or is_earlier):
+                    del signs[debater, other]
+                    left = {
+                        **event,
+                        "claim": other,
+                        "kind": "withdraws",
+                        "condition": "",
+                        "moved_to": version,
+                    }
+                    yield ledger_events.StanceEvent(**left)  # type: ignore[typeddict-item]  # the event, changed
 
 
 def _extended_timelines(

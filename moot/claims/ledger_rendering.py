@@ -84,11 +84,7 @@ def short_stance_text(saying: ledger_events.StanceFields) -> str:
 def stances_text(ledger: claim_status.Ledger, names: Names, key: str, debaters: Iterable[str] = ()) -> str:
     """Return the debaters' stances on a claim as text, grouped by stance.
 
-    Args:
-        ledger: ledger of the debate.
-        names: display names by debater.
-        key: id of the claim.
-        debaters: debaters to include. Empty: all.
+    Without `debaters`, all are included.
     """
     stances, labels_by_stance = ledger.stances(key), dict[str, list[str]]()
     for debater in debaters or stances:
@@ -537,13 +533,8 @@ class _LedgerRenderer:
     ) -> Iterator[LedgerLine]:
         """Yield a line for each challenge and question that nobody has answered yet.
 
-        Debaters who spoke after the last message read are left out, because they may have answered.
-
-        Args:
-            section: heading of the lines.
-            urgency: priority of the lines.
-            to: the challenged debater. Empty: all.
-            makers: debaters who made the challenges. `None`: all.
+        Debaters who spoke after the last message read are left out, because they may have answered. `to` is
+        the challenged debater, and `makers` made the challenges. Without them, all are included.
         """
         challenges, questions = self.ledger.open_challenges(to), self.ledger.open_questions(to)
         speakers = _spoken_since(self.state, self.ledger.read_through) if challenges or questions else ()

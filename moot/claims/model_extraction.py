@@ -104,12 +104,7 @@ def uses_model(board: ExtractionSettings, debate_model: str, *, auto: bool) -> b
     """Return True if the extraction settings let a model extract claims.
 
     The offline model never extracts claims. A recorded model does only with `llm`, because the recording must
-    hold its replies.
-
-    Args:
-        board: the settings under `blackboard`.
-        debate_model: name of the debate's model, which extracts claims unless `blackboard.model` is set.
-        auto: True if the protocol extracts claims by default.
+    hold its replies. `auto` is true if the protocol extracts claims by default.
     """
     model = board.model or debate_model
     if board.extraction == "auto":

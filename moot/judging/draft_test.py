@@ -5,7 +5,7 @@ replacing passages, so the rest of the text cannot get lost. If a pass fails, th
 tested.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Annotated, Any, cast, get_args
 
@@ -14,23 +14,17 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from moot.calls.effects import errors_update
 from moot.calls.model_calls import CallGenerator, Hints, ModelCall, Reply
 from moot.claims.claim_extraction import find_quotation
+from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, DebaterConfig
+from moot.judging.judge_floor import criticisms
+from moot.judging.verdict_fields import debaters_confidence
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import between, many, model_params, narrow_schema, one_of
 from moot.prompts.structured_calls import shown_entries, structured_call, structured_data
 from moot.prompts.templates import fenced, load_prompt_template
+from moot.state import verdict as verdict_types
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, JsonObject, traits_of
-from moot.state.verdict import (
-    COUNT,
-    SYNTHESIS,
-    VERDICT_FIELDS,
-    DraftEdit,
-    DraftFinding,
-    DraftQuestion,
-    DraftTest,
-    PanelVerdict,
-)
+from moot.state.entries import Entry, JsonObject, is_program_note, traits_of
 from moot.text.plain_text import clip, count_noun
 from moot.text.tokens import truncate_middle
 
@@ -39,17 +33,19 @@ TEST = "test"
 TEST_DRAFT = load_prompt_template("test_draft", "topic", "draft")
 ANSWER_FINDINGS = load_prompt_template("answer_findings", "judged", "topic", "draft", "fixed")
 
-QUESTIONS: tuple[DraftQuestion, ...] = get_args(DraftQuestion)
+QUESTIONS: tuple[verdict_types.DraftQuestion, ...] = get_args(verdict_types.DraftQuestion)
 TESTED_FIELDS = ("decision", "conditions", "first_step", "would_reverse", "solution_markdown")
 """Fields of the verdict that somebody carries out."""
 MIN_QUOTE_WORDS = 3
 """Minimum number of words in a quotation. Shorter texts occur in a draft by chance."""
-QUOTES_NEEDED: Mapping[DraftQuestion, int] = {"fails": 1, "contradicts": 2, "sums": 1, "missing": 1}
+QUOTES_NEEDED: Mapping[str, int] = {"fails": 1, "contradicts": 2, "sums": 1, "missing": 1}
 """Number of sentences that a finding must quote, by question."""
 MAX_EDITS = 4
 """Maximum number of corrections for one finding. A wrong date may stand in several sentences."""
 TOPIC_SHARE = 4
 """The topic takes at most this part of a prompt: one fourth. The draft and the messages need the rest."""
+POINT_CHARS = (240, 160, 100, 60)
+"""Maximum lengths of a point of criticism to try until all points fit, in characters. 60 hold its title."""
 ANSWER_TOKENS = 160
 """Estimated number of tokens in the judge's answer to one finding: a reason and one corrected sentence."""
 
@@ -100,11 +96,11 @@ def draft_test_due(state: ConversationState, config: DebateConfig, *, by_default
 
     `by_default` applies if the setting `judge.test` is not set.
     """
-    verdict: PanelVerdict | None = state.get("verdict") or None
+    verdict: verdict_types.PanelVerdict | None = state.get("verdict") or None
     enabled = by_default if config.judge.test is None else config.judge.test
     if not enabled or verdict is None or verdict["status"] != "ok" or "test" in verdict:
         return False
-    is_draft = verdict["judge"] != COUNT and not verdict.get("placeholder")
+    is_draft = verdict["judge"] != verdict_types.COUNT and not verdict.get("placeholder")
     return is_draft and bool(verdict["decision"] or verdict["solution_markdown"])
 
 
@@ -114,18 +110,18 @@ def draft_text(verdict: Mapping[str, Any]) -> str:
     for name in TESTED_FIELDS:
         if value := verdict.get(name):
             text = value if isinstance(value, str) else "\n".join(f"- {item}" for item in value)
-            parts.append(f"## {VERDICT_FIELDS[name].label}\n{text}")
+            parts.append(f"## {verdict_types.VERDICT_FIELDS[name].label}\n{text}")
     return "\n\n".join(parts)
 
 
-def asked_debaters(debate: DebateContext, verdict: PanelVerdict) -> list[DebaterConfig]:
+def asked_debaters(debate: DebateContext, verdict: verdict_types.PanelVerdict) -> list[DebaterConfig]:
     """Return the debaters who test the draft: all, or the losing side if the judge wrote no solution.
 
     People are not asked, because a person has the last word anyway.
     """
     speakers = {entry["speaker"] for entry in debate.state["full_transcript"]}
     members = [each for each in debate.config.debaters if each.id in speakers and not each.is_human]
-    if verdict["solution_markdown"] or verdict["winner"] == SYNTHESIS or not members:
+    if verdict["solution_markdown"] or verdict["winner"] == verdict_types.SYNTHESIS or not members:
         return members
     losers = [each for each in members if each.id != verdict["winner"]] or members
     return [min(losers, key=lambda each: verdict["totals"].get(each.id, 0.0))]
@@ -138,7 +134,7 @@ def run_draft_test(debate: DebateContext, end: str = "") -> CallGenerator[JsonOb
     """
     verdict = debate.state["verdict"]
     members = asked_debaters(debate, verdict)
-    test = DraftTest(
+    test = verdict_types.DraftTest(
         status="not tested",
         error=end,
         members=[],
@@ -183,8 +179,9 @@ def _error(reply: Reply) -> str:
     return reply.error or "the reply does not have the required form"
 
 
-def _update(verdict: PanelVerdict, test: DraftTest) -> JsonObject:
-    changed: PanelVerdict = {**verdict, "test": test, "notes": [draft_test_note(test), *verdict["notes"]]}
+def _update(verdict: verdict_types.PanelVerdict, test: verdict_types.DraftTest) -> JsonObject:
+    notes = [draft_test_note(test), *verdict["notes"]]
+    changed: verdict_types.PanelVerdict = {**verdict, "test": test, "notes": notes}
     return {"verdict": changed, "solution": changed["solution_markdown"]}
 
 
@@ -192,15 +189,38 @@ def _reading_call(debate: DebateContext, member: DebaterConfig, draft: str) -> M
     config, count = debate.config, debate.count
     total = config.memory.budget.total
     system = TEST_DRAFT.render(topic=_topic(debate), draft=fenced(draft, config.fence))
-    entries = _latest_messages(debate.state["full_transcript"], member.id)
+    transcript = debate.state["full_transcript"]
+    notes = [entry for entry in transcript if is_program_note(entry)]  # sums are checked against the facts
     remaining = max(0, total // 2 - count(draft))
-    messages = shown_entries(entries, config, remaining, count) if remaining else []
+    adopted = _adopted_text(debate, remaining // 3)
+    entries = [*notes, *_latest_messages(transcript, member.id)]
+    messages = shown_entries(entries, config, remaining - count(adopted), count) if remaining else []
     hints: Hints = {"phase": TEST, "speaker": member.name}
     question = f"You are {debate.names[member.id]}. Test the draft."
     params = model_params(config, member)
     return structured_call(
-        "evaluate", config, system, [*messages, question], DraftReading, count, params=params, hints=hints
+        "evaluate",
+        config,
+        system,
+        [*messages, *filter(None, [adopted]), question],
+        DraftReading,
+        count,
+        params=params,
+        hints=hints,
     )
+
+
+def _adopted_text(debate: DebateContext, remaining: int) -> str:
+    """Return the points of criticism that proposals say they adopted, in at most `remaining` tokens."""
+    checks = debate.state.get("convergence") or []
+    labels = {row["point"] for check in checks for row in check.get("adopted", [])}
+    points = [each for each in criticisms(debate.state["full_transcript"]) if each.label in labels]
+    for chars in POINT_CHARS if points else ():
+        lines = [f"- {each.label}: {board_text(each.point, chars)}" for each in points]
+        text = fenced("\n".join(lines), debate.config.fence, "# Criticism that proposals adopted")
+        if debate.count(text) <= remaining:
+            return text
+    return ""
 
 
 def _topic(debate: DebateContext) -> str:
@@ -225,7 +245,7 @@ def _quoted(quotes: Sequence[str], draft: str) -> list[str]:
     return passages
 
 
-def _read(test: DraftTest, member: str, data: JsonObject, draft: str) -> None:
+def _read(test: verdict_types.DraftTest, member: str, data: JsonObject, draft: str) -> None:
     """Add a debater's findings to the test. Findings without a quotation of the draft are counted only."""
     test["members"].append(member)
     if (probability := data["probability"]) is not None and 0 <= probability <= 100:
@@ -236,7 +256,7 @@ def _read(test: DraftTest, member: str, data: JsonObject, draft: str) -> None:
         if problem and len(quotes) < QUOTES_NEEDED[question]:
             test["dropped"] += 1
         elif problem:
-            finding = DraftFinding(
+            finding = verdict_types.DraftFinding(
                 member=member,
                 question=question,
                 quotes=quotes,
@@ -248,12 +268,15 @@ def _read(test: DraftTest, member: str, data: JsonObject, draft: str) -> None:
             test["findings"].append(finding)
 
 
-def _labels(findings: Sequence[DraftFinding]) -> list[str]:
+def _labels(findings: Sequence[verdict_types.DraftFinding]) -> list[str]:
     return [f"F{number}" for number in range(1, 1 + len(findings))]
 
 
 def _answer_call(
-    debate: DebateContext, verdict: PanelVerdict, draft: str, findings: Sequence[DraftFinding]
+    debate: DebateContext,
+    verdict: verdict_types.PanelVerdict,
+    draft: str,
+    findings: Sequence[verdict_types.DraftFinding],
 ) -> ModelCall:
     config, count, transcript = debate.config, debate.count, debate.state["full_transcript"]
     labels = _labels(findings)
@@ -301,18 +324,26 @@ def _answer_schema(labels: Sequence[str]) -> type[DraftAnswers]:
 
 
 def _answered(
-    verdict: PanelVerdict, findings: Sequence[DraftFinding], answers: JsonObject, config: DebateConfig
-) -> PanelVerdict:
+    verdict: verdict_types.PanelVerdict,
+    findings: Sequence[verdict_types.DraftFinding],
+    answers: JsonObject,
+    config: DebateConfig,
+) -> verdict_types.PanelVerdict:
     """Return the corrected verdict, and record in each finding what came of it."""
     corrected = deepcopy(verdict)
+    done: list[verdict_types.DraftEdit] = []  # one correction may settle several findings
     by_label = {each["finding"]: each for each in reversed(answers["answers"])}
     for label, finding in zip(_labels(findings), findings, strict=True):
         answer = by_label.get(label)
         if answer is None:
             continue
         finding["reason"] = answer["reason"].strip()
-        edits = [DraftEdit(replaces=edit["replaces"], by=edit["by"]) for edit in answer["edits"][:MAX_EDITS]]
-        finding["edits"] = [edit for edit in edits if _edit(corrected, edit, config)]
+        edits = [
+            verdict_types.DraftEdit(replaces=edit["replaces"], by=edit["by"])
+            for edit in answer["edits"][:MAX_EDITS]
+        ]
+        finding["edits"] = [edit for edit in edits if edit in done or _edit(corrected, edit, config)]
+        done += finding["edits"]
         if finding["edits"]:
             finding["outcome"] = "corrected"
         elif edits:
@@ -328,7 +359,7 @@ def _answered(
     return corrected
 
 
-def _edit(verdict: PanelVerdict, edit: DraftEdit, config: DebateConfig) -> bool:
+def _edit(verdict: verdict_types.PanelVerdict, edit: verdict_types.DraftEdit, config: DebateConfig) -> bool:
     """Replace a passage of the draft, and return True if the draft contains it.
 
     The decision is never emptied, and stays one of the options if the debate has options.
@@ -353,7 +384,7 @@ def _edit(verdict: PanelVerdict, edit: DraftEdit, config: DebateConfig) -> bool:
 _OUTCOMES = ("corrected", "rejected", "not found", "unanswered")
 
 
-def draft_test_note(test: DraftTest) -> str:
+def draft_test_note(test: verdict_types.DraftTest) -> str:
     """Return a sentence that says whether the decision was tested, and what came of it."""
     if test["status"] != "tested":
         return f"The decision was not tested: {test['error'].rstrip('.')}."
@@ -364,26 +395,29 @@ def draft_test_note(test: DraftTest) -> str:
     result = f"{count_noun(len(findings), 'finding')} ({', '.join(parts)})" if findings else "no findings"
     looked = f"{test['quoted_answers']} of {test['questions']} questions were answered with a quotation"
     unquoted = f" {count_noun(dropped, 'finding')} without a quotation did not count." if dropped else ""
-    chances = sorted(test["probabilities"].values())
-    spread = f"{chances[0]:.0f} to {chances[-1]:.0f}" if chances and chances[0] < chances[-1] else ""
-    spread = spread or "".join(f"{chance:.0f}" for chance in chances[:1])
+    spread = debaters_confidence(test)
     holds = f" They said with {spread} of 100 that the draft holds." if spread else ""
     count = count_noun(len(test["members"]), "debater")
     return f"{count} tested the decision: {result}; {looked}.{unquoted}{holds}"
 
 
-def finding_lines(verdict: PanelVerdict, names: Mapping[str, str]) -> list[str]:
+def finding_lines(verdict: verdict_types.PanelVerdict, names: Mapping[str, str]) -> list[str]:
     """Return one line for each finding of the test, with its author and what came of it.
 
     `names` maps debater ids to display names.
     """
-    lines = []
+    lines, shown_edits = [], list[verdict_types.DraftEdit]()
+
+    def quoted_line(texts: Iterable[str], mark: str) -> str:
+        return mark.join(f"“{clip(text, SHOWN_CHARS).rstrip('.')}”" for text in texts)
+
     for finding in verdict["test"]["findings"] if "test" in verdict else ():
-        quotes = " / ".join(f"“{clip(quote, SHOWN_CHARS)}”" for quote in finding["quotes"])
+        quotes = quoted_line(finding["quotes"], " / ")
         name = names.get(finding["member"], finding["member"])
-        new = "; ".join(f"“{clip(edit['by'], SHOWN_CHARS)}”" for edit in finding["edits"])
+        new = quoted_line((edit["by"] for edit in finding["edits"] if edit not in shown_edits), "; ")
+        shown_edits += finding["edits"]
         outcomes = {
-            "corrected": f"Corrected: {new}.",
+            "corrected": f"Corrected: {new}." if new else "Corrected as above.",
             "rejected": f"Rejected because: {finding['reason']}",
             "not found": "The judge's correction names a passage that is not in the draft: check this point.",
             "unanswered": "The judge did not answer.",

@@ -95,12 +95,7 @@ def criticisms(transcript: Sequence[Entry]) -> Iterator[Criticism]:
             if later["speaker"] in entry["targets"] and traits_of(later).proposes
             for sentence in split_sentences(later["content"])
         ]
-        sentences = split_sentences(entry["content"])
-        numbered = [
-            (mark[1], each.text[mark.end() :])
-            for each in sentences
-            if each.kind == "bullet" and (mark := _NUMBERED.match(each.text))
-        ]
+        numbered = _numbered_points(entry["content"])
         for number, point in numbered or [("", main_sentence(entry["content"]))]:
             label = labels[entry["id"]] + (f".{number}" if number else "")
             answer = next(
@@ -109,9 +104,30 @@ def criticisms(transcript: Sequence[Entry]) -> Iterator[Criticism]:
             yield Criticism(label, entry, point, answer)
 
 
+def _numbered_points(text: str) -> list[tuple[str, str]]:
+    """Return the number and the whole text of each item of a numbered list."""
+    points: list[tuple[str, str]] = []
+    is_open = False
+    for sentence in split_sentences(text):
+        is_bullet, before = sentence.kind == "bullet", text[: sentence.start]
+        if is_bullet and (mark := _NUMBERED.match(sentence.text)):
+            points.append((mark[1], sentence.text[mark.end() :]))
+            is_open = True
+        elif is_open and (is_bullet or before.endswith((" ", "\t"))):  # an indented line belongs to its item
+            points[-1] = (points[-1][0], f"{points[-1][1]} {sentence.text}")
+        else:
+            is_open = False
+    return points
+
+
 def names_label(text: str, label: str) -> bool:
-    """Return True if a text names the label of a criticism or of one of its points."""
-    return re.search(rf"(?<!\w){re.escape(label)}(?!\.?\d)", text) is not None
+    """Return True if a text names the label of a criticism or of a point, alone or in a range (1A.2–1A.4)."""
+    if re.search(rf"(?<!\w){re.escape(label)}(?!\.?\d)", text):
+        return True
+    critique, _, number = label.partition(".")
+    to = rf"\s?[–-]\s?(?:{critique}\.)?"
+    ranges = re.findall(rf"(?<!\w){critique}\.(\d+){to}(\d+)", text) if number else []
+    return any(int(first) <= int(number) <= int(last) for first, last in ranges)
 
 
 def adoption_text(state: StateValues) -> str:
@@ -134,12 +150,8 @@ def floor_lines(
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the lines of the floor, each as its label and its quotation, and the ids that they cite.
 
-    Args:
-        debate: the debate.
-        argued: the debaters' messages.
-        labels: names of the debaters in presentation order, keyed by debater id.
-        chars: maximum length of a quotation in characters.
-        max_changes: maximum number of changes for each debater. The newest are shown.
+    `labels` name the debaters in presentation order. Quotations have at most `chars` characters. The newest
+    `max_changes` changes of each debater are shown.
     """
     lines: list[tuple[str, str]] = []
     cited: list[str] = []
@@ -158,7 +170,7 @@ def floor_lines(
         for quotation in (opening, *newest, *filter(None, [last])):
             add(f"- {quotation.what}", quotation)
         if left_out := len(changes) - len(newest):
-            lines.append((f"- {left_out} earlier changes are left out.", ""))
+            lines.append((f"- Left out: {count_noun(left_out, 'earlier change')}.", ""))
     rows = list(criticisms(debate.state["full_transcript"]))
     newest_rows = rows[-max_changes * len(labels) :] if max_changes else []
     if newest_rows:
@@ -172,5 +184,5 @@ def floor_lines(
         else:
             lines.append(("  No later proposal names this point.", ""))
     if left_out := len(rows) - len(newest_rows):
-        lines.append((f"- {left_out} earlier criticisms are left out.", ""))
+        lines.append((f"- Left out: {count_noun(left_out, 'earlier criticism')}.", ""))
     return lines, list(dict.fromkeys(cited))

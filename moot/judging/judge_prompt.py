@@ -13,7 +13,7 @@ from moot.config.rubrics import Rubric
 from moot.judging import judge_floor, transcript_selection
 from moot.judging.blinding import Blinding
 from moot.judging.judge_spec import JudgeSpec
-from moot.memory.background import select_background, with_background
+from moot.memory.background import PASSAGES_SHARE, select_background, with_background
 from moot.memory.summarizers.drafting import FRAME_TOKENS as SUMMARY_FRAME_TOKENS
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, Point, SummaryPoints, layout_points, render
 from moot.prompts import truncation
@@ -147,9 +147,11 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         message: WireMessage = {"role": "user", "content": f"# Adopted criticism\n{adoptions}"}
         floor = [truncation.Block("floor", message, FLOOR_PRIORITY, label="adopted criticism")]
 
+    document_tokens = 0  # kept for passages of documents
+
     def remaining_tokens(*blocks: truncation.Block) -> int:
         fixed = [*shared_prefix, *background.shown_blocks, *floor, *blocks, last]
-        return budget - prompt_tokens([block.message for block in fixed], context.count)
+        return budget - document_tokens - prompt_tokens([block.message for block in fixed], context.count)
 
     # All messages whole come first, then the ledger. A summary stands only for messages that are left out.
     evidence = _evidence(context, remaining_tokens()) if context.selector.argued <= budget else []
@@ -157,10 +159,15 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         # Scores need only the messages. The answer also rests on what the ledger says about them.
         notes = [] if judge_spec.judging == "scores" else _ledger(context, remaining_tokens(*evidence))
     else:
+        # The floor and the messages come before documents, of which the most relevant passages stay.
+        background = select_background(context, partial(_entry_message, context), brief=True)
         # The floor quotes what is left out. It shortens the messages to judge only if they do not fit anyway.
         remaining, judged = remaining_tokens(), context.selector.judged_tokens
         spare_tokens = remaining - judged if judged <= remaining else remaining
         floor += _floor(context, min(int(remaining * FLOOR_SHARE), spare_tokens))
+        spare_tokens = remaining_tokens() - (judged if judged <= remaining else 0)
+        if not background.is_whole:
+            document_tokens = max(0, min(int(budget * PASSAGES_SHARE), spare_tokens))
         # Messages that a later one replaced come before the summary of them. If not even the messages to
         # judge fit (0), they share what the summaries leave.
         reserved_tokens = context.selector.reserved(remaining_tokens())
@@ -445,14 +452,7 @@ def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> lis
 
 
 def _entry_message(context: JudgeContext, entry: Entry) -> WireMessage:
-    targets = ", ".join(
-        truncation.prompt_name(target, context.labels)
-        for target in entry["targets"]
-        if target in context.order
-    )
-    note = ""
-    if entry["kind"] == "critique" and targets:
-        note = f"(criticism {context.critique_labels[entry['id']]} of {targets})"
+    note = truncation.critique_note(entry, context.critique_labels, context.labels)
     if entry["kind"] in ("proposal", "refinement"):
         is_first = entry["kind"] == "proposal"
         version = "first proposal" if is_first else f"revised proposal of round {entry['round']}"

@@ -1,7 +1,7 @@
 """Requests to judges, and the check that turns a judge's reply into a verdict."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, cast
@@ -16,7 +16,7 @@ from moot.judging.response_schema import CriterionScore, JudgeResponse
 from moot.judging.verdict_fields import empty_value
 from moot.prompts.structured_calls import match_debater
 from moot.state import verdict as verdict_types
-from moot.state.entries import EntryUsage, cited_id, ids_in
+from moot.state.entries import EntryUsage, JsonObject, cited_id, ids_in
 from moot.text.plain_text import clip
 
 MAJOR_CAP = 40.0
@@ -26,8 +26,25 @@ NOTED_CHARS = 160
 decision. The list of requirements has the full text."""
 
 
-_ID_FIELDS = ("citations", "stated_in", "caused_by")
-"""Fields of a judge's reply that hold only ids of messages."""
+_ID_FIELDS = ("citations", "stated_in", "caused_by", "criterion", "debater", "winner")
+"""Fields of a judge's reply that hold only ids."""
+
+
+NO_SOURCE = r"\g<0> (no source)"
+"""Replacement that marks a figure without a source."""
+MIN_FIGURE_CHARS = 4
+"""Minimum length of a marked figure, in characters. A shorter one may be any number."""
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a copy of JSON data with all texts changed, except in fields that hold only ids."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_map_texts(each, change) for each in value]
+    if isinstance(value, dict):
+        return {key: each if key in _ID_FIELDS else _map_texts(each, change) for key, each in value.items()}
+    return value
 
 
 @dataclass(frozen=True)
@@ -138,22 +155,25 @@ class ResponseCheck:
             cap_confidence(verdict)
         return verdict
 
-    def _with_marks(self, value: Any) -> tuple[Any, int]:
-        """Mark and count missing ids in all texts, but not in fields that hold only ids."""
-        if isinstance(value, str):
-            invented = [key for key in ids_in(value) if key not in self.transcript_ids]
-            for key in invented if self.transcript_ids else ():
-                value = re.sub(rf"\b{key}\b", f"{key} (no such message)", value)
-            return value, len(invented) if self.transcript_ids else 0
-        if isinstance(value, list):
-            rows = [self._with_marks(each) for each in value]
-            return [row for row, _ in rows], sum(count for _, count in rows)
-        if isinstance(value, dict):
-            fields = {
-                key: (each, 0) if key in _ID_FIELDS else self._with_marks(each) for key, each in value.items()
-            }
-            return {key: each for key, (each, _) in fields.items()}, sum(n for _, n in fields.values())
-        return value, 0
+    def _with_marks(self, data: JsonObject) -> tuple[JsonObject, int]:
+        """Mark ids of missing messages and figures without a source in all texts, and count the ids."""
+        invented: list[str] = []
+
+        def mark_ids(text: str) -> str:
+            missing = [key for key in ids_in(text) if self.transcript_ids and key not in self.transcript_ids]
+            invented.extend(missing)
+            for key in missing:
+                text = re.sub(rf"\b{key}\b", f"{key} (no such message)", text)
+            return text
+
+        marked = _map_texts(data, mark_ids)
+        figures = [each.strip(" .") for each in marked.get("unsourced", ()) if re.search(r"\d", each)]
+        figures = sorted((each for each in figures if len(each) >= MIN_FIGURE_CHARS), key=len, reverse=True)
+        pattern = "|".join(r"\s+".join(map(re.escape, each.split())) for each in figures) or "(?!)"
+        figure = re.compile(rf"(?<![\w.,])(?:{pattern})(?!\w|[.,]\d)")
+        for name in {*marked} - {"unsourced", "question", *(["decision"] if self.options else [])}:
+            marked[name] = _map_texts(marked[name], lambda text: figure.sub(NO_SOURCE, text))
+        return marked, len(invented)
 
     def _restrict_decision(self, verdict: verdict_types.Verdict) -> None:
         """Replace a decision that is no option with `undecided`, and note it."""

@@ -27,14 +27,8 @@ def shortcomings(
 ) -> list[str]:
     """Return what readers must know before they rely on a verdict, one sentence each.
 
-    Every display shows the sentences above the decision.
-
-    Args:
-        verdict: the verdict. `None`: the debate has none.
-        verdicts: verdicts of all judges, including those of earlier judgings.
-        transcript: entries of the debate.
-        errors: errors from which the debate recovered.
-        names: display names, keyed by debater id.
+    Every display shows the sentences above the decision. `verdicts` include those of earlier judgings.
+    `errors` are those from which the debate recovered.
     """
     names, lines = names or {}, []
     if verdict is None or verdict.get("placeholder"):

@@ -79,11 +79,7 @@ class TranscriptSelector:
     ) -> None:
         """Separate the judged debaters' arguments from all other messages.
 
-        Args:
-            entries: the transcript.
-            sides: ids of the judged debaters.
-            names: display names, keyed by debater id.
-            evidence: arguments to show first. The newest others are added if they fit. `None`: all arguments.
+        `evidence` is shown first, and the newest other arguments if they fit. `None`: all arguments.
         """
         self.sides = sorted(set(sides))
         self._names = names

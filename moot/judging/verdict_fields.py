@@ -51,10 +51,7 @@ def empty_value(field: verdict_types.VerdictField) -> Any:
 def combine(field: verdict_types.VerdictField, verdicts: Sequence[Mapping[str, Any]], how: str) -> Any:
     """Combine the values of one field from several verdicts.
 
-    Args:
-        field: the field.
-        verdicts: the verdicts to combine.
-        how: rule for combining the values: `first`, `union` or `mean`.
+    `how` is `first`, `union` or `mean`.
     """
     values = [each.get(field.name) for each in verdicts]
     filled_values = [value for value in values if value not in (None, "", [], {})]
@@ -108,12 +105,8 @@ def shown(
 ) -> list[ShownField]:
     """Return the verdict fields that have a value, in display order.
 
-    Args:
-        verdict: verdict of a judge or of a panel. Fields of newer versions may be missing.
-        names: display names, keyed by debater id.
-        sections: sections to include. Default: title and answer.
-        headline: text for the winner. Default: the winner's name.
-        winner_label: label of the winner.
+    Fields of newer versions may be missing. `sections` are title and answer by default. `headline` is the
+    text for the winner, by default its name, and `winner_label` its label.
     """
     fields: list[ShownField] = []
     decision, argued_best = verdict.get("decision", ""), argued_best_text(verdict, names)
@@ -128,7 +121,9 @@ def shown(
         elif verdict_field.name == "winner" and value:
             value = headline or verdict_types.NO_WINNER.get(value, "").capitalize() or names.get(value, value)
             value = "" if decision and value.startswith(decision) else value
-        lines = tuple(_lines(value, names))
+        test = cast(verdict_types.PanelVerdict, verdict).get("test")
+        spread = debaters_confidence(test) if verdict_field.name == "confidence" else ""
+        lines = tuple(_lines(value, names, f". The debaters: {spread}" if spread else ""))
         if lines:
             is_headline = verdict_field.name == "winner" or (
                 verdict_field.name == "decision" and value == headline
@@ -162,13 +157,13 @@ def argued_best_text(verdict: verdict_types.Verdict, names: Mapping[str, str]) -
     return f"{name}. This is not the decision."
 
 
-def _lines(value: Any, names: Mapping[str, str]) -> Iterable[ShownLine]:
+def _lines(value: Any, names: Mapping[str, str], after_number: str = "") -> Iterable[ShownLine]:
     if value is None or value == "":
         return
     if isinstance(value, str):
         yield ShownLine(value)
     elif isinstance(value, int | float):
-        yield ShownLine(f"{round(min(max(value, 0.0), 100.0))} of 100")
+        yield ShownLine(f"{round(min(max(value, 0.0), 100.0))} of 100{after_number}")
     elif isinstance(value, Mapping):
         for key, text in value.items():
             if text:
@@ -196,6 +191,12 @@ def _row_line(item: Mapping[str, Any], names: Mapping[str, str]) -> ShownLine:
     return ShownLine(f"{'major: ' if item.get('major') else ''}{item['text']}")
 
 
+def debaters_confidence(test: verdict_types.DraftTest | None) -> str:
+    """Return the range of probabilities with which debaters expect the decision to hold, or `""`."""
+    chances = sorted(test["probabilities"].values()) if test else []
+    return " to ".join(dict.fromkeys(f"{chance:.0f}" for chance in (*chances[:1], *chances[-1:])))
+
+
 def confidence_of(verdict: verdict_types.Verdict) -> int | None:
     """Return a verdict's confidence from 0 to 100, or `None` for a tie without a decision."""
     confidence = verdict["confidence"]
@@ -219,7 +220,7 @@ def changed_text(verdict: verdict_types.Verdict) -> str:
     counts = (
         (verdict["dropped_scores"], "score", "ignored (no debater's, unknown criterion, or given twice)"),
         (verdict["clamped_scores"], "score", "outside the scale, set to its nearest end"),
-        (verdict["dropped_citations"], "citation", "ignored (no such message)"),
+        (verdict["dropped_citations"], "citation", "ignored (not shown to the judge)"),
     )
     corrections = [f"{count_noun(count, noun)} {change}" for count, noun, change in counts if count]
     return f"Corrected in the judge's reply: {'; '.join(corrections)}." if corrections else ""

@@ -11,7 +11,7 @@ messages. If only they do not fit, the rest of the background stays whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -129,14 +129,14 @@ class Background:
         ]
 
 
-def select_background(debate: DebateContext, render: Render | None = None, *, start: int = 0) -> Background:
+def select_background(
+    debate: DebateContext, render: Render | None = None, *, start: int = 0, brief: bool = False
+) -> Background:
     """Select the background and the pinned messages that a debate's prompts show.
 
-    Args:
-        debate: the debate.
-        render: makes the chat message of an entry. `None`: the default rendering.
-        start: `seq` at which the window of recent messages begins. People's messages before it are included.
-            0 for prompts that show these messages in their place.
+    `render` makes the chat message of an entry. People's messages before the window, which begins at `start`,
+    are included; 0 for prompts that show them in their place. `brief` shows documents only in the tokens that
+    are left, by `Background.passages`.
     """
     state, config, count, budget = debate.state, debate.config, debate.count, debate.config.memory.budget
     render_entry = render or (lambda entry: truncation.render_entry(entry, debate.names, config.fence))
@@ -170,6 +170,13 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
         blocks = [_background_block(entry, render_entry(entry)) for entry in candidates]
         return blocks if background_tokens([*blocks, *pins], count) <= limit else None
 
+    def hidden_blocks(hidden_entries: Iterable[Entry]) -> list[truncation.Block]:
+        """Return the blocks that name entries of which no passage is shown by default."""
+        return [
+            replace(_background_block(entry, render_entry(entry)), priority=truncation.OMITTED_PRIORITY)
+            for entry in hidden_entries
+        ]
+
     def background(
         blocks: Sequence[truncation.Block], whole_entries: Sequence[Entry], rest: _Passages | None
     ) -> Background:
@@ -178,8 +185,13 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
         return Background(tuple(blocks), tokens, ids, whole_ids, rest, render_entry, count)
 
     everything = sorted([*entries, *remarks], key=lambda entry: entry["seq"])
-    if (blocks := whole_blocks(everything)) is not None:
-        return background([*blocks, *pins], everything, None)
+    notes = [entry for entry in everything if is_program_note(entry)]
+    provided = [each for each in everything if traits_of(each).user_input == "document"] if brief else []
+    documents = [entry for entry in provided if entry not in notes]
+    shown_whole = [entry for entry in everything if entry not in documents]
+    if (blocks := whole_blocks(shown_whole)) is not None:
+        rest = _passages_of(*documents) if documents else None
+        return background([*blocks, *hidden_blocks(documents), *pins], shown_whole, rest)
     if remarks and (blocks := whole_blocks(entries)) is not None:
         spare_tokens = limit - background_tokens([*blocks, *pins], count)
         parts, rest = _passages_of(*remarks).blocks(state["topic"], spare_tokens, render_entry, count)
@@ -187,7 +199,6 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
     pins = truncation.truncate_evenly(pins, int(budget.messages * PIN_SHARE), count)
     limit = max(int(budget.total * PASSAGES_SHARE), limit - background_tokens(pins, count))
     # Moot's own notes, such as the table of facts, stand in place of the parts that do not fit.
-    notes = [entry for entry in everything if is_program_note(entry)]
     note_blocks = [_background_block(entry, render_entry(entry)) for entry in notes]
     if (note_tokens := background_tokens(note_blocks, count)) > limit // 2:
         notes, note_blocks, note_tokens = [], [], 0
@@ -196,11 +207,7 @@ def select_background(debate: DebateContext, render: Render | None = None, *, st
         return background([*note_blocks, *pins], notes, None)
     parts, rest = _passages_of(*others).blocks(state["topic"], limit - note_tokens, render_entry, count)
     shown_ids = {key for block in parts for key in block.ids}
-    parts += [
-        replace(_background_block(entry, render_entry(entry)), priority=truncation.OMITTED_PRIORITY)
-        for entry in others
-        if entry["id"] not in shown_ids
-    ]
+    parts += hidden_blocks(entry for entry in others if entry["id"] not in shown_ids)
     return background([*note_blocks, *parts, *pins], notes, rest)
 
 

@@ -47,20 +47,9 @@ def structured_call(
 ) -> ModelCall:
     """Create a model call whose reply must match a JSON schema.
 
-    Args:
-        purpose: purpose of the call.
-        config: configuration of the debate.
-        system: system prompt.
-        said: user messages. If they exceed the budget, the oldest are dropped, but never the last.
-        schema: schema of the reply.
-        count: token counter.
-        memory_kind: kind of memory that the call writes.
-        call_index: index among the calls of a step.
-        debaters: names for the hints. Default: all debaters.
-        about: entries whose ids the hints name.
-        least: minimum of the reply's token limit.
-        params: model and sampling. Default: those of `blackboard`.
-        hints: more hints for the offline model and for test models.
+    `said` are the user messages. If they exceed the budget, the oldest are dropped, but never the last.
+    `about` are the entries whose ids the hints name, and `least` is the minimum of the reply's token limit.
+    `debaters` are all by default, and `params` those of `blackboard`.
     """
     blocks = [Block("system", system_message(system, config.fence))]
     for number, text in enumerate(said, 1):

@@ -90,6 +90,13 @@ def room_note(entry: Entry, names: Mapping[str, str]) -> str:
     return f"(side room{partner})"
 
 
+def critique_note(entry: Entry, labels: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """Return a note such as "(criticism 1A of Ann)" for a critique, or `""`. `labels` are by entry id."""
+    targets = ", ".join(prompt_name(target, names) for target in entry["targets"] if target in names)
+    is_labelled = entry["kind"] == "critique" and targets
+    return f"(criticism {labels[entry['id']]} of {targets})" if is_labelled else ""
+
+
 @memoize_by_identity(4096)
 def render_entry(entry: Entry, names: Mapping[str, str], fence: str, note: str = "") -> WireMessage:
     """Return a transcript entry as a chat message labelled with its speaker and id.

@@ -157,12 +157,7 @@ def make_step(
 ) -> Step:
     """Return a step in which all speakers take their turns at the same time.
 
-    Args:
-        phase: name of the phase. Entries and prompts show it.
-        round_no: round number, from 1.
-        turns: turns of the step.
-        kind: node that runs the step.
-        aspect: aspect of the topic that the step is about.
+    Entries and prompts show the phase. Rounds are counted from 1. `kind` names the node that runs the step.
     """
     return {
         "number": 0,
@@ -177,11 +172,7 @@ def make_step(
 def make_turn(speaker: str, instruction: str = "", *, targets: Sequence[str] = (), room: str = "") -> Turn:
     """Return a new turn for a debater.
 
-    Args:
-        speaker: id of the debater.
-        instruction: task of the debater in this turn.
-        targets: ids of the debaters and messages that the turn replies to.
-        room: id of the crux room in which the turn is taken.
+    `targets` are the ids of the debaters and messages that the turn replies to.
     """
     return {"speaker": speaker, "targets": list(targets), "instruction": instruction, "room": room}
 

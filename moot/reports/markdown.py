@@ -108,6 +108,8 @@ MAX_ROWS = 8
 """Maximum number of rows in each table of a brief or a decision record, and of lines in each list."""
 MAX_SOURCES, SOURCE_CHARS = 12, 140
 """Maximum number of footnotes, and maximum length of a quotation in a footnote, in characters."""
+SOLUTION_SHARE = 0.4
+"""Minimum share of the solution's limit. The solution is carried out, so other parts are shortened first."""
 BACKGROUND_CHARS = 600
 """Maximum length of each background document in a decision record, in characters."""
 SOLUTION_CHARS = 1200
@@ -144,9 +146,7 @@ def render_markdown(document: Mapping[str, object]) -> str:
 def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] = "brief") -> str:
     """Render a debate as a one-page brief or an architecture decision record in Markdown.
 
-    Args:
-        document: A debate in the format `moot.debate/1`; any key may be missing.
-        form: `brief` or `adr`.
+    Any key of the document may be missing.
     """
     return _brief(Report(document), form)
 
@@ -163,7 +163,7 @@ def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
             added=_added(report, int(share * TOPIC_CHARS)),
             most=max(1, int(share * MAX_ROWS)),
             rows=MAX_ROWS,
-            excerpt=_solution_excerpt(report.at_a_glance, int(share * SOLUTION_CHARS)),
+            excerpt=_solution_excerpt(report.at_a_glance, int(max(share, SOLUTION_SHARE) * SOLUTION_CHARS)),
             asked=_excerpt(beyond_title, int(share * TOPIC_CHARS)),
             reasons=_whole_sentences(report.verdict.record["reasoning"], int(share * SOLUTION_CHARS))
             if report.verdict
@@ -228,12 +228,8 @@ def as_page(
 ) -> str:
     """Render Markdown as a self-contained HTML page.
 
-    Args:
-        text: Markdown whose first line is the title.
-        title: Title of the page.
-        kicker: Line above the title.
-        figures: Trusted HTML that is shown before the text. `None`: nothing.
-        lead: Markdown that is shown before the figures.
+    The first line of `text` is the title, and `kicker` the line above it. `lead`, as Markdown, and then
+    `figures`, as trusted HTML, are shown before the text.
     """
     body, lead_html = Prose({}).block(text.partition("\n")[2], base=2), Prose({}).block(lead, base=2)
     template = template_environment().get_template("brief.html.j2")
@@ -308,7 +304,10 @@ def _solution_excerpt(text: str, limit: int) -> str:
     for fence in ("```", "~~~"):
         if excerpt.count(fence) % 2:
             excerpt = excerpt[: excerpt.rindex(fence)]
-    return f"{excerpt.strip() or _whole_sentences(rest, limit)}\n\n*The rest is in the full report.*"
+    lines = (excerpt.strip() or _whole_sentences(rest, limit)).split("\n")
+    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
+        lines.pop()  # a heading without its text
+    return "\n".join([*lines, "", "*The rest is in the full report.*"])
 
 
 def _excerpt(text: str, limit: int) -> str:

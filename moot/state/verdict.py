@@ -232,7 +232,7 @@ class VerdictContent(TypedDict):
     moved: Annotated[list[Move], VerdictField("Who moved", "Each change of a position.", ask_order=21, orders="union", tokens=90)]  # noqa: E501
     agreed: Annotated[list[str], VerdictField("Agreed", "What all debaters agree on at the end.", ask_order=22, orders="union", tokens=120)]  # noqa: E501
     checks: Annotated[list[OpenCheck], VerdictField("Before you decide", "Questions whose answers would change the decision, the most important first.", ask_order=34, tokens=250)]  # noqa: E501
-    unsourced: Annotated[list[str], VerdictField("Unsourced", "Facts on which the decision rests but which have no source.", ask_order=24, orders="union", tokens=120)]  # noqa: E501
+    unsourced: Annotated[list[str], VerdictField("Unsourced", "Figures of your texts, copied word for word, and facts that have no source.", ask_order=40, orders="union", tokens=120)]  # noqa: E501
     unmet_requirements: Annotated[list[Unmet], VerdictField("Requirements not met", "What the topic asks for and your decision does not give.", ask_order=38, orders="union", tokens=120)]  # noqa: E501
     reasoning: Annotated[str, VerdictField("Reasons", "In at most 200 words.", section="reasons", required=True, ask_order=10, orders="own", tokens=300, asked_for=SCORED)]  # noqa: E501
     considered: Annotated[list[ConsideredOption], VerdictField("Options", "", section="reasons", ask_order=25, tokens=150)]  # noqa: E501

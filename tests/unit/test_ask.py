@@ -398,5 +398,8 @@ def test_question_prompts_explain_message_labels_and_side_rooms() -> None:
     assert f"Each message begins with the word {fence}, its id and its author's name." in frame
     assert f"{fence} m000002 Advocate (side room with Skeptic): No." in shown
     assert "A time in parentheses" not in frame
+    state["full_transcript"][2] |= {"kind": "critique", "round": 1, "room": ""}
+    *_, shown, _ = (m["content"] for m in _build_prompt(state, "Who said no?").prompt.messages)
+    assert f"{fence} m000002 Advocate (criticism 1A of Skeptic): No." in shown
     state["full_transcript"][1] |= {"dated": True, "at": "2026-01-02T10:00"}
     assert "A time in parentheses" in _build_prompt(state, "Who said no?").prompt.messages[0]["content"]

@@ -136,18 +136,24 @@ def test_refinement_prompt_orders_proposals_and_criticisms(
     assert "- Write in German." in text_of(refining)
 
 
-def test_a_refinement_drops_answered_criticism_of_others_before_new_criticism(tmp_path: Path) -> None:
+@pytest.mark.parametrize("budget", [4_600, 3_200])
+def test_a_refinement_drops_answered_criticism_before_new_criticism(tmp_path: Path, budget: int) -> None:
     def reply(call: ModelCall) -> Reply:
         text = f"{call.digest[:8]} because {'a flaw of the plan matters. ' * 40}The end."
         return Reply(text=text, model=call.model) if call.schema is None else fake_reply(call)
 
-    config = council(memory={"budget": {"phases": {"refine": 4_600}}})
+    config = council(memory={"budget": {"phases": {"refine": budget}}})
     document, model = run(tmp_path, config, reply)
     last = [call for call in model.calls if call.hints.get("speaker") == "Testing"][-1]
     others = [e for e in document["transcript"] if e["kind"] == "critique" and "testing" not in e["targets"]]
     whole = {e["id"]: e["content"] in text_of(last) for e in others}
     assert [whole[e["id"]] for e in others if e["round"] == 2] == [True]
     assert not all(whole[e["id"]] for e in others if e["round"] == 1)
+    current = [e for e in document["transcript"] if e["kind"] == "refinement" and e["round"] == 1]
+    assert all(e["content"] in text_of(last) for e in current)
+    answered = [e for e in document["transcript"] if e["kind"] == "critique" and e["round"] == 1]
+    own = [e["content"] in text_of(last) for e in answered if "testing" in e["targets"]]
+    assert own == [budget > 4_000] * 2  # answered criticism of the own proposal is dropped next
 
 
 def test_member_without_a_role_gets_no_text_about_roles() -> None:
@@ -212,8 +218,11 @@ def test_a_comparison_settles_the_points_in_dispute_first(tmp_path: Path) -> Non
 
     settle = "For each of them, say which side is right, which one fact would decide it, and who can find"
     asked: dict[object, list[str]] = {}
+    side = "Take a side on each of the points in dispute that are listed above."
     for reply in (disputing, agreeing(0.1)):
         _, model = run(tmp_path / str(len(asked)), council(), reply)
+        refining = [c for c in model.calls if phase_of(c) == "refine" and c.hints["round"] == 2]
+        assert all((side in text_of(call)) is (reply is disputing) for call in refining)
         asked[reply] = [
             text_of(c) for c in model.calls if phase_of(c) == "critique" and c.hints["round"] == 2
         ]
@@ -242,7 +251,8 @@ def test_an_adopted_point_needs_a_sentence_of_the_new_proposal(tmp_path: Path) -
     def reply(call: ModelCall) -> Reply:
         if call.purpose == "turn":
             phase = phase_of(call)
-            text = "1. No costs.\n2. One cluster fails." if phase == "critique" else PLAN
+            points = "1. **No costs.** Who pays?\n   Change: name them.\n2. One cluster fails.\n\nKeep: it."
+            text = points if phase == "critique" else PLAN
             return Reply(text=text, model=call.model)
         if call.purpose != "evaluate":
             return fake_reply(call)
@@ -252,7 +262,7 @@ def test_an_adopted_point_needs_a_sentence_of_the_new_proposal(tmp_path: Path) -
 
     document, model = run(tmp_path, council(rounds=1), reply)
     (check,) = [call for call in model.calls if call.purpose == "evaluate"]
-    assert "- 1A.1: No costs." in text_of(check)
+    assert "- 1A.1: No costs. Who pays? Change: name them.\n- 1A.2: One cluster fails.\n" in text_of(check)
     (record,) = document["convergence"]
     assert record["adopted"] == [
         {"message_id": "m000010", "point": "1A.1", "sentence": "Costs are EUR 1,200 a month, paid by Ops."},

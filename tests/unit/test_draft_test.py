@@ -42,7 +42,7 @@ DATES = {
 SUM = {"quotes": ["The cost is 3 x 400 = 1,500 euros."], "problem": "3 x 400 is 1,200."}
 FOUND = {"fails": NOTHING, "contradicts": DATES, "sums": SUM, "missing": NOTHING}
 LATER = {"replaces": "On 14 September, unless ten", "by": "On 14 October, unless ten"}
-ANSWERS = {
+ANSWERS: dict[str, Any] = {
     "answers": [
         {"finding": "F1", "reason": "True.", "edits": [LATER]},
         {"finding": "F2", "reason": "The figure includes a reserve.", "edits": []},
@@ -100,6 +100,13 @@ def test_a_finding_that_the_judge_rejects_keeps_its_reason(tmp_path: Path) -> No
     finding = document["verdict"]["test"]["findings"][1]
     assert (finding["outcome"], finding["reason"]) == ("rejected", "The figure includes a reserve.")
     assert "3 x 400 = 1,500" in document["solution"]
+
+
+def test_a_correction_that_is_repeated_settles_the_next_finding_too(tmp_path: Path) -> None:
+    answers = {**ANSWERS, "answers": [{**each, "edits": [LATER]} for each in ANSWERS["answers"]]}
+    document, _ = council(tmp_path, answers=answers)
+    assert [each["outcome"] for each in document["verdict"]["test"]["findings"]] == ["corrected"] * 2
+    assert "Corrected as above." in render_markdown(document)
 
 
 def test_every_member_tests_the_draft_at_the_same_time(tmp_path: Path) -> None:

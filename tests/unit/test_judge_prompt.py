@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from moot.calls.model_calls import ModelCall
 from moot.config import DebateConfig
 from moot.config.config_files import make_config
+from moot.judging.judge_floor import names_label
 from moot.judging.transcript_selection import MIN_MESSAGE_TOKENS, TranscriptSelector, fair_shares
 from moot.memory.summarizers.rule_based import fold, render
 from moot.prompts.request import schema_tokens
@@ -564,6 +565,34 @@ def test_a_judge_always_reads_each_criticism_with_its_answer() -> None:
     assert "- 1A.1, Bob Smith on Alice Johnson [m000003]: “Buses are slow.”" in prompt
     assert "  Answer [m000004]: “1A.1 adopted.”" in prompt
     assert "  No later proposal names this point." in prompt
+
+
+def test_messages_come_before_a_document_that_does_not_fit_beside_them() -> None:
+    entries = entries_of([])
+    words = " ".join(f"Depot {number} has {number * 7} readers." for number in range(130))
+    rows = [("user", "context", f"book.md\n\n{words}")]
+    rows += [
+        (who, "speech", f"{who} {place} " + "argues. " * 150)
+        for place in range(4)
+        for who in ("alice", "bob")
+    ]
+    for seq, (who, kind, text) in enumerate(rows, 1):
+        entries.append({**make_entry(seq, who, cast(Any, kind), text), "tokens": COUNT(text)})
+    config = make_config(
+        {"debaters": DEBATERS, "judge": {"blind": False}, "memory": {"budget": {"total": 4800}}}
+    )
+    (call, *_) = calls_for(entries, config)
+    prompt = "\n".join(message["content"] for message in call.messages)
+    shown = sum(entry["content"].strip() in prompt for entry in entries[2:])
+    assert shown == 8
+    assert "Depot 0 has 0 readers." in prompt
+    assert words not in prompt
+
+
+def test_a_range_of_labels_names_each_of_its_points() -> None:
+    named = [names_label("1B.2–1B.4 and 2A.1-3 are adopted.", f"1B.{number}") for number in range(1, 6)]
+    assert named == [False, True, True, True, False]
+    assert names_label("2A.1-3 are adopted.", "2A.2")
 
 
 @pytest.mark.parametrize(

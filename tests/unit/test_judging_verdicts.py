@@ -106,7 +106,8 @@ def test_changed_text_lists_the_corrections_of_a_response() -> None:
     scores = (score("ada", "evidence", 99, "m999999"), score("bo", "clarity", -3), score("cy", "evidence", 5))
     assert changed_text(check(response("ada", *scores))) == (
         "Corrected in the judge's reply: 1 score ignored (no debater's, unknown criterion, or given "
-        "twice); 2 scores outside the scale, set to its nearest end; 1 citation ignored (no such message)."
+        "twice); 2 scores outside the scale, set to its nearest end; 1 citation ignored (not shown to the "
+        "judge)."
     )
     assert changed_text(check(response("ada", score("ada", "evidence", 5)))) == ""
 
@@ -393,6 +394,21 @@ def test_ids_of_missing_messages_are_marked_and_counted_in_prose() -> None:
     assert verdict["decision"] == "Wait, as m000001 and m000077 (no such message) say."
     assert verdict["conditions"] == ["m000099 (no such message) holds."]
     assert verdict["dropped_citations"] == 2
+
+
+def test_figures_without_a_source_are_marked_where_somebody_acts_on_them() -> None:
+    checker = ResponseCheck(RUBRIC, ["ada", "bo"], KNOWN, "j1")
+    reply = response(
+        decision="Pay EUR 150 a month.",
+        conditions=["EUR 150 suffices, not EUR 1500 or EUR 150.5."],
+        unsourced=["EUR 150", "12", "The team is free."],
+        dissent=["EUR 150 is a guess for 12 months."],
+    )
+    verdict = checker.response_verdict(reply, Reply(model="m"))
+    assert verdict["decision"] == "Pay EUR 150 (no source) a month."
+    assert verdict["conditions"] == ["EUR 150 (no source) suffices, not EUR 1500 or EUR 150.5."]
+    assert verdict["dissent"] == ["EUR 150 (no source) is a guess for 12 months."]
+    assert verdict["unsourced"] == ["EUR 150", "12", "The team is free."]
 
 
 def test_who_argued_best_is_not_shown_as_the_decision() -> None:

@@ -84,6 +84,24 @@ CASES = [
         ["p001"],
     ),
     Case(
+        "who accepts the change rejects the first proposal again",
+        [*MAREN, says(4, "joost", "asserts", "p001"), says(6, "joost", "denies")],
+        {"p000": "left", "p001": "agreed: yes"},
+        ["p001"],
+    ),
+    Case(
+        "who changes the proposal withdraws the first one before",
+        [
+            *OPENINGS,
+            *amends(3, "p001"),
+            says(3, "maren", "withdraws"),
+            says(3, "maren", "asserts", "p001"),
+            says(4, "joost", "asserts", "p001"),
+        ],
+        {"p000": "left", "p001": "agreed: yes"},
+        ["p001"],
+    ),
+    Case(
         "both accept on the same condition",
         [
             *OPENINGS,

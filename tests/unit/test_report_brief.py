@@ -106,6 +106,13 @@ def test_long_briefs_and_records_have_at_most_900_words(form: Literal["brief", "
     assert len(text.split()) <= 900
 
 
+def test_a_shortened_solution_ends_with_no_empty_heading() -> None:
+    figures = "A sentence about the costs of the gateway. " * 60
+    solution = f"## Way\nUse the gateway.\n\n## Figures\n{figures}"
+    text = render_brief(debate_document(verdict=VERDICT, solution=solution), "adr")
+    assert "Use the gateway.\n\n*The rest is in the full report.*" in text
+
+
 def test_reports_say_first_what_the_judge_did_not_read() -> None:
     verdict = {**VERDICT, "read": {"full": 15, "part": 6, "of": 30}}
     for text in (

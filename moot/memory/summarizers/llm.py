@@ -449,13 +449,8 @@ def lacking_points(
     """Return the points that are clearly missing from a model's summary.
 
     A missing point has a number that the prose lacks, or is a tool's error message. The first point of a
-    speaker whom the prose does not name is also missing. A point whose text was cut is left out.
-
-    Args:
-        points: points of the messages, best first.
-        prose: the model's summary.
-        names: display names by speaker.
-        current: `seq` of the messages that are not replaced by later ones. `None`: all messages.
+    speaker whom the prose does not name is also missing. A point whose text was cut is left out. `current`
+    has the `seq` of the messages that no later one replaces. `None`: all messages.
     """
     prose_numbers, folded_prose, added_speakers = numbers(prose), prose.casefold(), set[str]()
     missing = []
@@ -532,12 +527,7 @@ def summary_call(
 ) -> ModelCall:
     """Return a model call that writes a summary, with `text` shortened to fit the prompt's token budget.
 
-    Args:
-        request: the request of the summary.
-        system: system prompt.
-        text: text to summarize.
-        max_tokens: maximum tokens of the reply, at least 16.
-        call_index: position of the call in its batch, from 0.
+    The reply has at most `max_tokens` tokens, at least 16. Calls of a batch are counted from 0.
     """
     config, count, total = request.config, request.count, request.config.memory.budget.total
     frame: list[WireMessage] = [system_message(system, config.fence), {"role": "user", "content": ""}]

@@ -74,7 +74,9 @@ RIVALS = 3
 """Priority of other debaters' proposals."""
 EARLIER = 4
 """Priority of others' criticism and of earlier messages that match the search query."""
-ANSWERED = 5
+REPLACED = 5
+"""Priority of the debater's replaced proposals and the criticism of them, unless a summary replaces them."""
+ANSWERED = 6
 """Priority of others' criticism that the current proposals answer. It is dropped first."""
 
 OWN_PERSPECTIVE = "own perspective"
@@ -233,6 +235,8 @@ def council_instruction(ctx: prompt_context.PromptContext) -> str:
             )
             if speaker not in latest_proposals(ctx.state["full_transcript"]):
                 standing = _NO_PROPOSAL
+            if _disputes(ctx):
+                standing += " Take a side on each of the points in dispute that are listed above."
             task = REFINE.render(standing=standing, words=words, **values)
     instruction = "\n\n".join(filter(None, (task, ctx.turn["instruction"])))
     return schedule.with_agreement(instruction, ctx.config, answer=ctx.step["phase"] != "critique")
@@ -352,7 +356,8 @@ def _own_perspective(ctx: prompt_context.PromptContext, shown_ids: frozenset[str
     ids = tuple(entry["id"] for entry in entries)
     perspective_memory: dict[MemoryKind, int] = {"perspective": ctx.count(perspective.summary)}
     memory = perspective_memory if perspective.summary else {}
-    return [truncation.Block("summary", message, OWN, ids, label=OWN_PERSPECTIVE, memory=memory)]
+    rank = OWN if perspective.summary else REPLACED
+    return [truncation.Block("summary", message, rank, ids, label=OWN_PERSPECTIVE, memory=memory)]
 
 
 def _rules_block(ctx: prompt_context.PromptContext) -> truncation.Block:
@@ -379,8 +384,9 @@ PROMPT = load_prompt_template("convergence", "topic", "adopted", home=__package_
 ADOPTED = load_prompt_template("adopted", home=__package__)
 REPLY_TOKENS, POINT_TOKENS = 800, 60
 """Number of reply tokens for a convergence check, and for each point of criticism: a long sentence."""
-POINT_CHARS = 240
-"""Maximum length of a point of criticism in the prompt, in characters. A long sentence has about 240."""
+POINT_CHARS = 400
+"""Maximum length of a point of criticism in the prompt, in characters. All 93 points of the criticisms in two
+sample councils are shorter."""
 
 
 class TerminationConfig(ProtocolSettings):
@@ -512,8 +518,8 @@ WANTED = load_prompt_template("wanted", home=__package__)
 def _past_tokens(debate: prompt_context.PromptSource, debater: str) -> int:
     """Return how many tokens of past messages fit into a debater's next refinement prompt.
 
-    The past messages are those that the debater's perspective summary can replace. The prompt shows them
-    before the criticism of the others' proposals. The criticism of the next round is not known yet, so the
+    The past messages are those that the debater's perspective summary can replace. They compete with the
+    criticism of the debater's own proposal. The criticism of the next round is not known yet, so the
     criticism of this round is counted instead.
     """
     state, budget = debate.state, debate.config.memory.budget
