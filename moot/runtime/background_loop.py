@@ -12,7 +12,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator
 from contextlib import AbstractContextManager, asynccontextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 from moot.calls.concurrency import GRACE_S, run_in_thread, shield
@@ -186,11 +186,11 @@ async def iterate_from_async(
     """
     items: asyncio.Queue[object] = asyncio.Queue()
     call_soon = asyncio.get_running_loop().call_soon_threadsafe
-    put, next_request, ended = partial(call_soon, items.put_nowait), asyncio.Event(), asyncio.Event()
+    next_request, ended = asyncio.Event(), asyncio.Event()
     task = _BackgroundTask(
         BACKGROUND_LOOP,
-        lambda: _produce(make, put, holds, next_request),
-        lambda: (call_soon(ended.set), put(_END)),
+        lambda: _produce(make, lambda item: call_soon(items.put_nowait, item), holds, next_request),
+        lambda: [call_soon(ended.set), call_soon(items.put_nowait, _END)],
     )
     try:
         task.start()
