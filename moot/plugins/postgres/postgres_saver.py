@@ -17,7 +17,13 @@ from psycopg_pool import AsyncConnectionPool
 from typing_extensions import override
 
 from moot.calls.concurrency import run_in_thread
-from moot.plugins.postgres.postgres import IDLE_TIMEOUT, is_connection_lost, reconnect_pauses, server_error
+from moot.plugins.postgres.postgres import (
+    IDLE_TIMEOUT,
+    address_with_timeouts,
+    is_connection_lost,
+    reconnect_pauses,
+    server_error,
+)
 from moot.state.errors import StorageError
 from moot.state.langgraph_internals import PostgresCursorHook
 from moot.storage.checked_saver import CheckedSaver
@@ -35,7 +41,7 @@ _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
 def open_pool(url: str) -> Pool:
     """Return a connection pool that checks each connection before use and replaces lost connections."""
     return AsyncConnectionPool(
-        url,
+        address_with_timeouts(url),
         min_size=1,
         max_size=2,
         open=False,
