@@ -1,5 +1,6 @@
 """Imported transcripts as data, and the state of a debate that is made from one."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -332,7 +333,7 @@ def _values(
         "convergence": document.get("convergence", []),
         "receipts": document["receipts"],
         "calls": document.get("calls", []),
-        "fence": environment.fence_for(document["topic"], config.seed),
+        "fence": environment.fence_for(document["topic"], config.seed, json.dumps(document)),
         "prompt_sources": document["prompt_sources"],
         "usage": document["usage"],
         "errors": document["errors"],

@@ -44,7 +44,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
     values = session.state().values
     fence = frozen_config(values).fence  # requests with another fence would not be in the journal
     environment = replace(
-        session.environment, complete=ReplayModel(session).complete, fence_for=lambda topic, seed: fence
+        session.environment, complete=ReplayModel(session).complete, fence_for=lambda *_: fence
     )
     graph = build_graph(session.graph.checkpointer, environment=environment)  # type: ignore[arg-type]  # compiled with a checkpointer
     transcript = values["full_transcript"]

@@ -40,10 +40,7 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork, so a child
 
 
 class _BackgroundTask(Generic[T]):
-    """Task on a background loop. `start` is called in a `try` block whose handler calls `cancel`.
-
-    An interrupt between the two neither loses the task nor leaves it running.
-    """
+    """Task on a background loop. The caller calls `start` in a `try` block, and `cancel` if interrupted."""
 
     def __init__(
         self, loop: str, work: Callable[[], Coroutine[Any, Any, T]], end: Callable[[], object] = lambda: None
@@ -56,7 +53,7 @@ class _BackgroundTask(Generic[T]):
         self._loop.call_soon_threadsafe(self._create)
 
     def cancel(self) -> None:
-        """Schedule the cancellation, which runs after the start if that was scheduled."""
+        """Schedule the cancellation, after the start."""
         self._loop.call_soon_threadsafe(self._cancel)
 
     def result(self) -> T:
@@ -117,10 +114,6 @@ async def enter_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T
 _END = object()
 
 
-def _never(item: object) -> bool:
-    return False
-
-
 async def _produce(
     make: Callable[[], AsyncIterator[T]],
     put: Callable[[object], object],
@@ -146,12 +139,14 @@ async def _produce(
 
 
 def iterate_from_sync(
-    make: Callable[[], AsyncIterator[T]], loop: str = BACKGROUND_LOOP, *, holds: Callable[[T], bool] = _never
+    make: Callable[[], AsyncIterator[T]],
+    loop: str = BACKGROUND_LOOP,
+    *,
+    holds: Callable[[T], bool] = lambda _: False,
 ) -> Generator[T, None, None]:
     """Run an async iterator on a background event loop.
 
-    The items are yielded to synchronous code. Closing the generator early, or interrupting it, cancels the
-    iteration and waits for its cleanup.
+    Closing or interrupting the generator cancels the iteration, and waits for its cleanup.
 
     Args:
         make: function that returns the iterator.
@@ -178,7 +173,7 @@ def iterate_from_sync(
 
 
 async def iterate_from_async(
-    make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
+    make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = lambda _: False
 ) -> AsyncGenerator[T, None]:
     """Run an async iterator on a background event loop, and yield its items on the caller's.
 
