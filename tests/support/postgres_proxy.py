@@ -61,6 +61,13 @@ class PostgresProxy:
             writer.transport.abort()
         self._flows.set()
 
+    async def _end(self) -> None:
+        await self._cut()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         opened = (
             asyncio.open_unix_connection(f"{self._folder}/.s.PGSQL.{self._server_port}")
@@ -92,6 +99,7 @@ def postgres_proxy(server: str) -> Iterator[PostgresProxy]:
     thread.start()
     proxy.restore()
     yield proxy
-    proxy.cut()
+    proxy._run(proxy._end())
     proxy._loop.call_soon_threadsafe(proxy._loop.stop)
     thread.join()
+    proxy._loop.close()
