@@ -466,7 +466,7 @@ def store_import(
             records.results.note(row.id, new_session.state().values, {})
             if verdict:
                 records.imports.add(row.id, verdict, session.environment.clock())
-            records.catalogue.update(row.id, status="paused")
+            records.catalogue.update(row.id, status=row.status if document else "paused")
             new_session.finish_import()
             usage = row_usage(new_session.state().values.get("usage") or {})
             records.catalogue.update(row.id, status=row.status, **usage, updated_at=row.updated_at)
