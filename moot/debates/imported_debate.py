@@ -1,6 +1,5 @@
 """Imported transcripts as data, and the state of a debate that is made from one."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -333,7 +332,7 @@ def _values(
         "convergence": document.get("convergence", []),
         "receipts": document["receipts"],
         "calls": document.get("calls", []),
-        "fence": environment.fence_for(document["topic"], config.seed, json.dumps(document)),
+        "fence": environment.fence_for(document["topic"], config.seed, str(document)),
         "prompt_sources": document["prompt_sources"],
         "usage": document["usage"],
         "errors": document["errors"],

@@ -43,7 +43,10 @@ class _BackgroundTask(Generic[T]):
     """Task on a background loop. The caller calls `start` in a `try` block, and `cancel` if interrupted."""
 
     def __init__(
-        self, loop: str, work: Callable[[], Coroutine[Any, Any, T]], end: Callable[[], object] = lambda: None
+        self,
+        loop: str,
+        work: Callable[[], Coroutine[object, None, T]],
+        end: Callable[[], object] = lambda: None,
     ) -> None:
         self._loop, self._work, self._end = _loop(loop), work, end
         self._tasks, self.ended = list[asyncio.Task[T]](), threading.Event()

@@ -5,10 +5,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, repeat
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from typing_extensions import override
 
 from moot.calls.concurrency import WouldBlock, non_blocking
@@ -31,7 +30,7 @@ _ADVICE = {
 }
 """Advice to the user for each database error, keyed by SQLSTATE. The last codes come from a standby or from
 a server after a failover."""
-_TIMEOUTS: dict[str, Any] = {
+_TIMEOUTS = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -59,7 +58,8 @@ def is_connection_lost(error: BaseException | None) -> bool:
 
 def address_with_timeouts(url: str) -> str:
     """Return the address of a database with timeouts for a silent network, unless the address sets them."""
-    return make_conninfo(**{**_TIMEOUTS, **conninfo_to_dict(url)})
+    conninfo = psycopg.conninfo
+    return conninfo.make_conninfo("", **{**_TIMEOUTS, **conninfo.conninfo_to_dict(url)})
 
 
 def reconnect_pauses() -> Iterator[float]:

@@ -37,12 +37,7 @@ with require_extra("queue", "a queue of debates"):
     from psycopg import AsyncConnection, OperationalError
     from psycopg.rows import DictRow
 
-    from moot.plugins.postgres.postgres import (
-        IDLE_TIMEOUT,
-        address_with_timeouts,
-        reconnect_pauses,
-        server_errors,
-    )
+    from moot.plugins.postgres import postgres
 
 if TYPE_CHECKING:
     from moot.api import Debates
@@ -174,12 +169,12 @@ class WorkQueue:
         With `waits`, wait for a server that is starting.
         """
         connector = PsycopgConnector(
-            conninfo=address_with_timeouts(self._url),
+            conninfo=postgres.address_with_timeouts(self._url),
             min_size=1,
             max_size=4,
             configure=_limit_idle_transactions,
         )
-        app, pauses = App(connector=connector), reconnect_pauses() if waits else iter(())
+        app, pauses = App(connector=connector), postgres.reconnect_pauses() if waits else iter(())
         try:
             async with app.open_async():
                 while True:
@@ -206,7 +201,7 @@ class WorkQueue:
             task.set_name(debate)
             task.add_done_callback(_retrieve_error)
             try:
-                with server_errors():
+                with postgres.server_errors():
                     await run_until_done(await run_in_thread(debates.get, debate))
             except asyncio.CancelledError:
                 if context.abort_reason() is not AbortReason.USER_REQUEST:
@@ -251,7 +246,7 @@ async def _create_tables(app: App) -> None:
 
 async def _limit_idle_transactions(connection: AsyncConnection[DictRow]) -> None:
     """Make the database end transactions that stay idle, such as those of a suspended worker."""
-    await connection.execute(IDLE_TIMEOUT)
+    await connection.execute(postgres.IDLE_TIMEOUT)
     await connection.commit()
 
 
