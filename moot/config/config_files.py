@@ -49,11 +49,13 @@ def data_in(text: str, path: Path, what: str) -> object:
     try:
         match path.suffix.lower():
             case ".toml":
-                return tomllib.loads(text)
+                data = tomllib.loads(text)
             case ".json":
-                return json.loads(text, object_pairs_hook=_pairs)
+                data = json.loads(text, object_pairs_hook=_pairs)
             case _:
-                return yaml.load(text, _StrictLoader)  # noqa: S506  # a SafeLoader
+                data = yaml.load(text, _StrictLoader)  # noqa: S506  # a SafeLoader
+        repr(data)  # a hexadecimal number with thousands of digits has no text
+        return data
     except (yaml.YAMLError, ValueError) as error:  # also of a number with thousands of digits
         raise ConfigError(f"{what} {str(path)!r} is malformed: {error}") from error
     except RecursionError as error:

@@ -390,13 +390,13 @@ six positions. Words of these sounds take two to three tokens, random letters fo
 
 
 @lru_cache(maxsize=256)
-def fence_for(topic: str, secret: str = "") -> str:
+def fence_for(topic: str, secret: str = "", others: str = "") -> str:
     """Return a six-letter word that delimits quoted text in prompts.
 
-    The word does not occur in the topic. It is derived from a hash of the topic and the secret, so nobody can
-    guess it without the secret. Debates stored by older versions have no secret.
+    The word does not occur in the topic and in `others`. It is derived from a hash of the topic and the
+    secret, so nobody can guess it without the secret. Debates stored by older versions have no secret.
     """
-    lower, number = topic.casefold(), 0
+    lower, number = f"{topic}\n{others}".casefold(), 0
     while True:
         digest = hashlib.sha256(f"{number}\n{secret}{topic}".encode("utf-8", "replace")).digest()
         fence = "".join(letters[byte % len(letters)] for letters, byte in zip(FENCE_SOUNDS, digest))  # noqa: B905  # 6 of 32 bytes

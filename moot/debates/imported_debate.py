@@ -330,7 +330,7 @@ def _values(
         "convergence": document.get("convergence", []),
         "receipts": document["receipts"],
         "calls": document.get("calls", []),
-        "fence": environment.fence_for(document["topic"], config.seed),
+        "fence": environment.fence_for(document["topic"], config.seed, str(document)),
         "prompt_sources": document["prompt_sources"],
         "usage": document["usage"],
         "errors": document["errors"],

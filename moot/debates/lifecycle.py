@@ -44,7 +44,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
     values = session.state().values
     fence = frozen_config(values).fence  # requests with another fence would not be in the journal
     environment = replace(
-        session.environment, complete=ReplayModel(session).complete, fence_for=lambda topic, seed: fence
+        session.environment, complete=ReplayModel(session).complete, fence_for=lambda *_: fence
     )
     graph = build_graph(session.graph.checkpointer, environment=environment)  # type: ignore[arg-type]  # compiled with a checkpointer
     transcript = values["full_transcript"]
@@ -466,7 +466,7 @@ def store_import(
             records.results.note(row.id, new_session.state().values, {})
             if verdict:
                 records.imports.add(row.id, verdict, session.environment.clock())
-            records.catalogue.update(row.id, status="paused")
+            records.catalogue.update(row.id, status=row.status if document else "paused")
             new_session.finish_import()
             usage = row_usage(new_session.state().values.get("usage") or {})
             records.catalogue.update(row.id, status=row.status, **usage, updated_at=row.updated_at)

@@ -138,8 +138,8 @@ class DebateSession:
             return False
         if "plan" not in snapshot.next:  # `interrupt_before` does not stop if `plan` is already the next node
             self.advance(interrupt_before=["plan"])
+        self.note_status(status)  # first: an ended debate makes no step in which its status could be noted
         self.update_after("close", {"status": status})
-        self.note_status(status)
         return True
 
     def advance(self, graph_input: Values | None = None, **options: Any) -> None:

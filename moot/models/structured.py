@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pydantic import BaseModel, ValidationError
 
 from moot.config.section import errors_in
-from moot.prompts.templates import without_frame
+from moot.prompts.templates import break_fence, without_frame
 from moot.state.entries import JsonObject, clean_text
 from moot.text.naming import meant_name
 from moot.text.plain_text import clip
@@ -105,9 +105,9 @@ def _two_answers(results: Sequence[ParsedReply]) -> ParsedReply:
 
 
 def clean_json(value: JsonValue, fence: str = "") -> JsonValue:
-    """Return a JSON value with clean strings, because escapes can produce forbidden characters."""
+    """Return a JSON value with clean strings: escapes can hide forbidden characters, and names the fence."""
     if isinstance(value, str):
-        return without_frame(clean_text(value), fence) if fence else clean_text(value)
+        return break_fence(without_frame(clean_text(value), fence), fence) if fence else clean_text(value)
     if isinstance(value, list):
         return [clean_json(item, fence) for item in value]
     if isinstance(value, dict):

@@ -53,7 +53,7 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
     entries = _seed(context, topic, documents)
     if is_input_message and input_messages[0].id:
         entries[0]["message_id"] = input_messages[0].id
-    fence = context.env.fence_for(topic, config.seed)
+    fence = context.env.fence_for(topic, config.seed, json.dumps(config.to_json()))
     config = config.with_fence(fence)
     # A topic that came as a message is in the window already, so the two are linked. A continued
     # transcript enters the window whole: `summarize` covers what does not fit before `trim` removes it.

@@ -10,24 +10,15 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator
+from contextlib import AbstractContextManager, asynccontextmanager
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from moot.calls.concurrency import GRACE_S, run_in_thread, shield
 from moot.storage.sqlite import storage_error
 
 T = TypeVar("T")
-
-
-@contextmanager
-def _storage_errors() -> Iterator[None]:
-    """Convert SQLite errors to errors that tell the user what to do."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise storage_error(error) from error
 
 
 BACKGROUND_LOOP = "moot-portal"
@@ -48,6 +39,50 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork, so a child
     os.register_at_fork(after_in_child=_loop.cache_clear)
 
 
+class _BackgroundTask(Generic[T]):
+    """Task on a background loop. The caller calls `start` in a `try` block, and `cancel` if interrupted."""
+
+    def __init__(
+        self,
+        loop: str,
+        work: Callable[[], Coroutine[object, None, T]],
+        end: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._loop, self._work, self._end = _loop(loop), work, end
+        self._tasks, self.ended = list[asyncio.Task[T]](), threading.Event()
+
+    def start(self) -> None:
+        """Schedule the task. `end` is called on the background loop when it has ended."""
+        self._loop.call_soon_threadsafe(self._create)
+
+    def cancel(self) -> None:
+        """Schedule the cancellation, after the start."""
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def result(self) -> T:
+        """Return the result of the ended task, or raise its error. SQLite's errors say what to do."""
+        try:
+            return self._tasks[0].result()
+        except sqlite3.Error as error:
+            raise storage_error(error) from error
+
+    def _create(self) -> None:
+        self._tasks.append(asyncio.create_task(self._work()))
+        self._tasks[0].add_done_callback(self._note_end)
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if not self._tasks:  # the interrupt came before the start was scheduled
+            self._note_end(None)
+
+    def _note_end(self, task: asyncio.Task[T] | None) -> None:
+        if task and not task.cancelled():  # asyncio logs exceptions that nobody reads, as after an interrupt
+            task.exception()
+        self._end()
+        self.ended.set()
+
+
 def call_from_sync(
     function: Callable[..., Coroutine[Any, Any, T]], *arguments: object, loop: str = BACKGROUND_LOOP
 ) -> T:
@@ -56,35 +91,15 @@ def call_from_sync(
     The caller may itself run inside an event loop, as in a notebook. Interrupting the caller cancels the
     coroutine, and waits until it has ended.
     """
-    finished, tasks = threading.Event(), list[asyncio.Task[T]]()
-
-    async def run() -> T:
-        return await function(*arguments)
-
-    def end(task: asyncio.Task[T]) -> None:
-        if not task.cancelled():  # asyncio logs exceptions that nobody reads, as after an interrupt
-            task.exception()
-        finished.set()
-
-    def start() -> None:
-        tasks.append(asyncio.create_task(run()))
-        tasks[0].add_done_callback(end)
-
-    def stop() -> None:  # runs after `start`, unless the interrupt came before `start` was scheduled
-        if not tasks:
-            finished.set()
-        for task in tasks:
-            task.cancel()
-
+    task = _BackgroundTask(loop, lambda: function(*arguments))
     try:
-        _loop(loop).call_soon_threadsafe(start)
-        finished.wait()
+        task.start()
+        task.ended.wait()
     except BaseException:
-        _loop(loop).call_soon_threadsafe(stop)
-        finished.wait(GRACE_S + 1)  # a running call finishes, and its reply is stored
+        task.cancel()
+        task.ended.wait(GRACE_S + 1)  # a running call finishes, and its reply is stored
         raise
-    with _storage_errors():
-        return tasks[0].result()
+    return task.result()
 
 
 @asynccontextmanager
@@ -102,50 +117,39 @@ async def enter_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T
 _END = object()
 
 
-def _never(item: object) -> bool:
-    return False
-
-
-async def _producer(
+async def _produce(
     make: Callable[[], AsyncIterator[T]],
     put: Callable[[object], object],
     holds: Callable[[T], bool],
     next_request: asyncio.Event,
-) -> asyncio.Task[None]:
-    """Start a task that passes items to `put`, and waits for `next_request` after those that it `holds`."""
-
-    async def pump() -> None:
-        try:
-            async for item in make():
-                put(item)
-                if holds(item):
-                    await until_next_request()
-        except asyncio.CancelledError as error:
-            # If LangGraph is cancelled during its cleanup, the exception carries the unfinished tasks.
-            unfinished_tasks = [each for each in error.args if isinstance(each, asyncio.Task)]
-            if unfinished_tasks:
-                await asyncio.wait(unfinished_tasks)
-            raise
-
-    async def until_next_request() -> None:
-        try:
-            await next_request.wait()
-        except asyncio.CancelledError:
-            task.cancel()  # in a loop, so that the iterator itself is cancelled and cleans up
-        next_request.clear()
-
-    task = asyncio.create_task(pump())
-    task.add_done_callback(lambda _: put(_END))
-    return task
+) -> None:
+    """Pass items to `put`, and wait for `next_request` after those that it `holds`."""
+    task = asyncio.current_task()
+    try:
+        async for item in make():
+            put(item)
+            if holds(item):
+                try:
+                    await next_request.wait()
+                except asyncio.CancelledError:
+                    cast(asyncio.Task[None], task).cancel()  # again: the iterator itself cleans up
+                next_request.clear()
+    except asyncio.CancelledError as error:
+        # If LangGraph is cancelled during its cleanup, the exception carries the unfinished tasks.
+        if unfinished_tasks := [each for each in error.args if isinstance(each, asyncio.Task)]:
+            await asyncio.wait(unfinished_tasks)
+        raise
 
 
 def iterate_from_sync(
-    make: Callable[[], AsyncIterator[T]], loop: str = BACKGROUND_LOOP, *, holds: Callable[[T], bool] = _never
+    make: Callable[[], AsyncIterator[T]],
+    loop: str = BACKGROUND_LOOP,
+    *,
+    holds: Callable[[T], bool] = lambda _: False,
 ) -> Generator[T, None, None]:
     """Run an async iterator on a background event loop.
 
-    The items are yielded to synchronous code. Closing the generator early, or interrupting it, cancels the
-    iteration and waits for its cleanup.
+    Closing or interrupting the generator cancels the iteration, and waits for its cleanup.
 
     Args:
         make: function that returns the iterator.
@@ -154,53 +158,47 @@ def iterate_from_sync(
             other items it runs ahead.
     """
     items: queue.SimpleQueue[object] = queue.SimpleQueue()
-    item, next_request = None, asyncio.Event()
-    task_future = asyncio.run_coroutine_threadsafe(
-        _producer(make, items.put, holds, next_request), _loop(loop)
+    next_request = asyncio.Event()
+    task = _BackgroundTask(
+        loop, lambda: _produce(make, items.put, holds, next_request), lambda: items.put(_END)
     )
     try:
+        task.start()
         while (item := items.get()) is not _END:
             is_waiting = holds(cast(T, item))
             yield cast(T, item)
             if is_waiting:
                 _loop(loop).call_soon_threadsafe(next_request.set)
-        with _storage_errors():
-            task_future.result().result()
+        task.result()
     finally:
-        _loop(loop).call_soon_threadsafe(task_future.result().cancel)
-        while item is not _END:
-            item = items.get()
+        task.cancel()
+        task.ended.wait()
 
 
 async def iterate_from_async(
-    make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
+    make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = lambda _: False
 ) -> AsyncGenerator[T, None]:
     """Run an async iterator on a background event loop, and yield its items on the caller's.
 
     The arguments are those of `iterate_from_sync`.
     """
     items: asyncio.Queue[object] = asyncio.Queue()
-    call_soon, item, next_request = asyncio.get_running_loop().call_soon_threadsafe, None, asyncio.Event()
-
-    async def wound_up() -> None:
-        while await items.get() is not _END:
-            pass
-
-    task_future = asyncio.run_coroutine_threadsafe(
-        _producer(make, lambda item: call_soon(items.put_nowait, item), holds, next_request),
-        _loop(BACKGROUND_LOOP),
+    call_soon = asyncio.get_running_loop().call_soon_threadsafe
+    next_request, ended = asyncio.Event(), asyncio.Event()
+    task = _BackgroundTask(
+        BACKGROUND_LOOP,
+        lambda: _produce(make, lambda item: call_soon(items.put_nowait, item), holds, next_request),
+        lambda: [call_soon(ended.set), call_soon(items.put_nowait, _END)],
     )
     try:
+        task.start()
         while (item := await items.get()) is not _END:
             is_waiting = holds(cast(T, item))
             yield cast(T, item)
             if is_waiting:
                 _loop(BACKGROUND_LOOP).call_soon_threadsafe(next_request.set)
-        with _storage_errors():
-            task_future.result().result()
-    finally:  # cancelled on the background loop after its start, so this loop is never blocked
-        _loop(BACKGROUND_LOOP).call_soon_threadsafe(
-            task_future.add_done_callback, lambda future: future.result().cancel()
-        )
-        if item is not _END:
-            await shield(wound_up())
+        task.result()
+    finally:
+        task.cancel()
+        if not ended.is_set():
+            await shield(ended.wait())

@@ -93,12 +93,12 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def new_fence(topic: str, seed: int | None) -> str:
-    """Return a new debate's delimiter for quoted text, which does not occur in the topic.
+def new_fence(topic: str, seed: int | None, others: str) -> str:
+    """Return a new debate's delimiter for quoted text, which occurs in no text that the debate starts with.
 
     It is secret, unless the debate has a seed: then equal debates send equal prompts.
     """
-    return fence_for(topic, token_hex(16) if seed is None else f"{seed}\n")
+    return fence_for(topic, token_hex(16) if seed is None else f"{seed}\n", others)
 
 
 class ProgressRecorder(Protocol):
@@ -150,8 +150,8 @@ class Environment:
     """Function that updates the list of debates after a graph node has run."""
     default_config: Callable[[], DebateConfig] = DebateConfig
     """Function that returns the operator's configuration, which applies to runs without one of their own."""
-    fence_for: Callable[[str, int | None], str] = new_fence
-    """Function that returns the delimiter for quoted text of a new debate, from its topic and seed."""
+    fence_for: Callable[[str, int | None, str], str] = new_fence
+    """Function that returns a new debate's delimiter for quoted text, from its topic, seed and other text."""
     clock: Callable[[], str] = utc_now
     """Function that returns the current time as ISO 8601 text."""
     counter: Callable[[str], TokenCounter] = counter

@@ -24,6 +24,7 @@ from moot import open_debates
 from tests.support.killing import TRANSCRIPT_CSV
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
+from tests.support.postgres_proxy import postgres_proxy
 from tests.support.postgres_server import new_database, postgres_server, restart, rows
 from tests.support.transcripts import message_texts
 from tests.support.waiting import LONG_TIMEOUT_S, wait_until
@@ -62,6 +63,41 @@ def test_workers_survive_a_postgres_restart_and_repeat_no_finished_call(
             restart(server, mode)
         codes = [fleet.running[name].wait(LONG_TIMEOUT_S) for name in names]
         assert codes == [0, 0], [fleet.running[name].errors() for name in names]
+        paid = Counter(request.body for request in model.requests)
+        fleet.stop_all()
+    assert epochs_do_not_overlap(url)
+    with open_debates(url) as there:
+        assert {row.name: message_texts(there.get(row.id).document()) for row in there.rows()} == serially
+    assert paid.keys() == serial
+    assert max(paid.values()) == 1, "a finished call was repeated"
+
+
+def test_workers_go_on_after_the_network_to_postgres_was_cut_silent_or_slow(
+    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, debates = new_database(server), planned_debates(6)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with OpenAIServer() as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+        serially = run_without_workers(debates, str(tmp_path / "alone.sqlite"))
+        serial = {request.body for request in model.requests}
+    enqueue_debates(debates, url)
+    with OpenAIServer(latency=0.3) as model, postgres_proxy(server) as network:
+        fleet = Fleet(tmp_path, network.url(url), model)
+        network.cut()  # while the workers start
+        names = [fleet.start("--drain", "--quiet") for _ in range(2)]
+        assert wait_until(lambda: all("waiting up to" in fleet.running[name].errors() for name in names))
+        network.restore()
+        network.delay_s = 0.01
+        for count, fault in ((4, network.cut), (8, network.silence), (12, network.cut)):
+            assert wait_until(lambda count=count: len(model.requests) >= count)  # type: ignore[misc]
+            fault()
+            time.sleep(2)
+            network.restore()
+        codes = [fleet.running[name].wait(LONG_TIMEOUT_S) for name in names]
+        errors = [fleet.running[name].errors() for name in names]
+        assert codes == [0, 0], errors
+        assert "Traceback" not in "".join(errors)
         paid = Counter(request.body for request in model.requests)
         fleet.stop_all()
     assert epochs_do_not_overlap(url)

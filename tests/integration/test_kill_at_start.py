@@ -102,6 +102,7 @@ def test_a_killed_import_leaves_a_debate_that_a_resume_completes_or_none(
                 assert not shown
                 continue
             fates.append(True)
+            assert debate.row.status == "done" or debate.state().tasks, "ended, but shown as paused"
             debate.run()
             document = debate.document()
             assert document["transcript"] == whole["transcript"]

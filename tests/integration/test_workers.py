@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 from moot import open_debates
 from moot.config.debate_config import LimitsConfig
+from moot.plugins.postgres import work_queue
 from moot.plugins.postgres.work_queue import WorkQueue
 from moot.storage.leases import LEASE_S
 from tests.support.moot_command import Moot
@@ -78,6 +81,31 @@ def test_other_workers_finish_debates_of_killed_and_suspended_workers(
     assert sum(request_counts.values()) <= len(serial) + 4, (
         "only calls in progress in a killed or stopped worker are repeated"
     )
+
+
+def test_a_debate_whose_assignment_a_worker_missed_is_run(
+    moot: Moot, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_queue, "HEARTBEAT_S", 0.1)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    url = new_database(server)
+    queue = enqueue_debates(planned_debates(1), url)
+    [queued] = queue.entries()
+    rows(url, "UPDATE procrastinate_jobs SET scheduled_at = now() + interval '1 day'")
+
+    def assign() -> None:
+        """Assign the debate to the worker without its knowledge, as if the answer to its query was lost."""
+        assigned = "UPDATE procrastinate_jobs SET status = 'doing', worker_id = w.id"
+        wait_until(lambda: rows(url, f"{assigned} FROM procrastinate_workers w RETURNING 1"))
+
+    with OpenAIServer() as model, open_debates(url) as debates:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+        thread = threading.Thread(target=assign)
+        thread.start()
+        runs: Any = queue.work(debates, 1)
+        with closing(runs) as ended:
+            assert next(ended) == (queued.debate, "")
+        thread.join()
 
 
 def test_highest_priority_runs_first_and_cancelled_debates_are_paused(moot: Moot, server: str) -> None:

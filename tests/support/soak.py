@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, cycle
 from pathlib import Path
@@ -25,7 +25,8 @@ from typing import Any
 from tests.support.killing import SCENARIOS, KillRunner, Scenario, ScenarioResult, failing_plan
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer, ServerReply
-from tests.support.postgres_server import new_database, postgres_server
+from tests.support.postgres_proxy import PostgresProxy, postgres_proxy
+from tests.support.postgres_server import new_database, postgres_server, restart
 from tests.support.transcripts import message_texts
 from tests.support.waiting import LONG_TIMEOUT_S
 from tests.support.worker_fleet import Fleet, enqueue_debates, planned_debates, run_without_workers
@@ -90,13 +91,17 @@ class Soak:
             self.problems.append(f"two resumes on {backend} both made the same call")
 
     def run_workers(self, debates: int, seconds: float) -> None:
-        """Run debates with workers. Kill a worker every 3 s, and stop one for longer than its lease."""
+        """Run debates with workers over a slow network, and stop one for longer than its lease.
+
+        Every 3 s, kill a worker, cut the network, make it silent, or crash the database server.
+        """
         url, folder, each = new_database(self.server), self._new_folder(), planned_debates(debates)
         with OpenAIServer() as server, _openai_environment(server):
             expected = run_without_workers(each, str(folder / "alone.sqlite"))
         queue, until, stopped = enqueue_debates(each, url), time.monotonic() + seconds, ""
-        with OpenAIServer(latency=0.3) as server:
-            fleet = Fleet(folder, url, server)
+        with OpenAIServer(latency=0.3) as server, postgres_proxy(self.server) as network:
+            network.delay_s = 0.002
+            fleet = Fleet(folder, network.url(url), server)
             for _ in range(4):
                 fleet.start("-q")
             since = time.monotonic()
@@ -111,9 +116,7 @@ class Soak:
                     fleet.signal(stopped, signal.SIGSTOP)
                     since = time.monotonic()
                 elif busy:
-                    fleet.signal(self.rng.choice(busy), signal.SIGKILL)
-                    self.done["workers_killed"] += 1
-                    fleet.start("-q")
+                    self._disturb(fleet, busy, network)
                 if stopped and time.monotonic() - since > 35:
                     fleet.signal(stopped, signal.SIGCONT)
             left = len(queue.entries())
@@ -127,6 +130,19 @@ class Soak:
             for row in store.rows():
                 if row.status == "done" and message_texts(store.get(row.id).document()) != expected[row.name]:
                     self.problems.append(f"{row.name} differs from the run without workers")
+
+    def _disturb(self, fleet: Fleet, busy: Sequence[str], network: PostgresProxy) -> None:
+        fault = self.rng.choice(("workers_killed", "networks_cut", "networks_silent", "crashes"))
+        self.done[fault] += 1
+        if fault == "workers_killed":
+            fleet.signal(self.rng.choice(busy), signal.SIGKILL)
+            fleet.start("-q")
+        elif fault == "crashes":
+            restart(self.server, "immediate")
+        else:
+            (network.cut if fault == "networks_cut" else network.silence)()
+            time.sleep(self.rng.uniform(0, 5))
+            network.restore()
 
     def _compare(self, what: str, scenario: Scenario, run: ScenarioResult) -> None:
         self.problems += [f"{what}: {each}" for each in run.problems]

@@ -52,8 +52,9 @@ def test_an_interrupted_call_waits_for_the_end_of_its_coroutine() -> None:
     assert ended == ["stored"]
 
 
+@pytest.mark.parametrize("how", ["call", "iterate"])
 def test_an_interrupt_while_the_call_is_handed_over_loses_no_coroutine(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     log: list[str] = []
     loop = call_from_sync(_running_loop)
@@ -64,6 +65,10 @@ def test_an_interrupt_while_the_call_is_handed_over_loses_no_coroutine(
             await asyncio.Event().wait()
         finally:
             log.append(await asyncio.to_thread(lambda: "stored"))
+
+    async def items() -> AsyncIterator[None]:
+        await stored()
+        yield
 
     def interrupted(callback: Callable[..., object], *arguments: object, **options: Any) -> None:
         monkeypatch.setattr(loop, "call_soon_threadsafe", schedule)
@@ -78,7 +83,7 @@ def test_an_interrupt_while_the_call_is_handed_over_loses_no_coroutine(
     for interrupt in (interrupted, never_scheduled):
         monkeypatch.setattr(loop, "call_soon_threadsafe", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            call_from_sync(stored)
+            call_from_sync(stored) if how == "call" else next(iterate_from_sync(items))
     assert log == ["stored"]
 
 

@@ -114,7 +114,15 @@ def test_configurations_are_read_in_three_formats(tmp_path: Path, name: str, tex
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("c.yaml", "a: [1"), ("c.toml", "a ="), ("c.json", "{"), ("c.ini", "a=1"), ("list.json", "[1]")],
+    [
+        ("c.yaml", "a: [1"),
+        ("c.toml", "a ="),
+        ("c.json", "{"),
+        ("c.ini", "a=1"),
+        ("list.json", "[1]"),
+        ("hex.yaml", f"a: 0x{'f' * 9999}"),
+        ("hex.toml", f"a = 0x{'f' * 9999}"),
+    ],
 )
 def test_error_of_a_malformed_configuration_names_its_file(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import cycle, islice, product
 from string import ascii_lowercase
 from time import thread_time
@@ -353,7 +354,8 @@ def test_every_prompt_of_a_hostile_debate_is_parsed_into_its_blocks(
         }
     )
     model = FakeModel(lambda call: _reply_of(call, attacks))
-    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    environment = replace(model.environment(), fence_for=lambda *_: fence)  # a fence that everybody knows
+    graph: Any = build_graph(InMemorySaver(), environment=environment)
     thread: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
     documents = [{"name": "figures.txt", "content": next(attacks)}]
     graph.invoke({"topic": topic, "context_documents": documents}, thread, context=config)

@@ -8,8 +8,10 @@ import pytest
 
 from moot import DebateConfig, open_debates
 from moot.config.channel_values import _INTERNAL
+from moot.config.debate_config import fence_for
 from moot.config.participants import DebaterConfig
 from moot.debates.continuation import JudgingOptions, judge_debate
+from moot.models.structured import clean_json
 from moot.prompts.templates import break_fences_in, fence_of
 from moot.runtime import environment
 from moot.state.errors import ConfigError
@@ -41,6 +43,16 @@ def test_debates_with_the_same_seed_have_the_same_fence(tmp_path: Path) -> None:
         for name in ("one", "two"):
             debates.start("T", DebateConfig(turns=2, seed=7), name=name).run()
     assert len(_fences(model)) == 1
+
+
+def test_no_name_that_a_schema_shows_contains_the_fence(tmp_path: Path) -> None:
+    fence = fence_for("T", "7\n")
+    model = FakeModel()
+    config = DebateConfig(turns=2, seed=7, options=(f"Rail {fence}", "Road"))
+    with open_debates(str(tmp_path / "d"), environment=model.environment()) as debates:
+        debates.start("T", config).run()
+    assert _fences(model) != {fence}
+    assert clean_json([f"Cost {fence}"], fence) == [f"Cost {fence[0]}{MARK}{fence[1:]}"]
 
 
 def test_fork_replay_and_judge_have_the_fence_of_the_debate(tmp_path: Path) -> None:

@@ -30,6 +30,15 @@ _ADVICE = {
 }
 """Advice to the user for each database error, keyed by SQLSTATE. The last codes come from a standby or from
 a server after a failover."""
+_TIMEOUTS = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,  # milliseconds
+}
+"""Settings of libpq with which a connection over a silent network breaks after 30 s, when leases expire.
+libpq's default is 2 hours."""
 RECONNECT_S = 60.0
 """Maximum time in seconds to wait for a database server to restart."""
 _PAUSES_S = (0.05, 0.1, 0.25, 0.5, 1.0)
@@ -45,6 +54,12 @@ def is_connection_lost(error: BaseException | None) -> bool:
         return True
     # A broken connection has no code. 08: connection exception. 57P: shutdown, crash or startup.
     return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(("08", "57P"))
+
+
+def address_with_timeouts(url: str) -> str:
+    """Return the address of a database with timeouts for a silent network, unless the address sets them."""
+    conninfo = psycopg.conninfo
+    return conninfo.make_conninfo("", **{**_TIMEOUTS, **conninfo.conninfo_to_dict(url)})
 
 
 def reconnect_pauses() -> Iterator[float]:
@@ -114,7 +129,7 @@ class PostgresSql(Sql):
             raise InputError(f"cannot open database: {redact_urls(str(error))}") from error
 
     def _connect(self) -> psycopg.Connection[Row]:
-        connection = psycopg.connect(self._url, autocommit=True)
+        connection = psycopg.connect(address_with_timeouts(self._url), autocommit=True)
         connection.execute(IDLE_TIMEOUT)
         return connection
 

@@ -17,7 +17,7 @@ from psycopg_pool import AsyncConnectionPool
 from typing_extensions import override
 
 from moot.calls.concurrency import run_in_thread
-from moot.plugins.postgres.postgres import IDLE_TIMEOUT, is_connection_lost, reconnect_pauses, server_error
+from moot.plugins.postgres import postgres
 from moot.state.errors import StorageError
 from moot.state.langgraph_internals import PostgresCursorHook
 from moot.storage.checked_saver import CheckedSaver
@@ -35,7 +35,7 @@ _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
 def open_pool(url: str) -> Pool:
     """Return a connection pool that checks each connection before use and replaces lost connections."""
     return AsyncConnectionPool(
-        url,
+        postgres.address_with_timeouts(url),
         min_size=1,
         max_size=2,
         open=False,
@@ -46,7 +46,7 @@ def open_pool(url: str) -> Pool:
 
 
 async def _configure(connection: AsyncConnection[DictRow]) -> None:
-    await connection.execute(IDLE_TIMEOUT)
+    await connection.execute(postgres.IDLE_TIMEOUT)
 
 
 async def is_migrated(connection: AsyncConnection[DictRow], table: str, migrations: Sequence[object]) -> bool:
@@ -97,13 +97,13 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
 
     async def _repeat_while_restarting(self, config: RunnableConfig, put: Callable[[], Awaitable[T]]) -> T:
         """Write a checkpoint, retrying while the database server restarts. Both writes are idempotent."""
-        pauses = reconnect_pauses()
+        pauses = postgres.reconnect_pauses()
         while True:
             try:
                 with self._permit_writes(config):
                     return await put()
             except StorageError as error:
-                pause = next(pauses, None) if is_connection_lost(error.__cause__) else None
+                pause = next(pauses, None) if postgres.is_connection_lost(error.__cause__) else None
                 if pause is None:
                     raise
             await asyncio.sleep(pause)
@@ -141,7 +141,7 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
                     yield cursor
                     return
         except Error as error:
-            raise server_error(error) from error
+            raise postgres.server_error(error) from error
         raise await run_in_thread(permit.refusal, refused)
 
     async def adelete_thread(self, thread_id: str) -> None:

@@ -60,11 +60,12 @@ async def open_store(url: str) -> AsyncIterator[BaseStore]:
     with require_extra(*EXTRA):
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
+        from moot.plugins.postgres.postgres import address_with_timeouts
         from moot.plugins.postgres.postgres_saver import is_migrated
     from moot.state.langgraph_internals import close_store
 
     store: Any
-    async with AsyncPostgresStore.from_conn_string(url) as store:
+    async with AsyncPostgresStore.from_conn_string(address_with_timeouts(url)) as store:
         try:
             if not await is_migrated(store.conn, "store_migrations", store.MIGRATIONS):
                 await store.setup()

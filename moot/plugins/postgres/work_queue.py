@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from moot.api import run_until_done
 from moot.calls.concurrency import cancel_all, run_in_thread
@@ -33,10 +33,11 @@ with require_extra("queue", "a queue of debates"):
     )
     from procrastinate.job_context import AbortReason
     from procrastinate.jobs import Job as Entry
+    from procrastinate.worker import Worker
     from psycopg import AsyncConnection, OperationalError
     from psycopg.rows import DictRow
 
-    from moot.plugins.postgres.postgres import IDLE_TIMEOUT, reconnect_pauses, server_errors
+    from moot.plugins.postgres import postgres
 
 if TYPE_CHECKING:
     from moot.api import Debates
@@ -168,9 +169,12 @@ class WorkQueue:
         With `waits`, wait for a server that is starting.
         """
         connector = PsycopgConnector(
-            conninfo=self._url, min_size=1, max_size=4, configure=_limit_idle_transactions
+            conninfo=postgres.address_with_timeouts(self._url),
+            min_size=1,
+            max_size=4,
+            configure=_limit_idle_transactions,
         )
-        app, pauses = App(connector=connector), reconnect_pauses() if waits else iter(())
+        app, pauses = App(connector=connector), postgres.reconnect_pauses() if waits else iter(())
         try:
             async with app.open_async():
                 while True:
@@ -193,8 +197,11 @@ class WorkQueue:
 
             Its id and any error are put into the queue `ended`.
             """
+            task = cast("asyncio.Task[None]", asyncio.current_task())
+            task.set_name(debate)
+            task.add_done_callback(_retrieve_error)
             try:
-                with server_errors():
+                with postgres.server_errors():
                     await run_until_done(await run_in_thread(debates.get, debate))
             except asyncio.CancelledError:
                 if context.abort_reason() is not AbortReason.USER_REQUEST:
@@ -208,7 +215,10 @@ class WorkQueue:
 
         async with self._open(waits=True) as app:
             app.task(name=TASK, queue=QUEUE, retry=_RetryStrategy(), pass_context=True)(run)
-            coroutines = [_work(app, workers), _rescue(app), *([_wait_until_empty(app)] if drain else [])]
+            current = list[Worker]()
+            coroutines = [_work(app, workers, current), _rescue(app, current)]
+            if drain:
+                coroutines.append(_wait_until_empty(app))
             under_way = [asyncio.create_task(each) for each in coroutines]
             for task in under_way:
                 task.add_done_callback(lambda _: ended.put_nowait(None))
@@ -236,15 +246,19 @@ async def _create_tables(app: App) -> None:
 
 async def _limit_idle_transactions(connection: AsyncConnection[DictRow]) -> None:
     """Make the database end transactions that stay idle, such as those of a suspended worker."""
-    await connection.execute(IDLE_TIMEOUT)
+    await connection.execute(postgres.IDLE_TIMEOUT)
     await connection.commit()
 
 
-async def _work(app: App, workers: int) -> None:
-    """Run a queue worker forever, and restart it when the database connection is lost."""
+async def _work(app: App, workers: int, current: list[Worker]) -> None:
+    """Run a queue worker forever, and replace it when the database connection is lost.
+
+    `current` holds the worker that runs.
+    """
     while True:
-        with suppress(*LOST):
-            await app.run_worker_async(
+        current[:] = [
+            Worker(
+                app,
                 queues=[QUEUE],
                 concurrency=workers,
                 shutdown_graceful_timeout=0,  # a stopped debate resumes later
@@ -254,6 +268,9 @@ async def _work(app: App, workers: int) -> None:
                 update_heartbeat_interval=HEARTBEAT_S,
                 stalled_worker_timeout=STALLED_S,
             )
+        ]
+        with suppress(*LOST):
+            await current[0].run()  # type: ignore[no-untyped-call]  # of the library
         await asyncio.sleep(1)
 
 
@@ -266,12 +283,34 @@ async def _wait_until_empty(app: App) -> None:
                 return
 
 
-async def _rescue(app: App) -> None:
-    """Check for dead workers at regular intervals, and return their debates to the queue."""
+def _retrieve_error(task: asyncio.Task[None]) -> None:
+    """Retrieve the error of a task, which asyncio would log, for example after a lost connection."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _rescue(app: App, current: Sequence[Worker]) -> None:
+    """Return to the queue, at regular intervals, the debates that are assigned and that nobody runs.
+
+    These are the debates of dead workers, and those whose assignment or end this worker missed because the
+    connection was lost. The latter must be found twice: between two queries, each debate is missed for a
+    moment.
+    """
+    missed = set[int | None]()
     while True:
         with suppress(*LOST):  # another worker or the next round does it
-            stalled = app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)
-            for each in await stalled:
+            abandoned = [
+                *await app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)
+            ]
+            for worker in current:
+                jobs = await app.job_manager.list_jobs_async(
+                    queue=QUEUE, status="doing", worker_id=worker.worker_id or 0
+                )
+                running = {task.get_name() for task in asyncio.all_tasks()}
+                unknown = [each for each in jobs if each.lock not in running]
+                abandoned += [each for each in unknown if each.id in missed]
+                missed = {each.id for each in unknown}
+            for each in abandoned:
                 await app.job_manager.retry_job(each)
         await asyncio.sleep(HEARTBEAT_S)
 
