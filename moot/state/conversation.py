@@ -172,7 +172,8 @@ class DebateQuestion(TypedDict, total=False):
 
 def options_of(state: StateValues) -> list[str]:
     """Return the answer options from the configuration, or those found in the topic."""
-    return list(state.get("options") or (state.get("question") or {}).get("options") or ())
+    sources = (state.get("config") or {}, state.get("question") or {})
+    return next((list(each["options"]) for each in sources if each.get("options")), [])
 
 
 def step_number(state: StateValues) -> int:
@@ -450,8 +451,8 @@ class ConversationState(TypedDict, total=False):
     topic: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
     """Topic that the debaters discuss."""
     options: Annotated[list[str], DeltaChannel(reducers.latest, list, **_DELTA)]
-    """Two or more options of the debated question, or `[]` if it has no options. `open` sets them from the
-    configuration's `options`."""
+    """Two or more options of the debated question at its start, or `[]` if it has no options. `config` holds
+    the current ones."""
     question: Annotated[DebateQuestion, DeltaChannel(reducers.latest, dict, **_DELTA)]
     """Question that a model found in the topic, or `{}` if no model was asked."""
     full_transcript: Annotated[list[Entry], DeltaChannel(reducers.append, list, **_DELTA)]

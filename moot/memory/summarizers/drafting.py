@@ -6,6 +6,7 @@ Errors of a summarizer never fail the turn, whatever it yields, returns or raise
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, create_model
@@ -29,11 +30,47 @@ FRAME_TOKENS = 24 + FENCE_TOKENS
 """Number of tokens that a summary reserves for its frame. The frame consists of the heading, the delimiter
 lines and the message format."""
 _REASON_CHARS = 500
+EDITED = "edited"
+"""Beginning of the `method` of a summary that a person edited, and of its later versions. Also the key of the
+edit in their `points`: the fields `text`, `covers_from_seq`, `covers_through_seq` and `messages`."""
+EDIT_SHARE = 0.5
+"""Maximum share of a summary's tokens for an edited text, so that later messages have the other half."""
+
+
+def base_version(summary: Mapping[str, Any], *, fresh: bool) -> Mapping[str, Any]:
+    """Return the version on which the next one builds: with `fresh` a person's edit, or `{}`."""
+    points = summary.get("points")
+    edit = points.get(EDITED) if isinstance(points, Mapping) else None
+    if not fresh:
+        return summary
+    return {**edit, "points": {EDITED: edit}} if edit else {}
 
 
 def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:
-    """Draft a summary. Return also why the method failed for the summary or a part of it, or `""`."""
+    """Draft a summary. Return also why the method failed for the summary or a part of it, or `""`.
+
+    The text of a person's edit stays at the beginning. The method summarizes the messages after it.
+    """
     request = replace(request, max_tokens=_token_limit(request))
+    edit = base_version(request.previous, fresh=True)
+    if not edit:
+        return (yield from _draft(method, request))
+    shown = truncate_middle(edit["text"], int(request.max_tokens * EDIT_SHARE), request.count) + "\n\n"
+    rest = {key: value for key, value in request.previous["points"].items() if key != EDITED}
+    through = edit["covers_through_seq"]
+    later_request = replace(
+        request,
+        previous={**request.previous, "points": rest},
+        transcript=[*dropwhile(lambda entry: entry["seq"] <= through, request.transcript)],
+        max_tokens=request.max_tokens - request.count(shown),
+    )
+    draft, failure = yield from _draft(method, later_request)
+    points = {**draft.points, **edit["points"]}
+    method = f"{EDITED}, then {draft.method}"
+    return replace(draft, text=shown + draft.text, method=method, points=points), failure
+
+
+def _draft(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:
     if request.max_tokens < NOTICE_BELOW:
         method = FALLBACK_SUMMARIZER  # no model is called if only a notice fits
     calls = _DraftCalls(request)
