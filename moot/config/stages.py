@@ -235,5 +235,5 @@ def _without_none(settings: Mapping[str, object]) -> JsonObject:
     return {
         key: _without_none(value) if isinstance(value, Mapping) else value
         for key, value in settings.items()
-        if value is not None
+        if value is not None and (key, value) != ("debaters", [])
     }

@@ -14,12 +14,13 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot, StateUpdate, TracePolicy
-from pydantic import ValidationError
 
 from moot import people
 from moot.calls.concurrency import require_asyncio
 from moot.config import DebateConfig
+from moot.config.boundary import ClientConfig, UntrustedConfig
 from moot.config.channel_values import check_channels, check_input, check_update
+from moot.config.config_files import make_config
 from moot.config.debate_config import frozen_config
 from moot.config.model_settings import without_definitions
 from moot.memory.summarizers.edits import SUMMARY_CHANNELS, edited_summaries
@@ -431,16 +432,16 @@ def _changes_state(graph_input: object) -> bool:
 
 
 def _context_settings(context: object) -> JsonObject:
-    """Return the settings in a context as JSON, `{}` for an invalid one, which LangGraph refuses."""
+    """Return the settings in a run's context as JSON, or raise a `ConfigError` that says what is wrong."""
     if isinstance(context, DebateConfig):
         return without_definitions(context.to_json())
+    if context is None or isinstance(context, ClientConfig | UntrustedConfig):
+        return {}
     if not isinstance(context, Mapping):
-        return {}
-    try:
-        settings = without_definitions(DebateConfig.model_validate(dict(context)).to_json())
-    except ValidationError:
-        return {}
-    return {key: settings[key] for key in context if key in settings}
+        raise ConfigError(f"context: {context!r:.60} is not a configuration: pass a `DebateConfig`")
+    requested = UntrustedConfig.model_validate(dict(context)).requested_settings
+    settings = without_definitions(make_config(requested).to_json())
+    return {key: settings[key] for key in requested if key in settings}
 
 
 def _tell_other_context(snapshot: StateSnapshot, settings: JsonObject) -> None:

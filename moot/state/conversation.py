@@ -488,6 +488,7 @@ class ConversationState(TypedDict, total=False):
     """All claim events, such as claims and stances, in the order in which they were recorded. The status of
     each claim is computed from these events."""
     reflections: Annotated[list[Reflection], DeltaChannel(reducers.append, list, **_DELTA)]
+    """Observations about the course of the debate, such as a shift of positions or an escalation."""
     crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(reducers.merge, dict, **_DELTA)]
     """Results of side discussions between debaters, keyed by id. Such a result is called a crux card."""
     receipts: Annotated[list[Receipt], DeltaChannel(reducers.append, list, **_DELTA)]
@@ -521,10 +522,12 @@ class ConversationState(TypedDict, total=False):
     planned_interjections_used: Annotated[int, DeltaChannel(reducers.latest, int, **_DELTA)]
     """Number of planned interjections inserted so far."""
     step: Annotated[Step, DeltaChannel(reducers.latest, dict, **_DELTA)]
+    """Step that runs next or ran last: its number, phase and turns, or `{}` before the first step."""
     usage: Annotated[dict[str, float], DeltaChannel(reducers.add_totals, dict, **_DELTA)]
     """Total token usage, cost and running time of the debate. The keys are `calls`, `prompt_tokens`,
     `completion_tokens`, `cached_tokens`, `cost_usd` and `elapsed_s`."""
     errors: Annotated[list[ErrorRecord], DeltaChannel(reducers.append, list, **_DELTA)]
+    """Errors of model calls and nodes, oldest first. The debate went on after most of them."""
     verdicts: Annotated[list[Verdict], DeltaChannel(reducers.append, list, **_DELTA)]
     """Verdicts of the individual judges on the panel."""
     verdict: Annotated[PanelVerdict, DeltaChannel(reducers.latest, dict, **_DELTA)]
@@ -539,10 +542,13 @@ class ConversationState(TypedDict, total=False):
     turn_count: int
     """Number of turns that debaters have taken so far."""
     round: int
+    """Round of the current step. A round gives each debater a turn, unless the protocol defines it."""
     current_speaker: str
+    """Ids of the debaters whose turns the current step runs, separated by commas."""
     status: str
     """Status of the debate, which is `new`, `running`, `waiting`, `done`, `limit` or `failed`."""
     schema_version: int
+    """Version number of the format of this state."""
 
 
 @dataclass(frozen=True)

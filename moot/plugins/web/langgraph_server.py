@@ -11,7 +11,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar, cast
 from uuid import UUID
 
 import httpx
@@ -21,6 +21,7 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph_api.config import CORS_CONFIG
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from pydantic import Field
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
@@ -28,13 +29,14 @@ from typing_extensions import override
 
 from moot.api import Event, open_debates
 from moot.config.stages import operators_config
-from moot.graph.json_schemas import graph_schemas
+from moot.graph.json_schemas import field_docs, graph_schemas
 from moot.graph.served import SERVED
 from moot.models.attempt import RETRACTS
 from moot.plugins.web.auth_middleware import AuthMiddleware, error_response
 from moot.plugins.web.debate_host import DebateHost
 from moot.plugins.web.mcp_server import McpEndpoint
 from moot.plugins.web.page_routes import LivePage
+from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, MootError
 from moot.state.langgraph_internals import EveryKey
@@ -50,6 +52,9 @@ operators_config()
 for _graph in SERVED.values():
     _graph.schemas.update(graph_schemas(_graph))
     _graph.schemas["context"]["properties"] = EveryKey(_graph.schemas["context"]["properties"])
+    for _name, _text in field_docs(ConversationState).items():  # the server makes the state's schema of these
+        _channel = cast(Any, _graph.channels[_name])
+        _channel.typ = Annotated[_channel.typ, Field(description=_text)]
 _page, _agents = LivePage(open_debates, operators_config), McpEndpoint()
 
 
