@@ -201,7 +201,7 @@ class SummaryMetadata(TypedDict):
     """Number of messages that the summary covers."""
     before_tokens: int
     """Number of tokens in the texts that were summarised. These are the previous summary and the new
-    messages."""
+    messages, as prompts show them."""
     after_tokens: int
     before_chars: int
     after_chars: int

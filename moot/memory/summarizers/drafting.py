@@ -51,6 +51,8 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
 
     The text of a person's edit stays at the beginning. The method summarizes the messages after it.
     """
+    if request.max_tokens < NOTICE_BELOW:
+        method = FALLBACK_SUMMARIZER  # no model is called if only a notice fits
     request = replace(request, max_tokens=_token_limit(request))
     edit = base_version(request.previous, fresh=True)
     if not edit:
@@ -71,8 +73,6 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
 
 
 def _draft(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:
-    if request.max_tokens < NOTICE_BELOW:
-        method = FALLBACK_SUMMARIZER  # no model is called if only a notice fits
     calls = _DraftCalls(request)
     try:
         draft = check_draft((yield from calls.run(summarizer_named(method).summarize(request))))
@@ -105,13 +105,19 @@ def _reason(method: str, error: BaseException) -> str:
 
 
 def _token_limit(request: SummaryRequest) -> int:
-    """Return the maximum number of tokens in a summary."""
+    """Return the maximum number of tokens in a summary, which is never longer than what it covers."""
     covered_tokens = 0
     for entry in request.iterate_past():
         covered_tokens += entry["tokens"] + LABEL_TOKENS
         if covered_tokens >= request.max_tokens:
             break  # in a long debate, the other messages change nothing
-    return min(request.max_tokens, max(NOTICE_BELOW, covered_tokens))
+    return min(request.max_tokens, max(covered_tokens, _before_tokens(request)))
+
+
+def _before_tokens(request: SummaryRequest) -> int:
+    """Return the number of tokens of the previous version and the new messages, as prompts show them."""
+    new_tokens = sum(entry["tokens"] + LABEL_TOKENS for entry in request.entries)
+    return request.count(str(request.previous.get("text", ""))) + new_tokens
 
 
 def check_draft(draft: Any) -> Draft:
@@ -217,7 +223,7 @@ def make_summary(
         ),
         "covers_through_seq": request.entries[-1]["seq"],
         "messages": int(previous.get("messages", 0)) + len(request.entries),
-        "before_tokens": request.count(previous_text) + sum(entry["tokens"] for entry in request.entries),
+        "before_tokens": _before_tokens(request),
         "after_tokens": request.count(text),
         "before_chars": len(previous_text) + sum(len(entry["content"]) for entry in request.entries),
         "after_chars": len(text),
