@@ -28,7 +28,7 @@ from moot.state import entries as entry_types
 from moot.state.conversation import ConversationState, InboxMessage, StateValues
 from moot.state.errors import InputError, advise
 from moot.state.reducers import fold_window, is_new_input
-from moot.text.plain_text import clip, count_noun
+from moot.text.plain_text import clip, count_noun, left_out_notice
 
 AMENDS = "amends"
 """Key for the id of the transcript entry that a message changes. It is a key of the message's
@@ -52,9 +52,15 @@ def new_input_messages(state: StateValues) -> list[chat_messages.BaseMessage]:
     return [message for message in state.get("messages") or [] if is_new_input(message)]
 
 
+def message_text(message: chat_messages.BaseMessage) -> str:
+    """Return a message's text, with a notice about the images and files that prompts do not contain."""
+    return "\n\n".join(filter(None, (str(message.text), left_out_notice(message.content))))
+
+
 def new_input_text(state: StateValues) -> str:
     """Return the text of people's new messages, separated by blank lines."""
-    return "\n\n".join(str(each.text) for each in new_input_messages(state) if each.type == "human").strip()
+    human_messages = [each for each in new_input_messages(state) if each.type == "human"]
+    return "\n\n".join(map(message_text, human_messages)).strip()
 
 
 def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.JsonObject:
@@ -114,7 +120,7 @@ def interjection_entries(
 
 def _message_fields(message: chat_messages.BaseMessage) -> tuple[str, entry_types.EntryKind, str]:
     """Return an input message's speaker, kind and text. A parent graph may pass any type."""
-    text = str(message.text)
+    text = message_text(message)
     if isinstance(message, chat_messages.AIMessage):
         tool_names = ", ".join(call["name"] for call in message.tool_calls)
         speaker = slug(message.name or "")
@@ -133,7 +139,7 @@ def _use(message: chat_messages.ToolMessage, state: StateValues) -> entry_types.
     call = next((call for call in calls if call["id"] == message.tool_call_id), None)
     name = message.name or (call["name"] if call else message.type)
     failed = True if message.status == "error" else None
-    return make_tool_use(name, call["args"] if call else {}, str(message.text), failed=failed)
+    return make_tool_use(name, call["args"] if call else {}, message_text(message), failed=failed)
 
 
 def interjections_update(

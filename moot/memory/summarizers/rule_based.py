@@ -237,7 +237,7 @@ def layout_points(
 
     if max_tokens < NOTICE_BELOW and len(ranking.points) >= layout["messages"]:
         name_chars, text_chars = _DETAILS[0]
-        whole = {"shown": len(ranking.points), "name_chars": name_chars, "text_chars": text_chars}
+        whole: dict[str, Any] = {"shown": len(ranking.points), "name_chars": name_chars, "text_chars": text_chars}
         if fits(whole_layout := SummaryPoints(**{**layout, **whole})):
             return whole_layout
     if max_tokens >= NOTICE_BELOW:
