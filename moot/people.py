@@ -88,12 +88,7 @@ def interjection_entries(
     """Return transcript entries for new interjections.
 
     Interjections are messages that people add to the debate.
-
-    Args:
-        debate: the debate. Its window holds messages from the run's input, which come first.
-        inbox: messages of the inbox, which come last.
-        planned: due interjections of the configuration, which come between the two.
-        now: time of interjections without their own time.
+    Messages of the run's input come first, then those in `planned`, then the `inbox`.
     """
     state = debate.state
     following, round_no = len(state["full_transcript"]), state.get("round", 0)
@@ -224,7 +219,10 @@ def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> en
         amended = [_check_entry(entry, transcript) for entry in entries if not is_omission(entry)]
         messages += [message for each in amended for message in each]
         if not all(amended):  # an unchanged entry means that the whole transcript was sent
-            _check_all_sent(entries, transcript)
+            given = {str(entry.get("id")) for entry in entries}
+            omitted = max((int(entry["omitted"]) for entry in entries if is_omission(entry)), default=0)
+            if missing := [entry["id"] for entry in transcript[omitted:] if entry["id"] not in given]:
+                raise _not_removable(missing[0])
     if messages or "messages" in update:
         update["messages"] = messages
     if isinstance(update.get("pinned"), list):
@@ -260,16 +258,6 @@ def _check_entry(raw_entry: object, transcript: list[entry_types.Entry]) -> list
             f"full_transcript.{entry['id']}.{changed[0]}: only the `content` of an entry can be changed"
         )
     return _amendments(matches[0], entry["content"])
-
-
-def _check_all_sent(
-    entries: Sequence[entry_types.JsonMapping], transcript: Sequence[entry_types.Entry]
-) -> None:
-    """Refuse a transcript from which a client removed entries."""
-    ids = {str(entry.get("id")) for entry in entries}
-    omitted = max((int(entry["omitted"]) for entry in entries if is_omission(entry)), default=0)
-    if missing := [entry["id"] for entry in transcript[omitted:] if entry["id"] not in ids]:
-        raise _not_removable(missing[0])
 
 
 def _not_removable(message_id: str | None) -> InputError:

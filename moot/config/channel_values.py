@@ -110,12 +110,7 @@ def check_storable(place: str, value: object, *, cleans: bool = False, depth: in
     """Check that a value from outside the graph can be stored in a checkpoint.
 
     Its numbers may be at most `MAX_NUMBER`, and its values nested at most `MAX_DEPTH` levels deep.
-
-    Args:
-        place: Name of the value in errors.
-        value: JSON value.
-        cleans: Whether the debate removes lone surrogates from the texts itself.
-        depth: Level at which the value is nested.
+    With `cleans`, the debate removes lone surrogates itself.
 
     Raises:
         InputError: A number is too large, a text is not valid, or the values are nested too deeply.
@@ -166,10 +161,7 @@ def check_input(graph_input: Mapping[str, Any], *, of_parent: bool = False) -> N
     """Check that a run's input has only known keys and valid values.
 
     A value of `None` counts as a missing value.
-
-    Args:
-        graph_input: The input.
-        of_parent: Whether a parent graph passes its own state, whose other keys do not matter to the debate.
+    A parent graph passes its own state, whose other keys do not matter.
 
     Raises:
         InputError: A key is unknown, or a value has the wrong type. The message names the key.
@@ -224,18 +216,14 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
         config = make_config(merge_settings(state.get("config") or {}, update["config"]))
     except ConfigError as error:
         raise ConfigError("\n".join(f"config: {line}" for line in str(error).splitlines())) from error
-    before = len((state.get("config") or {}).get("debaters", ()))
-    if len(config.debaters) > max(MAX_REQUESTED_DEBATERS, before):
-        raise ConfigError(
-            f"config: debaters: there are {len(config.debaters)} debaters: give at most "
-            f"{MAX_REQUESTED_DEBATERS}"
-        )
-    before = len(((state.get("config") or {}).get("judge") or {}).get("panel", ()))
-    if len(config.judge.panel) > max(MAX_REQUESTED_JUDGES, before):
-        raise ConfigError(
-            f"config: judge.panel: there are {len(config.judge.panel)} judges: give at most "
-            f"{MAX_REQUESTED_JUDGES}"
-        )
+    stored = state.get("config") or {}
+    stored_panel = (stored.get("judge") or {}).get("panel", ())
+    for key, noun, limit, now, before in (
+        ("debaters", "debaters", MAX_REQUESTED_DEBATERS, config.debaters, stored.get("debaters", ())),
+        ("judge.panel", "judges", MAX_REQUESTED_JUDGES, config.judge.panel, stored_panel),
+    ):
+        if len(now) > max(limit, len(before)):
+            raise ConfigError(f"config: {key}: there are {len(now)} {noun}: give at most {limit}")
     return {**update, "config": config.to_json()}
 
 

@@ -192,8 +192,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         async for snapshot in snapshots:
             if self.brief_history and not is_newest:
                 brief_values = {key: value for key, value in snapshot.values.items() if key in BRIEF_CHANNELS}
-                if "full_transcript" in brief_values:
-                    brief_values["full_transcript"] = people.brief_transcript(brief_values["full_transcript"])
+                if transcript := brief_values.get("full_transcript"):
+                    brief_values["full_transcript"] = people.brief_transcript(transcript)
                 snapshot = snapshot._replace(values=brief_values)
             is_newest = False
             yield snapshot
@@ -207,9 +207,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             InputError: a value has another type than its channel. Nothing is written.
             ConfigError: `config` is not a valid configuration. Nothing is written.
         """
-        untrusted = (
-            lease_in(langgraph_internals.merged_config(config)) is None
-        )  # the API's own updates carry the lease
+        # the API's own updates carry the lease
+        untrusted = lease_in(langgraph_internals.merged_config(config)) is None
         with self._lease(config) as leased_config:
             if _needs_state(supersteps, untrusted=untrusted):
                 snapshot = self.get_state(config)

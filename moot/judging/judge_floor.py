@@ -138,15 +138,7 @@ def floor_lines(
     chars: int,
     max_changes: int,
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the lines of the floor, each as its label and its quotation, and the ids that they cite.
-
-    Args:
-        debate: the debate.
-        argued: the debaters' messages.
-        labels: names of the debaters in presentation order, keyed by debater id.
-        chars: maximum length of a quotation in characters.
-        max_changes: maximum number of changes for each debater. The newest are shown.
-    """
+    """Return the lines of the floor, each as its label and its quotation, and the ids that they cite."""
     lines: list[tuple[str, str]] = []
     cited: list[str] = []
 

@@ -70,12 +70,6 @@ def judge_config(
 
     The budget is `memory.budget.total`, or a quarter of the model's context up to `MAX_PROMPT_TOKENS` if that
     is more. Prompt and reply never exceed the context. The shares of the prompt's parts grow with the budget.
-
-    Args:
-        config: configuration of the debate.
-        panel_judge: the judge.
-        reply: number of tokens reserved for the judge's reply.
-        facts: what the models have shown about themselves, by name.
     """
     budget, size = config.memory.budget, context_size(config, model_params(config, panel_judge), facts)
     if not size:

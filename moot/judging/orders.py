@@ -108,9 +108,6 @@ def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[verdict_types.PairAgreem
     """Return Cohen's κ for each pair of judges.
 
     Cohen's κ measures the agreement between two judges.
-
-    Args:
-        ratings: ratings of the same units in the same order, keyed by judge.
     """
     agreements = []
     for first, second in combinations(sorted(ratings), 2):
@@ -155,11 +152,7 @@ def reconcile(
 ) -> verdict_types.Verdict:
     """Combine a judge's verdicts for both orders of the debaters.
 
-    Args:
-        first: verdict in the first order.
-        second: verdict in the other order.
-        names: display names, keyed by debater id.
-        capped: True if an unmet major requirement caps the confidence.
+    With `capped`, an unmet major requirement caps the confidence.
 
     Returns:
         - If both name the same debater, or neither names one: the first verdict's winner, with mean scores

@@ -65,12 +65,7 @@ def asked_of_topic(
 ) -> tuple[str, ...]:
     """Return the names of the fields that a model must extract from the topic, such as `options`.
 
-    Args:
-        config: configuration of the debate.
-        topic: topic of the debate.
-        judge_spec: the protocol's judge.
-        extracts: True if a model extracts claims, which refer to the options.
-        has_background: True if documents were given. They or a long topic may name options.
+    With `has_background`, documents or a long topic may name options.
     """
     if model_settings.is_built_in(config.model) or not judge_spec.interactive:
         return ()

@@ -130,11 +130,6 @@ def response_type(
     """Return the Pydantic class that defines the fields of a judge's response.
 
     The fields depend on the judging mode.
-
-    Args:
-        judging: judging mode.
-        types: types that replace those of single fields.
-        descriptions: descriptions that replace those of single fields.
     """
     fields: dict[str, Any] = {}
     for verdict_field in verdict_types.asked_fields(judging):
@@ -179,13 +174,6 @@ def response_schema(
     """Return the Pydantic class for judges' responses in one debate.
 
     The class allows only the debate's ids and scales. Each valid instance is a usable response.
-
-    Args:
-        rubric: the rubric, with criteria and scales.
-        sides: names or labels of the debaters.
-        ids: ids of the messages in the prompt.
-        judging: judging mode.
-        options: options of the question. The decision is one of them or `undecided`.
     """
     scales: dict[tuple[float, float], list[str]] = {}
     for criterion in rubric.criteria:

@@ -36,12 +36,6 @@ def rubric_for(
     designs no software is judged by the criteria of its question, or by `decision`, unless the judge or
     `judge.rubric` names a rubric.
 
-    Args:
-        panel_judge: the judge.
-        config: configuration of the debate.
-        default: the protocol's rubric.
-        question: the debated question, which may have criteria.
-
     Raises:
         ConfigError: the rubric is unknown or invalid.
     """

@@ -28,13 +28,6 @@ def shortcomings(
     """Return what readers must know before they rely on a verdict, one sentence each.
 
     Every display shows the sentences above the decision.
-
-    Args:
-        verdict: the verdict. `None`: the debate has none.
-        verdicts: verdicts of all judges, including those of earlier judgings.
-        transcript: entries of the debate.
-        errors: errors from which the debate recovered.
-        names: display names, keyed by debater id.
     """
     names, lines = names or {}, []
     if verdict is None or verdict.get("placeholder"):

@@ -79,11 +79,7 @@ class TranscriptSelector:
     ) -> None:
         """Separate the judged debaters' arguments from all other messages.
 
-        Args:
-            entries: the transcript.
-            sides: ids of the judged debaters.
-            names: display names, keyed by debater id.
-            evidence: arguments to show first. The newest others are added if they fit. `None`: all arguments.
+        `evidence` lists the arguments to show first. `None`: all arguments.
         """
         self.sides = sorted(set(sides))
         self._names = names

@@ -16,13 +16,7 @@ from moot.state.verdict import PanelVerdict
 
 
 def result_ui_messages(values: StateValues, headline: str, message_id: str) -> list[UIMessage]:
-    """Return the UI messages `verdict` and `positions` for the result of a debate.
-
-    Args:
-        values: state at the end of the debate.
-        headline: one line that states the result, `""` without a valid verdict.
-        message_id: id of the result message.
-    """
+    """Return the UI messages `verdict` and `positions` for the result of a debate."""
     props = {"verdict": _verdict_props(values, headline), "positions": _position_props(values)}
     return [_ui_message(name, data, message_id) for name, data in props.items()]
 

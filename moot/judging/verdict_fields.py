@@ -49,13 +49,7 @@ def empty_value(field: verdict_types.VerdictField) -> Any:
 
 
 def combine(field: verdict_types.VerdictField, verdicts: Sequence[Mapping[str, Any]], how: str) -> Any:
-    """Combine the values of one field from several verdicts.
-
-    Args:
-        field: the field.
-        verdicts: the verdicts to combine.
-        how: rule for combining the values: `first`, `union` or `mean`.
-    """
+    """Combine the values of one field from several verdicts."""
     values = [each.get(field.name) for each in verdicts]
     filled_values = [value for value in values if value not in (None, "", [], {})]
     if not filled_values:
@@ -108,12 +102,7 @@ def shown(
 ) -> list[ShownField]:
     """Return the verdict fields that have a value, in display order.
 
-    Args:
-        verdict: verdict of a judge or of a panel. Fields of newer versions may be missing.
-        names: display names, keyed by debater id.
-        sections: sections to include. Default: title and answer.
-        headline: text for the winner. Default: the winner's name.
-        winner_label: label of the winner.
+    Fields of newer versions may be missing. Default `sections`: title and answer.
     """
     fields: list[ShownField] = []
     decision, argued_best = verdict.get("decision", ""), argued_best_text(verdict, names)

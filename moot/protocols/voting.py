@@ -46,10 +46,7 @@ def parse_confidence(text: str) -> float | None:
 def read_answer(text: str, options: Sequence[str], *, allow_full_text: bool = False) -> str:
     """Return the answer in a message, matched to an option if the question has options.
 
-    Args:
-        text: text of the message.
-        options: options of the question. Without options any answer is returned.
-        allow_full_text: True to use the whole text if it states no answer.
+    With `allow_full_text`, the whole text counts if it states no answer.
 
     Returns:
         `""` if the message states no answer, or if its answer is none of the options.
@@ -344,11 +341,7 @@ class VoteCount:
         """Return the verdict for the winning answer, or `None` if there is a tie or no answer.
 
         Its confidence is the winner's share in percent. If the offline model gave all answers, the verdict is
-        a placeholder.
-
-        Args:
-            topic: the debate's topic.
-            winner: id of the debater who wins. Default: a synthesis, because several gave the answer.
+        a placeholder. Without a `winner`, several gave the answer.
         """
         if self.first is None and (self.counted or not self.ballots):
             return None

@@ -193,9 +193,7 @@ def render_html(document: Mapping[str, object]) -> str:
     The page makes no request, and its content security policy forbids requests. It follows the reader's light
     or dark setting and prints unfolded. In long debates the blocks of the transcript are `<template>`
     elements. A small script opens them; the policy allows only this script, by its hash.
-
-    Args:
-        document: A debate in the format `moot.debate/1`; any key may be missing.
+    Any key of the document may be missing.
 
     Returns:
         The page, without control characters and lone surrogates, so that it can be encoded as UTF-8.

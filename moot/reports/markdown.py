@@ -121,10 +121,7 @@ def render_markdown(document: Mapping[str, object]) -> str:
 
     The report has the same contents as the HTML page except charts. Messages are block quotes in their own
     Markdown, with HTML, images and suspicious links disabled. Names and other short texts are escaped.
-    Citations link to the anchor of their message.
-
-    Args:
-        document: A debate in the format `moot.debate/1`; any key may be missing.
+    Citations link to the anchor of their message. Any key of the document may be missing.
 
     Returns:
         The text of the file, ending with a newline.
@@ -144,9 +141,7 @@ def render_markdown(document: Mapping[str, object]) -> str:
 def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] = "brief") -> str:
     """Render a debate as a one-page brief or an architecture decision record in Markdown.
 
-    Args:
-        document: A debate in the format `moot.debate/1`; any key may be missing.
-        form: `brief` or `adr`.
+    `form` is `brief` or `adr`. Any key of the document may be missing.
     """
     return _brief(Report(document), form)
 
@@ -226,15 +221,7 @@ def render_brief_html(document: Mapping[str, object]) -> str:
 def as_page(
     text: str, title: str, kicker: str = "In brief", figures: Markup | None = None, lead: str = ""
 ) -> str:
-    """Render Markdown as a self-contained HTML page.
-
-    Args:
-        text: Markdown whose first line is the title.
-        title: Title of the page.
-        kicker: Line above the title.
-        figures: Trusted HTML that is shown before the text. `None`: nothing.
-        lead: Markdown that is shown before the figures.
-    """
+    """Render Markdown as a self-contained HTML page."""
     body, lead_html = Prose({}).block(text.partition("\n")[2], base=2), Prose({}).block(lead, base=2)
     template = template_environment().get_template("brief.html.j2")
     return show_reordering(

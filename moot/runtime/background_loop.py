@@ -146,12 +146,7 @@ def iterate_from_sync(
 
     The items are yielded to synchronous code. Closing the generator early, or interrupting it, cancels the
     iteration and waits for its cleanup.
-
-    Args:
-        make: function that returns the iterator.
-        loop: name of the background loop.
-        holds: function that returns True for an item after which the iterator waits for the consumer. After
-            other items it runs ahead.
+    The iterator waits for the consumer after an item for which `holds` is true.
     """
     items: queue.SimpleQueue[object] = queue.SimpleQueue()
     item, next_request = None, asyncio.Event()

@@ -61,11 +61,6 @@ class ModelTurnRequest:
         """Return the next model call of the turn, including the results of earlier tool calls.
 
         The token budget stays the same.
-
-        Args:
-            exchanges: tool calls of this turn so far, with their results.
-            may_call_tools: True if the model may call more tools.
-            shortened_by: tokens by which the prompt is shorter, because the model's context is small.
         """
         config, count = self.context.config, self.context.count
         # Tool calls, results and tool definitions may use half of the token budget for messages.
@@ -181,11 +176,7 @@ def turn_prompt(
 ) -> model_calls.Prompt:
     """Return the prompt for one turn of the current step.
 
-    Args:
-        context: context of the node.
-        index: index of the turn within the step.
-        reserved_tokens: tokens reserved for the messages after the prompt.
-        sends_functions: whether the request has the definitions of the speaker's tools, which count.
+    With `sends_functions`, it counts the definitions of the speaker's tools.
     """
     protocol, config, count = context.protocol, context.config, context.count
     turn, phase = context.state["step"]["turns"][index], context.state["step"]["phase"]

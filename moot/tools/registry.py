@@ -77,10 +77,6 @@ def _add(tool: type[tool_types.Tool]) -> None:
 def get_tool(name: str, extra_tools: GivenTools = NO_TOOLS) -> type[tool_types.Tool]:
     """Return the tool class that is registered under this name.
 
-    Args:
-        name: name of the tool.
-        extra_tools: tools of the calling program and of MCP servers.
-
     Raises:
         ConfigError: no tool has this name, or its plug-in cannot be imported.
     """
