@@ -136,6 +136,17 @@ def test_only_the_content_of_an_entry_can_be_changed(paused_debate: DebateGraph)
         )
 
 
+def test_images_are_left_out_with_a_notice(paused_debate: DebateGraph, model: FakeModel) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    message = HumanMessage([{"type": "text", "text": "See this."}, image, image])
+    paused_debate.update_state(THREAD, {"messages": [message]})
+    paused_debate.invoke(None, THREAD)
+    notice = "See this.\n\n[Left out, because debates read only text: 2 images]"
+    assert notice in [each["content"] for each in paused_debate.get_state(THREAD).values["full_transcript"]]
+    assert notice in text_of(model.calls[-1])
+    assert "aGk=" not in text_of(model.calls[-1])
+
+
 def test_a_pinned_message_stays_in_every_prompt_after_leaving_the_window(tmp_path: Path) -> None:
     model = FakeModel()
     config = make_config(
