@@ -512,11 +512,11 @@ def _reply(question: PersonQuestion, by_key: Mapping[str, Any], *, first: bool) 
     return None
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value is None:
         return None
     return entry_types.clean_text(value if isinstance(value, str) else str(value)).strip()[:MAX_REPLY_CHARS]

@@ -12,11 +12,7 @@ from typing import Annotated, get_type_hints
 from typer import Argument, Context, Option
 
 from moot.cli.databases import open_catalogue
-from moot.cli.inputs import (
-    configured_model,
-    parse_debaters,
-    read_answers,
-)
+from moot.cli.inputs import configured_model, parse_debaters, read_answers
 from moot.cli.inputs import (
     read_transcript as read_transcript,  # plug-ins import it from here
 )

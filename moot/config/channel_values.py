@@ -227,12 +227,12 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
     return {**update, "config": config.to_json()}
 
 
-def _new_items(channel: str, value: Any, present: Any) -> Any:
+def _new_items(channel: str, value: object, present: Any) -> object:
     """Return the items of a list or mapping that a caller adds to a channel that keeps its present items.
 
     A caller sends new items only, or the value as read with new items at its end.
     """
-    missing: Any = None
+    missing: object = None
     appended = channel in _APPENDED or (channel == "full_transcript" and not value)
     if appended and isinstance(value, list) and present:
         if value[: len(present)] == present:

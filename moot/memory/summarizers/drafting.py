@@ -19,7 +19,7 @@ from moot.memory.summarizers.summarizer import JUDGE, Draft, SummaryFailed, Summ
 from moot.prompts.templates import FENCE_TOKENS
 from moot.prompts.truncation import LABEL_TOKENS
 from moot.state.conversation import Summary, SummaryPoint, SummaryVersion
-from moot.state.entries import JsonObject, tokens_of
+from moot.state.entries import JsonMapping, JsonObject, tokens_of
 from moot.text.plain_text import clip, plain_line
 from moot.text.tokens import prompt_tokens, truncate_middle
 
@@ -37,7 +37,7 @@ EDIT_SHARE = 0.5
 """Maximum share of a summary's tokens for an edited text, so that later messages have the other half."""
 
 
-def base_version(summary: Mapping[str, Any], *, fresh: bool) -> Mapping[str, Any]:
+def base_version(summary: JsonMapping, *, fresh: bool) -> JsonMapping:
     """Return the version on which the next one builds: with `fresh` a person's edit, or `{}`."""
     points = summary.get("points")
     edit = points.get(EDITED) if isinstance(points, Mapping) else None

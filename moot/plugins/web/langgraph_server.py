@@ -11,12 +11,13 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, TypeVar, cast
 from uuid import UUID
 
 import httpx
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.runnables.config import merge_configs
+from langgraph.channels import LastValue
 from langgraph.constants import TAG_NOSTREAM
 from langgraph_api.config import CORS_CONFIG
 from langgraph_sdk import get_client
@@ -36,7 +37,6 @@ from moot.plugins.web.auth_middleware import AuthMiddleware, error_response
 from moot.plugins.web.debate_host import DebateHost
 from moot.plugins.web.mcp_server import McpEndpoint
 from moot.plugins.web.page_routes import LivePage
-from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, MootError
 from moot.state.langgraph_internals import EveryKey
@@ -52,8 +52,9 @@ operators_config()
 for _graph in SERVED.values():
     _graph.schemas.update(graph_schemas(_graph))
     _graph.schemas["context"]["properties"] = EveryKey(_graph.schemas["context"]["properties"])
-    for _name, _text in field_docs(ConversationState).items():  # the server makes the state's schema of these
-        _channel = cast(Any, _graph.channels[_name])
+    # The server makes the state's schema from the types of the channels.
+    for _name, _text in field_docs(cast(type, _graph.builder.state_schema)).items():
+        _channel = cast(LastValue[object], _graph.channels[_name])
         _channel.typ = Annotated[_channel.typ, Field(description=_text)]
 _page, _agents = LivePage(open_debates, operators_config), McpEndpoint()
 
