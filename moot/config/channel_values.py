@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import zip_longest
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from langchain_core.messages import convert_to_messages
@@ -238,8 +237,8 @@ def _new_items(channel: str, value: object, present: Any) -> object:
         if value[: len(present)] == present:
             return value[len(present) :]
         if not value or any(item in present for item in value):
-            pairs = enumerate(zip_longest(present, value))
-            missing = next(number for number, (old, new) in pairs if old != new)
+            same = (value[number : number + 1] == [old] for number, old in enumerate(present))
+            missing = [*same].index(False)
     elif channel in _MERGED and isinstance(value, Mapping) and present:
         added = {key: each for key, each in value.items() if key not in present or each != present[key]}
         if len(added) < len(value):

@@ -2,7 +2,6 @@
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate
@@ -130,8 +129,8 @@ _MEDIA = {
 def left_out_notice(content: object) -> str:
     """Return a notice about the images and files among content blocks, which are not text, or `""`."""
     blocks = content if isinstance(content, list) else []
-    nouns = Counter(_MEDIA.get(str(each.get("type"))) for each in blocks if isinstance(each, dict))
-    counts = ", ".join(count_noun(number, noun) for noun, number in nouns.items() if noun)
+    nouns = [_MEDIA.get(str(each.get("type")), "") for each in blocks if isinstance(each, dict)]
+    counts = ", ".join(count_noun(nouns.count(noun), noun) for noun in dict.fromkeys(nouns) if noun)
     return f"[Left out, because debates read only text: {counts}]" if counts else ""
 
 

@@ -6,7 +6,6 @@ Errors of a summarizer never fail the turn, whatever it yields, returns or raise
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import dropwhile
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, create_model
@@ -63,7 +62,7 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
     later_request = replace(
         request,
         previous={**request.previous, "points": rest},
-        transcript=[*dropwhile(lambda entry: entry["seq"] <= through, request.transcript)],
+        transcript=[entry for entry in request.transcript if entry["seq"] > through],
         max_tokens=request.max_tokens - request.count(shown),
     )
     draft, failure = yield from _draft(method, later_request)

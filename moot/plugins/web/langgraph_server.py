@@ -11,13 +11,12 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 from uuid import UUID
 
 import httpx
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.runnables.config import merge_configs
-from langgraph.channels import LastValue
 from langgraph.constants import TAG_NOSTREAM
 from langgraph_api.config import CORS_CONFIG
 from langgraph_sdk import get_client
@@ -54,7 +53,7 @@ for _graph in SERVED.values():
     _graph.schemas["context"]["properties"] = EveryKey(_graph.schemas["context"]["properties"])
     # The server makes the state's schema from the types of the channels.
     for _name, _text in field_docs(cast(type, _graph.builder.state_schema)).items():
-        _channel = cast(LastValue[object], _graph.channels[_name])
+        _channel = cast(Any, _graph.channels[_name])
         _channel.typ = Annotated[_channel.typ, Field(description=_text)]
 _page, _agents = LivePage(open_debates, operators_config), McpEndpoint()
 
