@@ -25,7 +25,7 @@ from moot.state.errors import (
 from moot.state.settings import use_protocols
 
 if TYPE_CHECKING:
-    from moot.api import Debate, Debates, Event, aopen_debates, open_debates
+    from moot.api import Debate, Debates, Event, aopen_debates, checkpointer, open_debates
     from moot.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig, PanelJudge
     from moot.config.memory_config import (
         BlackboardConfig,
@@ -102,6 +102,7 @@ __all__ = [
     "__version__",
     "aopen_debates",
     "build_graph",
+    "checkpointer",
     "debate_node",
     "debate_tool",
     "open_debates",

@@ -43,7 +43,7 @@ from moot.storage.records import records_of
 if TYPE_CHECKING:
     from moot.debates.imported_debate import ImportedTranscript
 
-__all__ = ["Debate", "DebateConfig", "Debates", "Event", "aopen_debates", "open_debates"]
+__all__ = ["Debate", "DebateConfig", "Debates", "Event", "aopen_debates", "checkpointer", "open_debates"]
 
 
 def open_debates(
@@ -68,6 +68,10 @@ def open_debates(
     """
     debate_environment = make_environment(environment, models, tools)
     return Debates(database, debate_environment, has_own_environment=debate_environment is not environment)
+
+
+checkpointer = open_saver
+"""Open Moot's checkpointer for a database in an `async with` block, for a graph of `build_graph`."""
 
 
 def aopen_debates(

@@ -12,7 +12,7 @@ question's id is the debater's id with a running number, such as `architect.2`. 
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from typing import Any, cast
 from uuid import uuid4
 
@@ -28,7 +28,7 @@ from moot.state import entries as entry_types
 from moot.state.conversation import ConversationState, InboxMessage, StateValues
 from moot.state.errors import InputError, advise
 from moot.state.reducers import fold_window, is_new_input
-from moot.text.plain_text import clip
+from moot.text.plain_text import clip, count_noun, left_out_notice
 
 AMENDS = "amends"
 """Key for the id of the transcript entry that a message changes. It is a key of the message's
@@ -52,9 +52,15 @@ def new_input_messages(state: StateValues) -> list[chat_messages.BaseMessage]:
     return [message for message in state.get("messages") or [] if is_new_input(message)]
 
 
+def message_text(message: chat_messages.BaseMessage) -> str:
+    """Return a message's text, with a notice about the images and files that prompts do not contain."""
+    return "\n\n".join(filter(None, (str(message.text), left_out_notice(message.content))))
+
+
 def new_input_text(state: StateValues) -> str:
     """Return the text of people's new messages, separated by blank lines."""
-    return "\n\n".join(str(each.text) for each in new_input_messages(state) if each.type == "human").strip()
+    human_messages = [each for each in new_input_messages(state) if each.type == "human"]
+    return "\n\n".join(map(message_text, human_messages)).strip()
 
 
 def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.JsonObject:
@@ -82,12 +88,7 @@ def interjection_entries(
     """Return transcript entries for new interjections.
 
     Interjections are messages that people add to the debate.
-
-    Args:
-        debate: the debate. Its window holds messages from the run's input, which come first.
-        inbox: messages of the inbox, which come last.
-        planned: due interjections of the configuration, which come between the two.
-        now: time of interjections without their own time.
+    Messages of the run's input come first, then those in `planned`, then the `inbox`.
     """
     state = debate.state
     following, round_no = len(state["full_transcript"]), state.get("round", 0)
@@ -114,7 +115,7 @@ def interjection_entries(
 
 def _message_fields(message: chat_messages.BaseMessage) -> tuple[str, entry_types.EntryKind, str]:
     """Return an input message's speaker, kind and text. A parent graph may pass any type."""
-    text = str(message.text)
+    text = message_text(message)
     if isinstance(message, chat_messages.AIMessage):
         tool_names = ", ".join(call["name"] for call in message.tool_calls)
         speaker = slug(message.name or "")
@@ -133,7 +134,7 @@ def _use(message: chat_messages.ToolMessage, state: StateValues) -> entry_types.
     call = next((call for call in calls if call["id"] == message.tool_call_id), None)
     name = message.name or (call["name"] if call else message.type)
     failed = True if message.status == "error" else None
-    return make_tool_use(name, call["args"] if call else {}, str(message.text), failed=failed)
+    return make_tool_use(name, call["args"] if call else {}, message_text(message), failed=failed)
 
 
 def interjections_update(
@@ -200,6 +201,7 @@ def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> en
     texts_by_id = {message.id: str(message.text) for message in state.get("messages") or []}
     items = update.get("messages", [])
     messages: list[object] = []
+    sent: list[str] = []
     for item in items if isinstance(items, list) else [items]:
         if isinstance(item, Mapping) and "op" in item:
             messages.append(item)
@@ -207,10 +209,20 @@ def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> en
             (message,) = chat_messages.convert_to_messages([item])
             entry = entry_types.entry_with_message(message.id or "", transcript)
             messages += _check_message(message, entry, texts_by_id)
+            sent += [str(message.id)] if message.id in texts_by_id else []
+    window = [str(key) for key in texts_by_id]
+    between = window[window.index(sent[0]) : window.index(sent[-1])] if sent else []
+    if missing := [key for key in between if key not in sent]:
+        raise _not_removable(missing[0])
     if isinstance(entries := update.get("full_transcript"), list):
         del update["full_transcript"]
-        for entry in entries:
-            messages += _check_entry(entry, transcript)
+        amended = [_check_entry(entry, transcript) for entry in entries if not is_omission(entry)]
+        messages += [message for each in amended for message in each]
+        if not all(amended):  # an unchanged entry means that the whole transcript was sent
+            given = {str(entry.get("id")) for entry in entries}
+            omitted = max((int(entry["omitted"]) for entry in entries if is_omission(entry)), default=0)
+            if missing := [entry["id"] for entry in transcript[omitted:] if entry["id"] not in given]:
+                raise _not_removable(missing[0])
     if messages or "messages" in update:
         update["messages"] = messages
     if isinstance(update.get("pinned"), list):
@@ -225,10 +237,7 @@ def _check_message(
     if isinstance(message, chat_messages.RemoveMessage):
         if message.id in texts_by_id and entry is None:
             return [message]
-        raise InputError(
-            f"{message.id!r} cannot be removed, because the transcript is append-only. To continue without "
-            "it, fork the debate at an earlier message"
-        )
+        raise _not_removable(message.id)
     if entry is not None:
         return _amendments(entry, str(message.text), texts_by_id.get(message.id))
     check_length(str(message.text))
@@ -244,7 +253,38 @@ def _check_entry(raw_entry: object, transcript: list[entry_types.Entry]) -> list
         raise InputError(
             "full_transcript: entries cannot be added after the debate has started: add to `messages` instead"
         )
+    if changed := [key for key in entry if key != "content" and entry[key] != matches[0].get(key)]:
+        raise InputError(
+            f"full_transcript.{entry['id']}.{changed[0]}: only the `content` of an entry can be changed"
+        )
     return _amendments(matches[0], entry["content"])
+
+
+def _not_removable(message_id: str | None) -> InputError:
+    return InputError(
+        f"{message_id!r} cannot be removed, because the transcript is append-only. To continue without "
+        "it, fork the debate at an earlier message"
+    )
+
+
+MAX_HISTORY_CHARS = 20_000
+"""Largest number of characters in the newest entries that an earlier step of a history shows. Chat clients
+fetch ten steps at once, and a long transcript has a megabyte."""
+
+
+def brief_transcript(transcript: Sequence[entry_types.Entry]) -> list[entry_types.JsonMapping]:
+    """Return the newest entries of a transcript, after an item that counts the omitted ones."""
+    chars = accumulate(len(entry["content"]) for entry in reversed(transcript))
+    shown = max(1, sum(total <= MAX_HISTORY_CHARS for total in chars))
+    if not (omitted := len(transcript) - shown):
+        return [*transcript]
+    text = f"{count_noun(omitted, 'earlier entry')}: open this step to read its whole state"
+    return [{"omitted": omitted, "id": "", "content": text}, *transcript[omitted:]]
+
+
+def is_omission(entry: object) -> bool:
+    """Return True for the item of `brief_transcript` that counts the omitted entries."""
+    return isinstance(entry, Mapping) and isinstance(entry.get("omitted"), int)
 
 
 def _amendments(
@@ -463,11 +503,11 @@ def _reply(question: PersonQuestion, by_key: Mapping[str, Any], *, first: bool) 
     return None
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value is None:
         return None
     return entry_types.clean_text(value if isinstance(value, str) else str(value)).strip()[:MAX_REPLY_CHARS]

@@ -27,10 +27,7 @@ def _existing(db: str | None) -> str:
 def open_database(db: str | None, *, make: bool = False, environment: Environment | None = None) -> Debates:
     """Open a database during a `with` block and yield its debates.
 
-    Args:
-        db: value of `--db`.
-        make: create the database if it does not exist.
-        environment: models and clock. The default calls real models.
+    With `make`, create it if it does not exist.
 
     Raises:
         DebateNotFound: the database does not exist, and `make` is false.

@@ -73,12 +73,6 @@ def command(
     The first line of the function's docstring is the command's short help.
 
     The index reads the arguments from the source text, so `panel`, `name` and `examples` must be literals.
-
-    Args:
-        panel: heading under which `moot --help` lists the command.
-        name: name on the command line. The default is the function's name.
-        examples: arguments that may follow the name, one string for each example.
-        app: Typer app with subcommands, if the decorated function is the callback of that app.
     """
 
     def declare(function: Function) -> Function:

@@ -196,13 +196,6 @@ def run_config(
 ) -> DebateConfig:
     """Return the validated configuration of a new debate.
 
-    Args:
-        path: value of `--config`.
-        flags: settings given by other options, by dotted key.
-        tools: tools for debaters whose configuration lists none.
-        topic: topic of the debate, used in the warnings. `None` means the topic in the configuration.
-        imports: import the Python objects that the configuration names.
-
     Raises:
         ConfigError: the configuration is invalid. Nothing has been written.
     """

@@ -67,13 +67,6 @@ def run_to_end(
 ) -> int:
     """Run a debate to its end, show the result, and return the exit code.
 
-    Args:
-        debate: the debate.
-        delivery: how progress and result are shown.
-        turns: number of turns to add.
-        answer: a person's reply to the questions that the debate waits for.
-        gate: decision that the debate must reach. `None`: any.
-
     Raises:
         UserError: the run could not start, for example because another process runs the debate.
     """

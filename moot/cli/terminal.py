@@ -189,12 +189,7 @@ def print_error(message: str) -> None:
 def confirm(question: str, refusal: str, *, yes: bool) -> bool:
     """Ask the user for confirmation, and return True if the user agrees.
 
-    With `yes`, return True without asking.
-
-    Args:
-        question: question to the user.
-        refusal: what is not done without the user's confirmation, as the start of the error message.
-        yes: value of `--yes`.
+    With `yes`, return True without asking. `refusal` is the start of the error message.
 
     Raises:
         InputError: stdin is not a terminal, so the user cannot be asked.

@@ -71,6 +71,7 @@ ALLOWED_IN: dict[CapabilityKind, str] = {
 """Settings by which the operator permits each kind of capability. Error messages contain these texts."""
 
 
+_IN_PYTHON = "`Debate.allow`). In your own program, pass a `DebateConfig` as `context`"
 PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_usd_per_million"})
 """Names of the model settings that hold prices."""
 
@@ -154,7 +155,7 @@ class Permissions:
             f"{setting or next(_named_at(self.config.to_json(), capability.value), 'model')}: "
             f"{capability.value!r} needs the operator's permission in a request, an import or a stored "
             f"debate: set {ALLOWED_IN[capability.kind]}, or allow it in a configuration file "
-            f"(MOOT_CONFIG, {advise('`moot resume ID --config`', '`Debate.allow`', 'on the server')})"
+            f"(MOOT_CONFIG, {advise('`moot resume ID --config`)', _IN_PYTHON, 'on the server)')}"
             for capability, setting in capabilities_of(self.config).items()
             if (not kinds or capability.kind in kinds)
             and not {capability, capability.kind} & set(self.safe_capabilities)
@@ -203,8 +204,9 @@ class UntrustedConfig(BaseModel):
 
     @property
     def requested_settings(self) -> Mapping[str, object]:
-        """Return the configuration values that the request sets explicitly."""
-        return self.model_extra or {}
+        """Return the settings of the request, without an empty list of debaters, a form's default."""
+        settings = self.model_extra or {}
+        return {key: value for key, value in settings.items() if (key, value) != ("debaters", [])}
 
 
 @dataclass(frozen=True)

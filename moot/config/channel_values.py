@@ -3,37 +3,36 @@
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from langchain_core.messages import convert_to_messages
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, WrapValidator
 
 from moot.config.config_files import make_config, merge_settings
 from moot.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES
-from moot.state.conversation import ConversationInput, ConversationState, StateValues
+from moot.state.conversation import ConversationInput, ConversationState, StateValues, Summary
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import ConfigError, InputError
-from moot.state.reducers import add_totals
+from moot.state.verdict import PanelVerdict
 
 _MISTAKES_SHOWN = 3
 _CHECKED_ELSEWHERE = frozenset({"messages", "settings"})
 """State channels that `check_types` skips, because other code checks them. LangChain converts `messages`, and
 `settings` are validated as a configuration."""
-_INTERNAL = (
-    "protocol_state",
-    "cross_debate_memory",
-    "last_inbox_number",
-    "planned_interjections_used",
-    "schema_version",
-    "receipts",
-    "calls",
-    "model_facts",
-    "question",
-    "ui",
-    "fence",
+_INTERNAL = frozenset(
+    {
+        *("protocol_state", "cross_debate_memory", "last_inbox_number", "planned_interjections_used"),
+        *("schema_version", "receipts", "calls", "model_facts", "question", "ui", "fence", "options"),
+        *("user_provided", "turn_count", "current_speaker", "usage", "summary_versions", "prompt_sources"),
+    }
 )
 """State channels that only the debate's own nodes can write. Their form is that of a protocol or of
-earlier debates, or they say what the debate has read, counted and called."""
+earlier debates, or they follow from other channels, or say what the debate has read, counted and called."""
+_AT_START = ("context_documents", "settings")
+"""State channels that only the start of a debate reads."""
+T = TypeVar("T")
+_OrNone = Annotated[T, WrapValidator(lambda value, check: value if value == {} else check(value))]
+"""Type of a value that is `{}` if there is none yet."""
 _NARROWER: Mapping[str, Any] = {
     "usage": dict[str, Annotated[float, Field(ge=0)]],  # usage cannot be negative
     "status": Literal["new", "running", "paused", "waiting", "done", "limit", "failed"],
@@ -41,9 +40,17 @@ _NARROWER: Mapping[str, Any] = {
     "round": Annotated[int, Field(ge=0)],
     "planned_interjections_used": Annotated[int, Field(ge=0)],
     "full_transcript": list[dict[str, Any]],  # fields of entries to continue are optional
+    "rolling_summary": _OrNone[Summary],
+    "judge_summary": _OrNone[Summary],
+    "perspective_summaries": dict[str, _OrNone[Summary]],
+    "verdict": _OrNone[PanelVerdict],
 }
 """Stricter types for some state channels. They replace the types that the channels declare. They validate
 values that come from outside the graph."""
+_APPENDED = frozenset({"claim_events", "reflections", "convergence", "final_answers", "errors", "verdicts"})
+"""State channels with lists to which a caller may only add items."""
+_MERGED = frozenset({"perspective_summaries", "crux_cards", "crux_rooms", "clarifications"})
+"""State channels with mappings to which a caller may add keys, and whose values it may change."""
 _STEP_KEYS = ("number", "kind", "phase", "round", "turns")
 MAX_NUMBER = 2**53 - 1
 """Largest allowed absolute value of a number that comes from outside the graph. A checkpoint stores
@@ -93,7 +100,6 @@ def check_types(values: Mapping[str, object]) -> None:
         if (
             channel == "step"
             and isinstance(value, Mapping)
-            and value
             and (missing := [key for key in _STEP_KEYS if key not in value])
         ):
             raise InputError(f"step: required keys are missing: add {', '.join(missing)}")
@@ -103,12 +109,7 @@ def check_storable(place: str, value: object, *, cleans: bool = False, depth: in
     """Check that a value from outside the graph can be stored in a checkpoint.
 
     Its numbers may be at most `MAX_NUMBER`, and its values nested at most `MAX_DEPTH` levels deep.
-
-    Args:
-        place: Name of the value in errors.
-        value: JSON value.
-        cleans: Whether the debate removes lone surrogates from the texts itself.
-        depth: Level at which the value is nested.
+    With `cleans`, the debate removes lone surrogates itself.
 
     Raises:
         InputError: A number is too large, a text is not valid, or the values are nested too deeply.
@@ -159,10 +160,7 @@ def check_input(graph_input: Mapping[str, Any], *, of_parent: bool = False) -> N
     """Check that a run's input has only known keys and valid values.
 
     A value of `None` counts as a missing value.
-
-    Args:
-        graph_input: The input.
-        of_parent: Whether a parent graph passes its own state, whose other keys do not matter to the debate.
+    A parent graph passes its own state, whose other keys do not matter.
 
     Raises:
         InputError: A key is unknown, or a value has the wrong type. The message names the key.
@@ -179,57 +177,79 @@ def check_input(graph_input: Mapping[str, Any], *, of_parent: bool = False) -> N
 def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
     """Check the values that a caller writes to a debate's state, and return what to store.
 
-    Keys that `config` omits keep their stored values.
+    A value that equals the present one is not written. Of a list or mapping, only new items are. A mapping
+    without any item means that there is no value yet. Keys that `config` omits keep their stored values.
 
     Raises:
-        InputError: A channel is unknown or internal, or a value has the wrong type or changes the topic. The
-            message names the channel.
+        InputError: A channel is unknown or internal, or a value has the wrong type, lacks recorded items or
+            changes the topic. The message names the channel.
         ConfigError: `config` is not a valid configuration. The message names the key.
     """
     if unknown := sorted(update.keys() - ConversationState.__annotations__.keys()):
         raise InputError(f"{unknown[0]}: the state of a debate has no such channel: check the name")
-    if internal := [channel for channel in _INTERNAL if channel in update]:
-        raise InputError(f"{internal[0]}: only the debate itself can write to this channel")
+    update = {key: value for key, value in update.items() if key not in state or value != state[key]}
+    if internal := sorted(_INTERNAL & update.keys()):
+        raise InputError(
+            f"{internal[0]}: only the debate itself can write to this channel: leave the channel out, or "
+            "name the checkpoint whose values you send"
+        )
+    update = {key: _new_items(key, value, state.get(key)) for key, value in update.items()}
     check_channels(update)
+    has_debate = bool(state.get("config"))
     early = sorted(update.keys() - ConversationInput.__annotations__.keys())
-    if early and not state.get("config"):
+    if early and not has_debate:
         raise InputError(
             f"{early[0]}: this thread has no debate yet: start a debate first, and pass its settings in "
             "`context`"
         )
-    _check_usage(update.get("usage") or {}, state.get("usage") or {})
-    known = state.get("topic") if state.get("config") else None
-    if known and "topic" in update and topic_text(update["topic"]) != topic_text(known):
+    if has_debate and (late := [channel for channel in _AT_START if channel in update]):
+        raise InputError(f"{late[0]}: only the start of a debate reads this channel: send a message instead")
+    if has_debate and "topic" in update and topic_text(update["topic"]) != topic_text(state["topic"]):
         raise InputError(
             "topic: the topic of a debate cannot be changed: start another debate, or send an interjection"
         )
     _check_turns(update.get("step") or {}, update.get("config") or state.get("config") or {})
     if "config" not in update:
-        return dict(update)
+        return update
     try:
         config = make_config(merge_settings(state.get("config") or {}, update["config"]))
     except ConfigError as error:
         raise ConfigError("\n".join(f"config: {line}" for line in str(error).splitlines())) from error
-    before = len((state.get("config") or {}).get("debaters", ()))
-    if len(config.debaters) > max(MAX_REQUESTED_DEBATERS, before):
-        raise ConfigError(
-            f"config: debaters: there are {len(config.debaters)} debaters: give at most "
-            f"{MAX_REQUESTED_DEBATERS}"
-        )
-    before = len(((state.get("config") or {}).get("judge") or {}).get("panel", ()))
-    if len(config.judge.panel) > max(MAX_REQUESTED_JUDGES, before):
-        raise ConfigError(
-            f"config: judge.panel: there are {len(config.judge.panel)} judges: give at most "
-            f"{MAX_REQUESTED_JUDGES}"
-        )
+    stored = state.get("config") or {}
+    stored_panel = (stored.get("judge") or {}).get("panel", ())
+    for key, noun, limit, now, before in (
+        ("debaters", "debaters", MAX_REQUESTED_DEBATERS, config.debaters, stored.get("debaters", ())),
+        ("judge.panel", "judges", MAX_REQUESTED_JUDGES, config.judge.panel, stored_panel),
+    ):
+        if len(now) > max(limit, len(before)):
+            raise ConfigError(f"config: {key}: there are {len(now)} {noun}: give at most {limit}")
     return {**update, "config": config.to_json()}
 
 
-def _check_usage(added: Mapping[str, float], usage: Mapping[str, float]) -> None:
-    """Raise an error if an update would raise a usage total above `MAX_NUMBER`."""
-    for key, total in add_totals(usage, [added]).items():
-        if key in added and total > MAX_NUMBER:
-            raise InputError(f"usage.{key}: the total would exceed {MAX_NUMBER}: add a smaller number")
+def _new_items(channel: str, value: object, present: Any) -> object:
+    """Return the items of a list or mapping that a caller adds to a channel that keeps its present items.
+
+    A caller sends new items only, or the value as read with new items at its end.
+    """
+    missing: object = None
+    appended = channel in _APPENDED or (channel == "full_transcript" and not value)
+    if appended and isinstance(value, list) and present:
+        if value[: len(present)] == present:
+            return value[len(present) :]
+        if not value or any(item in present for item in value):
+            same = (value[number : number + 1] == [old] for number, old in enumerate(present))
+            missing = [*same].index(False)
+    elif channel in _MERGED and isinstance(value, Mapping) and present:
+        added = {key: each for key, each in value.items() if key not in present or each != present[key]}
+        if len(added) < len(value):
+            missing = next((key for key in present if key not in value), None)
+        value = added
+    if missing is not None:
+        raise InputError(
+            f"{channel}.{missing}: a recorded item is changed or missing, but recorded items stay: send all "
+            "items as read with the new ones at the end, or only the new ones"
+        )
+    return value
 
 
 def _check_turns(step: Mapping[str, Any], config: Mapping[str, Any]) -> None:

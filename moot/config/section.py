@@ -123,12 +123,7 @@ MAX_KEY_CHARS = 100
 
 
 def errors_in(error: ValidationError, data_name: str = "") -> list[str]:
-    """Return one message for each validation error in untrusted data, with the key and the reason.
-
-    Args:
-        error: Validation error of pydantic.
-        data_name: Name of the data, for errors without a key.
-    """
+    """Return one message for each validation error in untrusted data, with the key and the reason."""
     errors = ((_join(*one["loc"]) or data_name, one["msg"]) for one in error.errors(include_url=False))
     errors = (
         (f"{key[:MAX_KEY_CHARS]}…" if len(key) > MAX_KEY_CHARS else key, reason) for key, reason in errors

@@ -59,10 +59,7 @@ def _converted(data: JsonObject, folder: Path) -> ConvertedConfig | None:
 def file_data(path: Path | None, warn: Warn = log, options: Mapping[str, object] | None = None) -> JsonObject:
     """Return the settings in a configuration file, including the text of its prompt files.
 
-    Args:
-        path: Value of `--config`; if `None`, `MOOT_CONFIG` is used.
-        warn: Function called with a warning for every configuration value that is ignored.
-        options: Options that override the file, by dotted key.
+    Default file: that of `MOOT_CONFIG`. `warn` receives a warning for each ignored value.
 
     Raises:
         ConfigError: The file cannot be read, or another program's file has an invalid value.
@@ -94,11 +91,7 @@ def read(
     """Return the settings of each configuration source, without merging or validating them.
 
     Options override the file, and the file overrides the environment.
-
-    Args:
-        file: Value of `--config`; if `None`, the file of `MOOT_CONFIG` is used, if any.
-        options: Values by dotted key; `None` counts as missing.
-        warn: Function called with a warning for every configuration value that is ignored.
+    Default file: that of `MOOT_CONFIG`. `warn` receives a warning for each ignored value.
 
     Raises:
         ConfigError: A file cannot be read.
@@ -130,11 +123,7 @@ def authorize(
 ) -> boundary.Permissions:
     """Return the permissions of a debate, limited to what the operator allows.
 
-    Args:
-        config: Validated configuration of a request, an import or a stored state.
-        operator: Configuration that the operator gave this run or server, in addition to `MOOT_CONFIG`.
-        granted: Capabilities granted to this debate before.
-        safe: Capabilities that need no permission because the program supplies them itself.
+    `granted` and `safe` capabilities need no further permission.
     """
     operators = [each for each in (operators_config(), operator) if each is not None]
     allowed = {*granted, *(capability for each in operators for capability in boundary.capabilities_of(each))}
@@ -174,10 +163,7 @@ def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) ->
 
     The requested settings override those of the operator. Without debaters in any layer, those of the
     protocol are used. Requests cannot change the settings of the operator's models and MCP servers.
-
-    Args:
-        operator: Configuration with the defaults.
-        requests: Layers; later ones override earlier ones, and `None` counts as missing.
+    Later requests override earlier ones, and `None` counts as missing.
 
     Raises:
         ConfigError: The result is not valid.
@@ -235,5 +221,5 @@ def _without_none(settings: Mapping[str, object]) -> JsonObject:
     return {
         key: _without_none(value) if isinstance(value, Mapping) else value
         for key, value in settings.items()
-        if value is not None
+        if value is not None and (key, value) != ("debaters", [])
     }

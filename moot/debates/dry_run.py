@@ -354,11 +354,7 @@ def estimate(
     Return `None` if the debate does not end within `stub_replies.MAX_BATCHES` batches of calls.
 
     The estimate ignores limits on tokens, cost and time: it assumes that the debate reaches none of them.
-
-    Args:
-        config: The configuration of the debate.
-        check: Function that runs before each simulated call. It can raise an error to end the estimate.
-        documents: Documents that the debaters see, in addition to the context file of the configuration.
+    `check` runs before each simulated call, and can raise an error to end the estimate.
 
     Raises:
         ConfigError: The configuration cannot run.

@@ -162,10 +162,7 @@ def transcript_config(
 ) -> DebateConfig:
     """Return a configuration whose debaters are the speakers of a transcript.
 
-    Args:
-        imported: The transcript.
-        base: Configuration with all other settings; its debaters are ignored.
-        debaters: Names or ids of the speakers who debate. Default: all but a moderator.
+    `base` has all other settings. Default `debaters`: all but a moderator.
 
     Raises:
         InputError: No speaker has this name.

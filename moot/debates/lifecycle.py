@@ -283,15 +283,10 @@ def fork_debate(
     *,
     by_operator: bool = True,
 ) -> DebateSession:
-    """Store a new debate as a fork of an existing debate.
+    """Store a new debate with the `values` of `fork_values` as a fork of the session's debate.
 
-    Args:
-        session: session of the original debate.
-        values: state with which the fork starts, from `fork_values`.
-        name: name of the fork. `None`: its id.
-        granted: capabilities that the fork gets in addition to those of the original debate.
-        by_operator: True if the operator makes the fork. Otherwise the fork does not get the limits that the
-            operator raised for the original debate.
+    `granted` adds capabilities to those of the original debate. Unless it is made `by_operator`, the fork
+    does not get the limits that the operator raised for the original debate.
     """
     thread, now = new_debate_id(name), session.environment.clock()
     row = replace(

@@ -224,12 +224,7 @@ def replay_without(
 ) -> list[ReplayedTurn]:
     """Repeat turns of a debate with one kind of memory removed from the prompts. Nothing is stored.
 
-    Args:
-        session: The debate.
-        kind: Kind of memory to remove.
-        first: Number of the first turn to repeat, from 1.
-        last: Number of the last turn to repeat.
-        model: Model that replies instead of the debaters' own models.
+    `model` replies instead of the debaters' own models.
 
     Raises:
         InputError: The kind or a turn does not exist, a person took the turn, or the debater's model is

@@ -14,14 +14,16 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot, StateUpdate, TracePolicy
-from pydantic import ValidationError
 
 from moot import people
 from moot.calls.concurrency import require_asyncio
 from moot.config import DebateConfig
+from moot.config.boundary import ClientConfig, UntrustedConfig
 from moot.config.channel_values import check_channels, check_input, check_update
+from moot.config.config_files import make_config
 from moot.config.debate_config import frozen_config
 from moot.config.model_settings import without_definitions
+from moot.memory.summarizers.edits import SUMMARY_CHANNELS, edited_summaries
 from moot.protocols.registry import check_names
 from moot.runtime.background_loop import call_from_sync, enter_in_thread
 from moot.runtime.context import node_context
@@ -32,7 +34,7 @@ from moot.state import langgraph_internals
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import ConfigError, InputError
-from moot.state.reducers import USER_PROVIDED, add_totals, fold_window
+from moot.state.reducers import USER_PROVIDED, fold_window
 from moot.storage.leases import lease_in, with_lease
 from moot.storage.records import records_of
 
@@ -57,9 +59,10 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
+    | {"full_transcript", "rolling_summary"}
 )
-"""State channels that a shortened history contains. With `brief_history`, only the newest snapshot contains
-all channels."""
+"""State channels that a shortened history contains, the transcript with its newest entries. With
+`brief_history`, only the newest snapshot contains all channels."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
 """Tracing policy that keeps complete states out of traces. Traces show only the step and the names of the
@@ -145,7 +148,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
                 if settings := _context_settings(options.get("context")):
                     _tell_other_context(self.get_state(thread_config), settings)
                 if _changes_state(input):
-                    input = _normalize_input(input, self.get_state(thread_config))
+                    snapshot = self.get_state(thread_config)
+                    input = _normalize_input(input, snapshot, self.environment)
             yield from super().stream(input, {**traced_config, **UNBOUNDED}, **options)
 
     async def astream(
@@ -162,7 +166,9 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
                     if settings := _context_settings(options.get("context")):
                         _tell_other_context(await self.aget_state(thread_config), settings)
                     if _changes_state(input):
-                        input = _normalize_input(input, await self.aget_state(thread_config))
+                        input = _normalize_input(
+                            input, await self.aget_state(thread_config), self.environment
+                        )
                 events = super().astream(input, {**traced_config, **UNBOUNDED}, **options)
                 async with aclosing(events):  # type: ignore[type-var]  # a generator
                     async for event in events:
@@ -186,6 +192,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         async for snapshot in snapshots:
             if self.brief_history and not is_newest:
                 brief_values = {key: value for key, value in snapshot.values.items() if key in BRIEF_CHANNELS}
+                if transcript := brief_values.get("full_transcript"):
+                    brief_values["full_transcript"] = people.brief_transcript(transcript)
                 snapshot = snapshot._replace(values=brief_values)
             is_newest = False
             yield snapshot
@@ -199,9 +207,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             InputError: a value has another type than its channel. Nothing is written.
             ConfigError: `config` is not a valid configuration. Nothing is written.
         """
-        untrusted = (
-            lease_in(langgraph_internals.merged_config(config)) is None
-        )  # the API's own updates carry the lease
+        # the API's own updates carry the lease
+        untrusted = lease_in(langgraph_internals.merged_config(config)) is None
         with self._lease(config) as leased_config:
             if _needs_state(supersteps, untrusted=untrusted):
                 snapshot = self.get_state(config)
@@ -234,11 +241,10 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
                         "the state update is not a mapping: give a mapping from channel names to values"
                     )
                 return update
-            changes = _checked_update(update.values, values) if untrusted else update.values
+            changes = _checked_update(update.values, values, self.environment) if untrusted else update.values
             if untrusted and update.as_node is None:
-                update = update._replace(as_node=self._node_to_update_as(snapshot))
-            if "usage" in changes:  # the totals count towards the next update
-                values["usage"] = add_totals(values.get("usage") or {}, [changes["usage"]])
+                clears = changes.get("rolling_summary") == {}
+                update = update._replace(as_node=self._node_to_update_as(snapshot, summarizes=clears))
             changes = people.normalize_update(people.with_message_ids(changes), values)
             if values.get("config") and set(snapshot.next) - {"open", "plan"} and not snapshot.interrupts:
                 env = self.environment
@@ -257,10 +263,11 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         order = [each for each in self.builder.nodes if each != "open"] + ["open", START]
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
-    def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
+    def _node_to_update_as(self, snapshot: StateSnapshot, *, summarizes: bool = False) -> str | None:
         """Return the `as_node` for a client's state update that sets none.
 
-        The node that runs next stays the same.
+        The node that runs next stays the same. With `summarizes`, the messages that left the window are
+        summarized first, and a planned step is planned again.
 
         `None`: LangGraph chooses the node. It would choose `__start__` for a fork or an import, which would
         open the debate again.
@@ -268,7 +275,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         if not snapshot.values.get("config") or "open" in snapshot.next:
             return None
         if snapshot.next:
-            return self.node_before(snapshot.next[0])
+            first = snapshot.next[0]
+            return "turn" if summarizes and first != "clarify" else self.node_before(first)
         return None if snapshot.tasks else "close"
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
@@ -423,16 +431,16 @@ def _changes_state(graph_input: object) -> bool:
 
 
 def _context_settings(context: object) -> JsonObject:
-    """Return the settings in a context as JSON, `{}` for an invalid one, which LangGraph refuses."""
+    """Return the settings in a run's context as JSON, or raise a `ConfigError` that says what is wrong."""
     if isinstance(context, DebateConfig):
         return without_definitions(context.to_json())
+    if context is None or isinstance(context, ClientConfig | UntrustedConfig):
+        return {}
     if not isinstance(context, Mapping):
-        return {}
-    try:
-        settings = without_definitions(DebateConfig.model_validate(dict(context)).to_json())
-    except ValidationError:
-        return {}
-    return {key: settings[key] for key in context if key in settings}
+        raise ConfigError(f"context: {context!r:.60} is not a configuration: pass a `DebateConfig`")
+    requested = UntrustedConfig.model_validate(dict(context)).requested_settings
+    settings = without_definitions(make_config(requested).to_json())
+    return {key: settings[key] for key in requested if key in settings}
 
 
 def _tell_other_context(snapshot: StateSnapshot, settings: JsonObject) -> None:
@@ -458,7 +466,7 @@ def _needs_state(supersteps: Sequence[Sequence[StateUpdate]], *, untrusted: bool
     )
 
 
-def _checked_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
+def _checked_update(update: Mapping[str, Any], state: StateValues, env: Environment) -> JsonObject:
     """Validate a client's state update, and return the values to store in the state.
 
     Raises:
@@ -471,10 +479,13 @@ def _checked_update(update: Mapping[str, Any], state: StateValues) -> JsonObject
             check_names(frozen_config(checked_values))
         except ConfigError as error:
             raise ConfigError(f"config: {error}") from error
+    if SUMMARY_CHANNELS & checked_values.keys():
+        context = node_context(env, cast(ConversationState, state))
+        checked_values |= edited_summaries(checked_values, context, env.clock())
     return checked_values
 
 
-def _normalize_input(graph_input: Any, snapshot: StateSnapshot) -> object:
+def _normalize_input(graph_input: Any, snapshot: StateSnapshot, env: Environment) -> object:
     """Convert a run's input to a valid state update.
 
     The input contains messages or transcript entries.
@@ -484,7 +495,7 @@ def _normalize_input(graph_input: Any, snapshot: StateSnapshot) -> object:
         ConfigError: a command's `config` is not a valid configuration.
     """
     if isinstance(graph_input, Command):
-        update = _checked_update(graph_input.update or {}, snapshot.values)
+        update = _checked_update(graph_input.update or {}, snapshot.values, env)
         return replace(graph_input, update=people.normalize_update(update, snapshot.values))
     topic = snapshot.values.get("topic") if snapshot.values.get("config") else None
     if topic and graph_input.get("topic") and topic_text(graph_input["topic"]) != topic_text(topic):

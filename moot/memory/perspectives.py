@@ -7,7 +7,8 @@ from typing import Any
 from moot.calls.model_calls import CallGenerator
 from moot.config import DebateConfig, participants
 from moot.config.memory_config import NO_SUMMARY, PerspectiveConfig
-from moot.memory.summarizers.drafting import FRAME_TOKENS, draft_summary, make_summary
+from moot.memory.summarizers.drafting import FRAME_TOKENS, base_version, draft_summary, make_summary
+from moot.memory.summarizers.edits import last_version
 from moot.memory.summarizers.registry import summarizer_named
 from moot.memory.summarizers.summarizer import JUDGE, SummaryRequest
 from moot.prompts.debate_context import DebateContext
@@ -137,7 +138,8 @@ def judge_summary(
         JUDGE,
         (overrides and overrides.prompt) or JUDGE_SUMMARY.render(),
     )
-    return (yield from _make(request, settings, state.get("judge_summary") or {}, now))
+    last = last_version(state, "judge", JUDGE, state.get("judge_summary") or {})
+    return (yield from _make(request, settings, last, now))
 
 
 def perspective_summary(debate: DebateContext, debater_id: str, now: str) -> CallGenerator[PerspectiveResult]:
@@ -152,13 +154,14 @@ def perspective_summary(debate: DebateContext, debater_id: str, now: str) -> Cal
     prompt = break_fence(debater.summary_prompt or settings.prompt or built_in, config.fence)
     params = model_params(config, debater)
     request = _request(debate, params, settings, entries, debater_id, prompt)
-    if settings.mode == "rolling" and previous:
-        new_entries = [entry for entry in entries if entry["seq"] > previous["covers_through_seq"]]
-        request = replace(request, previous=previous, entries=new_entries)
+    if base := base_version(previous, fresh=settings.mode != "rolling"):
+        new_entries = [entry for entry in entries if entry["seq"] > base["covers_through_seq"]]
+        request = replace(request, previous=base, entries=new_entries)
     # A refinement or critique also contains a whole proposal.
     proposals = latest_proposals(state["full_transcript"]).values()
     proposal_tokens = max((entry["tokens"] for entry in proposals), default=0)
-    return (yield from _make(request, settings, previous, now, proposal_tokens))
+    last = last_version(state, "perspective", debater_id, previous)
+    return (yield from _make(request, settings, last, now, proposal_tokens))
 
 
 def _request(

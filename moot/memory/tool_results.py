@@ -31,7 +31,7 @@ _EXIT = re.compile(
     re.IGNORECASE,
 )
 _ERROR_LINE = re.compile(
-    r"^[ \t]{0,8}(?:"
+    r"^[ \t]{0,8}(?:E {1,8})?(?:"  # pytest marks the lines of an exception
     r"(?:\S{1,300} ){0,2}(?:fatal )?(?:[Ee]rror|fatal|panic)(?:\[\w{1,12}\]| \w{1,12})?: "  # compilers, git
     r"|Error (?:executing|invoking|calling) tool\b"  # MCP servers
     r"|[\w.]{1,80}(?:Error|Exception)(?::|$)"  # Python, JavaScript, Java
@@ -57,8 +57,9 @@ takes linear time."""
 MIN_OUTLINED_LINES = 20
 """Number of lines from which a summary states how many lines a tool result has."""
 _PATH = re.compile(
-    r"((?:\.{0,2}/)?[\w@.-]{1,80}(?:/[\w@.-]{1,80}){0,30}\.\w{1,10})(?=$|:)"  # a listing, or `grep`
-    r"|([\w@./-]{1,300})(?=:\d{1,7}[:-])"  # `grep -n`, for files without an extension too
+    r"((?:[A-Za-z]:)?(?:\.{0,2}[/\\])?[\w@.-]{1,80}(?:[/\\][\w@.-]{1,80}){0,30}\.\w{1,10})(?=$|:)"  # a list
+    r"|([\w@./-]{1,300})(?=:\d{1,7}(?:[:-]|$))"  # `grep -n` and `-c`, for files without an extension too
+    r"|(\.{0,2}/\S{1,300})$"  # a path in a list, without an extension
 )
 _NUMBERED = re.compile(r"^ {0,8}\d{1,7}(?:: |\t|→|\| ?)")
 
@@ -144,7 +145,7 @@ def _outline(text: str) -> list[str]:
     """Return the number of files of a search or listing, or of lines of a long tool result."""
     lines = [line.strip()[:400] for line in text.splitlines()[:READ_LINES] if line.strip()]
     matches = [match for line in lines if (match := _PATH.match(line))]
-    files = {match[1] or match[2] for match in matches}
+    files = {match[1] or match[2] or match[3] for match in matches}
     if len(matches) > 1 and 2 * len(matches) > len(lines):
         return [count_noun(len(files), "file")]
     return [f"{len(lines)} lines"] if len(lines) >= MIN_OUTLINED_LINES else []

@@ -31,12 +31,7 @@ async def endpoint_slot(
     """Wait for a free slot at a model's endpoint, and hold it during the `with` block.
 
     The outcome of the block is recorded for all processes that use the database.
-
-    Args:
-        models: models of the run.
-        name: name of the model.
-        tokens: maximum tokens of the call, prompt and reply.
-        is_extra: True if a failure of the call must not close the endpoint for debaters.
+    With `is_extra`, a failure does not close the endpoint for debaters.
 
     Raises:
         Failure: the wait is longer than `max_requested_wait_s` of the backoff, or a pause after failures is

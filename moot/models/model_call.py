@@ -62,12 +62,7 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
     """Make one model call with retries and fallback models, and return the reply.
 
     A failure of a provider returns a `Reply` with `error`. It raises no exception.
-
-    Args:
-        call: the request. With `stream_as`, its text goes to LangGraph's `messages` stream under that id and
-            name. Other calls are not streamed.
-        models: the models of the run, reused from call to call.
-        config: the node's configuration, which carries the stream. `None`: the surrounding configuration.
+    The text of a call with `stream_as` goes to LangGraph's `messages` stream under that id and name.
 
     Raises:
         ConfigError: the model of the call has an invalid name or no key.

@@ -280,10 +280,6 @@ def smallest_instance(schema: JsonObject, text: str = TEXT) -> object:
 
     Optional properties are omitted. Lists have their minimum number of items. Numbers have their lowest
     allowed value. An enumeration has its first value.
-
-    Args:
-        schema: a JSON Schema as pydantic generates it.
-        text: value of free texts.
     """
     return _Generator(schema, text).value(schema)
 

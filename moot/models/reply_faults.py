@@ -143,13 +143,7 @@ def mark_other_speakers(
 
     In `Ben: I give up`, the name becomes `Ben (written by Ada)`, so that nobody takes the line for Ben's. The
     author's own name at the start of a later line is removed. Code and exact quotations stay as they are.
-
-    Args:
-        text: the message.
-        author: display name of its author.
-        others: ids of the other debaters, by display name.
-        is_quotation: function that returns True if a text occurs in a debater's earlier messages. Its
-            arguments are the debater's id and the text.
+    `others` maps the display names of the other debaters to their ids.
     """
     ids = {name.casefold(): key for name, key in others.items()}
     code = CodeSpans(text)

@@ -173,10 +173,7 @@ def split_reply(text: str, names: tuple[str, ...] = ()) -> SplitText:
     """Split a complete reply into its visible text and its reasoning.
 
     Text after an opening without a closing is reasoning. The run time is linear in the length of the reply.
-
-    Args:
-        text: the reply.
-        names: labels of the speaker. A label at the start of the text is removed.
+    A label from `names` at the start of the text is removed.
     """
     reasoning, code = list[str](), CodeSpans(text)
     position = _skip_openings(text, 0, reasoning)

@@ -69,13 +69,7 @@ def parse_reply(
 
     Valid JSON is preferred to repaired JSON, and an object that fits to one inside a wrapper. Two objects
     that fit and differ are an error that quotes both.
-
-    Args:
-        schema: model of the expected object.
-        text: text of the reply.
-        arguments: arguments of a tool call, used instead of the text.
-        fence: fence of the prompt. Strings lose the delimiters that the model copied.
-        is_cut: True if the token limit ended the reply. Such a reply is not repaired.
+    `arguments` of a tool call replace the text. A reply that `is_cut` by the token limit is not repaired.
     """
     fit = _Fit(schema, fence)
     error = "it is cut off at the token limit" if is_cut else "it contains no JSON object"

@@ -17,7 +17,7 @@ from moot.config import DebateConfig, model_settings, stages
 from moot.memory.cross_debate_memory import retrieve_earlier_positions
 from moot.memory.tool_results import input_tool_use
 from moot.memory.window import TranscriptWriter, window_message
-from moot.people import assign_ids_operation, new_input_messages, new_input_text
+from moot.people import assign_ids_operation, message_text, new_input_messages, new_input_text
 from moot.prompts.templates import LOADED_TEMPLATES
 from moot.protocols.registry import check_names, limit_reached
 from moot.retrieval.indexes import embeddings_of
@@ -130,8 +130,8 @@ def _topic(context: NodeContext, input_messages: Sequence[BaseMessage]) -> tuple
         return topic, False
     human_messages = [message for message in input_messages if message.type == "human"]
     topic_message = human_messages[-1 if context.nested else 0] if human_messages else None
-    text = clean_text(topic_message.text).strip() if topic_message else ""
-    if not text:
+    text = clean_text(message_text(topic_message)).strip() if topic_message else ""
+    if not topic_message or not str(topic_message.text).strip():
         raise InputError("no topic is given: set `topic`, or give the topic in the first human message")
     return text, input_messages[0] is topic_message
 

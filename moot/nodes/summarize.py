@@ -12,6 +12,7 @@ from moot.judging.transcript_selection import exceeds
 from moot.memory.background import select_background
 from moot.memory.perspectives import due_debaters, perspective_summary
 from moot.memory.summarizers import drafting, registry, summarizer
+from moot.memory.summarizers.edits import last_version
 from moot.memory.window import entries_to_cover, window_start
 from moot.protocols.registry import next_step
 from moot.protocols.schedule import ConsultModels, End
@@ -93,10 +94,11 @@ def _update_rolling_summary(context: NodeContext) -> NodeBody:
     if not entries:
         return {}
     background = select_background(context, start=max(window_start(state), leaving + 1))
-    transcript, is_fresh = state["full_transcript"], config.memory.mode == "fresh"
-    entries = transcript[: entries[-1]["seq"] + 1] if is_fresh else entries
+    transcript, current = state["full_transcript"], state.get("rolling_summary", {})
+    previous = drafting.base_version(current, fresh=config.memory.mode == "fresh")
+    entries = transcript[previous.get("covers_through_seq", -1) + 1 : entries[-1]["seq"] + 1]
     request = summarizer.SummaryRequest(
-        previous={} if is_fresh else state.get("rolling_summary", {}),
+        previous=previous,
         entries=[entry for entry in entries if traits_of(entry).in_prompts]
         or entries,  # only the topic, which the rules already show
         max_tokens=config.memory.budget.summary - drafting.FRAME_TOKENS,
@@ -110,9 +112,8 @@ def _update_rolling_summary(context: NodeContext) -> NodeBody:
     is_shown = context.protocol.shows_summary
     method = config.memory.summarizer if is_shown else registry.FALLBACK_SUMMARIZER
     draft, failure = yield from drafting.draft_summary(method, request)
-    summary = drafting.make_summary(
-        request, draft, context.env.clock(), state.get("rolling_summary", {}), failure
-    )
+    last = last_version(state, "rolling", "", current)
+    summary = drafting.make_summary(request, draft, context.env.clock(), last, failure)
     yield drafting.summary_event(summary, "", failure)
     errors = errors_update(state, "summarize", [failure])
     return {"rolling_summary": summary, "summary_versions": [drafting.version_of(summary)], **errors}

@@ -238,12 +238,16 @@ def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> i
 
 def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) -> Prompt:
     """Return a copy of a prompt whose token counts include the reply's JSON schema."""
-    tokens = schema_tokens(schema, count)
+    return with_section(prompt, "schema", schema_tokens(schema, count))
+
+
+def with_section(prompt: Prompt, name: str, tokens: int) -> Prompt:
+    """Return a copy of a prompt whose token counts include a part of the request outside its messages."""
     return replace(
         prompt,
         budget=prompt.budget + tokens,
         total_tokens=prompt.total_tokens + tokens,
-        sections={**prompt.sections, "schema": tokens},
+        sections={**prompt.sections, name: tokens},
     )
 
 

@@ -311,15 +311,7 @@ def fill_with_earlier(
 
     The messages are shown whole, in the order of the transcript, before `blocks`. Nothing is retrieved if
     `blocks` have to be truncated.
-
-    Args:
-        ctx: input of the prompt.
-        shared_prefix: first blocks, which stay whole.
-        blocks: blocks with a higher priority than earlier messages.
-        turn_suffix: last block, which stays whole.
-        query: query for the messages.
-        make_block: makes the block of a message.
-        hidden: messages that this prompt must not show.
+    `shared_prefix` and `turn_suffix` stay whole. `blocks` have a higher priority than earlier messages.
     """
     truncated_blocks = truncation.truncate_by_priority(
         shared_prefix, blocks, turn_suffix, ctx.token_budget, ctx.count

@@ -123,10 +123,7 @@ def render_markdown(document: Mapping[str, object]) -> str:
 
     The report has the same contents as the HTML page except charts. Messages are block quotes in their own
     Markdown, with HTML, images and suspicious links disabled. Names and other short texts are escaped.
-    Citations link to the anchor of their message.
-
-    Args:
-        document: A debate in the format `moot.debate/1`; any key may be missing.
+    Citations link to the anchor of their message. Any key of the document may be missing.
 
     Returns:
         The text of the file, ending with a newline.

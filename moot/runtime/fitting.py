@@ -23,13 +23,7 @@ Flow = Generator[Any, Any, T]
 
 @memoize_by_identity(64)  # the same object for equal inputs keeps caches of prompt blocks valid
 def fitted_config(config: DebateConfig, facts: Mapping[str, ModelFacts], node: str) -> DebateConfig:
-    """Return a configuration whose prompt budget fits the models that a node calls.
-
-    Args:
-        config: configuration of the debate.
-        facts: what is known about the models, by name.
-        node: name of the graph node. Questions after the debate are answered by the judge's model.
-    """
+    """Return a configuration whose prompt budget fits the models that a node calls."""
     names, reply = _calls_of(config, node)
     known = [facts.get(name, {}) for name in names]
     limits = [

@@ -11,7 +11,7 @@ from moot.calls import effects, model_calls
 from moot.config import DebaterConfig, memory_config
 from moot.memory.cross_debate_memory import embedding_job
 from moot.people import PersonQuestion, ask_people
-from moot.prompts.request import make_call, model_params
+from moot.prompts.request import make_call, model_params, with_section
 from moot.prompts.templates import break_fences_in, unfenced
 from moot.prompts.truncation import KEEP
 from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_tokens
@@ -49,9 +49,8 @@ class ModelTurnRequest:
     def with_shorter_prompt(self, call: model_calls.ModelCall, excess: int) -> model_calls.ModelCall:
         """Return the turn's first call with `excess` tokens fewer, after a server refused it."""
         context = self.context
-        speaker_tool_tokens = registry.functions_tokens(self.speaker.tools, context.count, context.tools)
         remaining_tokens = max(call.prompt_tokens - excess, memory_config.MINIMUM["total"])
-        shortened_by = context.config.memory.budget.total - speaker_tool_tokens - remaining_tokens
+        shortened_by = context.config.memory.budget.total - remaining_tokens
         prompt = turn_prompt(context, self.call.call_index, reserved_tokens=shortened_by)
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
 
@@ -61,11 +60,6 @@ class ModelTurnRequest:
         """Return the next model call of the turn, including the results of earlier tool calls.
 
         The token budget stays the same.
-
-        Args:
-            exchanges: tool calls of this turn so far, with their results.
-            may_call_tools: True if the model may call more tools.
-            shortened_by: tokens by which the prompt is shorter, because the model's context is small.
         """
         config, count = self.context.config, self.context.count
         # Tool calls, results and tool definitions may use half of the token budget for messages.
@@ -78,7 +72,12 @@ class ModelTurnRequest:
             exchange_messages = [tool.exchange_report(exchanges, remaining_tokens, config.fence, count)]
         exchange_tokens = tool.wire_tokens(exchange_messages, count)
         reserved_tokens = exchange_tokens + shortened_by
-        prompt = turn_prompt(self.context, self.call.call_index, reserved_tokens=reserved_tokens)
+        prompt = turn_prompt(
+            self.context,
+            self.call.call_index,
+            reserved_tokens=reserved_tokens,
+            sends_functions=may_call_tools,
+        )
         if exchange_messages:
             prompt = replace(
                 prompt,
@@ -171,13 +170,12 @@ def make_turn_requests(context: NodeContext) -> list[ModelTurnRequest | HumanTur
     return requests
 
 
-def turn_prompt(context: NodeContext, index: int, *, reserved_tokens: int = 0) -> model_calls.Prompt:
+def turn_prompt(
+    context: NodeContext, index: int, *, reserved_tokens: int = 0, sends_functions: bool = True
+) -> model_calls.Prompt:
     """Return the prompt for one turn of the current step.
 
-    Args:
-        context: context of the node.
-        index: index of the turn within the step.
-        reserved_tokens: tokens reserved for the messages after the prompt.
+    With `sends_functions`, it counts the definitions of the speaker's tools.
     """
     protocol, config, count = context.protocol, context.config, context.count
     turn, phase = context.state["step"]["turns"][index], context.state["step"]["phase"]
@@ -189,9 +187,11 @@ def turn_prompt(context: NodeContext, index: int, *, reserved_tokens: int = 0) -
         topic = topic_tokens(context.state["topic"], config, count)
         total = min(total, phase_budget + topic + context.background.tokens)
     ctx = PromptContext(context, turn, total, context.memories, context.largest_tools_tokens)
-    return assemble_prompt(
+    prompt = assemble_prompt(
         ctx, protocol.prompt_blocks(ctx), protocol.query(ctx), is_cached=protocol.shows_summary
     )
+    is_sent = speaker_tools and sends_functions
+    return with_section(prompt, "functions", speaker_tool_tokens) if is_sent else prompt
 
 
 def turn_embedding_job(context: NodeContext) -> effects.LocalJob | None:

@@ -216,12 +216,7 @@ def call_span(call: ModelCall, debate: str, *, compatible: bool = True) -> Itera
     """Create an OpenTelemetry span for one model call, and record its metrics.
 
     Append its reply to the list that this context manager yields.
-
-    Args:
-        call: the call.
-        debate: id of the debate.
-        compatible: True if a model without a provider in its name has an OpenAI-compatible endpoint. The
-            provider of all other such models is known only from the reply.
+    With `compatible`, a model without a provider in its name has an OpenAI-compatible endpoint.
     """
     provider = provider_of(call.model) or (OPENAI if compatible else "")
     attributes: dict[str, object] = {

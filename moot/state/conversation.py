@@ -172,7 +172,8 @@ class DebateQuestion(TypedDict, total=False):
 
 def options_of(state: StateValues) -> list[str]:
     """Return the answer options from the configuration, or those found in the topic."""
-    return list(state.get("options") or (state.get("question") or {}).get("options") or ())
+    sources = (state.get("config") or {}, state.get("question") or {})
+    return next((list(each["options"]) for each in sources if each.get("options")), [])
 
 
 def step_number(state: StateValues) -> int:
@@ -200,7 +201,7 @@ class SummaryMetadata(TypedDict):
     """Number of messages that the summary covers."""
     before_tokens: int
     """Number of tokens in the texts that were summarised. These are the previous summary and the new
-    messages."""
+    messages, as prompts show them."""
     after_tokens: int
     before_chars: int
     after_chars: int
@@ -453,8 +454,8 @@ class ConversationState(TypedDict, total=False):
     topic: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
     """Topic that the debaters discuss."""
     options: Annotated[list[str], DeltaChannel(reducers.latest, list, **_DELTA)]
-    """Two or more options of the debated question, or `[]` if it has no options. `open` sets them from the
-    configuration's `options`."""
+    """Two or more options of the debated question at its start, or `[]` if it has no options. `config` holds
+    the current ones."""
     question: Annotated[DebateQuestion, DeltaChannel(reducers.latest, dict, **_DELTA)]
     """Question that a model found in the topic, or `{}` if no model was asked."""
     full_transcript: Annotated[list[Entry], DeltaChannel(reducers.append, list, **_DELTA)]
@@ -490,6 +491,7 @@ class ConversationState(TypedDict, total=False):
     """All claim events, such as claims and stances, in the order in which they were recorded. The status of
     each claim is computed from these events."""
     reflections: Annotated[list[Reflection], DeltaChannel(reducers.append, list, **_DELTA)]
+    """Observations about the course of the debate, such as a shift of positions or an escalation."""
     crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(reducers.merge, dict, **_DELTA)]
     """Results of side discussions between debaters, keyed by id. Such a result is called a crux card."""
     receipts: Annotated[list[Receipt], DeltaChannel(reducers.append, list, **_DELTA)]
@@ -523,10 +525,12 @@ class ConversationState(TypedDict, total=False):
     planned_interjections_used: Annotated[int, DeltaChannel(reducers.latest, int, **_DELTA)]
     """Number of planned interjections inserted so far."""
     step: Annotated[Step, DeltaChannel(reducers.latest, dict, **_DELTA)]
+    """Step that runs next or ran last: its number, phase and turns, or `{}` before the first step."""
     usage: Annotated[dict[str, float], DeltaChannel(reducers.add_totals, dict, **_DELTA)]
     """Total token usage, cost and running time of the debate. The keys are `calls`, `prompt_tokens`,
     `completion_tokens`, `cached_tokens`, `cost_usd` and `elapsed_s`."""
     errors: Annotated[list[ErrorRecord], DeltaChannel(reducers.append, list, **_DELTA)]
+    """Errors of model calls and nodes, oldest first. The debate went on after most of them."""
     verdicts: Annotated[list[Verdict], DeltaChannel(reducers.append, list, **_DELTA)]
     """Verdicts of the individual judges on the panel."""
     verdict: Annotated[PanelVerdict, DeltaChannel(reducers.latest, dict, **_DELTA)]
@@ -541,10 +545,13 @@ class ConversationState(TypedDict, total=False):
     turn_count: int
     """Number of turns that debaters have taken so far."""
     round: int
+    """Round of the current step. A round gives each debater a turn, unless the protocol defines it."""
     current_speaker: str
+    """Ids of the debaters whose turns the current step runs, separated by commas."""
     status: str
     """Status of the debate, which is `new`, `running`, `waiting`, `done`, `limit` or `failed`."""
     schema_version: int
+    """Version number of the format of this state."""
 
 
 @dataclass(frozen=True)

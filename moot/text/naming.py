@@ -20,11 +20,8 @@ def meant_name(text: str, names: Mapping[str, Iterable[str]]) -> str:
     """Return the key of the name that a text means, or `""` if it means none or more than one.
 
     Case, markup, punctuation and the kind of separator between words do not count. The text may be a name, a
-    part of one name alone, or a short sentence with one name in it.
-
-    Args:
-        text: the text, such as `**Debater A**` or `The winner is Debater A.`
-        names: names of each key. A name that two keys share means neither.
+    part of one name alone, or a short sentence with one name in it, such as `The winner is Debater A.` A name
+    that two keys share means neither.
     """
     own_forms = {key: {folded(name) for name in (key, *others)} - {""} for key, others in names.items()}
     forms = {key: phrases - _shared(own_forms, key) for key, phrases in own_forms.items()}

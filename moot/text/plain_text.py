@@ -117,6 +117,23 @@ def count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun.removesuffix('y')}ies" if noun.endswith("ry") else f"{number:,} {noun}{ending}"
 
 
+_MEDIA = {
+    **dict.fromkeys(("image", "image_url", "input_image"), "image"),
+    **dict.fromkeys(("audio", "input_audio"), "recording"),
+    **dict.fromkeys(("file", "input_file", "media", "resource"), "file"),
+    "video": "video",
+}
+"""Types of content blocks without text in LangChain's, providers' and MCP's messages, with a noun."""
+
+
+def left_out_notice(content: object) -> str:
+    """Return a notice about the images and files among content blocks, which are not text, or `""`."""
+    blocks = content if isinstance(content, list) else []
+    nouns = [_MEDIA.get(str(each.get("type")), "") for each in blocks if isinstance(each, dict)]
+    counts = ", ".join(count_noun(nouns.count(noun), noun) for noun in dict.fromkeys(nouns) if noun)
+    return f"[Left out, because debates read only text: {counts}]" if counts else ""
+
+
 def quoted(texts: Iterable[str]) -> str:
     """Return the texts in quotation marks, separated by commas."""
     return ", ".join(f"“{text}”" for text in texts)

@@ -28,7 +28,7 @@ from moot.config.model_settings import SEPARATOR, McpServerConfig, McpToolDefini
 from moot.state.entries import JsonObject, clean_text, memoize_by_identity
 from moot.state.errors import ConfigError, file_error_reason
 from moot.state.settings import api_key, load_plugin, plugin_entry_points, redact, variable
-from moot.text.plain_text import break_template_tokens
+from moot.text.plain_text import break_template_tokens, left_out_notice
 from moot.text.tokens import TokenCounter
 from moot.tools import tool as tool_types
 from moot.tools.built_in import ListFiles, ReadFile, Search, SearchDebate
@@ -76,10 +76,6 @@ def _add(tool: type[tool_types.Tool]) -> None:
 
 def get_tool(name: str, extra_tools: GivenTools = NO_TOOLS) -> type[tool_types.Tool]:
     """Return the tool class that is registered under this name.
-
-    Args:
-        name: name of the tool.
-        extra_tools: tools of the calling program and of MCP servers.
 
     Raises:
         ConfigError: no tool has this name, or its plug-in cannot be imported.
@@ -383,11 +379,12 @@ def _is_async_only(tool: BaseTool) -> bool:
 
 
 def _text(result: object) -> str:
-    """Return a tool's result as text, without content blocks that have none."""
+    """Return a tool's result as text, with a notice about content blocks that have none."""
     if isinstance(result, str):
         return result
     if isinstance(result, list) and all(isinstance(each, dict | str) for each in result):
         texts = [each if isinstance(each, str) else each.get("text") for each in result]
+        texts += filter(None, [left_out_notice(result)])
         if any(isinstance(each, str) for each in texts):
             return "\n".join(each for each in texts if isinstance(each, str))
     return json.dumps(result, ensure_ascii=False, default=str)

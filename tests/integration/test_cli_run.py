@@ -173,6 +173,9 @@ def test_resume_refuses_a_changed_setting_without_reconfigure(moot: Moot) -> Non
     assert "--reconfigure" in refused.err
     taken = moot("resume", "d", "--config", "c.yaml", "--turns", 1, "--reconfigure", "--json").json
     assert taken["config"]["temperature"] == 0.9
+    (moot.folder / "c.yaml").write_text("temperature: 0.9\nturns: 8\n")
+    finished = moot("resume", "d", "--config", "c.yaml", "--reconfigure")
+    assert "takes no further turns from `turns`: extend it with --turns" in " ".join(finished.err.split())
 
 
 def test_topic_may_be_very_long(moot: Moot) -> None:

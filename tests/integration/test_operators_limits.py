@@ -161,9 +161,9 @@ REPEATING_UPDATES: dict[str, tuple[dict[str, Any], str]] = {
         {"step": {**LAST_STEP, "end_reason": END_REASON}, "verdict": failed_verdict("judge", "x")},
         "plan",
     ),
-    "end of the debate": ({"turn_count": 7}, "trim"),
+    "end of the debate": ({"round": 7}, "trim"),
     "final answers": (
-        {"step": {**LAST_STEP, "phase": "decide"}, "config": {"decide": "vote"}, "turn_count": 7},
+        {"step": {**LAST_STEP, "phase": "decide"}, "config": {"decide": "vote"}},
         "plan",
     ),
     "convergence check": (
@@ -174,7 +174,6 @@ REPEATING_UPDATES: dict[str, tuple[dict[str, Any], str]] = {
         {
             "step": {**LAST_STEP, "kind": "clarify", "phase": "clarify", "turns": [CLARIFYING_TURN]},
             "config": {"clarifications": {"enabled": True}},
-            "turn_count": 0,
         },
         "plan",
     ),
@@ -200,7 +199,9 @@ def test_state_update_causes_no_second_verdict_after_the_operators_limit(
     assert verdict["status"] == "ok"
     for number in range(4):
         step = {"step": {**update["step"], "number": 60 + number}} if "step" in update else {}
-        graph.update_state(thread(), {**update, "status": "running", **step}, node)
+        events = [{**each, "dropped": {"x": number}} for each in update.get("claim_events", ())]
+        claims = {"claim_events": events} if events else {}
+        graph.update_state(thread(), {**update, "status": "running", **step, **claims}, node)
         graph.invoke(None, thread())
         spent.append(len(model.calls))
     values = graph.get_state(thread()).values

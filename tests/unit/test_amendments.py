@@ -122,6 +122,31 @@ def test_unsupported_state_updates_are_rejected(update: dict[str, Any], paused_d
     assert paused_debate.get_state(THREAD).config == before
 
 
+@pytest.mark.parametrize("channel", ["full_transcript", "messages"])
+def test_message_cannot_be_deleted_from_the_values_as_read(channel: str, paused_debate: DebateGraph) -> None:
+    items = paused_debate.get_state(THREAD).values[channel]
+    with pytest.raises(InputError, match=r"^'m000001\S*' cannot be removed"):
+        paused_debate.update_state(THREAD, {channel: [items[0], *items[2:]]})
+
+
+def test_only_the_content_of_an_entry_can_be_changed(paused_debate: DebateGraph) -> None:
+    with pytest.raises(InputError, match=r"^full_transcript\.m000001\.speaker: only the `content`"):
+        paused_debate.update_state(
+            THREAD, {"full_transcript": [{**entry(paused_debate, 1), "speaker": "zoe"}]}
+        )
+
+
+def test_images_are_left_out_with_a_notice(paused_debate: DebateGraph, model: FakeModel) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    message = HumanMessage([{"type": "text", "text": "See this."}, image, image])
+    paused_debate.update_state(THREAD, {"messages": [message]})
+    paused_debate.invoke(None, THREAD)
+    notice = "See this.\n\n[Left out, because debates read only text: 2 images]"
+    assert notice in [each["content"] for each in paused_debate.get_state(THREAD).values["full_transcript"]]
+    assert notice in text_of(model.calls[-1])
+    assert "aGk=" not in text_of(model.calls[-1])
+
+
 def test_a_pinned_message_stays_in_every_prompt_after_leaving_the_window(tmp_path: Path) -> None:
     model = FakeModel()
     config = make_config(

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from moot import DebateConfig, DebateExists, DebateNotFound, InputError, aopen_debates, open_debates
+from moot import (
+    DebateConfig,
+    DebateExists,
+    DebateNotFound,
+    InputError,
+    aopen_debates,
+    build_graph,
+    checkpointer,
+    open_debates,
+)
 from moot.calls.model_calls import Reply
 from moot.state.errors import Caller, advice_for
 from tests.support.fakes import JUDGE_REPLY, FakeModel
@@ -42,6 +51,25 @@ def test_start_returns_the_stored_debate_of_a_taken_name_on_request(tmp_path: Pa
         assert first.config().turns == 2
         with pytest.raises(DebateExists):
             debates.start("Cars?", name="trams")
+
+
+def test_checkpointer_opens_a_database_for_an_own_graph(tmp_path: Path) -> None:
+    database = str(tmp_path / "d.sqlite")
+    with open_debates(database) as debates:
+        debate = debates.start("Trams?", SHORT)
+        transcript = debate.run()["transcript"]
+
+    async def main() -> Any:
+        place: Any = {"configurable": {"thread_id": debate.id}}
+        async with checkpointer(database) as saver:
+            graph = build_graph(saver)
+            stored = (await graph.aget_state(place)).values["full_transcript"]
+            await graph.ainvoke({"messages": [("user", "Go on: and buses?")]}, place)
+            return stored
+
+    assert asyncio.run(main()) == transcript
+    with open_debates(database) as debates:
+        assert len(debates.get(debate.id).document()["transcript"]) > len(transcript) + 1
 
 
 def test_events_carry_the_decision() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command, StateUpdate
+from langgraph.types import Command
 
 from moot import DebateConfig, open_debates
 from moot.graph.debate import NODES, build_graph
@@ -65,7 +65,15 @@ INVALID_VALUES: dict[str, tuple[object, str]] = {
     ),
     "a number that no database stores": (2**63, "round"),
     "a number too large to increment": (2**63 - 1, "turn_count"),
-    "a cost too large to add to": ({"cost_usd": 1e308}, "usage.cost_usd"),
+    "a lower number of turns": (0, "turn_count"),
+    "positions of documents": ([0], "user_provided"),
+    "options beside the configuration": (["a", "b"], "options"),
+    "documents after the start": ([{"name": "a", "content": "b"}], "context_documents"),
+    "settings after the start": ({"turns": 9}, "settings"),
+    "versions of summaries": ([{}], "summary_versions"),
+    "no step": ({}, "step"),
+    "no entries": ([], "full_transcript"),
+    "usage": ({"cost_usd": 1.0}, "usage"),
     "deeply nested values": ([{**UI_MESSAGE, "props": nested(900)}], "ui"),
     "deeply nested settings": ({"judge": nested(900)}, "config"),
     "a deeply nested message": (
@@ -75,7 +83,7 @@ INVALID_VALUES: dict[str, tuple[object, str]] = {
     "an unpaired surrogate": ("a\ud800", "solution"),
     "an unpaired surrogate in a key": ({"a\ud800": "x"}, "prompt_sources"),
     "receipts of turns": ([], "receipts"),
-    "records of calls": ([], "calls"),
+    "records of calls": ([{}], "calls"),
     "an inbox number that does not exist": (10**9, "last_inbox_number"),
     "a negative count of interjections": (-9, "planned_interjections_used"),
     "an unknown schema version": (99, "schema_version"),
@@ -142,26 +150,84 @@ def test_command_with_an_invalid_value_is_refused(
     assert graph.get_state(THREAD).values == before.values
 
 
-def test_total_usage_cannot_exceed_the_maximum(graph: DebateGraph) -> None:
-    half = {"cost_usd": 2**52, "prompt_tokens": 2.0**52}
-    graph.update_state(THREAD, {"usage": half})
+SUMMARIZED: Any = {"turns": 6, "memory": {"keep_recent": 2, "summarize_every": 1}}
+EDIT = "Ada wants trams, and Ben wants buses."
+
+
+@pytest.fixture
+def summarized() -> DebateGraph:
+    """A debate with a rolling summary and a step that is planned."""
+    made = build_graph(InMemorySaver())
+    made.invoke({"topic": "Trams?"}, THREAD, context=SUMMARIZED, interrupt_after=["summarize"])
+    made.invoke(None, THREAD, interrupt_before=["turn"])
+    return made
+
+
+@pytest.mark.parametrize("stop", [["open"], ["summarize"], []], ids=str)
+def test_values_as_read_change_nothing(stop: list[str]) -> None:
+    graph = build_graph(InMemorySaver())
+    graph.invoke({"topic": "Trams?"}, THREAD, context=SUMMARIZED, interrupt_after=stop)
     before = graph.get_state(THREAD)
-    with pytest.raises(InputError, match=r"^usage\.(cost_usd|prompt_tokens): the total would exceed"):
-        graph.update_state(THREAD, {"usage": half})
-    with pytest.raises(InputError, match=r"^usage\."):
-        graph.invoke(Command(update={"usage": half}), THREAD)
-    assert graph.get_state(THREAD) == before
+    graph.update_state(THREAD, before.values)
+    after = graph.get_state(THREAD)
+    assert (after.values, after.next) == (before.values, before.next)
+    assert graph.invoke(None, THREAD)["status"] == "done"
 
 
-def test_bulk_update_checks_the_total_usage(graph: DebateGraph) -> None:
-    half, before = StateUpdate({"usage": {"cost_usd": 2**52}}, "plan"), graph.get_state(THREAD)
-    with pytest.raises(InputError, match=r"^usage\.cost_usd: the total"):
-        graph.bulk_update_state(THREAD, [[half], [half]])
-    assert graph.get_state(THREAD) == before
+def test_edited_summary_is_a_version_on_which_later_versions_build(summarized: DebateGraph) -> None:
+    before = summarized.get_state(THREAD).values
+    edited = {**before["rolling_summary"], "text": EDIT, "version": 77}
+    summarized.update_state(THREAD, {**before, "rolling_summary": edited})
+    summary = summarized.get_state(THREAD).values["rolling_summary"]
+    assert (summary["version"], summary["method"]) == (before["rolling_summary"]["version"] + 1, "edited")
+    assert summary["covers_through_seq"] == before["rolling_summary"]["covers_through_seq"]
+    assert summarized.invoke(None, THREAD)["status"] == "done"
+    values = summarized.get_state(THREAD).values
+    versions = values["summary_versions"]
+    assert [each["version"] for each in versions] == list(range(1, len(versions) + 1))
+    assert versions[: len(before["summary_versions"])] == before["summary_versions"]
+    later = versions[summary["version"] :]
+    assert len(later) > 1
+    assert all(each["text"].startswith(f"{EDIT}\n\n") for each in later)
+    assert values["rolling_summary"]["messages"] == later[-1]["covers_through_seq"]  # without the topic
+    assert values["receipts"][-1]["summary_version"] > summary["version"]
+
+
+@pytest.mark.parametrize("stop", ["turn", "plan"])
+def test_cleared_summary_starts_anew_without_a_gap(stop: str, summarized: DebateGraph) -> None:
+    summarized.invoke(None, THREAD, interrupt_before=[stop])
+    before = summarized.get_state(THREAD).values
+    summarized.update_state(THREAD, {"rolling_summary": {}})
+    assert summarized.get_state(THREAD).values["rolling_summary"] == {}
+    summarized.invoke(None, THREAD, interrupt_after=["turn"])
+    values = summarized.get_state(THREAD).values
+    summary, receipt = values["rolling_summary"], values["receipts"][len(before["receipts"])]
+    assert (summary["covers_from_seq"], receipt["summary_version"]) == (1, summary["version"])
+    assert summary["version"] == before["rolling_summary"]["version"] + 1
+    assert receipt["message_ids"][0] == f"m{summary['covers_through_seq'] + 1:06d}"
+
+
+def test_only_the_text_of_a_summary_can_be_changed(summarized: DebateGraph) -> None:
+    summary = summarized.get_state(THREAD).values["rolling_summary"]
+    for changed in ({"version": 9}, {"text": " "}, {"text": "word " * 2000}):
+        with pytest.raises(InputError, match=r"^rolling_summary"):
+            summarized.update_state(THREAD, {"rolling_summary": {**summary, **changed}})
+
+
+def test_recorded_items_stay_if_new_ones_are_added(graph: DebateGraph) -> None:
+    events: Any = [
+        {"type": "extraction_pass", "through": seq, "by": "model", "dropped": {}} for seq in (0, 1)
+    ]
+    graph.update_state(THREAD, {"claim_events": events[:1]})
+    graph.update_state(THREAD, {"claim_events": events})
+    assert graph.get_state(THREAD).values["claim_events"] == events
+    for sent in ([], events[:1], events[1:], [*reversed(events)], [{**events[0], "through": 7}, events[1]]):
+        with pytest.raises(InputError, match=r"^claim_events\.\d: a recorded item"):
+            graph.update_state(THREAD, {"claim_events": sent})
 
 
 @pytest.mark.parametrize(
-    "update", [{"config": {"turns": 3}}, {"round": 1}, {"status": "done"}, {"usage": {"calls": 1}}], ids=str
+    "update", [{"config": {"turns": 3}}, {"round": 1}, {"status": "done"}, {"solution": "x"}], ids=str
 )
 def test_thread_without_a_debate_accepts_only_the_input_of_a_run(update: dict[str, Any]) -> None:
     graph = build_graph(InMemorySaver())

@@ -145,6 +145,6 @@ def test_a_parent_graph_can_update_the_state_of_its_debate() -> None:
     assert task.state is not None
     chat.update_state(task.state.config, {"round": 7})  # type: ignore[union-attr]
     with pytest.raises(InputError, match=r"^protocol_state"):
-        chat.update_state(task.state.config, {"protocol_state": {}})  # type: ignore[union-attr]
+        chat.update_state(task.state.config, {"protocol_state": {"x": 1}})  # type: ignore[union-attr]
     (task,) = chat.get_state(thread(), subgraphs=True).tasks
     assert task.state.values["round"] == 7  # type: ignore[union-attr, index]

@@ -185,11 +185,20 @@ def test_tool_results_of_an_imported_openai_chat_keep_their_status(tmp_path: Pat
         ("a/b.py:3: x\na/b.py:9: x\nc.py:1: x", "2 files"),
         ("2 matches for 'x'\nMakefile:2: x\nMakefile:9: x", "1 file"),
         ("notes/a.md:fares are high\nnotes/b.md:fares are low", "2 files"),
+        ("src/a.py\n./c/Makefile\nsrc/b.py", "3 files"),
+        ("src/a.py:3\nc/Makefile:12", "2 files"),
+        ("C:\\src\\a.py:3: x\nC:\\src\\b.py:4: x", "2 files"),
     ],
-    ids=["file", "listing", "grep -n", "search", "grep"],
+    ids=["file", "listing", "grep -n", "search", "grep", "grep -l", "grep -c", "Windows"],
 )
 def test_first_passage_counts_files_or_lines(result: str, outline: str) -> None:
     assert passages(make_tool_use("t", {}, result), result, {})[0] == f"t: {outline}"
+
+
+def test_passage_of_a_failed_test_starts_with_the_exception() -> None:
+    result = "F....\n=== FAILURES ===\n    assert 1 == 2\nE   AssertionError: assert 1 == 2\n1 failed"
+    (passage,) = passages(make_tool_use("bash", {}, result, failed=True), result, {})
+    assert passage.startswith("bash failed: E AssertionError: assert 1 == 2 F....")
 
 
 @pytest.mark.parametrize("sample", [each for each in SAMPLES if each["failed"]], ids=lambda each: each["of"])

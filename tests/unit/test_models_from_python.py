@@ -231,8 +231,11 @@ def test_request_may_name_only_the_models_of_the_program() -> None:
     thread = RunnableConfig(configurable={"thread_id": "1"})
     context: Any = settings
     assert graph.invoke({"topic": "Trams?"}, thread, context=context)["status"] == "done"
-    with pytest.raises(ConfigError, match="needs the operator's permission"):
+    with pytest.raises(ConfigError, match=r"needs the operator's permission.* pass a `DebateConfig`"):
         graph.invoke({"topic": "Trams?"}, thread, context={**context, "model": "another"})
+    context = 7
+    with pytest.raises(ConfigError, match=r"^context: 7 is not a configuration: pass a `DebateConfig`"):
+        build_graph(InMemorySaver()).invoke({"topic": "Trams?"}, thread, context=context)
 
 
 def test_langchain_cache_is_used_if_it_is_set() -> None:

@@ -229,6 +229,15 @@ def test_too_small_limit_gives_a_notice_without_a_model_call() -> None:
     assert summary["text"].startswith("Earlier: 9 messages")
 
 
+@pytest.mark.parametrize("method", ["rule-based", "llm", "hierarchical"])
+def test_summary_of_short_messages_takes_no_more_tokens_than_they_do(method: str) -> None:
+    texts = ["Trams are cheap to run.", "No.", "Ada, see the 40 million crowns that the trams of Graz cost."]
+    for size in range(1, len(texts) + 1):
+        summary, _, _ = _summarize(method, _request(_entries(texts[:size])), _plain_reply)
+        assert summary["after_tokens"] <= summary["before_tokens"]
+        assert method != "rule-based" or all(text in summary["text"] for text in texts[:size])
+
+
 def test_summary_from_a_document_is_continued() -> None:
     first, _, _ = _summarize(
         "rule-based", _request(_entries(["Trams cost 40 million crowns.", "No."])), _plain_reply
@@ -241,8 +250,8 @@ def test_summary_from_a_document_is_continued() -> None:
         assert summary["messages"] == 3
         written = " ".join(message["content"] for call in calls for message in call.messages)
         assert "12 million" in summary["text"] + written
-        # The others write from chunk summaries alone, and a document has none.
-        assert ("40 million" in summary["text"]) is (method == "rule-based")
+        # `hierarchical` writes from chunk summaries alone, and a document has none.
+        assert ("40 million" in summary["text"]) is (method != "hierarchical")
 
 
 @pytest.mark.parametrize("name", sorted(REMOVED_SUMMARIZERS))

@@ -22,7 +22,8 @@ CALLS: list[str] = []
 def lookup(word: str, places: list[str], user: Annotated[str, InjectedToolArg] = "") -> list[dict[str, str]]:
     """Look up a word in places."""
     CALLS.append(word)
-    return [{"type": "text", "text": f"{word} is in {place}."} for place in places]
+    image = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+    return [*({"type": "text", "text": f"{word} is in {place}."} for place in places), image]
 
 
 @tool
@@ -74,7 +75,8 @@ def test_python_tools_are_called_and_their_results_become_entries() -> None:
     graph.invoke({"topic": "Trams?"}, thread, context=CONFIG)
     entries = graph.get_state(thread).values["full_transcript"]
     results = [entry["content"] for entry in entries if entry["kind"] == "tool_result"]
-    assert results[0] == "lookup: tram is in Bern.\ntram is in Basel."
+    notice = "[Left out, because debates read only text: 1 image]"
+    assert results[0] == f"lookup: tram is in Bern.\ntram is in Basel.\n{notice}"
     assert "error: " in results[1]
     assert results[2] == "weather: It rains in Bern."
     assert results[3].startswith("broken: error: ValueError: no Bern")

@@ -234,4 +234,8 @@ def test_prompt_reconstruction_shows_the_last_request_of_the_turn(tmp_path: Path
             assert tuple(part.message for part in seen.parts) == call.messages
             receipt = next(each for each in document["receipts"] if each["seq"] == seq)
             assert receipt["total_tokens"] == call.prompt_tokens
-            assert sum(receipt["sections"].values()) == sum(part.tokens for part in seen.parts)
+            sections = receipt["sections"]
+            functions = sections.pop("functions", 0)
+            assert functions == sum(COUNT(json.dumps(each)) for each in call.tools)
+            assert bool(functions) is (seq == 5)
+            assert sum(sections.values()) == sum(part.tokens for part in seen.parts)

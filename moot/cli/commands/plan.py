@@ -122,14 +122,7 @@ def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
 def plan_parts(
     planned: Estimate, latency: float, cost: ExpectedCost | list[str], file: Path | str | None = None
 ) -> list[RenderableType]:
-    """Return the estimate for a debate as a table and lines to print.
-
-    Args:
-        planned: the estimate.
-        latency: assumed duration of one model call in seconds.
-        cost: the expected cost, or the models without a known price.
-        file: configuration file of the user, if there is one.
-    """
+    """Return the estimate for a debate as a table and lines to print."""
     from moot.models.usage import price_list_text
 
     headings = ("calls", "at once", "times", "prompt a call", "reply a call")

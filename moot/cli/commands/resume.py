@@ -71,8 +71,13 @@ def resume(
                     "values"
                 )
             debate.allow(change.user_settings)
-            if debate.differing_keys(change.config):
+            if changed := debate.differing_keys(change.config):
                 debate.reconfigure(change.config)
+                if debate.is_over() and "turns" in changed:
+                    terminal.print_note(
+                        "The configuration is stored. A finished debate takes no further turns from `turns`: "
+                        "extend it with --turns."
+                    )
         if answer is not None and not debate.state().interrupts:
             raise InputError(f"debate {debate.name!r} is not waiting for an answer: remove --answer")
         if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):

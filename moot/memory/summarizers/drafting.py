@@ -18,7 +18,7 @@ from moot.memory.summarizers.summarizer import JUDGE, Draft, SummaryFailed, Summ
 from moot.prompts.templates import FENCE_TOKENS
 from moot.prompts.truncation import LABEL_TOKENS
 from moot.state.conversation import Summary, SummaryPoint, SummaryVersion
-from moot.state.entries import JsonObject, tokens_of
+from moot.state.entries import JsonMapping, JsonObject, tokens_of
 from moot.text.plain_text import clip, plain_line
 from moot.text.tokens import prompt_tokens, truncate_middle
 
@@ -29,13 +29,49 @@ FRAME_TOKENS = 24 + FENCE_TOKENS
 """Number of tokens that a summary reserves for its frame. The frame consists of the heading, the delimiter
 lines and the message format."""
 _REASON_CHARS = 500
+EDITED = "edited"
+"""Beginning of the `method` of a summary that a person edited, and of its later versions. Also the key of the
+edit in their `points`: the fields `text`, `covers_from_seq`, `covers_through_seq` and `messages`."""
+EDIT_SHARE = 0.5
+"""Maximum share of a summary's tokens for an edited text, so that later messages have the other half."""
+
+
+def base_version(summary: JsonMapping, *, fresh: bool) -> JsonMapping:
+    """Return the version on which the next one builds: with `fresh` a person's edit, or `{}`."""
+    points = summary.get("points")
+    edit = points.get(EDITED) if isinstance(points, Mapping) else None
+    if not fresh:
+        return summary
+    return {**edit, "points": {EDITED: edit}} if edit else {}
 
 
 def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:
-    """Draft a summary. Return also why the method failed for the summary or a part of it, or `""`."""
-    request = replace(request, max_tokens=_token_limit(request))
+    """Draft a summary. Return also why the method failed for the summary or a part of it, or `""`.
+
+    The text of a person's edit stays at the beginning. The method summarizes the messages after it.
+    """
     if request.max_tokens < NOTICE_BELOW:
         method = FALLBACK_SUMMARIZER  # no model is called if only a notice fits
+    request = replace(request, max_tokens=_token_limit(request))
+    edit = base_version(request.previous, fresh=True)
+    if not edit:
+        return (yield from _draft(method, request))
+    shown = truncate_middle(edit["text"], int(request.max_tokens * EDIT_SHARE), request.count) + "\n\n"
+    rest = {key: value for key, value in request.previous["points"].items() if key != EDITED}
+    through = edit["covers_through_seq"]
+    later_request = replace(
+        request,
+        previous={**request.previous, "points": rest},
+        transcript=[entry for entry in request.transcript if entry["seq"] > through],
+        max_tokens=request.max_tokens - request.count(shown),
+    )
+    draft, failure = yield from _draft(method, later_request)
+    points = {**draft.points, **edit["points"]}
+    method = f"{EDITED}, then {draft.method}"
+    return replace(draft, text=shown + draft.text, method=method, points=points), failure
+
+
+def _draft(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:
     calls = _DraftCalls(request)
     try:
         draft = check_draft((yield from calls.run(summarizer_named(method).summarize(request))))
@@ -68,13 +104,19 @@ def _reason(method: str, error: BaseException) -> str:
 
 
 def _token_limit(request: SummaryRequest) -> int:
-    """Return the maximum number of tokens in a summary."""
+    """Return the maximum number of tokens in a summary, which is never longer than what it covers."""
     covered_tokens = 0
     for entry in request.iterate_past():
         covered_tokens += entry["tokens"] + LABEL_TOKENS
         if covered_tokens >= request.max_tokens:
             break  # in a long debate, the other messages change nothing
-    return min(request.max_tokens, max(NOTICE_BELOW, covered_tokens))
+    return min(request.max_tokens, max(covered_tokens, _before_tokens(request)))
+
+
+def _before_tokens(request: SummaryRequest) -> int:
+    """Return the number of tokens of the previous version and the new messages, as prompts show them."""
+    new_tokens = sum(entry["tokens"] + LABEL_TOKENS for entry in request.entries)
+    return request.count(str(request.previous.get("text", ""))) + new_tokens
 
 
 def check_draft(draft: Any) -> Draft:
@@ -180,7 +222,7 @@ def make_summary(
         ),
         "covers_through_seq": request.entries[-1]["seq"],
         "messages": int(previous.get("messages", 0)) + len(request.entries),
-        "before_tokens": request.count(previous_text) + sum(entry["tokens"] for entry in request.entries),
+        "before_tokens": _before_tokens(request),
         "after_tokens": request.count(text),
         "before_chars": len(previous_text) + sum(len(entry["content"]) for entry in request.entries),
         "after_chars": len(text),

@@ -198,7 +198,7 @@ class SummaryPoints(TypedDict):
 Fits = Callable[[SummaryPoints], bool]
 
 NOTICE_BELOW = 50
-"""Token budget below which a summary only shows a notice, without points."""
+"""Token budget below which a summary shows all of its points or only a notice."""
 TOKENS_PER_SPEAKER = 60
 """Number of tokens needed per speaker so that a summary can quote every speaker."""
 ERROR_SHARE = 0.33
@@ -235,6 +235,11 @@ def layout_points(
     def name_list(speakers: Iterable[str]) -> str:
         return ", ".join(_labels(list(speakers)[:_NAMES_IN_NOTICE], names, _NAME_CHARS_IN_NOTICE).values())
 
+    if max_tokens < NOTICE_BELOW and len(ranking.points) >= layout["messages"]:
+        name, text, shown = *_DETAILS[0], len(ranking.points)
+        whole = SummaryPoints(**{**layout, "shown": shown, "name_chars": name, "text_chars": text})
+        if fits(whole):
+            return whole
     if max_tokens >= NOTICE_BELOW:
         details = _DETAILS if max_tokens >= TOKENS_PER_SPEAKER * ranking.quota else _LEGIBLE
         candidates = [

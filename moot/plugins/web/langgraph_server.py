@@ -11,7 +11,7 @@ import json
 import re
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import httpx
 from langchain_core.callbacks import AsyncCallbackHandler
@@ -20,6 +20,7 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph_api.config import CORS_CONFIG
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from pydantic import Field
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
@@ -28,7 +29,7 @@ from typing_extensions import override
 
 from moot.api import Event, open_debates
 from moot.config.stages import operators_config
-from moot.graph.json_schemas import graph_schemas
+from moot.graph.json_schemas import field_docs, graph_schemas
 from moot.graph.served import SERVED
 from moot.models.attempt import RETRACTS
 from moot.plugins.web.auth_middleware import AuthMiddleware, error_response
@@ -53,6 +54,10 @@ operators_config()
 for _graph in SERVED.values():
     _graph.schemas.update(graph_schemas(_graph))
     _graph.schemas["context"]["properties"] = EveryKey(_graph.schemas["context"]["properties"])
+    # The server makes the state's schema from the types of the channels.
+    for _name, _text in field_docs(cast(type, _graph.builder.state_schema)).items():
+        _channel = cast(Any, _graph.channels[_name])
+        _channel.typ = Annotated[_channel.typ, Field(description=_text)]
 _page, _agents = LivePage(open_debates, operators_config), McpEndpoint()
 
 

@@ -9,6 +9,7 @@ from moot.config.section import protocol_sections
 from moot.graph.debate import NODES
 from moot.protocols.registry import PROTOCOLS
 from moot.protocols.schedule import turn_phases
+from moot.state.conversation import ConversationState
 from tests.support.langgraph_server import Client, assistant_id
 
 pytestmark = pytest.mark.slow
@@ -62,9 +63,18 @@ def test_output_and_state_schemas_have_the_expected_fields(
         "messages",
         "ui",
     }
-    assert {"full_transcript", "rolling_summary", "receipts", "config"} <= set(
-        schemas["state_schema"]["properties"]
-    )
+    channels = schemas["state_schema"]["properties"]
+    assert channels.keys() == ConversationState.__annotations__.keys()
+    assert [name for name, each in channels.items() if not each.get("description")] == []
+
+
+def test_context_with_all_defaults_of_its_form_runs(client: Client) -> None:
+    schema = client.assistants.get_schemas(assistant_id(client))["context_schema"]
+    defaults = {key: each["default"] for key, each in schema["properties"].items() if "default" in each}
+    assert defaults["debaters"] == []
+    thread = client.threads.create(graph_id="debate")["thread_id"]
+    ran = client.runs.wait(thread, "debate", input={"topic": "Trams?"}, context={**defaults, "turns": 1})
+    assert ran["status"] == "done"
 
 
 def test_the_graph_is_drawn_with_its_nodes_and_edges(client: Client) -> None:

@@ -246,9 +246,11 @@ def test_history_reaches_back_to_the_start(client: Client) -> None:
     lengths = [len(state["values"].get("messages", [])) for state in history]
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[0] == 4
-    assert [len(state["values"].get("full_transcript", [])) for state in history[:2]] == [3, 0]
+    assert [len(state["values"].get("full_transcript", [])) for state in history[:2]] == [3, 3]
+    assert {"full_transcript", "messages", "rolling_summary"} <= history[1]["values"].keys()
+    assert "receipts" not in history[1]["values"]
     whole = client.threads.get_state(thread, checkpoint=history[1]["checkpoint"])["values"]
-    assert len(whole["full_transcript"]) == 3
+    assert whole["receipts"]
 
 
 def test_run_from_an_earlier_checkpoint_calls_the_model_again(
@@ -288,6 +290,29 @@ def test_run_continues_from_an_edited_earlier_checkpoint(client: Client) -> None
     client.runs.wait(thread, "debate", input=None, checkpoint=update["checkpoint"])
     kinds = [entry["kind"] for entry in values(client, thread)["full_transcript"]]
     assert kinds == ["topic", "speech", "interjection", "speech"]
+
+
+def test_one_field_of_the_whole_state_is_edited_and_the_fork_runs(client: Client) -> None:
+    thread = run_debate(client, turns=5, memory={"keep_recent": 2, "summarize_every": 1})
+    newest = values(client, thread)
+    client.threads.update_state(thread, newest)
+    assert values(client, thread) == newest
+    history = client.threads.get_history(thread, limit=100)
+    earlier = next(each for each in history if each["next"] == ["turn"] and each["values"]["rolling_summary"])
+    sent_back = client.threads.update_state(thread, earlier["values"], checkpoint=earlier["checkpoint"])
+    read = client.threads.get_state(thread, checkpoint=sent_back["checkpoint"])["values"]
+    summary = {**read["rolling_summary"], "text": "Ada wants trams. [m000001]"}
+    forked = client.threads.update_state(
+        thread, {**read, "rolling_summary": summary}, checkpoint=sent_back["checkpoint"]
+    )
+    client.runs.wait(thread, "debate", input=None, checkpoint=forked["checkpoint"])
+    state = values(client, thread)
+    assert state["status"] == "done"
+    versions = state["summary_versions"]
+    assert [each["version"] for each in versions] == list(range(1, len(versions) + 1))
+    edited = [each for each in versions if each["text"].startswith("Ada wants trams. [m000001]")]
+    assert edited == versions[read["rolling_summary"]["version"] :]
+    assert len(edited) > 1
 
 
 def test_a_human_message_after_the_end_continues_the_debate(client: Client) -> None:
