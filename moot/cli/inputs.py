@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moot.cli.terminal import print_error, print_note
-from moot.config import DebateConfig, slug
-from moot.config.model_settings import is_built_in
 from moot.state.entries import clean_text, seq_of
 from moot.state.errors import InputError
 from moot.state.settings import variable
 from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
+    from moot.config import DebateConfig
     from moot.importers import ImportedTranscript
 
 
 def configured_model() -> str | None:
     """Return the user's default model, or `None` if none is configured. A built-in model does not count."""
+    from moot.config.model_settings import is_built_in
+
     name = variable("MOOT_MODEL")
     return None if name is None or is_built_in(name) else name
 
@@ -174,6 +175,8 @@ LENGTHS = ("turns", "rounds")
 
 def parse_debaters(values: Sequence[str] | None) -> list[dict[str, str]] | None:
     """Parse the values of `--debater`. One without a name is an `InputError`."""
+    from moot.config import slug
+
     debaters = []
     for number, value in enumerate(values or (), start=1):
         parts = [part.strip() for part in value.split(":", 2)]
