@@ -26,6 +26,7 @@ from moot.calls.concurrency import run_in_thread
 from moot.claims.ledger_rendering import why_no_claims
 from moot.config.model_settings import ModelSettings, is_built_in
 from moot.config.participants import MAX_REQUESTED_DEBATERS
+from moot.config.stages import validate
 from moot.debates.dry_run import estimate, expected_cost, with_plan
 from moot.debates.lifecycle import unused_name
 from moot.debates.prompt_reconstruction import reconstruct_prompt
@@ -317,6 +318,7 @@ class LivePage:
         return {
             "protocols": {name: (each.__doc__ or "").partition("\n")[0] for name, each in PROTOCOLS.items()},
             "protocol": host.default_config.protocol,
+            "proposing": _proposing_protocols(host.default_config),
             "model": "" if host.default_config.lacks_model() else host.default_config.model,
             "models": [
                 name for name in dict.fromkeys(model_names) if name and not {"*", "?", "["} & set(name)
@@ -371,18 +373,24 @@ class LivePage:
             return await planning
 
     async def _propose(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
-        """Return two debaters that a model proposes for a question. Only the operator may ask for them."""
+        """Return two debaters that a model proposes for a question. Only the operator may ask for them.
+
+        The model proposes others than the debaters in the request.
+        """
         if not request.scope.get(auth_middleware.OPERATOR):
             raise HTTPException(403, "only the operator, who sends the server's token, may ask for proposals")
         question, settings, _ = (await auth_middleware.body_of(request, NewDebate)).parts()
 
         def propose() -> JsonObject:
             config = host.apply_client_settings({**settings, "debaters": ()}, by_operator=True)
+            present = host.apply_client_settings(settings, by_operator=True).debaters
             if is_built_in(config.model):
                 raise InputError(
                     "the built-in model cannot propose debaters: choose another model, or run `moot setup`"
                 )
-            debaters, spent = propose_debaters(question, config, Environment())
+            own = Environment(host.debates.environment.factory, host.debates.environment.models)
+            rejected = present if settings.get("debaters") else ()
+            debaters, spent = propose_debaters(question, config, own, rejected)
             proposed = [each.model_dump(include={"name", "role", "stance"}) for each in debaters]
             return {"debaters": proposed, "cost_usd": spent}
 
@@ -590,6 +598,14 @@ class LivePage:
         return await action.perform(
             host, debate, by_operator=bool(request.scope.get(auth_middleware.OPERATOR))
         )
+
+
+def _proposing_protocols(config: DebateConfig) -> list[str]:
+    """Return the protocols whose two default debaters the form replaces with two proposed debaters."""
+    defaults = {name: validate({"protocol": name}).debaters for name in PROTOCOLS}
+    if config.debaters != defaults[config.protocol]:
+        return []  # the operator has chosen the debaters
+    return [name for name, debaters in defaults.items() if len(debaters) == 2]
 
 
 def _sample(name: str) -> JsonObject:
