@@ -177,7 +177,7 @@ def test_person_reads_the_instruction_and_whose_turn_it_is(
 
 def test_unknown_debate_has_a_way_back(browser: webdriver.Chrome, page: DebatePage) -> None:
     browser.get(f"{page.url}/d/nothing")
-    assert wait_for_text(browser, "main [role=alert]", "no debate")
+    assert wait_for_text(browser, "main [role=alert]", "No debate has this address.")
     click(browser, "main a.button", "All debates")
     assert wait_for_text(browser, ".list h1", "Debates")
     assert wait_for_text(browser, ".visitor", "the operator pays")

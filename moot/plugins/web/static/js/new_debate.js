@@ -1,7 +1,7 @@
 // Dialog for a new debate: question, protocol, debaters with roles and models, documents, and the price.
 import { get, post, upload } from "./api.js";
 import { go } from "./navigation.js";
-import { html, useEffect, useRef, useState } from "./html.js";
+import { html, marked, useEffect, useRef, useState } from "./html.js";
 import { cost, plural } from "./words.js";
 
 const NOBODY = { name: "", role: "", stance: "", model: "" };
@@ -132,10 +132,10 @@ export function NewDebate({ setup, opener }) {
       <label>Documents for all debaters<input type="file" multiple accept=${[...setup.converted, ".txt", ".md", ".csv", ".json", ".yaml", "text/*"].join(",")} onChange=${read} /></label>
       ${documents.length > 0 && html`<p class="muted small documents">${documents.map((each) => `${each.name}: ${plural(each.content.split(/\s+/).filter(Boolean).length, "word")}`).join(", ")}</p>`}
       ${!model && html`<p class="callout" role="note">No model is set. Run <code>moot setup</code> on the server's machine and start the server again, or choose a model above.</p>`}
-      ${problem && html`<p class="callout" role="alert">${problem}</p>`}
+      <div class="ready">${problem && html`<p class="callout" role="alert">${marked(problem)}</p>`}
       <p class="actions">${model && html`<button type="submit" class="main" disabled=${busy}>${busy ? "Working …" : "Start"}</button>`}
         <button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
-        <span class="muted small" role="status">${price}</span></p>
+        <span class="muted small" role="status">${price}</span></p></div>
     </form>
   </dialog>`;
 }
