@@ -103,6 +103,7 @@ export function NewDebate({ setup, opener }) {
   return html`<dialog ref=${dialog} aria-labelledby="new-title" class="new">
     <form ref=${written} onSubmit=${begin} onInput=${() => setChanges((before) => before + 1)}>
       <h2 id="new-title">New debate</h2>
+      <div class="settings">
       <label>Question<textarea name="question" rows="4" required dir="auto" placeholder="A question or a claim, with the facts that matter"></textarea></label>
       <div class="fields">
         <label>Protocol<select name="protocol" value=${protocol} onChange=${(event) => setProtocol(event.currentTarget.value)}>
@@ -132,6 +133,7 @@ export function NewDebate({ setup, opener }) {
       <label>Documents for all debaters<input type="file" multiple accept=${[...setup.converted, ".txt", ".md", ".csv", ".json", ".yaml", "text/*"].join(",")} onChange=${read} /></label>
       ${documents.length > 0 && html`<p class="muted small documents">${documents.map((each) => `${each.name}: ${plural(each.content.split(/\s+/).filter(Boolean).length, "word")}`).join(", ")}</p>`}
       ${!model && html`<p class="callout" role="note">No model is set. Run <code>moot setup</code> on the server's machine and start the server again, or choose a model above.</p>`}
+      </div>
       <div class="ready">${problem && html`<p class="callout" role="alert">${marked(problem)}</p>`}
       <p class="actions">${model && html`<button type="submit" class="main" disabled=${busy}>${busy ? "Working …" : "Start"}</button>`}
         <button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
