@@ -30,13 +30,7 @@ def configured_model() -> str | None:
 
 
 def read_words(argument: str, what: str, advice: str) -> str:
-    """Read a text from an argument, a file or stdin.
-
-    `@FILE` names a file, and `-` stands for stdin. Any other argument is the text itself.
-
-    Raises:
-        InputError: the file cannot be read, or the text is empty.
-    """
+    """Return the text of an argument, of `@FILE`, or of stdin (`-`). An empty text is an `InputError`."""
     from moot.config.file_references import read_text
 
     is_file = argument == "-" or argument.startswith("@")
@@ -47,13 +41,7 @@ def read_words(argument: str, what: str, advice: str) -> str:
 
 
 def read_topic(argument: str | None) -> str | None:
-    """Read the topic of a debate from an argument, a file or stdin. Without an argument, return `None`.
-
-    `@FILE` names a file, and `-` stands for stdin.
-
-    Raises:
-        InputError: the file cannot be read, or the text is empty.
-    """
+    """Return the topic of a debate as `read_words` reads it, or `None` without an argument."""
     return None if argument is None else read_words(argument, "topic", "write the question to debate")
 
 

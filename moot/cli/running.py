@@ -127,12 +127,9 @@ def resumed_line(earlier_turns: int, added: int | None, config: DebateConfig) ->
     planned_turns = turns_planned(config)
     if added:
         return [f"Continues after {count_noun(earlier_turns, 'turn')}, for {count_noun(added, 'more turn')}"]
-    progress = (
-        f"{earlier_turns} of {count_noun(planned_turns, 'turn')}"
-        if planned_turns and earlier_turns <= planned_turns
-        else ""
-    )
-    return [f"Continues after {progress or count_noun(earlier_turns, 'turn')}"]
+    is_known = planned_turns and earlier_turns <= planned_turns
+    planned_text = f"{earlier_turns} of {count_noun(planned_turns or 0, 'turn')}"
+    return [f"Continues after {planned_text if is_known else count_noun(earlier_turns, 'turn')}"]
 
 
 def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:

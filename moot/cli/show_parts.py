@@ -142,6 +142,8 @@ def answer_parts(document: JsonMapping, lines: int = ANSWER_LINES) -> list[Rende
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder"):
         return verdict_parts(document)
+    if document.get("solution") and not verdict["decision"]:  # the solution is the answer
+        return verdict_parts(document)
     names, protocol = terminal.debater_names(document["config"], 30), protocol_of(document)
     fields = _shown_fields(document, winner_text(verdict, names, protocol))
     answer = [each for each in fields if each.lead or each.name == "question"]
