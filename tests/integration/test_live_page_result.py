@@ -87,7 +87,7 @@ def test_start_without_debaters_proposes_two_as_the_command_does(
     assert wait_for_text(browser, "dialog fieldset [role=status]", "mine proposed these two debaters")
     stance = find_element(browser, ".debater textarea")
     assert stance.get_property("value") == STANCE.strip()
-    assert stance.get_property("scrollHeight") <= stance.get_property("offsetHeight")
+    assert browser.execute_script("return arguments[0].scrollHeight <= arguments[0].offsetHeight", stance)
     click(browser, "dialog button", "Propose two others")
     others = "than these: Mia, engineer"
     assert wait_until(lambda: others in str(page.model.calls[-1].messages[0].content))
