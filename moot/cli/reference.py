@@ -5,7 +5,6 @@
 
 import inspect
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import get_args
@@ -46,8 +45,8 @@ ENVIRONMENT = "\n".join(
 def pages() -> Mapping[str, str]:
     """Return the generated reference pages in Markdown, keyed by file name."""
     commands = [leaf for name in shipped_commands() for leaf in _leaves(f"moot {name}", load_command(name))]
-    counts = Counter(_row(param) for _, command in commands for param in command.params)
-    shared = [row for row, count in counts.items() if count >= SHARED_BY]
+    rows = [_row(param) for _, command in commands for param in command.params]
+    shared = [row for row in dict.fromkeys(rows) if rows.count(row) >= SHARED_BY]
     sections = [f"## Shared arguments and options\n\n{TABLE}{''.join(shared)}"]
     sections += [_section(title, command, shared) for title, command in commands]
     codes = next(part for part in HELP.split("\n\n") if part.startswith("Exit codes"))
@@ -69,7 +68,7 @@ the JSON Schema of the configuration, and `moot config check FILE` checks a conf
         for name, thing in exported.items()
         if inspect.isclass(thing) or inspect.isfunction(thing)
     }
-    rows = "".join(
+    names = "".join(
         f"| [`{name}`](#{documented[name]}) | {_summary(thing)} |\n"
         if name in documented
         else f"| `{name}` | {_value_text(thing)} |\n"
@@ -84,7 +83,7 @@ This page describes all names that you can import from the package `moot`. For e
 
 | name | meaning |
 |---|---|
-{rows}
+{names}
 """
     details = "\n".join(
         f"::: {path}\n    options:\n      heading: {name}\n      toc_label: {name}\n"

@@ -61,8 +61,7 @@ def demo(
     from moot.cli.live import header_lines
     from moot.cli.running import print_short_answer, run_to_end
     from moot.cli.show_parts import turning_points
-    from moot.config import DebateConfig
-    from moot.config.participants import unique_slug
+    from moot.config import DebateConfig, participants
     from moot.models.offline import RecordedModel, recording_config
     from moot.runtime.environment import Environment
 
@@ -72,7 +71,7 @@ def demo(
     model = RecordedModel(recording=sample, pace_s=DEMO_DELAY_S if is_paced else 0.0)
     environment = Environment(factory=lambda name, settings: model)
     with open_database(db, make=True, environment=environment) as debates:
-        name = unique_slug(sample, {row.name for row in debates.rows()})
+        name = participants.unique_slug(sample, {row.name for row in debates.rows()})
         debate = debates.start(topic, DebateConfig(**settings), name=name)
         path = output or Path(f"{name}.html")
         if full or fast or as_json:

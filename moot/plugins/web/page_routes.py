@@ -26,7 +26,6 @@ from moot.calls.concurrency import run_in_thread
 from moot.claims.ledger_rendering import why_no_claims
 from moot.config.model_settings import ModelSettings, is_built_in
 from moot.config.participants import MAX_REQUESTED_DEBATERS
-from moot.config.stages import validate
 from moot.debates.dry_run import estimate, expected_cost, with_plan
 from moot.debates.lifecycle import unused_name
 from moot.debates.prompt_reconstruction import reconstruct_prompt
@@ -602,7 +601,7 @@ class LivePage:
 
 def _proposing_protocols(config: DebateConfig) -> list[str]:
     """Return the protocols whose two default debaters the form replaces with two proposed debaters."""
-    defaults = {name: validate({"protocol": name}).debaters for name in PROTOCOLS}
+    defaults = {name: DebateConfig(protocol=name).debaters for name in PROTOCOLS}
     if config.debaters != defaults[config.protocol]:
         return []  # the operator has chosen the debaters
     return [name for name, debaters in defaults.items() if len(debaters) == 2]
