@@ -43,11 +43,8 @@ def open_database(db: str | None, *, make: bool = False, environment: Environmen
 def open_stored_debate(db: str | None, name: str | None) -> Iterator[Debate]:
     """Open a stored debate during a `with` block.
 
-    Without a name, open the most recently active debate, and say which one it is.
-
-    Raises:
-        DebateNotFound: no debate has this name or id.
-        InputError: the database cannot be opened.
+    Without a name, open the most recently active debate, and say which one it is. An unknown name is a
+    `DebateNotFound`, a database that cannot be opened an `InputError`.
     """
     with open_database(db) as debates:
         from moot.storage.catalogue import LATEST, handle
@@ -59,13 +56,9 @@ def open_stored_debate(db: str | None, name: str | None) -> Iterator[Debate]:
 
 
 def present_records(db: str | None) -> AbstractContextManager[Records]:
-    """Open Moot's tables in an existing database during a `with` block.
+    """Open Moot's tables in an existing database during a `with` block, without LangGraph's slow import.
 
-    LangGraph, which is slow to import, is not loaded.
-
-    Raises:
-        DebateNotFound: the database does not exist.
-        InputError: the database cannot be opened.
+    A missing database is a `DebateNotFound`, one that cannot be opened an `InputError`.
     """
     url = _existing(db)
     from moot.storage.records import open_records
@@ -74,11 +67,7 @@ def present_records(db: str | None) -> AbstractContextManager[Records]:
 
 
 def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
-    """Open Moot's tables during a `with` block, or yield `None` without a database.
-
-    Raises:
-        InputError: the database cannot be opened.
-    """
+    """Open Moot's tables as `present_records` does, but yield `None` without a database."""
     return present_records(db) if database_exists(check_database(db)) else nullcontext()
 
 
@@ -94,12 +83,7 @@ def queue_url(db: str | None) -> str:
 
 
 def open_queue(db: str | None) -> DebateQueue:
-    """Return the queue of debates in a Postgres database.
-
-    Raises:
-        InputError: the database is not a Postgres database.
-        ConfigError: the `queue` extra is not installed.
-    """
+    """Return the queue of debates in a Postgres database. Without the `queue` extra: `ConfigError`."""
     from moot.storage.servers import server_of
 
     url = queue_url(db)

@@ -11,31 +11,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moot.cli.terminal import print_error, print_note
-from moot.config import DebateConfig, slug
-from moot.config.model_settings import is_built_in
 from moot.state.entries import clean_text, seq_of
 from moot.state.errors import InputError
 from moot.state.settings import variable
 from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
+    from moot.config import DebateConfig
     from moot.importers import ImportedTranscript
 
 
 def configured_model() -> str | None:
     """Return the user's default model, or `None` if none is configured. A built-in model does not count."""
+    from moot.config.model_settings import is_built_in
+
     name = variable("MOOT_MODEL")
     return None if name is None or is_built_in(name) else name
 
 
 def read_words(argument: str, what: str, advice: str) -> str:
-    """Read a text from an argument, a file or stdin.
-
-    `@FILE` names a file, and `-` stands for stdin. Any other argument is the text itself.
-
-    Raises:
-        InputError: the file cannot be read, or the text is empty.
-    """
+    """Return the text of an argument, of `@FILE`, or of stdin (`-`). An empty text is an `InputError`."""
     from moot.config.file_references import read_text
 
     is_file = argument == "-" or argument.startswith("@")
@@ -46,13 +41,7 @@ def read_words(argument: str, what: str, advice: str) -> str:
 
 
 def read_topic(argument: str | None) -> str | None:
-    """Read the topic of a debate from an argument, a file or stdin. Without an argument, return `None`.
-
-    `@FILE` names a file, and `-` stands for stdin.
-
-    Raises:
-        InputError: the file cannot be read, or the text is empty.
-    """
+    """Return the topic of a debate as `read_words` reads it, or `None` without an argument."""
     return None if argument is None else read_words(argument, "topic", "write the question to debate")
 
 
@@ -174,6 +163,8 @@ LENGTHS = ("turns", "rounds")
 
 def parse_debaters(values: Sequence[str] | None) -> list[dict[str, str]] | None:
     """Parse the values of `--debater`. One without a name is an `InputError`."""
+    from moot.config import slug
+
     debaters = []
     for number, value in enumerate(values or (), start=1):
         parts = [part.strip() for part in value.split(":", 2)]

@@ -17,7 +17,6 @@ from moot.cli.inputs import (
     read_transcript as read_transcript,  # plug-ins import it from here
 )
 from moot.cli.terminal import format_of
-from moot.config.model_settings import OFFLINE, ModelSettings
 from moot.state.errors import ConfigError
 from moot.state.settings import redact_urls
 
@@ -101,6 +100,7 @@ def models_like(incomplete: str) -> list[str]:
     """Return the model names that complete the text typed in the shell."""
     import asyncio
 
+    from moot.config.model_settings import OFFLINE, ModelSettings
     from moot.models.endpoints import listed_models
     from moot.models.http import httpx
     from moot.models.registry import access_to

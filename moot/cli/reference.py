@@ -5,7 +5,7 @@
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -30,6 +30,9 @@ Instead of a debate's name, you can write `latest` to select the most recently a
 `moot --install-completion`, your shell completes commands, options and the names of debates. `-h` is short
 for `--help`.
 """
+TABLE = "| argument or option | meaning |\n|---|---|\n"
+SHARED_BY = 5
+"""Minimum number of commands with an equal option for which the page describes it only once."""
 ENVIRONMENT = "\n".join(
     [
         "## Environment\n\n| variable | meaning |\n|---|---|",
@@ -41,7 +44,11 @@ ENVIRONMENT = "\n".join(
 
 def pages() -> Mapping[str, str]:
     """Return the generated reference pages in Markdown, keyed by file name."""
-    sections = [part for name in shipped_commands() for part in _command(f"moot {name}", load_command(name))]
+    commands = [leaf for name in shipped_commands() for leaf in _leaves(f"moot {name}", load_command(name))]
+    rows = [_row(param) for _, command in commands for param in command.params]
+    shared = [row for row in dict.fromkeys(rows) if rows.count(row) >= SHARED_BY]
+    sections = [f"## Shared arguments and options\n\n{TABLE}{''.join(shared)}"]
+    sections += [_section(title, command, shared) for title, command in commands]
     codes = next(part for part in HELP.split("\n\n") if part.startswith("Exit codes"))
     command = "\n".join([INTRODUCTION, *sections, ENVIRONMENT, f"## Exit codes\n\n{codes.strip()}\n"])
     configuration = f"""# Configuration
@@ -61,7 +68,7 @@ the JSON Schema of the configuration, and `moot config check FILE` checks a conf
         for name, thing in exported.items()
         if inspect.isclass(thing) or inspect.isfunction(thing)
     }
-    rows = "".join(
+    names = "".join(
         f"| [`{name}`](#{documented[name]}) | {_summary(thing)} |\n"
         if name in documented
         else f"| `{name}` | {_value_text(thing)} |\n"
@@ -77,7 +84,7 @@ In Python, `help(moot.Debates)` prints them.
 
 | name | meaning |
 |---|---|
-{rows}
+{names}
 """
     details = "\n".join(
         f"::: {path}\n    options:\n      heading: {name}\n      toc_label: {name}\n"
@@ -95,17 +102,25 @@ def _value_text(thing: object) -> str:
     return ", ".join(f"`{each.__name__}`" for each in get_args(thing)) or f"`{thing}`"
 
 
-def _command(title: str, command: Click) -> Iterator[str]:
-    if children := getattr(command, "commands", {}):
-        for name, child in children.items():
-            yield from _command(f"{title} {name}", child)
-        return
+def _leaves(title: str, command: Click) -> Iterator[tuple[str, Click]]:
+    children = getattr(command, "commands", {})
+    for name, child in children.items():
+        yield from _leaves(f"{title} {name}", child)
+    if not children:
+        yield title, command
+
+
+def _section(title: str, command: Click, shared: Collection[str]) -> str:
     arguments = [_metavar(param) for param in command.params if param.param_type_name == "argument"]
     usage = " ".join([title, "[OPTIONS]", *arguments])
     usage = "\n".join([usage, *(command.epilog or "").replace("Example: ", "").split("\n\n")]).rstrip()
-    yield f"## {title}\n\n{inspect.cleandoc(command.help)}\n\n```\n{usage}\n```\n"
-    rows = "".join(map(_row, command.params))
-    yield f"| argument or option | meaning |\n|---|---|\n{rows}" if rows else ""
+    rows = [row for row in map(_row, command.params) if row not in shared]
+    others = ", ".join(
+        row[2:].split(" | ")[0].split(", ")[0] for row in map(_row, command.params) if row in shared
+    )
+    text = f"## {title}\n\n{inspect.cleandoc(command.help)}\n\n```\n{usage}\n```\n"
+    text += f"\n{TABLE}{''.join(rows)}" if rows else ""
+    return text + (f"\nShared: {others}\n" if others else "")
 
 
 def _metavar(param: Click) -> str:

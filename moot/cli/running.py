@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -119,12 +120,9 @@ def resumed_line(earlier_turns: int, added: int | None, config: DebateConfig) ->
     planned_turns = turns_planned(config)
     if added:
         return [f"Continues after {count_noun(earlier_turns, 'turn')}, for {count_noun(added, 'more turn')}"]
-    progress = (
-        f"{earlier_turns} of {count_noun(planned_turns, 'turn')}"
-        if planned_turns and earlier_turns <= planned_turns
-        else ""
-    )
-    return [f"Continues after {progress or count_noun(earlier_turns, 'turn')}"]
+    is_known = planned_turns and earlier_turns <= planned_turns
+    planned_text = f"{earlier_turns} of {count_noun(planned_turns or 0, 'turn')}"
+    return [f"Continues after {planned_text if is_known else count_noun(earlier_turns, 'turn')}"]
 
 
 def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:
@@ -236,28 +234,36 @@ def output_result(debate: Debate, document: JsonMapping, delivery: Delivery, *, 
         return terminal.print_json(document)
     if not finished:
         return
-    from moot.cli.show_parts import answer_parts, verdict_parts  # imports the reports, needed only at the end
-
-    short = terminal.is_terminal()
-    terminal.print_result(*(answer_parts if short else verdict_parts)(document))
+    notes = []
     if delivery.remarks:
         usage, debate_handle = document["usage"], handle(debate.id, debate.name)
-        terminal.print_note(
-            f"\n{count_noun(usage['calls'], 'call')} · {live.spent_text(tokens_of(usage), usage['cost_usd'])}"
-        )
-        terminal.print_note(f"Stored as {debate.name} in {redact_urls(check_database(delivery.db))}")
-        if short:
-            terminal.print_note(
-                f"  verdict    {command_line('show', debate_handle, '--verdict', db=delivery.db)}"
-            )
-            terminal.print_note(
-                f"  report     {command_line('report', debate_handle, '--open', db=delivery.db)}"
-            )
-            terminal.print_note(f"  ask        {command_line('ask', debate_handle, 'Why?', db=delivery.db)}")
-        terminal.print_note(
-            f"  read it    {command_line('show', debate_handle, '--transcript', db=delivery.db)}"
-        )
+        spent = live.spent_text(tokens_of(usage), usage["cost_usd"])
+        written = f" · written to {delivery.output}" if delivery.output is not None else ""
+        terminal.print_note(f"\n{count_noun(usage['calls'], 'call')} · {spent}{written}")
+        terminal.print_note(f"Stored as {debate.name} in {redact_urls(check_database(delivery.db))}\n")
+        commands = {
+            "verdict": command_line("show", debate_handle, "--verdict", db=delivery.db),
+            "report": command_line("report", debate_handle, "--open", db=delivery.db),
+            "ask": command_line("ask", debate_handle, "Why?", db=delivery.db),
+        }
         if debate.can_go_on() and not debate.config().model.startswith(RECORDED):
-            terminal.print_note(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
-        if delivery.output is not None:
-            terminal.print_note(f"  written to {delivery.output}")
+            commands["extend it"] = resume_line(debate, delivery.db, "--turns", "6")
+        notes = [f"  {label:9}  {line}" for label, line in commands.items()]
+    if terminal.is_terminal():
+        return print_short_answer(document, ["", *notes])
+    from moot.cli.show_parts import verdict_parts  # imports the reports, needed only at the end
+
+    terminal.print_result(*verdict_parts(document))
+    for note in notes:
+        terminal.print_note(note)
+
+
+def print_short_answer(document: JsonMapping, notes: Sequence[str]) -> None:
+    """Print the short answer of a debate, and notes below it. A screen of 24 lines shows both."""
+    from moot.cli.show_parts import ANSWER_LINES, answer_parts
+
+    lines = sum(terminal.wrap_for_terminal(note, sys.stderr).count("\n") + 1 for note in notes)
+    space = shutil.get_terminal_size().lines - lines - 1  # the shell's prompt takes a line
+    terminal.print_result(*answer_parts(document, min(ANSWER_LINES, space)))
+    for note in notes:
+        terminal.print_note(note)

@@ -131,64 +131,60 @@ def _field_parts(fields: Sequence[ShownField]) -> list[RenderableType]:
     return parts
 
 
-TURNING_POINTS = 3
-"""Maximum number of position changes to show in the digest of a debate."""
+ANSWER_LINES = 20
+"""Maximum number of lines of the short answer, which a terminal of 24 lines shows with the next commands."""
+SHORT_FORMS = ((3, 150), (2, 150), (2, 75), (1, 75))
+"""Numbers of items in each list of the short answer, and of characters in each item, longest form first."""
 
 
-def answer_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return a debate's question and short answer to print. Without a decision, return the whole verdict."""
+def answer_parts(document: JsonMapping, lines: int = ANSWER_LINES) -> list[RenderableType]:
+    """Return a debate's question and short answer to print, in at most `lines` lines if possible.
+
+    Lists are shortened, but never the decision. Without a verdict of a model, return the `verdict_parts`.
+    """
     verdict: PanelVerdict | None = document["verdict"]
-    if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
+    if not verdict or verdict["status"] == "failed" or verdict.get("placeholder"):
+        return verdict_parts(document)
+    if document.get("solution") and not verdict["decision"]:  # the solution is the answer
         return verdict_parts(document)
     names, protocol = terminal.debater_names(document["config"], 30), protocol_of(document)
-    result = winner_text(verdict, names, protocol)
-    fields = _shown_fields(document, result)
-    answer = [_shortened(each) for each in fields if each.lead or each.name == "question"]
-    return [*_notes_before(document), *_field_parts(answer)]
+    fields = _shown_fields(document, winner_text(verdict, names, protocol))
+    answer = [each for each in fields if each.lead or each.name == "question"]
+    parts: list[RenderableType] = []
+    for items, chars in SHORT_FORMS:
+        parts = [*_notes_before(document), *_field_parts([_shortened(each, items, chars) for each in answer])]
+        if line_count(parts) <= lines:
+            break
+    return parts
 
 
-SHORT_LINES, SHORT_CHARS = 3, 150
-"""Maximum number of lines in a list of the short answer, and of characters in each line. It then has about 20
-lines."""
+def line_count(parts: Iterable[RenderableType]) -> int:
+    """Return the number of lines that texts fill on the screen."""
+    console, width = terminal.err_console(), terminal.columns()
+    return sum(len(part.wrap(console, width)) for part in parts if isinstance(part, Text))
 
 
-def _shortened(field: ShownField) -> ShownField:
+def _shortened(field: ShownField, items: int, chars: int) -> ShownField:
+    if field.name == "question":
+        return replace(field, lines=(replace(field.lines[0], text=clip(field.text, terminal.columns())),))
     if field.single:
         return field
-    lines = [replace(line, text=clip(line.text, SHORT_CHARS)) for line in field.lines[:SHORT_LINES]]
+    lines = [replace(line, text=clip(line.text, chars)) for line in field.lines[:items]]
     more = len(field.lines) - len(lines)
-    label = f"{field.label} ({more} more with moot show)" if more else field.label
+    label = f"{field.label} ({more} more)" if more else field.label
     return replace(field, label=label, lines=tuple(lines))
 
 
-def digest_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return the question, debaters, turning points and decision to print."""
-    verdict: PanelVerdict = document["verdict"]
-    names, protocol = terminal.debater_names(document["config"], 30), protocol_of(document)
-    result = winner_text(verdict, names, protocol)
-    fields = {each.name: each for each in _shown_fields(document, result)}
-    moved_field = fields.get("moved")
-    turning_points = (
-        [replace(moved_field, label="Turning points", lines=moved_field.lines[:TURNING_POINTS])]
-        if moved_field
-        else []
+TURNING_POINTS = 3
+"""Maximum number of position changes that the demo prints."""
+
+
+def turning_points(document: JsonMapping) -> list[RenderableType]:
+    """Return the first changes of a position to print."""
+    moved = [each for each in _shown_fields(document, "") if each.name == "moved"]
+    return _field_parts(
+        [replace(each, label="Turning points", lines=each.lines[:TURNING_POINTS]) for each in moved]
     )
-    debaters = [
-        Text(
-            f"{names[each['id']]} · {terminal.one_line(each.get('role') or '', 60)}".removesuffix(" · "),
-            "dim",
-        )
-        for each in document["config"]["debaters"]
-    ]
-    title = [fields["question"]] if "question" in fields else []
-    return [
-        *_notes_before(document),
-        *_field_parts(title),
-        *debaters,
-        *(part for field in turning_points for part in (Text(), *_field_parts([field]))),
-        Text(),
-        *_field_parts([each for each in fields.values() if each.lead]),
-    ]
 
 
 def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) -> str:

@@ -233,7 +233,9 @@ def wrap_for_terminal(text: str, stream: TextIO) -> str:
 
 def _wrapped(line: str, width: int) -> list[str]:
     quoted = re.sub(r"`[^`]*`", lambda code: code.group().replace(" ", "\xa0"), line)
-    return [each.replace("\xa0", " ") for each in textwrap.wrap(quoted, width, break_long_words=False)]
+    return [
+        each.replace("\xa0", " ") for each in textwrap.wrap(quoted, width, break_long_words=False) or [""]
+    ]
 
 
 def is_terminal() -> bool:

@@ -61,7 +61,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         ]
         long = debates.start("A long one", config, transcript=transcript)
         hostile.run(turns=2)
-    with serve_in_thread(database, DebateConfig(model="mine", turns=3, **judged), mine=model) as url:
+    config = DebateConfig(model="mine", turns=3, debaters=({"name": "Ada"}, {"name": "Ben"}), **judged)
+    with serve_in_thread(database, config, mine=model) as url:
         yield Page(url, model, hostile.id, long.id)
 
 

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
+from moot.models.offline import ScriptedCall
 from tests.support.browser import chromium, click, element_texts, find_element, set_viewport, wait_for_text
-from tests.support.live_page import DebatePage, serve_debates
+from tests.support.live_page import OPERATORS_TOKEN, DebatePage, serve_debates
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
 WIDTHS = (390, 768, 1280)
+STANCE = "Use one queue for each team, because a shared queue hides which team has fallen behind. " * 3
+PROPOSED = [{"name": name, "role": "engineer", "stance": STANCE.strip()} for name in ("Mia", "Max")]
+
+
+def reply_to(call: ScriptedCall) -> str | dict[str, Any]:
+    if "Propose two debaters" in str(call.messages[0].content):
+        return {"debaters": PROPOSED}
+    return "We should measure the cost of it first, and then decide."
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebatePage]:
     with serve_debates(tmp_path_factory.mktemp("result") / "d.sqlite") as page:
+        page.model.script = reply_to
         yield page
 
 
@@ -61,6 +72,28 @@ def test_page_shows_the_result_when_a_debate_ends(browser: webdriver.Chrome, pag
     click(browser, "#tab-transcript")
     click(browser, ".progress", "Show the result")
     assert wait_until(find_element(browser, "#panel .headline").is_displayed)
+
+
+def test_start_without_debaters_proposes_two_as_the_command_does(
+    browser: webdriver.Chrome, page: DebatePage
+) -> None:
+    set_viewport(browser, 768)
+    page.model.go.set()
+    browser.get(f"{page.url}?token={OPERATORS_TOKEN}")
+    click(browser, ".heading button.main")
+    find_element(browser, "textarea[name=question]").send_keys("Which queue?")
+    find_element(browser, "input[name=model]").send_keys("mine")
+    click(browser, "dialog button.main")
+    assert wait_for_text(browser, "dialog fieldset [role=status]", "mine proposed these two debaters")
+    stance = find_element(browser, ".debater textarea")
+    assert stance.get_property("value") == STANCE.strip()
+    assert browser.execute_script("return arguments[0].scrollHeight <= arguments[0].offsetHeight", stance)
+    click(browser, "dialog button", "Propose two others")
+    others = "than these: Mia, engineer"
+    assert wait_until(lambda: others in str(page.model.calls[-1].messages[0].content))
+    click(browser, "dialog button.main", "Start")
+    assert wait_for_text(browser, ".item .who", "Mia")
+    browser.delete_all_cookies()
 
 
 def test_header_and_composer_take_at_most_a_fifth_of_a_phone(
@@ -144,7 +177,7 @@ def test_person_reads_the_instruction_and_whose_turn_it_is(
 
 def test_unknown_debate_has_a_way_back(browser: webdriver.Chrome, page: DebatePage) -> None:
     browser.get(f"{page.url}/d/nothing")
-    assert wait_for_text(browser, "main [role=alert]", "no debate")
+    assert wait_for_text(browser, "main [role=alert]", "No debate has this address.")
     click(browser, "main a.button", "All debates")
     assert wait_for_text(browser, ".list h1", "Debates")
     assert wait_for_text(browser, ".visitor", "the operator pays")

@@ -21,6 +21,9 @@ from moot.plugins.web.http_connections import http_server
 from moot.plugins.web.page_routes import page_app
 from moot.state.errors import WaitingForPerson
 
+OPERATORS_TOKEN = "launched"  # noqa: S105  # of the tests
+"""Token in `?token=` that makes a browser the operator's."""
+
 
 class PausedModel(ScriptedModel):
     """A scripted model that streams a few words and then waits for `go`."""
@@ -82,7 +85,7 @@ def open_with_models(database: Path, **models: Any) -> Debates:
 @contextmanager
 def serve_in_thread(database: Path, default_config: DebateConfig, **models: Any) -> Iterator[str]:
     """Serve the page in a thread and yield its address."""
-    app = page_app(lambda: open_with_models(database, **models), default_config)
+    app = page_app(lambda: open_with_models(database, **models), default_config, launch_token=OPERATORS_TOKEN)
     server = http_server(app, "127.0.0.1", 0)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -420,7 +420,9 @@ def test_the_demo_suggests_setup_before_commands_that_need_a_key(
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name)
     result = moot("demo", name)
-    lines = [line for line in result.stderr.splitlines() if f"moot {command} " in line or "Should we" in line]
+    lines = [
+        line for line in result.stderr.splitlines() if f"moot {command} " in line or "moot 'Should" in line
+    ]
     assert len(lines) == 2
     assert all("  moot setup && moot " in line for line in lines)
     assert "NAME" not in result.stderr

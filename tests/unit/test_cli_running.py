@@ -13,7 +13,7 @@ from moot.api import Debate
 from moot.calls.concurrency import stop
 from moot.cli.options import Delivery
 from moot.cli.running import handle_sigterm_as_interrupt, resumed_line, run_to_end
-from moot.cli.show_parts import answer_parts, bulleted, verdict_parts
+from moot.cli.show_parts import answer_parts, bulleted, line_count, verdict_parts
 from moot.config import DebateConfig
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
 from moot.storage.catalogue import DebateRow
@@ -138,6 +138,26 @@ def test_short_answer_omits_the_dissent_that_the_verdict_shows() -> None:
     assert "First step: Cut the ledger out first" in short
     assert "Dissent" not in short
     assert "Dissent:\n- It decays." in whole
+
+
+@pytest.mark.parametrize("lines", [20, 16, 12])
+def test_short_answer_fits_the_screen_and_keeps_the_decision_whole(lines: int) -> None:
+    items = [f"{'word ' * 40}{number}" for number in range(9)]
+    verdict = {
+        **VERDICT,
+        "question": "Should we? " * 30,
+        "decision": "Keep one deployable. " * 8,
+        "confidence": 80.0,
+        "conditions": items,
+        "would_reverse": items,
+        "read": {"full": 1, "part": 1, "of": 9},
+    }
+    parts = answer_parts(debate_document(protocol="round-robin", verdict=verdict), lines)
+    text = "\n".join(str(part) for part in parts)
+    assert line_count(parts) <= lines
+    assert text.startswith("The judge read 1 of 9 messages in full")
+    assert ("Keep one deployable. " * 8).strip() in text
+    assert "more):" in text
 
 
 def test_short_answer_shows_a_failed_verdict() -> None:

@@ -14,7 +14,7 @@ from moot.cli import options as shared
 from moot.cli.group import command
 from moot.config.config_files import make_config
 from moot.judging.panel import RULES
-from moot.state.entries import tokens_of
+from moot.state.entries import JsonMapping, tokens_of
 from moot.state.errors import InputError, RunError
 from moot.state.verdict import Rule
 from moot.text.plain_text import count_noun
@@ -115,7 +115,7 @@ def judge(
     )
     if subject is None:
         raise InputError("there is nothing to judge: give the ID of a debate, or a FILE")
-    path = inputs.file_of(subject)
+    path, document, whole_verdict = inputs.file_of(subject), None, ""
     if path is not None:
         judgement = _judge_file(path, options, topic, config)
     elif topic is not None:
@@ -128,7 +128,10 @@ def judge(
                 own_model = model_after_recording(debate.config(), inputs.configured_model())
                 options = replace(options, model=own_model)  # a recording judges only once
             judgement = judge_debate(debate.session, options, dry_run=dry_run)
-    _deliver(judgement, as_json=as_json, quiet=quiet)
+            if judgement.stored and terminal.is_terminal():
+                document = debate.document()
+                whole_verdict = shared.command_line("show", debate.name or debate.id, "--verdict", db=db)
+    _deliver(judgement, document, whole_verdict, as_json=as_json, quiet=quiet)
 
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
@@ -167,20 +170,28 @@ def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: 
     return judge_values(values, options, environment, granted=granted)
 
 
-def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
+def _deliver(
+    judgement: Judgement, document: JsonMapping | None, whole_verdict: str, *, as_json: bool, quiet: bool
+) -> None:
+    """Print the verdict, in short if `whole_verdict` names the command that shows all of it."""
+    from moot.cli.running import print_short_answer
     from moot.cli.show_parts import agreement_parts, verdict_parts
 
-    document = {
-        "config": judgement.config,
-        "verdict": judgement.verdict,
-        "solution": judgement.verdict["solution_markdown"],
-    }
-    parts = [*verdict_parts(document), *agreement_parts(judgement)]
+    parts = agreement_parts(judgement)
+    if not document:
+        document = {
+            "config": judgement.config,
+            "verdict": judgement.verdict,
+            "solution": judgement.verdict["solution_markdown"],
+        }
+        parts = [*verdict_parts(document), *parts]
     terminal.print_answer(judgement.to_json(), *parts, as_json=as_json)
     if not quiet and not as_json:
         calls = count_noun(int(judgement.usage.get("calls", 0)), "call")
         storage_note = "stored with the debate" if judgement.stored else "not stored"
-        terminal.print_note(f"\n{calls} · {tokens_of(judgement.usage):,.0f} tokens · {storage_note}")
+        terminal.print_note(f"\n{calls} · {tokens_of(judgement.usage):,.0f} tokens · {storage_note}\n")
+    if whole_verdict and not as_json:
+        print_short_answer(document, () if quiet else ("", f"  verdict  {whole_verdict}"))
     if judgement.failed:
         terminal.print_error(f"the verdict failed: {terminal.one_line(judgement.verdict['error'], 500)}")
         raise Exit(RunError.exit_code)

@@ -325,7 +325,7 @@ class ComparedDebate(TypedDict):
     protocol: str
     status: str
     result: str
-    """Headline of the debate's verdict. The debate's report shows the same headline."""
+    """Headline of the debate's verdict, or who argued best if the verdict has a decision."""
     winner: str | None
     """Name of the winning debater, or `None` if the debate has no winner or no verdict."""
     final_answer: str
@@ -397,7 +397,7 @@ def _row(report: Report) -> ComparedDebate:
         "decision": _decision(report),
         "protocol": document["protocol"],
         "status": document["status"],
-        "result": verdict.headline if verdict else "Not judged",
+        "result": _result(report),
         "winner": verdict.winner.name if verdict and verdict.winner else None,
         "final_answer": document.get("final_answer", "") or report.at_a_glance.strip(),
         "details": details,
@@ -407,6 +407,15 @@ def _row(report: Report) -> ComparedDebate:
         "cost_usd": usage["cost_usd"],
         "elapsed_s": usage["elapsed_s"],
     }
+
+
+def _result(report: Report) -> str:
+    """Return the headline of the verdict. Beside a decision, it says who argued best, never who wins."""
+    verdict = report.verdict
+    if not verdict:
+        return "Not judged"
+    best = next((each for each in verdict.fields if each.label == "Argued best"), None)
+    return f"{best.label}: {best.text}" if best else verdict.headline
 
 
 def _decision(report: Report) -> str:

@@ -317,6 +317,7 @@ class LivePage:
         return {
             "protocols": {name: (each.__doc__ or "").partition("\n")[0] for name, each in PROTOCOLS.items()},
             "protocol": host.default_config.protocol,
+            "proposing": _proposing_protocols(host.default_config),
             "model": "" if host.default_config.lacks_model() else host.default_config.model,
             "models": [
                 name for name in dict.fromkeys(model_names) if name and not {"*", "?", "["} & set(name)
@@ -371,18 +372,24 @@ class LivePage:
             return await planning
 
     async def _propose(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
-        """Return two debaters that a model proposes for a question. Only the operator may ask for them."""
+        """Return two debaters that a model proposes for a question. Only the operator may ask for them.
+
+        The model proposes others than the debaters in the request.
+        """
         if not request.scope.get(auth_middleware.OPERATOR):
             raise HTTPException(403, "only the operator, who sends the server's token, may ask for proposals")
         question, settings, _ = (await auth_middleware.body_of(request, NewDebate)).parts()
 
         def propose() -> JsonObject:
             config = host.apply_client_settings({**settings, "debaters": ()}, by_operator=True)
+            present = host.apply_client_settings(settings, by_operator=True).debaters
             if is_built_in(config.model):
                 raise InputError(
                     "the built-in model cannot propose debaters: choose another model, or run `moot setup`"
                 )
-            debaters, spent = propose_debaters(question, config, Environment())
+            own = Environment(host.debates.environment.factory, host.debates.environment.models)
+            rejected = present if settings.get("debaters") else ()
+            debaters, spent = propose_debaters(question, config, own, rejected)
             proposed = [each.model_dump(include={"name", "role", "stance"}) for each in debaters]
             return {"debaters": proposed, "cost_usd": spent}
 
@@ -590,6 +597,14 @@ class LivePage:
         return await action.perform(
             host, debate, by_operator=bool(request.scope.get(auth_middleware.OPERATOR))
         )
+
+
+def _proposing_protocols(config: DebateConfig) -> list[str]:
+    """Return the protocols whose two default debaters the form replaces with two proposed debaters."""
+    defaults = {name: DebateConfig(protocol=name).debaters for name in PROTOCOLS}
+    if config.debaters != defaults[config.protocol]:
+        return []  # the operator has chosen the debaters
+    return [name for name, debaters in defaults.items() if len(debaters) == 2]
 
 
 def _sample(name: str) -> JsonObject:

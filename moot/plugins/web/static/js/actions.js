@@ -1,7 +1,7 @@
 // Actions on a debate: the buttons of the header, the menu, and the dialogs of "Ask", "Fork" and "Judge again".
 import { at, file, get, post, postStream } from "./api.js";
 import { go } from "./navigation.js";
-import { html, ServerHtml, useEffect, useRef, useState } from "./html.js";
+import { html, marked, ServerHtml, useEffect, useRef, useState } from "./html.js";
 import { Menu } from "./menu.js";
 import { cost, facts, number, plural } from "./words.js";
 
@@ -93,7 +93,7 @@ export function ForkDialog({ debate, after, close }) {
         ${ends.map((each) => html`<option value=${each.entry_id} selected=${each.entry_id === after}>${facts(each.entry_id, name(each.speaker), each.round > 0 && `round ${each.round}`)}</option>`)}</select></label>`
       : !problem && html`<p class="muted">Loading the messages …</p>`}
     <label>Name of the fork<input name="name" maxlength="200" dir="auto" autocomplete="off" placeholder="optional" /></label>
-    ${problem && html`<p class="callout" role="alert">${problem}</p>`}
+    ${problem && html`<p class="callout" role="alert">${marked(problem)}</p>`}
     <p class="actions"><button type="submit" class="main" disabled=${!ends}>Fork</button><button type="button" onClick=${close}>Cancel</button></p>
   </form><//>`;
 }

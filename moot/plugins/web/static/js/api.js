@@ -51,7 +51,7 @@ async function answer(response) {
   } catch {
     throw new Error(text.slice(0, 300) || `The server responded with status ${response.status}.`);
   }
-  if (!response.ok) throw new Error(body.error ?? `The server responded with status ${response.status}.`);
+  if (!response.ok) throw Object.assign(new Error(body.error ?? `The server responded with status ${response.status}.`), { status: response.status });
   return body;
 }
 

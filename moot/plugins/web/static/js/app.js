@@ -4,7 +4,7 @@ import { Compare } from "./compare.js";
 import { Debate } from "./debate.js";
 import { Evaluation, Evaluations } from "./evals.js";
 import { go } from "./navigation.js";
-import { html, render, useEffect, useState } from "./html.js";
+import { html, marked, render, useEffect, useState } from "./html.js";
 import { List } from "./list.js";
 
 function App() {
@@ -36,7 +36,7 @@ function App() {
 
   const path = place.split("?")[0];
   const debate = /^\/moot\/d\/([^/]+)/.exec(path)?.[1];
-  if (problem) return html`<${Top} /><main id="main" class="list"><p class="callout" role="alert">${problem}</p></main>`;
+  if (problem) return html`<${Top} /><main id="main" class="list"><p class="callout" role="alert">${marked(problem)}</p></main>`;
   if (debate) return html`<${Debate} key=${debate} id=${decodeURIComponent(debate)} setup=${setup} />`;
   if (path === "/moot/compare") return html`<${Top} /><${Compare} key=${place} />`;
   const evaluation = /^\/moot\/evals\/([^/]+)/.exec(path)?.[1];

@@ -39,7 +39,7 @@ export function Debate({ id, setup }) {
         setLost(dead);
         if (!dead) setStreams({}); // the new connection sends them from their start
       });
-    }, (error) => setProblem(error.message));
+    }, (error) => setProblem(error.status === 404 ? "No debate has this address. Perhaps it was deleted." : error.message));
     return () => {
       over = true;
       line.current?.hangUp();
@@ -117,7 +117,7 @@ export function Debate({ id, setup }) {
 
   if (!debate || !setup) {
     return html`<header class="top"><a class="brand" href="/moot">Moot</a></header>
-      <main id="main" class="list">${problem ? html`<h1>This debate cannot be shown</h1><p class="callout" role="alert">${problem}</p>
+      <main id="main" class="list">${problem ? html`<h1>This debate cannot be shown</h1><p class="callout" role="alert">${marked(problem)}</p>
         <p><a class="button" href="/moot">All debates</a></p>` : html`<p class="muted">Opening the debate …</p>`}</main>`;
   }
   const shown = Object.entries(TABS).filter(([key]) => debate.shown[key] !== false);
@@ -136,7 +136,7 @@ export function Debate({ id, setup }) {
     <main id="main" tabindex="-1">
       <div class="told" role="status">
         ${lost && html`<p class="callout">The connection is lost. This page may be out of date.</p>`}
-        ${(problem || debate.error) && html`<p class="callout error" role="alert" dir="auto">${problem || debate.error}</p>`}
+        ${(problem || debate.error) && html`<p class="callout error" role="alert" dir="auto">${marked(problem || debate.error)}</p>`}
         ${notice && html`<p class="callout">${notice.text}</p>`}
       </div>
       <nav class="tabs" role="tablist" aria-label="Parts of the debate">

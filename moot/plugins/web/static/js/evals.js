@@ -1,6 +1,6 @@
 // Evaluations: the list, and one evaluation with its chart, its arms and its items.
 import { get } from "./api.js";
-import { html, ServerHtml, useEffect, useMemo, useState } from "./html.js";
+import { html, marked, ServerHtml, useEffect, useMemo, useState } from "./html.js";
 import { ago, announce, number, plural } from "./words.js";
 
 const PAGE_ROWS = 100;
@@ -14,7 +14,7 @@ export function Evaluations() {
   }, []);
   return html`<main id="main" class="list" tabindex="-1">
     <div class="heading"><h1>Evaluations</h1></div>
-    ${problem && html`<p class="callout" role="alert">${problem}</p>`}
+    ${problem && html`<p class="callout" role="alert">${marked(problem)}</p>`}
     ${found && !found.length && html`<p class="muted">There are no evaluations yet. An evaluation compares debates, votes and single answers on a set of questions.</p>`}
     <ol class="rows" aria-label="Evaluations, newest first">${found?.map((row) => html`<li key=${row.name}>
       <span></span>
@@ -33,7 +33,7 @@ export function Evaluation({ name }) {
     document.title = `${name} – Moot`;
     get(`/evals/${encodeURIComponent(name)}`, { baseline }).then(setMade, (error) => setProblem(error.message));
   }, [baseline]);
-  if (problem) return html`<main id="main" class="list"><p class="callout" role="alert">${problem}</p></main>`;
+  if (problem) return html`<main id="main" class="list"><p class="callout" role="alert">${marked(problem)}</p></main>`;
   if (!made) return html`<main id="main" class="list"><p class="muted">Reading the evaluation …</p></main>`;
   const { report } = made;
   return html`<main id="main" class="list evaluation" tabindex="-1">

@@ -1,7 +1,7 @@
 // Dialog that imports a transcript. It shows who speaks and the first messages before anything is stored.
 import { upload } from "./api.js";
 import { go } from "./navigation.js";
-import { html, useRef, useState } from "./html.js";
+import { html, marked, useRef, useState } from "./html.js";
 import { plural } from "./words.js";
 
 export function ImportTranscript({ opener }) {
@@ -47,7 +47,7 @@ export function ImportTranscript({ opener }) {
         ${preview.notes.map((note) => html`<p class="muted small">${note}</p>`)}
         ${preview.is_document || html`<label>Question<input name="topic" required dir="auto" value=${preview.topic} key=${preview.topic} /></label>`}
       </section>`}
-      ${problem && html`<p class="callout" role="alert">${problem}</p>`}
+      ${problem && html`<p class="callout" role="alert">${marked(problem)}</p>`}
       <p class="actions"><button type="submit" class="main" disabled=${busy || !preview?.speakers}>${busy ? "Working …" : "Import"}</button>
         <button type="button" onClick=${() => dialog.current.close()}>Cancel</button></p>
     </form>

@@ -76,7 +76,7 @@ export function List({ setup }) {
         onClick=${() => go(`/moot/compare?${new URLSearchParams(chosen.map((id) => ["debate", id]))}`)}>
         Compare${chosen.length > 1 ? ` ${chosen.length}` : ""}</button>
     </form>`}
-    ${problem && html`<p class="callout" role="alert">${problem}</p>`}
+    ${problem && html`<p class="callout" role="alert">${marked(problem)}</p>`}
     ${found && !debates.length && (found.all ? html`<p class="muted">No debate matches.</p>` : html`<section class="samples" aria-labelledby="h-samples">
       <h2 id="h-samples">No debates yet</h2>
       <p class="muted">Start one with “New debate”, or play a recorded sample. A sample needs no model and costs nothing.</p>

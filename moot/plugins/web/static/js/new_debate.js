@@ -1,11 +1,11 @@
 // Dialog for a new debate: question, protocol, debaters with roles and models, documents, and the price.
 import { get, post, upload } from "./api.js";
 import { go } from "./navigation.js";
-import { html, useEffect, useRef, useState } from "./html.js";
+import { html, marked, useEffect, useRef, useState } from "./html.js";
 import { cost, plural } from "./words.js";
 
 const NOBODY = { name: "", role: "", stance: "", model: "" };
-const FIELDS = [["name", ""], ["role", "roles"], ["stance", ""], ["model", "models"]];
+const FIELDS = [["name", ""], ["role", "roles"], ["model", "models"], ["stance", ""]];
 const PRICE_AFTER_MS = 700; // after the last change
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 
@@ -22,6 +22,7 @@ export function NewDebate({ setup, opener }) {
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   const [model, setModel] = useState(setup.model);
+  const [proposal, setProposal] = useState("");
 
   opener.current = () => {
     dialog.current.showModal();
@@ -88,17 +89,21 @@ export function NewDebate({ setup, opener }) {
   }, [changes, line, documents]);
   // The question's model proposes the debaters, which costs one call.
   const propose = () => written.current.elements.question.reportValidity() && attempt(async () => {
-    const { debaters } = await post("/propose", { ...body(), debaters: [] });
+    const { debaters, cost_usd: usd } = await post("/propose", body());
     setLine(debaters.map((each) => ({ ...NOBODY, ...each })));
+    setProposal(`${model} proposed these two debaters${usd ? ` for ${cost(usd)}` : ""}. Change them if you like, then start the debate.`);
   });
+  const proposes = setup.operator && model !== "offline" && setup.proposing.includes(protocol) && !line.length;
   const begin = (event) => {
     event.preventDefault();
-    attempt(async () => go(`/moot/d/${(await post("/debates", body())).id}`));
+    if (proposes) propose();
+    else attempt(async () => go(`/moot/d/${(await post("/debates", body())).id}`));
   };
 
   return html`<dialog ref=${dialog} aria-labelledby="new-title" class="new">
     <form ref=${written} onSubmit=${begin} onInput=${() => setChanges((before) => before + 1)}>
       <h2 id="new-title">New debate</h2>
+      <div class="settings">
       <label>Question<textarea name="question" rows="4" required dir="auto" placeholder="A question or a claim, with the facts that matter"></textarea></label>
       <div class="fields">
         <label>Protocol<select name="protocol" value=${protocol} onChange=${(event) => setProtocol(event.currentTarget.value)}>
@@ -114,23 +119,25 @@ export function NewDebate({ setup, opener }) {
         <label>Address<input name="base_url" type="url" placeholder="https://…/v1" /></label>
         <label>Variable of its key<input name="api_key_env" pattern="[A-Za-z_][A-Za-z0-9_]*" placeholder="MISTRAL_API_KEY" /></label></div></details>`}
       <fieldset><legend>Debaters</legend>
-        ${!line.length && html`<p class="muted small">The default debaters of the protocol.</p>`}
+        ${!line.length && html`<p class="muted small">${proposes ? "Start first proposes two debaters, for one call." : "The default debaters of the protocol."}</p>`}
         ${line.map((each, index) => html`<div class="fields debater" key=${index}>
           ${FIELDS.map(([key, list]) => html`<label>${key[0].toUpperCase() + key.slice(1)}
-            <input value=${each[key]} list=${list} required=${key === "name"} dir="auto" placeholder=${key === "model" ? "as above" : ""}
+            <${key === "stance" ? "textarea" : "input"} value=${each[key]} rows="2" list=${list} required=${key === "name"} dir="auto" placeholder=${key === "model" ? "as above" : ""}
               onInput=${(event) => change(index, key, event.currentTarget.value)} /></label>`)}
           <button type="button" aria-label=${`Remove debater ${index + 1}`} onClick=${() => setLine(line.filter((_, place) => place !== index))}>×</button>
         </div>`)}
         <p class="actions"><button type="button" onClick=${() => setLine([...line, NOBODY])}>Add a debater</button>
-          ${setup.operator && html`<button type="button" disabled=${busy} onClick=${propose}>Propose two debaters</button>`}</p>
+          ${setup.operator && html`<button type="button" disabled=${busy} onClick=${propose}>${line.length ? "Propose two others" : "Propose two debaters"}</button>`}</p>
+        ${line.length > 0 && proposal && html`<p class="muted small" role="status">${proposal}</p>`}
       </fieldset>
       <label>Documents for all debaters<input type="file" multiple accept=${[...setup.converted, ".txt", ".md", ".csv", ".json", ".yaml", "text/*"].join(",")} onChange=${read} /></label>
       ${documents.length > 0 && html`<p class="muted small documents">${documents.map((each) => `${each.name}: ${plural(each.content.split(/\s+/).filter(Boolean).length, "word")}`).join(", ")}</p>`}
       ${!model && html`<p class="callout" role="note">No model is set. Run <code>moot setup</code> on the server's machine and start the server again, or choose a model above.</p>`}
-      ${problem && html`<p class="callout" role="alert">${problem}</p>`}
+      </div>
+      <div class="ready">${problem && html`<p class="callout" role="alert">${marked(problem)}</p>`}
       <p class="actions">${model && html`<button type="submit" class="main" disabled=${busy}>${busy ? "Working …" : "Start"}</button>`}
         <button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
-        <span class="muted small" role="status">${price}</span></p>
+        <span class="muted small" role="status">${price}</span></p></div>
     </form>
   </dialog>`;
 }

@@ -1,6 +1,6 @@
 // Tokens of each prompt by section, and the exact text of any prompt.
 import { at, get } from "./api.js";
-import { html, useEffect, useRef, useState } from "./html.js";
+import { html, marked, useEffect, useRef, useState } from "./html.js";
 import { number } from "./words.js";
 
 const MOST = 40;
@@ -55,7 +55,7 @@ export function PromptDialog({ debate, what, close }) {
   const receipt = seen?.receipt;
   return html`<dialog ref=${dialog} class="prompt" onClose=${close} aria-label="Exact prompt">
     <form method="dialog" class="closing"><button>Close</button></form>
-    ${problem && html`<p class="callout" role="alert">${problem}</p>`}
+    ${problem && html`<p class="callout" role="alert">${marked(problem)}</p>`}
     ${!seen && !problem && html`<p class="muted">Loading the prompt …</p>`}
     ${seen && html`
       <h2>Prompt of ${receipt.entry_id ?? `${receipt.id}, ${receipt.purpose}`}</h2>
