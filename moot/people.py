@@ -219,9 +219,9 @@ def normalize_update(client_update: Mapping[str, Any], state: StateValues) -> en
         amended = [_check_entry(entry, transcript) for entry in entries if not is_omission(entry)]
         messages += [message for each in amended for message in each]
         if not all(amended):  # an unchanged entry means that the whole transcript was sent
-            given = {str(entry.get("id")) for entry in entries}
+            sent_ids = {str(entry.get("id")) for entry in entries}
             omitted = max((int(entry["omitted"]) for entry in entries if is_omission(entry)), default=0)
-            if missing := [entry["id"] for entry in transcript[omitted:] if entry["id"] not in given]:
+            if missing := [entry["id"] for entry in transcript[omitted:] if entry["id"] not in sent_ids]:
                 raise _not_removable(missing[0])
     if messages or "messages" in update:
         update["messages"] = messages
@@ -275,8 +275,8 @@ fetch ten steps at once, and a long transcript has a megabyte."""
 def brief_transcript(transcript: Sequence[entry_types.Entry]) -> list[entry_types.JsonMapping]:
     """Return the newest entries of a transcript, after an item that counts the omitted ones."""
     chars = accumulate(len(entry["content"]) for entry in reversed(transcript))
-    shown = max(1, sum(total <= MAX_HISTORY_CHARS for total in chars))
-    if not (omitted := len(transcript) - shown):
+    newest = max(1, sum(total <= MAX_HISTORY_CHARS for total in chars))
+    if not (omitted := len(transcript) - newest):
         return [*transcript]
     text = f"{count_noun(omitted, 'earlier entry')}: open this step to read its whole state"
     return [{"omitted": omitted, "id": "", "content": text}, *transcript[omitted:]]

@@ -178,8 +178,8 @@ def transcript_config(
     if None in selection:
         known = ", ".join(repr(speaker.name) for speaker in candidates[:20])
         unknown = debaters[selection.index(None)]
-        named = option("debater", "debaters")
-        raise InputError(f"{named}: {unknown!r} is not the name of a speaker; the speakers are {known}")
+        label = option("debater", "debaters")
+        raise InputError(f"{label}: {unknown!r} is not the name of a speaker; the speakers are {known}")
     selected_speakers = dict.fromkeys(filter(None, selection)) or candidates
     debater_configs = tuple(
         DebaterConfig(id=speaker.id, name=participants.unreserved_name(speaker.name), role=speaker.role)

@@ -191,7 +191,7 @@ _NUMBER = re.compile(r"(?<![\w.\-])(\d{1,3}(?:,\d{3})+|\d{2,9}|\d{1,4}[kK])(?![\
 _SUM = re.compile(
     r"(\d[\d,]{0,14})\s*+(?:\+\s*+(\d[\d,]{0,14})\s*+)?(?:>|exceeds)\s*+(\d[\d,]{0,14})(?!\s*-)"
 )
-_NEGATIVE = re.compile(r"max_\w*tokens\b.{0,60}?(?:got|value|=|\()\s?-(\d{1,9})", re.IGNORECASE)
+_NEGATIVE = re.compile(r"max_(?:[a-z]{1,12}_)?tokens\b.{0,60}?(?:got|value|=|\()\s?-(\d{1,9})", re.IGNORECASE)
 """Number of reply tokens that became negative, because the prompt alone is longer than the context."""
 _RANGE = re.compile(r"\[\s*\d+\s*,\s*(\d[\d,]*)\s*\]")
 _AFTER = (

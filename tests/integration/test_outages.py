@@ -63,8 +63,9 @@ def key_of(server: OpenAIServer) -> str:
 
 @pytest.mark.parametrize(("purpose", "is_open"), [("turn", True), ("summary", False), ("extract", False)])
 def test_only_failures_of_debaters_close_an_endpoint(
-    purpose: Any, is_open: bool, limiter: RateLimiter
+    monkeypatch: pytest.MonkeyPatch, purpose: Any, is_open: bool, limiter: RateLimiter
 ) -> None:
+    monkeypatch.setattr("moot.storage.rate_limiter.MAX_OPEN_S", 1.0)
     with OpenAIServer([BOOM] * 30) as server:
         Outage(server, limiter).ask(*[replace(CALL, purpose=purpose)] * 3)
         assert limiter.circuit_is_open(key_of(server)) == is_open

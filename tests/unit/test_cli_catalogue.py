@@ -19,7 +19,15 @@ from moot.cli.commands.show import age
 from moot.cli.group import app_of
 from moot.cli.terminal import wrap_for_terminal
 from moot.models.offline import recording_config
-from moot.state.errors import ConfigError, DebateExists, DebateNotFound, InputError, MootError, UserError
+from moot.state.errors import (
+    ConfigError,
+    DebateExists,
+    DebateNotFound,
+    InputError,
+    MootError,
+    UserError,
+    advice_for,
+)
 
 TRANSCRIPT = (
     "Ann: Trams are cheap.\nBob: Trams are slow.\nPhil: And the clock says time.\nAnn: Not in the rain.\n"
@@ -38,7 +46,8 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def moot(name: str, *words: str, stdin: str = "") -> Any:
-    done = CliRunner().invoke(app_of(name), list(words), input=stdin)
+    with advice_for("command"):
+        done = CliRunner().invoke(app_of(name), list(words), input=stdin)
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done

@@ -73,7 +73,7 @@ TURN = ["plan", "turn"]
     ("settings", "nodes"),
     [
         ({"turns": 3}, [*TURN * 2]),
-        ({"turns": 8, "memory": SMALL_MEMORY}, [*TURN * 6, "summarize", "trim", *TURN]),
+        ({"turns": 8, "memory": SMALL_MEMORY}, [*TURN * 5, "summarize", "trim", *TURN * 2]),
         ({"turns": 4, "blackboard": LEDGER}, [*TURN * 3, "extract"]),
     ],
     ids=["short", "longer than the window", "ledger"],

@@ -201,4 +201,7 @@ def test_prompt_of_a_question_with_a_long_topic_and_background_fits_the_budget()
     )
     assert 1000 < sum(message_tokens(message, count) for message in call.messages) <= 1500
     assert call.prompt
-    assert not call.prompt.omitted, "the room for the rules is left, so no share is cut again"
+    # The topic is cut in advance, which the receipt says. The room for the rules is left, so that is all.
+    assert [(note["what"], note["why"], note["count"]) for note in call.prompt.omitted] == [
+        ("messages", "cut in its middle", 1)
+    ]

@@ -56,19 +56,19 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
     edit = base_version(request.previous, fresh=True)
     if not edit:
         return (yield from _draft(method, request))
-    shown = truncate_middle(edit["text"], int(request.max_tokens * EDIT_SHARE), request.count) + "\n\n"
+    beginning = truncate_middle(edit["text"], int(request.max_tokens * EDIT_SHARE), request.count) + "\n\n"
     rest = {key: value for key, value in request.previous["points"].items() if key != EDITED}
     through = edit["covers_through_seq"]
     later_request = replace(
         request,
         previous={**request.previous, "points": rest},
         transcript=[entry for entry in request.transcript if entry["seq"] > through],
-        max_tokens=request.max_tokens - request.count(shown),
+        max_tokens=request.max_tokens - request.count(beginning),
     )
     draft, failure = yield from _draft(method, later_request)
     points = {**draft.points, **edit["points"]}
     method = f"{EDITED}, then {draft.method}"
-    return replace(draft, text=shown + draft.text, method=method, points=points), failure
+    return replace(draft, text=beginning + draft.text, method=method, points=points), failure
 
 
 def _draft(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:

@@ -236,10 +236,10 @@ def layout_points(
         return ", ".join(_labels(list(speakers)[:_NAMES_IN_NOTICE], names, _NAME_CHARS_IN_NOTICE).values())
 
     if max_tokens < NOTICE_BELOW and len(ranking.points) >= layout["messages"]:
-        name, text, shown = *_DETAILS[0], len(ranking.points)
-        whole = SummaryPoints(**{**layout, "shown": shown, "name_chars": name, "text_chars": text})
-        if fits(whole):
-            return whole
+        name, text, points = *_DETAILS[0], len(ranking.points)
+        full_layout = SummaryPoints(**{**layout, "shown": points, "name_chars": name, "text_chars": text})
+        if fits(full_layout):
+            return full_layout
     if max_tokens >= NOTICE_BELOW:
         details = _DETAILS if max_tokens >= TOKENS_PER_SPEAKER * ranking.quota else _LEGIBLE
         candidates = [

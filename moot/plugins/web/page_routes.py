@@ -48,7 +48,7 @@ from moot.reports.positions import SECTIONS
 from moot.runtime.environment import Environment
 from moot.state import settings as environment
 from moot.state.entries import JsonObject
-from moot.state.errors import DebateNotFound, InputError, MootError
+from moot.state.errors import DebateNotFound, InputError, MootError, advice_for
 from moot.state.settings import redact
 from moot.text.plain_text import clip
 from moot.text.terms import question_in
@@ -281,7 +281,8 @@ class LivePage:
 
     def _answering(self, answer: Callable[[Request, debate_host.DebateHost], Awaitable[object]]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
-            result = await answer(request, await self.open())
+            with advice_for("command"):  # who reads the page also runs its server, or asks whoever does
+                result = await answer(request, await self.open())
             return result if isinstance(result, Response) else auth_middleware.EscapedJson(result)
 
         return endpoint
@@ -387,9 +388,9 @@ class LivePage:
                 raise InputError(
                     "the built-in model cannot propose debaters: choose another model, or run `moot setup`"
                 )
-            own = Environment(host.debates.environment.factory, host.debates.environment.models)
+            bare_environment = Environment(host.debates.environment.factory, host.debates.environment.models)
             rejected = present if settings.get("debaters") else ()
-            debaters, spent = propose_debaters(question, config, own, rejected)
+            debaters, spent = propose_debaters(question, config, bare_environment, rejected)
             proposed = [each.model_dump(include={"name", "role", "stance"}) for each in debaters]
             return {"debaters": proposed, "cost_usd": spent}
 
