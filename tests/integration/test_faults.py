@@ -20,7 +20,6 @@ from typing import Any, Literal
 
 import pytest
 
-from moot import open_debates
 from tests.support.killing import TRANSCRIPT_CSV
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
@@ -28,8 +27,7 @@ from tests.support.postgres_proxy import postgres_proxy
 from tests.support.postgres_server import new_database, postgres_server, restart, rows
 from tests.support.transcripts import message_texts
 from tests.support.waiting import LONG_TIMEOUT_S, wait_until
-from tests.support.worker_fleet import Fleet, enqueue_debates, planned_debates, run_without_workers
-from tests.support.writer_log import epochs_do_not_overlap
+from tests.support.worker_fleet import Fleet, enqueue_debates, planned_debates, run_serially
 
 pytestmark = pytest.mark.heavy
 
@@ -48,11 +46,7 @@ def test_workers_survive_a_postgres_restart_and_repeat_no_finished_call(
     tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, debates = new_database(server), planned_debates(6)
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with OpenAIServer() as model:
-        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        serially = run_without_workers(debates, str(tmp_path / "alone.sqlite"))
-        serial = {request.body for request in model.requests}
+    serial = run_serially(debates, tmp_path / "alone.sqlite", monkeypatch)
     enqueue_debates(debates, url)
     with OpenAIServer(latency=0.3) as model:
         fleet = Fleet(tmp_path, url, model)
@@ -63,24 +57,15 @@ def test_workers_survive_a_postgres_restart_and_repeat_no_finished_call(
             restart(server, mode)
         codes = [fleet.running[name].wait(LONG_TIMEOUT_S) for name in names]
         assert codes == [0, 0], [fleet.running[name].errors() for name in names]
-        paid = Counter(request.body for request in model.requests)
         fleet.stop_all()
-    assert epochs_do_not_overlap(url)
-    with open_debates(url) as there:
-        assert {row.name: message_texts(there.get(row.id).document()) for row in there.rows()} == serially
-    assert paid.keys() == serial
-    assert max(paid.values()) == 1, "a finished call was repeated"
+    serial.check(url, model.requests)
 
 
 def test_workers_go_on_after_the_network_to_postgres_was_cut_silent_or_slow(
     tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, debates = new_database(server), planned_debates(6)
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with OpenAIServer() as model:
-        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        serially = run_without_workers(debates, str(tmp_path / "alone.sqlite"))
-        serial = {request.body for request in model.requests}
+    serial = run_serially(debates, tmp_path / "alone.sqlite", monkeypatch)
     enqueue_debates(debates, url)
     with OpenAIServer(latency=0.3) as model, postgres_proxy(server) as network:
         fleet = Fleet(tmp_path, network.url(url), model)
@@ -98,31 +83,22 @@ def test_workers_go_on_after_the_network_to_postgres_was_cut_silent_or_slow(
         errors = [fleet.running[name].errors() for name in names]
         assert codes == [0, 0], errors
         assert "Traceback" not in "".join(errors)
-        paid = Counter(request.body for request in model.requests)
         fleet.stop_all()
-    assert epochs_do_not_overlap(url)
-    with open_debates(url) as there:
-        assert {row.name: message_texts(there.get(row.id).document()) for row in there.rows()} == serially
-    assert paid.keys() == serial
-    assert max(paid.values()) == 1, "a finished call was repeated"
+    serial.check(url, model.requests)
 
 
 def test_debates_of_killed_workers_equal_a_serial_run(
     tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, debates, rng = new_database(server), planned_debates(100), random.Random(1)
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with OpenAIServer() as model:
-        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        serially = run_without_workers(debates, str(tmp_path / "alone.sqlite"))
-        serial = {request.body for request in model.requests}
+    serial = run_serially(debates, tmp_path / "alone.sqlite", monkeypatch)
     enqueue_debates(debates, url)
     killed = 0
     with OpenAIServer(latency=0.05) as model:
         fleet = Fleet(tmp_path, url, model)
         names = [fleet.start("--drain", "--quiet") for _ in range(4)]
         for share in (0.1, 0.25, 0.4, 0.55, 0.7):
-            assert wait_until(lambda share=share: len(model.requests) >= share * len(serial))  # type: ignore[misc]
+            assert wait_until(lambda share=share: len(model.requests) >= share * len(serial.requests))  # type: ignore[misc]
             victim = rng.choice(names)
             fleet.signal(victim, signal.SIGKILL)
             killed += 1
@@ -132,14 +108,9 @@ def test_debates_of_killed_workers_equal_a_serial_run(
             names.append(fleet.start("--drain", "--quiet"))
         codes = [fleet.running[name].wait(4 * LONG_TIMEOUT_S) for name in names]
         assert codes == [0] * 4, [fleet.running[name].errors() for name in names]
-        paid = Counter(request.body for request in model.requests)
         fleet.stop_all()
-    assert epochs_do_not_overlap(url)
-    with open_debates(url) as there:
-        assert {row.name: message_texts(there.get(row.id).document()) for row in there.rows()} == serially
-    assert paid.keys() == serial
     # A worker has two debates at a time, each with up to two calls under way.
-    assert sum(paid.values()) <= len(serial) + 4 * killed
+    serial.check(url, model.requests, repeated=4 * killed)
 
 
 def _library(package: str, pattern: str) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import signal
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,10 +21,9 @@ from moot.storage.leases import LEASE_S
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
 from tests.support.postgres_server import new_database, postgres_server, rows
-from tests.support.transcripts import message_texts
 from tests.support.waiting import LONG_TIMEOUT_S, wait_until
-from tests.support.worker_fleet import CONFIG, Fleet, enqueue_debates, planned_debates, run_without_workers
-from tests.support.writer_log import epochs_do_not_overlap, install_writer_log
+from tests.support.worker_fleet import CONFIG, Fleet, enqueue_debates, planned_debates, run_serially
+from tests.support.writer_log import install_writer_log
 
 pytestmark = pytest.mark.slow
 TOPICS = [f"Should city {number} ban cars?" for number in range(4)]
@@ -49,11 +47,7 @@ def test_other_workers_finish_debates_of_killed_and_suspended_workers(
     moot: Moot, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, debates = new_database(server), planned_debates(4)
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with OpenAIServer() as model:
-        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        serially = run_without_workers(debates, str(moot.db))
-        serial = {request.body for request in model.requests}
+    serial = run_serially(debates, moot.db, monkeypatch)
     queue = enqueue_debates(debates, url)
     with OpenAIServer(latency=0.15) as model:
         fleet = Fleet(moot.folder, url, model)
@@ -71,16 +65,9 @@ def test_other_workers_finish_debates_of_killed_and_suspended_workers(
         assert fleet.running[last].wait(LONG_TIMEOUT_S) == 0, fleet.running[last].errors()
         fleet.signal(stopped, signal.SIGTERM)
         assert fleet.running[stopped].wait(LONG_TIMEOUT_S) == 130
-        request_counts = Counter(request.body for request in model.requests)
         fleet.stop_all()
-    assert epochs_do_not_overlap(url)
     assert queue.entries() == []
-    with open_debates(url) as there:
-        assert {row.name: message_texts(there.get(row.id).document()) for row in there.rows()} == serially
-    assert request_counts.keys() == serial
-    assert sum(request_counts.values()) <= len(serial) + 4, (
-        "only calls in progress in a killed or stopped worker are repeated"
-    )
+    serial.check(url, model.requests, repeated=4)  # calls in progress in a killed or stopped worker
 
 
 def test_a_debate_whose_assignment_a_worker_missed_is_run(

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from moot import DebateConfig, open_debates
 from moot.plugins.evals.planned_debates import PlannedDebate, create_planned_debate, run_many
 from moot.plugins.postgres.work_queue import WorkQueue
 from tests.support.moot_command import Moot
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_server import OpenAIServer, RecordedRequest
 from tests.support.transcripts import message_texts
 from tests.support.warm_process import WarmProcess
-from tests.support.writer_log import install_writer_log, writers_by_debate
+from tests.support.writer_log import epochs_do_not_overlap, install_writer_log, writers_by_debate
 
 CONFIG = DebateConfig.model_validate(
     {"model": "m", "turns": 3, "openings": "sequential", "seed": 1, "judge": {"enabled": False}}
@@ -33,6 +35,32 @@ def run_without_workers(debates: Sequence[PlannedDebate], db: str) -> dict[str, 
         errors = [error for _, error in run_many(store, debates, 4) if error]
         assert not errors, errors
         return {row.name: message_texts(store.get(row.id).document()) for row in store.rows()}
+
+
+@dataclass(frozen=True)
+class SerialRun:
+    """What debates said and asked when one process ran them, for comparison with workers."""
+
+    messages: dict[str, Any]
+    requests: set[bytes]
+
+    def check(self, url: str, requests: Sequence[RecordedRequest], repeated: int = 0) -> None:
+        """Check that workers left the same debates in a database, and repeated no more than some requests."""
+        assert epochs_do_not_overlap(url)
+        with open_debates(url) as store:
+            found = {row.name: message_texts(store.get(row.id).document()) for row in store.rows()}
+        assert found == self.messages
+        assert {request.body for request in requests} == self.requests
+        assert len(requests) <= len(self.requests) + repeated, "a finished call was repeated"
+
+
+def run_serially(debates: Sequence[PlannedDebate], db: Path, monkeypatch: pytest.MonkeyPatch) -> SerialRun:
+    """Run debates in this process, with a server of their own."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with OpenAIServer() as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+        messages = run_without_workers(debates, str(db))
+        return SerialRun(messages, {request.body for request in model.requests})
 
 
 def enqueue_debates(debates: Sequence[PlannedDebate], url: str) -> WorkQueue:
