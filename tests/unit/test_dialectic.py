@@ -102,6 +102,9 @@ def test_openrouter_has_its_own_address_and_key() -> None:
 def test_a_disabled_agent_is_left_out() -> None:
     off = {**AGENT, "id": "off", "enabled": False}
     assert [d.id for d in _config(agents=[AGENT, KISS, off]).debaters] == ["agent-architect", "agent-kiss"]
+    alone = _converted(agents=[AGENT, off])
+    assert make_config(alone.data).protocol == "single"
+    assert "Enable another agent" in alone.defaults["protocol"]
 
 
 def test_summary_limits_in_characters_fit_into_the_token_budget() -> None:

@@ -27,7 +27,7 @@ def _contribution(agent: str, kind: str, content: str, target: str = "", **metad
 
 
 STATE: dict[str, Any] = {
-    "problem": "Which store?",
+    "problem": "Which store?\r\n\r\n  - for two\r\n",
     "context": "Two people run it.",
     "clarifications": [
         {
@@ -91,8 +91,15 @@ def test_context_clarifications_and_contributions_keep_their_kinds_and_order(deb
 def test_the_debate_becomes_a_council_with_names_and_roles(debate: Debate) -> None:
     config = debate.document()["config"]
     assert (config["protocol"], config["rounds"]) == ("council", 2)
+    assert debate.document()["topic"] == "Which store?\n\n  - for two"
     named = [(each["name"], each["role"]) for each in config["debaters"]]
     assert named == [("Architect Ana", "architect"), ("agent-kiss", "kiss")]
+
+
+def test_a_state_with_one_agent_is_no_council() -> None:
+    alone = [_contribution("architect", kind, kind) for kind in ("proposal", "refinement")]
+    read = parse_transcript(json.dumps({"problem": "Which?", "rounds": [{"contributions": alone}]}))
+    assert (len(read.messages), dict(read.settings)) == (2, {})
 
 
 def test_an_answer_targets_its_question_and_a_critique_its_debater(debate: Debate) -> None:

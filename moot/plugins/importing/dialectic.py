@@ -125,7 +125,8 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
         number: debater for number, each in enumerate(sections) if (debater := file.debater(each)) is not None
     }
     debaters = list(enabled.values())
-    settings: JsonObject = {"protocol": "council", **file.debate(debate)}
+    protocol = "single" if len(debaters) == 1 else "council"
+    settings: JsonObject = {"protocol": protocol, **file.debate(debate)}
     if debaters:
         settings["debaters"] = debaters
     else:
@@ -137,6 +138,11 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
     settings["models"] = file.models
     settings["memory"] = {**settings.get("memory", {}), **file.budget()}
     defaults: dict[str, str] = {}
+    if protocol == "single":
+        defaults["protocol"] = (
+            "agents: only one agent is enabled, so it answers once, and nobody criticises or judges it. "
+            "Enable another agent for a council"
+        )
     if any(FILE_TOOLS & set(each["tools"]) for each in debaters):
         settings["context"] = str(folder.absolute())
         defaults["context"] = (

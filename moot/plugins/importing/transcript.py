@@ -93,7 +93,8 @@ def _with_speakers(
         raise InputError("line 1: the transcript has no messages; write each message as `NAME: text`")
     ids = slugs(names.values())
     return ImportedTranscript(
-        topic=" ".join(transcript.topic.split()) or re.sub(r"[\W_]+", " ", PurePath(filename).stem).strip(),
+        topic="\n".join(line.rstrip() for line in transcript.topic.strip().splitlines())
+        or re.sub(r"[\W_]+", " ", PurePath(filename).stem).strip(),
         speakers=tuple(
             Speaker(ids[name], transcript.names.get(name, name), transcript.roles.get(name, ""))
             for name in names.values()

@@ -34,13 +34,14 @@ def _read(source: Source) -> ParsedTranscript | None:
     left_out["prompt record"] += len(_agents(state))
     final = state.get("finalSolution")
     final = final if isinstance(final, dict) else {"description": final} if final else {}
+    agents = {each.speaker for each in messages if each.is_by_speaker}
     return ParsedTranscript(
         messages,
         first_text(state, ("problem",)),
         _solution(final),
         names=_names(state),
         roles={key: role for each in _everyone(state) for key, role in [_role_of(each)] if key and role},
-        settings={"protocol": "council", "rounds": len(state["rounds"]) or None},
+        settings={"protocol": "council", "rounds": len(state["rounds"]) or None} if len(agents) > 1 else {},
         verdict=_verdict(final),
         summaries=summaries,
         left_out=left_out,
