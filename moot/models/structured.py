@@ -249,10 +249,12 @@ class _Fit:
         self.keys = frozenset(map(_folded_key, self.properties))
 
     def read(self, value: object) -> ParsedReply:
-        """Return the reply in a JSON value, which may be inside wrappers."""
+        """Return the reply in a JSON value, which may be in wrappers or a form that the schema flattens."""
         first: ParsedReply | None = None
         results: list[ParsedReply] = []
         is_open = isinstance(value, _Unclosed)
+        if type(value) is dict and (flattened := getattr(self.schema, "flattened", None)):
+            value = flattened(value)
         for candidate in self._unwrapped(value, MAX_DEPTH):
             outcome = self._validated(candidate, is_open=is_open)
             first = first or outcome
@@ -280,11 +282,9 @@ class _Fit:
             yield from self._unwrapped(item, depth - 1)
 
     def _is_whole(self, known: set[str]) -> bool:
-        required = {_folded_key(key) for key in self._required()}
+        fields = self.schema.model_fields.items()
+        required = {_folded_key(name) for name, info in fields if info.is_required()}
         return bool(known) and required <= known
-
-    def _required(self) -> list[str]:
-        return [name for name, info in self.schema.model_fields.items() if info.is_required()]
 
     def _rows(self, value: Sequence[object]) -> JsonObject | None:
         """Return the object for a list of rows, if the schema has only one field, which is a list."""

@@ -18,6 +18,7 @@ from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.config.rubrics import shipped_rubrics
 from moot.models.registry import Models
+from moot.models.structured import parse_reply
 from moot.plugins.evals.eval_command import table_of
 from moot.plugins.evals.scorecards import (
     Evaluation,
@@ -367,6 +368,6 @@ def test_a_reply_in_the_form_of_dialectics_prompts_is_read() -> None:
         "evaluation": {"functional_completeness": mark, "non_functional": {"security": mark}},
         "overall_summary": {"strengths": "Clear.", "weaknesses": "Slow.", "overall_score": 6},
     }
-    read = evaluator_schema().model_validate(data).model_dump()
+    read = parse_reply(evaluator_schema(), f"```json\n{json.dumps(data)}\n```").data or {}
     assert [read["functional_completeness"], read["security"]] == [{"reasoning": "Sound.", "score": 7}] * 2
     assert (read["testability"]["score"], read["overall_score"], read["weaknesses"]) == (None, 6, "Slow.")

@@ -377,18 +377,20 @@ def evaluator_schema() -> type[pydantic.BaseModel]:
 class _EvaluatorReply(pydantic.BaseModel):
     """Reply of an evaluator, which may also have the nested form that prompts of dialectic request."""
 
-    @pydantic.model_validator(mode="before")
     @classmethod
-    def _flatten(cls, data: object) -> object:
-        scores = data.get("evaluation") if isinstance(data, dict) else None
-        if not isinstance(data, dict) or not isinstance(scores, dict):
+    def flattened(cls, data: dict[str, object]) -> dict[str, object]:
+        """Return the data of a reply with one key per field."""
+        scores = data.get("evaluation")
+        if not isinstance(scores, dict):
             return data
         nested = scores.get("non_functional")
         summary = data.get("overall_summary")
         parts = [part for part in (scores, nested, summary) if isinstance(part, dict)]
         flat = {key: value for part in parts for key, value in part.items()}
         # These prompts say to omit a score that cannot be given.
-        missing = {key: "" if each.annotation is str else {} for key, each in cls.model_fields.items()}
+        missing: dict[str, object] = {
+            key: "" if each.annotation is str else {} for key, each in cls.model_fields.items()
+        }
         return missing | {OVERALL.id: None} | flat
 
 
