@@ -246,6 +246,8 @@ def test_a_warning_says_what_to_use_instead(parts: Any) -> None:
 
 def test_the_timeout_per_round_becomes_the_wall_clock_limit() -> None:
     assert _config(debate={**DEBATE, "timeoutPerRound": 300_000}).limits.wall_clock_s == 900
+    with pytest.raises(ConfigError, match=r"^debate.rounds: give a number"):
+        _converted(debate={"rounds": "x", "timeoutPerRound": 1})
 
 
 @pytest.mark.parametrize(

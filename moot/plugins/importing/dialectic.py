@@ -338,8 +338,10 @@ class _DialecticFile:
             )
         timeout = section.take("timeoutPerRound")
         if timeout is not None:
-            if not isinstance(timeout, int | float) or not isinstance(rounds, int):
+            if not isinstance(timeout, int | float):
                 raise ConfigError(f"debate.timeoutPerRound: give milliseconds, not {timeout!r}")
+            if not isinstance(rounds, int):
+                raise ConfigError(f"debate.rounds: give a number of rounds, not {rounds!r}")
             seconds = rounds * timeout / 1000
             settings["limits"] = {"wall_clock_s": seconds}
             self.warn(
