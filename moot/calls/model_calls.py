@@ -104,7 +104,7 @@ class Hints(TypedDict, total=False):
 
     purpose: Purpose
     phase: str
-    """Current stage of the debate protocol. For a call that belongs to no stage, the purpose of the call."""
+    """Phase of the protocol in which the call is made. A call outside all phases has its purpose here."""
     round: int
     speaker: str
     """Display name of the debater or judge who speaks."""

@@ -556,7 +556,7 @@ class _LedgerRenderer:
                     yield LedgerLine(section, urgency, text)
 
     def own(self, debater: str, listed_claims: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
-        """Yield lines for a debater's prompt about its challenges, stances and changes."""
+        """Yield the lines that tell a debater its open challenges, its stances and its changes of mind."""
         yield from self.waiting(CHALLENGES, 1, debater, makers)
         for key, event in islice(
             (each for each in self.ledger.held(debater) if each[0] not in listed_claims), self.max_lines

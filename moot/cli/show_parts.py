@@ -159,7 +159,7 @@ def answer_parts(document: JsonMapping, lines: int = ANSWER_LINES) -> list[Rende
 
 
 def line_count(parts: Iterable[RenderableType]) -> int:
-    """Return the number of lines that texts fill on the screen."""
+    """Return the number of screen lines that the texts take up when they are wrapped."""
     console, width = terminal.err_console(), terminal.columns()
     return sum(len(part.wrap(console, width)) for part in parts if isinstance(part, Text))
 

@@ -163,7 +163,7 @@ def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) ->
 
     The requested settings override those of the operator. Without debaters in any layer, those of the
     protocol are used. Requests cannot change the settings of the operator's models and MCP servers.
-    Later requests override earlier ones, and `None` counts as missing.
+    A later request overrides earlier ones, but a setting of `None` overrides nothing.
 
     Raises:
         ConfigError: The result is not valid.

@@ -181,7 +181,7 @@ class Block:
     """Full message, or `None` if the block is not truncated. Unused tokens restore the full message."""
     growth: Growth = "part"
     cut: Callable[[int], WireMessage] | None = None
-    """Function that returns the full message in about that many tokens. `None`: its middle is cut out."""
+    """Function that shortens the full message to about a number of tokens. `None`: cut out its middle."""
     retrieved: tuple[str, ...] = ()
     """Ids of the entries and memories in the block that were retrieved for this prompt."""
     cites: tuple[str, ...] = ()

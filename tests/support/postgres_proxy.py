@@ -37,7 +37,7 @@ class PostgresProxy:
         self._run(self._cut())
 
     def restore(self) -> None:
-        """Accept connections again, and pass on what waits."""
+        """Accept connections again, and deliver the bytes that `silence` held back."""
         self._run(self._listen())
 
     def silence(self) -> None:
