@@ -20,7 +20,14 @@ from moot.prompts.templates import FENCE_TOKENS, break_fence, fenced, omitted_pa
 from moot.state.conversation import MemoryKind, Omission, StateValues
 from moot.state.entries import Entry, entries_of, ids_in, memoize_by_identity
 from moot.text.plain_text import break_template_tokens, clip, plain_line, sanitize_line
-from moot.text.tokens import REPLY_PRIMING, TokenCounter, common_length, message_tokens, prompt_tokens
+from moot.text.tokens import (
+    REPLY_PRIMING,
+    SPARE_SHARE,
+    TokenCounter,
+    common_length,
+    message_tokens,
+    prompt_tokens,
+)
 
 PEOPLE = {
     "user": "The person who opened the debate",
@@ -134,13 +141,6 @@ _Sized = tuple[WireMessage, int]
 MIN_RESTORED_TOKENS = 40
 """Minimum number of unused tokens with which a dropped message is partly shown: a label and a short sentence.
 It is a tenth of the smallest budget."""
-SPARE_SHARE = 0.1
-"""Share of the budget that may stay unused although the prompt cuts texts that must stay the same from turn
-to turn. If more is unused, it shows more of them."""
-
-CUTS, NEARLY = 4, 0.95
-"""Maximum number of attempts to cut a message to nearly all of the tokens that are left for it, and their
-share from which no further attempt is made."""
 CONTINUED = "continued"
 """Section of the blocks with the rest of messages that a cached prompt shows in part."""
 
@@ -364,20 +364,10 @@ def _rest_of(block: Block, short_message: WireMessage, max_tokens: int, count: T
 
 
 def _shortened(block: Block, max_tokens: int, count: TokenCounter) -> _Sized:
-    """Return a block's full message in at most `max_tokens` tokens, and its cost.
-
-    A cut at the end of a sentence leaves tokens unused, so a longer text is tried, too.
-    """
-    full, limit, best = block.whole or block.message, max_tokens, None
-    for _ in range(CUTS):
-        message = block.cut(limit) if block.cut else cut_message(full, limit, count)
-        cost = message_tokens(message, count)
-        if cost <= max_tokens and (best is None or cost > best[1]):
-            best = message, cost
-        if cost > max_tokens or cost > NEARLY * max_tokens:
-            break
-        limit += max_tokens - cost
-    return best or (message, cost)
+    """Return a block's full message in at most `max_tokens` tokens, and its cost."""
+    cut = block.cut or (lambda limit: cut_message(block.whole or block.message, limit, count))
+    message = cut(max_tokens)
+    return message, message_tokens(message, count)
 
 
 def _fill_up(
@@ -395,7 +385,9 @@ def _fill_up(
     """
     free, rank = _free(shown_messages, budget), _ranks(blocks)
     for index in _lacking(shown_messages, blocks, full_costs):
-        grows = index not in shown_messages or blocks[index].growth in growths
+        # A cached prompt shows background that it left out in passages at its end, not in its place.
+        is_dropped = index not in shown_messages and rank[index] != OMITTED_PRIORITY
+        grows = is_dropped or blocks[index].growth in growths
         if not grows and blocks[index].priority > KEEP:
             continue
         members = (

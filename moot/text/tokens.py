@@ -210,6 +210,10 @@ MAX_WORD_CHARS = 40
 """Maximum length, in characters, of a word that truncation does not split. The limit applies to the first and
 the last word of a text. Longer words are split."""
 
+SPARE_SHARE = 0.1
+"""Share of its tokens that a prompt or a shortened text may leave unused although it cuts something. A prompt
+may for texts that must stay the same from turn to turn, and a text for a cut between sentences."""
+
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")
 _NUMBER = re.compile(r"[\d.,:/%-]")
 
@@ -217,8 +221,9 @@ _NUMBER = re.compile(r"[\d.,:/%-]")
 def truncate_middle(text: str, max_tokens: int, count: TokenCounter) -> str:
     """Shorten `text` to `max_tokens` tokens by cutting out its middle.
 
-    Two thirds of the kept text come from the beginning. Cuts are made at sentence boundaries or else between
-    words, but never inside a number. If not even one character fits, the result is part of the mark.
+    Two thirds of the kept text come from the beginning. Cuts are made at sentence boundaries if these leave
+    at most `SPARE_SHARE` of the tokens unused, else between words, but never inside a number. If not even one
+    character fits, the result is part of the mark.
     """
     if count(text) <= max_tokens:
         return text
@@ -229,10 +234,9 @@ def truncate_middle(text: str, max_tokens: int, count: TokenCounter) -> str:
             low = middle
         else:
             high = middle - 1
-    kept = _keep(text, low, at_boundaries=True)
-    while low > 0 and count(kept) > max_tokens:  # a longer text can have slightly fewer tokens
-        low -= 1
-        kept = _keep(text, low, at_boundaries=True)
+    sentences = count(_keep(text, low, sentences=True)) >= (1 - SPARE_SHARE) * max_tokens
+    while count(kept := _keep(text, low, sentences=sentences)) > max_tokens and low > 0:
+        low -= 1  # a longer text can have slightly fewer tokens
     return kept if count(kept) <= max_tokens else truncate_end(TRUNCATION_MARK.strip(), max_tokens, count)
 
 
@@ -250,23 +254,22 @@ def truncate_end(text: str, max_tokens: int, count: TokenCounter) -> str:
     return kept
 
 
-def _keep(text: str, chars: int, *, at_boundaries: bool = False) -> str:
+def _keep(text: str, chars: int, *, sentences: bool | None = None) -> str:
+    """Return both ends of a text, cut between words or, with `sentences`, sentences. `None`: cut anywhere."""
     head = chars * 2 // 3
     start = len(text) - (chars - head)
-    if at_boundaries and 0 < head < start:
-        head, start = _boundary_before(text, head), _boundary_after(text, start)
+    if sentences is not None and 0 < head < start:
+        head, start = _boundary_before(text, head, sentences), _boundary_after(text, start, sentences)
         return text[:head].rstrip() + TRUNCATION_MARK + text[start:].lstrip()
     return text[:head] + TRUNCATION_MARK + text[start:]
 
 
-def _boundary_before(text: str, end: int) -> int:
+def _boundary_before(text: str, end: int, sentences: bool) -> int:
     """Return the last word boundary, or better a sentence boundary nearby, at or before `end`."""
     min_position = max(0, end - min(BOUNDARY_CHARS, end // 2))
-    sentence_ends = [
-        match.end() for match in _SENTENCE_END.finditer(text, min_position, end + 1) if match.end() <= end
-    ]
-    if sentence_ends:
-        return sentence_ends[-1]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, min_position, end + 1) if sentences]
+    if ends := [each for each in ends if each <= end]:
+        return ends[-1]
     for position in range(end, max(0, end - BOUNDARY_CHARS), -1):
         if text[position].isspace():
             return position
@@ -277,10 +280,10 @@ def _boundary_before(text: str, end: int) -> int:
     return end
 
 
-def _boundary_after(text: str, start: int) -> int:
+def _boundary_after(text: str, start: int, sentences: bool) -> int:
     """Return the first word boundary, or better a sentence boundary nearby, at or after `start`."""
     max_position = min(len(text), start + min(BOUNDARY_CHARS, (len(text) - start) // 2))
-    if match := _SENTENCE_END.search(text, max(0, start - 1), max_position):
+    if sentences and (match := _SENTENCE_END.search(text, max(0, start - 1), max_position)):
         return match.end()
     for position in range(start, min(len(text), start + BOUNDARY_CHARS)):
         if text[position - 1].isspace():

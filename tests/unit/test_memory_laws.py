@@ -15,6 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from moot.calls.model_calls import ModelCall, Prompt, Reply
 from moot.claims.ledger_rendering import render_blackboard
 from moot.config import DebateConfig
+from moot.config.memory_config import MINIMUM
 from moot.graph.debate import build_graph
 from moot.memory.background import background_entries, select_background
 from moot.memory.cross_debate_memory import retrieve_messages
@@ -457,6 +458,9 @@ def small_debates(draw: st.DrawFn) -> tuple[DebateConfig, str]:
     """Return debates whose documents, topics, personas and remarks exceed their budgets, with the topics."""
     protocol = draw(st.sampled_from([*PROTOCOLS, "random"]))
     persona, topic = ("Ada likes tea. " * draw(st.sampled_from([0, 0, 100, 400])) for _ in range(2))
+    total = draw(st.sampled_from([MINIMUM["total"], 450, 500, 600, 800, 1000, 1500, 2600, 4000, 8000]))
+    suffix = draw(st.sampled_from([None, None, 50, total // 2]))
+    has_tools = total >= 500 and draw(st.booleans())  # a smaller budget is refused: the tools do not fit
     debaters: list[dict[str, Any]] = [
         {"id": "ada", "name": "Ada", "persona": persona, "tools": ["look_up"]},
         {"name": "Bo"},
@@ -467,12 +471,12 @@ def small_debates(draw: st.DrawFn) -> tuple[DebateConfig, str]:
         **({"rounds": 2} if protocol == "council" else {}),
         **({"vote": {"answers": 2}, "decide": "judge"} if protocol == "vote" else {}),
         **({"dialogue": {"max_aspects": 1}} if protocol == "dialogue" else {}),
-        "debaters": debaters if draw(st.booleans()) else [{**each, "tools": []} for each in debaters],
+        "debaters": debaters if has_tools else [{**each, "tools": []} for each in debaters],
         "interjections": draw(REMARKS),
         "model": "test",
         "blackboard": {"extraction": "llm", "verify_changes": False},
         "memory": {
-            "budget": {"total": draw(st.sampled_from([1000, 1500, 2600, 4000, 8000]))},
+            "budget": {"total": total, **({"turn_suffix": suffix} if suffix else {})},
             "layout": draw(st.sampled_from(["shared", "per-speaker"])),
         },
     }

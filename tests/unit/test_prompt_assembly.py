@@ -11,6 +11,7 @@ from moot.config import DebateConfig
 from moot.prompts.truncation import (
     KEEP,
     MIN_RESTORED_TOKENS,
+    OMITTED_PRIORITY,
     Block,
     cut_message,
     truncate_blocks,
@@ -105,6 +106,20 @@ def test_a_group_of_blocks_is_dropped_as_a_whole() -> None:
     pair = [_block("criticised", 7, "g"), _block("else", 5), _block("critique", 5, "g"), _block("now", KEEP)]
     whole = truncate_blocks(pair, 1000, count).total_tokens
     assert _texts(pair, whole - 1) == ["else", "now"]
+
+
+@pytest.mark.parametrize(("reserved", "shown"), [(5, False), (None, True)], ids=["cached", "uncached"])
+def test_background_left_out_of_a_cached_prompt_returns_only_in_passages(
+    reserved: int | None, shown: bool
+) -> None:
+    hidden = [
+        replace(_block(text, OMITTED_PRIORITY), section="background", growth="whole")
+        for text in ("brief remark", "long remark " * 300)
+    ]
+    parts = [_block("rules " * 400, KEEP), *hidden, _block("speak", KEEP)]
+    budget = prompt_tokens([part.message for part in (*parts[:2], parts[-1])], count) + 10
+    prompt = truncate_blocks(parts, budget, count, passages=lambda *_: [], reserved=reserved)
+    assert ("background" in prompt.layout) == shown
 
 
 def test_an_oversize_required_message_is_truncated_in_its_middle() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from moot.state.errors import ConfigError
 from moot.text.tokens import (
+    SPARE_SHARE,
     SPLIT_CHARS,
     TRUNCATION_MARK,
     batches,
@@ -190,6 +191,13 @@ def test_truncation_splits_no_word_or_number(words: list[str], remaining: int) -
         assert text.startswith(before)
         assert text.endswith(after)
         assert {*before.split(), *after.split()} <= {*WORDS}
+
+
+@given(st.integers(3, 60), st.integers(60, 400))
+def test_truncation_uses_nine_tenths_of_the_tokens(words: int, remaining: int) -> None:
+    text = " ".join(f"Item {n} {'costs ' * words}{n} crowns." for n in range(200))
+    kept = truncate_middle(text, remaining, count)
+    assert (1 - SPARE_SHARE) * remaining <= count(kept) <= remaining
 
 
 def test_truncation_prefers_sentence_ends() -> None:
