@@ -242,8 +242,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
                     )
                 return update
             changes = _checked_update(update.values, values, self.environment) if untrusted else update.values
-            if untrusted and update.as_node is None:
-                clears = changes.get("rolling_summary") == {}
+            clears = changes.get("rolling_summary") == {}
+            if untrusted and (clears or update.as_node is None):
                 update = update._replace(as_node=self._node_to_update_as(snapshot, summarizes=clears))
             changes = people.normalize_update(people.with_message_ids(changes), values)
             if values.get("config") and set(snapshot.next) - {"open", "plan"} and not snapshot.interrupts:
@@ -496,6 +496,10 @@ def _normalize_input(graph_input: Any, snapshot: StateSnapshot, env: Environment
     """
     if isinstance(graph_input, Command):
         update = _checked_update(graph_input.update or {}, snapshot.values, env)
+        if update.get("rolling_summary") == {}:
+            raise InputError(
+                "rolling_summary: a command cannot clear it without a gap in a prompt: use `update_state`"
+            )
         return replace(graph_input, update=people.normalize_update(update, snapshot.values))
     topic = snapshot.values.get("topic") if snapshot.values.get("config") else None
     if topic and graph_input.get("topic") and topic_text(graph_input["topic"]) != topic_text(topic):

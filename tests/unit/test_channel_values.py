@@ -193,11 +193,16 @@ def test_edited_summary_is_a_version_on_which_later_versions_build(summarized: D
     assert values["receipts"][-1]["summary_version"] > summary["version"]
 
 
+@pytest.mark.parametrize("as_node", [None, "plan", "trim"])
 @pytest.mark.parametrize("stop", ["turn", "plan"])
-def test_cleared_summary_starts_anew_without_a_gap(stop: str, summarized: DebateGraph) -> None:
+def test_cleared_summary_starts_anew_without_a_gap(
+    stop: str, as_node: str | None, summarized: DebateGraph
+) -> None:
     summarized.invoke(None, THREAD, interrupt_before=[stop])
     before = summarized.get_state(THREAD).values
-    summarized.update_state(THREAD, {"rolling_summary": {}})
+    with pytest.raises(InputError, match=r"^rolling_summary: a command cannot clear it"):
+        summarized.invoke(Command(update={"rolling_summary": {}}), THREAD)
+    summarized.update_state(THREAD, {"rolling_summary": {}}, as_node)
     assert summarized.get_state(THREAD).values["rolling_summary"] == {}
     summarized.invoke(None, THREAD, interrupt_after=["turn"])
     values = summarized.get_state(THREAD).values
