@@ -449,34 +449,23 @@ class ConversationOutput(TypedDict, total=False):
 
 
 class ConversationState(TypedDict, total=False):
-    """Complete state of one debate, stored as one LangGraph thread."""
+    """Complete state of one debate, stored as one LangGraph thread. The channels for readers come first."""
 
     topic: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
     """Topic that the debaters discuss."""
-    options: Annotated[list[str], DeltaChannel(reducers.latest, list, **_DELTA)]
-    """Two or more options of the debated question at its start, or `[]` if it has no options. `config` holds
-    the current ones."""
-    question: Annotated[DebateQuestion, DeltaChannel(reducers.latest, dict, **_DELTA)]
-    """Question that a model found in the topic, or `{}` if no model was asked."""
-    full_transcript: Annotated[list[Entry], DeltaChannel(reducers.append, list, **_DELTA)]
-    """All transcript entries, sorted by `seq`. Entries are only appended, never changed."""
+    status: str
+    """Status of the debate, which is `new`, `running`, `waiting`, `done`, `limit` or `failed`."""
+    answer: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
+    """Final answer of the debate in Markdown, with the decision and the solution. Empty before the end."""
+    verdict: Annotated[PanelVerdict, DeltaChannel(reducers.latest, dict, **_DELTA)]
+    """Combined verdict of all judges, or `{}` if the debate has not been judged yet."""
+    solution: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
+    """Solution that a design debate produced, in Markdown."""
     messages: Annotated[list[AnyMessage], DeltaChannel(reducers.fold_window, list, **_DELTA)]
     """Most recent transcript entries, converted to LangChain messages. Each message has the entry's id, and
     the speaker as `name`."""
-    user_provided: Annotated[list[int], DeltaChannel(reducers.append, list, **_DELTA)]
-    """Transcript positions (`seq`) of all entries that contain a user's document or message. Prompts use this
-    list instead of searching the transcript."""
-    pinned: Annotated[list[str], DeltaChannel(reducers.latest, list, **_DELTA)]
-    """Ids of the pinned messages, in the order in which they were pinned. Prompts include pinned messages if
-    the budget allows."""
-    context_documents: Annotated[list[dict[str, str]], DeltaChannel(reducers.append, list, **_DELTA)]
-    """Documents that were passed in together with the topic. The `open` node turns each document into an
-    entry."""
-    settings: Annotated[InputSettings, EphemeralValue]
-    """Settings that the caller passed as input when the debate was started. `config` holds the resulting
-    configuration."""
-    model_facts: Annotated[dict[str, ModelFacts], DeltaChannel(reducers.merge_facts, dict, **_DELTA)]
-    """What the debate's models have shown about themselves, keyed by model name. Prompts fit these facts."""
+    full_transcript: Annotated[list[Entry], DeltaChannel(reducers.append, list, **_DELTA)]
+    """All transcript entries, sorted by `seq`. Entries are only appended, never changed."""
     rolling_summary: Annotated[Summary, DeltaChannel(reducers.latest, dict, **_DELTA)]
     """Current summary of the older messages, or `{}` if there is none yet. These messages are no longer in
     `messages`."""
@@ -494,62 +483,73 @@ class ConversationState(TypedDict, total=False):
     """Observations about the course of the debate, such as a shift of positions or an escalation."""
     crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(reducers.merge, dict, **_DELTA)]
     """Results of side discussions between debaters, keyed by id. Such a result is called a crux card."""
-    receipts: Annotated[list[Receipt], DeltaChannel(reducers.append, list, **_DELTA)]
-    """Records of the prompts that were sent for debaters' turns. There is one record for each prompt."""
-    calls: Annotated[list[CallReceipt], DeltaChannel(reducers.append, list, **_DELTA)]
-    """Records of all model calls that were not made for debaters' turns."""
-    config: Annotated[JsonObject, DeltaChannel(reducers.latest, dict, **_DELTA)]
-    """Configuration of the debate as JSON data. The `open` node writes it."""
-    fence: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
-    """Secret word that delimits quoted text in the debate's prompts. A state without it has a fence that is
-    derived from the topic."""
-    prompt_sources: Annotated[dict[str, PromptFile | str], DeltaChannel(reducers.merge, dict, **_DELTA)]
-    """Prompt files used in the debate, keyed by the prompt's name. Older debates have the hash alone."""
-    protocol_state: Annotated[JsonObject, DeltaChannel(reducers.merge, dict, **_DELTA)]
-    """Data that the protocol stores between the steps of the debate."""
     crux_rooms: Annotated[dict[str, Room], DeltaChannel(reducers.merge, dict, **_DELTA)]
     """All open and closed side discussions between debaters, keyed by id. They are called crux rooms."""
-    clarifications: Annotated[Clarifications, DeltaChannel(reducers.merge, dict, **_DELTA)]
-    """Progress of the questions that debaters ask a person before the first round."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(reducers.append, list, **_DELTA)]
     """How far the debaters' proposals agree at the end of each checked round."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(reducers.append, list, **_DELTA)]
     """Final answers that debaters gave separately after the discussion, to be counted in a vote."""
-    cross_debate_memory: Annotated[
-        dict[str, list[EarlierPosition]], DeltaChannel(reducers.merge, dict, **_DELTA)
-    ]
-    """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
-    once."""
-    last_inbox_number: Annotated[int, DeltaChannel(reducers.latest, int, **_DELTA)]
-    """Number of the last message that was read from the debate's inbox, or 0 if none was read."""
-    planned_interjections_used: Annotated[int, DeltaChannel(reducers.latest, int, **_DELTA)]
-    """Number of planned interjections inserted so far."""
-    step: Annotated[Step, DeltaChannel(reducers.latest, dict, **_DELTA)]
-    """Step that runs next or ran last: its number, phase and turns, or `{}` before the first step."""
+    verdicts: Annotated[list[Verdict], DeltaChannel(reducers.append, list, **_DELTA)]
+    """Verdicts of the individual judges on the panel."""
+    pinned: Annotated[list[str], DeltaChannel(reducers.latest, list, **_DELTA)]
+    """Ids of the pinned messages, in the order in which they were pinned. Prompts include pinned messages if
+    the budget allows."""
+    context_documents: Annotated[list[dict[str, str]], DeltaChannel(reducers.append, list, **_DELTA)]
+    """Documents that were passed in together with the topic. The `open` node turns each document into an
+    entry."""
+    settings: Annotated[InputSettings, EphemeralValue]
+    """Settings that the caller passed as input when the debate was started. `config` holds the resulting
+    configuration."""
+    config: Annotated[JsonObject, DeltaChannel(reducers.latest, dict, **_DELTA)]
+    """Configuration of the debate as JSON data. The `open` node writes it."""
+    question: Annotated[DebateQuestion, DeltaChannel(reducers.latest, dict, **_DELTA)]
+    """Question that a model found in the topic, or `{}` if no model was asked."""
+    options: Annotated[list[str], DeltaChannel(reducers.latest, list, **_DELTA)]
+    """Two or more options of the debated question at its start, or `[]` if it has no options. `config` holds
+    the current ones."""
     usage: Annotated[dict[str, float], DeltaChannel(reducers.add_totals, dict, **_DELTA)]
     """Total token usage, cost and running time of the debate. The keys are `calls`, `prompt_tokens`,
     `completion_tokens`, `cached_tokens`, `cost_usd` and `elapsed_s`."""
     errors: Annotated[list[ErrorRecord], DeltaChannel(reducers.append, list, **_DELTA)]
     """Errors of model calls and nodes, oldest first. The debate went on after most of them."""
-    verdicts: Annotated[list[Verdict], DeltaChannel(reducers.append, list, **_DELTA)]
-    """Verdicts of the individual judges on the panel."""
-    verdict: Annotated[PanelVerdict, DeltaChannel(reducers.latest, dict, **_DELTA)]
-    """Combined verdict of all judges, or `{}` if the debate has not been judged yet."""
-    solution: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
-    """Solution that a design debate produced, in Markdown."""
-    answer: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
-    """Final answer of the debate in Markdown, with the decision and the solution. Empty before the end."""
-    ui: Annotated[list[UIMessage], DeltaChannel(reducers.replace_by_id, list, **_DELTA)]
-    """Verdict and positions as data for a chat client's user interface. Each item belongs to a result
-    message."""
     turn_count: int
     """Number of turns that debaters have taken so far."""
     round: int
     """Round of the current step. A round gives each debater a turn, unless the protocol defines it."""
     current_speaker: str
     """Ids of the debaters whose turns the current step runs, separated by commas."""
-    status: str
-    """Status of the debate, which is `new`, `running`, `waiting`, `done`, `limit` or `failed`."""
+    step: Annotated[Step, DeltaChannel(reducers.latest, dict, **_DELTA)]
+    """Step that runs next or ran last: its number, phase and turns, or `{}` before the first step."""
+    ui: Annotated[list[UIMessage], DeltaChannel(reducers.replace_by_id, list, **_DELTA)]
+    """Verdict and positions as data for a chat client's user interface. Each item belongs to a result
+    message."""
+    user_provided: Annotated[list[int], DeltaChannel(reducers.append, list, **_DELTA)]
+    """Transcript positions (`seq`) of all entries that contain a user's document or message. Prompts use this
+    list instead of searching the transcript."""
+    clarifications: Annotated[Clarifications, DeltaChannel(reducers.merge, dict, **_DELTA)]
+    """Progress of the questions that debaters ask a person before the first round."""
+    protocol_state: Annotated[JsonObject, DeltaChannel(reducers.merge, dict, **_DELTA)]
+    """Data that the protocol stores between the steps of the debate."""
+    cross_debate_memory: Annotated[
+        dict[str, list[EarlierPosition]], DeltaChannel(reducers.merge, dict, **_DELTA)
+    ]
+    """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
+    once."""
+    receipts: Annotated[list[Receipt], DeltaChannel(reducers.append, list, **_DELTA)]
+    """Records of the prompts that were sent for debaters' turns. There is one record for each prompt."""
+    calls: Annotated[list[CallReceipt], DeltaChannel(reducers.append, list, **_DELTA)]
+    """Records of all model calls that were not made for debaters' turns."""
+    model_facts: Annotated[dict[str, ModelFacts], DeltaChannel(reducers.merge_facts, dict, **_DELTA)]
+    """What the debate's models have shown about themselves, keyed by model name. Prompts fit these facts."""
+    prompt_sources: Annotated[dict[str, PromptFile | str], DeltaChannel(reducers.merge, dict, **_DELTA)]
+    """Prompt files used in the debate, keyed by the prompt's name. Older debates have the hash alone."""
+    fence: Annotated[str, DeltaChannel(reducers.latest, str, **_DELTA)]
+    """Secret word that delimits quoted text in the debate's prompts. A state without it has a fence that is
+    derived from the topic."""
+    last_inbox_number: Annotated[int, DeltaChannel(reducers.latest, int, **_DELTA)]
+    """Number of the last message that was read from the debate's inbox, or 0 if none was read."""
+    planned_interjections_used: Annotated[int, DeltaChannel(reducers.latest, int, **_DELTA)]
+    """Number of planned interjections inserted so far."""
     schema_version: int
     """Version number of the format of this state."""
 
