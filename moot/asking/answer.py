@@ -36,6 +36,9 @@ PASSAGE = Splitting(long=48, passage=48)
 """Limits for splitting messages into short passages of two or three sentences."""
 MOST_PASSAGES = 5
 """Maximum number of passages that answer a question if no model is configured."""
+MIN_REPLY = 750
+"""Smallest limit of an answer's tokens: 200 words of reasoning and 200 of answer, at up to 1.8 tokens a word,
+and the citations. `memory.budget.reply` is meant for messages of debaters, and may be smaller."""
 NO_MODEL = "No model is configured. These are the most relevant passages."
 NOTHING = "No model is configured, and no message shares a word with the question."
 QUOTE_TRUNCATION_MARK = "[…]"
@@ -121,7 +124,8 @@ def ask(
 ) -> CallGenerator[DebateAnswer]:
     """Answer a question about the debate with one call. If no model answers: `ModelError`."""
     state, config = debate.state, debate.config
-    params, length = model_request.model_params(config, config.judge), config.memory.budget.reply
+    params = model_request.model_params(config, config.judge)
+    length = max(MIN_REPLY, config.memory.budget.reply)
     (reply,) = yield [model_request.make_call(params, "ask", request.prompt, schema=schema, reply=length)]
     data = reply.require().data
     response = AskAnswer.model_validate(data) if data else NO_ANSWER

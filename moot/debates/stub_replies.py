@@ -168,7 +168,9 @@ class StubReplies:
             prompt = call.messages[place]["content"]
             text = self.text(prompt, call.max_tokens)
             if '"Answer: "' in prompt:
-                text += f"\nAnswer: {self._answer()}"
+                # Disputing debaters state answers in no known form, so that calls read and compare them.
+                disputes = self.scenario == "disputing"
+                text += "\nNo rule reads an answer here." if disputes else f"\nAnswer: {self._answer()}"
             tokens = self._count(text)
             usage["completion_tokens"] = tokens
             return Reply(text=text, model=call.model, usage=usage), tokens

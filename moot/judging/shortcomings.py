@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moot.state.entries import traits_of
+from moot.state.entries import is_passed, traits_of
 from moot.state.verdict import NO_WINNER, PanelVerdict, Verdict
 from moot.text.plain_text import clip, count_noun
 
@@ -43,7 +43,7 @@ def shortcomings(
         lines.append(f"The judge read {read['full']} of {count_noun(read['of'], 'message')} in full{part}.")
     for debater, name in names.items():
         turns = [each for each in transcript if each["speaker"] == debater and traits_of(each).ends_turn]
-        if turns and all(traits_of(each).by == "moot" for each in turns):
+        if turns and all(map(is_passed, turns)):
             lines.append(f"{name} passed every turn.")
     failures = Counter(error.get("node", "") for error in errors)
     for node, (call, consequence) in _FAILED_CALLS.items():

@@ -1,6 +1,7 @@
 """Failures of model providers: classification, retry decision and backoff."""
 
 import errno
+import os
 import random
 import re
 import socket
@@ -182,12 +183,9 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
     if isinstance(error, OSError) or bases & _CONNECTION:
         if tls_error := _tls_error(error):
             return Failure(f"no secure connection: {_error_text(tls_error)}", advice=NOT_TRUSTED)
-        return Failure(
-            f"connection failed: {_error_text(error)}",
-            retryable=True,
-            advice=UNREACHABLE,
-            unreachable=any(map(_is_unreachable, _causes(error))),
-        )
+        reason = next(filter(None, map(_unreachable_reason, _causes(error))), "")
+        text = f"connection failed: {reason or _error_text(error)}"
+        return Failure(text, retryable=True, advice=UNREACHABLE, unreachable=bool(reason))
     if (cause := error.__cause__) and _status(error) is None and getattr(cause, "code", None):
         error = cast(Exception, cause)  # LangChain's exception lacks the details
     body = error_body.read_error(_body(error))
@@ -252,9 +250,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or cause.__context__
 
 
-def _is_unreachable(cause: BaseException) -> bool:
+def _unreachable_reason(cause: BaseException) -> str:
+    if isinstance(cause, socket.gaierror):
+        return cause.strerror or str(cause)
     errors = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL)
-    return isinstance(cause, socket.gaierror) or (isinstance(cause, OSError) and cause.errno in errors)
+    return os.strerror(cause.errno or 0) if isinstance(cause, OSError) and cause.errno in errors else ""
 
 
 def html_failure(status: int, text: str) -> Failure:

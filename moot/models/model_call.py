@@ -54,6 +54,8 @@ UNREACHABLE_S = 4.0
 long to refuse a name."""
 EXTRAS = frozenset({"summary", "perspective", "extract", "reflect", "evaluate"})
 """Purposes of calls whose failures leave the endpoint open for debaters."""
+_REPLY_SETTINGS = {"judge": "judge.reply", "extract": "blackboard.reply", "reflect": "blackboard.reply"}
+"""Settings of the reply's token limit, keyed by the purpose of the call."""
 
 Messages = tuple[WireMessage, ...]
 
@@ -221,6 +223,8 @@ class _ModelRequest:
                 first, parsed = parsed, answer.read(call.schema, self.fence)
                 parsed = parsed if parsed.data is not None or first.data is None else first
             if parsed.data is None:
+                if answer.finish_reason == "length":
+                    raise model_failures.Failure(self._length_note("the reply is cut off"))
                 raise model_failures.Failure(f"the reply does not match the schema: {parsed.error}")
         elif self._calls_unknown_tool(answer):
             answer = await self._without_unknown_tools(answer)
@@ -308,6 +312,13 @@ class _ModelRequest:
             raise model_failures.Failure(repetition_note(self.name))
         return replace(answer, text=answer.text[:kept].rstrip(), finish_reason=REPEATED)
 
+    def _length_note(self, fault: str) -> str:
+        setting = _REPLY_SETTINGS.get(self.run.call.purpose, "memory.budget.reply")
+        return (
+            f"{fault} at the limit of {self.max_tokens:,} tokens: raise `{setting}`, or set "
+            f"`models.{self.name}.reasoning_tokens` if the model reasons"
+        )
+
     def _reply_limit(self, max_tokens: int) -> int:
         return learning.reply_limit(self.run.call, max_tokens, self.settings.context_size, self.facts)
 
@@ -350,7 +361,8 @@ class _ModelRequest:
                 step_s = LOADING_STEP_S if is_loading else None
                 requested_s = step_s if failure.retry_after is None else failure.retry_after
                 pause_s = backoff.wait_s(1 if is_loading else self.failures, requested_s)
-                limit = "" if is_loading else f" of {max_attempts - 1}"
+                most = min(max_attempts, UNREACHABLE_ATTEMPTS) if failure.unreachable else max_attempts
+                limit = "" if is_loading else f" of {most - 1}"
                 report_wait(
                     self.name, failure, pause_s, f"retry {self.failures}{limit} in {round(pause_s, 1):g} s"
                 )
@@ -529,8 +541,10 @@ class _ModelRequest:
             return
         if answer.finish_reason == "length" and not self.limit_doubled:
             return  # reasoning used all tokens, so the caller retries with twice the limit
-        if reply_faults.is_endless(answer.reasoning):  # the same request would loop again
-            raise model_failures.Failure(repetition_note(self.name))
+        is_endless = reply_faults.is_endless(answer.reasoning)
+        if is_endless or answer.finish_reason == "length":  # the same request would fail again
+            note = repetition_note(self.name) if is_endless else self._length_note("only reasoning")
+            raise model_failures.Failure(note)
         content = "only reasoning" if answer.reasoning else "an empty answer"
         raise model_failures.Failure(
             f"{content} (finish_reason {answer.finish_reason})", retryable=True, empty=True

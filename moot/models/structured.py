@@ -1,4 +1,4 @@
-"""Reading of structured replies: find a JSON object in a text, repair it, unwrap it, and fit it to a schema.
+"""Reading of structured replies: unwrap the JSON object that a text holds, and fit it to a schema.
 
 Models and servers send the right content in many forms. Each step accepts a form only if it has one meaning.
 Where a reply has two, it is an error, and the caller asks again.
@@ -15,22 +15,21 @@ from typing import Any, NamedTuple, TypeAlias
 from pydantic import BaseModel, ValidationError
 
 from moot.config.section import errors_in
+from moot.models.json_objects import (
+    MAX_CANDIDATES,
+    UnclosedObject,
+    folded_key,
+    object_end,
+    repaired_values,
+    valid_values,
+)
 from moot.prompts.templates import break_fence, without_frame
 from moot.state.entries import JsonObject, clean_text
 from moot.text.naming import meant_name
 from moot.text.plain_text import clip
 
-MAX_CANDIDATES = 40
-"""Maximum number of places in a reply at which the parser looks for a JSON object. Each place is an opening
-brace."""
-MAX_REPAIRED_CHARS = 100_000
-"""Maximum length of a text that is repaired, in characters. The repair takes seconds for a megabyte."""
-MAX_REPAIRS = 4
-"""Maximum number of texts in a reply that are repaired."""
 MAX_DEPTH = 4
 """Maximum number of wrappers around the expected object, such as `{"tool_calls": [{"function": …}]}`."""
-MAX_NESTING = 200
-"""Maximum nesting of a text that is repaired. The repair is recursive."""
 PERCENT = 100.0
 """Upper end of the scales on which a fraction, such as 0.8, cannot be a value that is meant as written."""
 NAMED_CHARS = 200
@@ -39,7 +38,6 @@ NAMED_CHARS = 200
 JsonValue: TypeAlias = Any
 """Value of parsed JSON, whose type the code checks."""
 _FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+(?:json|JSON)?")
-_KEY = re.compile(r"""[{,\n][^\S\n]*+["'“]?([A-Za-z_]\w*+)["'”]?\s*+:""")
 _NUMBER = re.compile(
     r"[^\w+.,-]*([+-]?\d+(?:[.,]\d+)?)\s*(%?)(?:\s*(?:/|\bof\b|\bout of\b)\s*(\d+(?:[.,]\d+)?))?(\D*)"
 )
@@ -72,25 +70,27 @@ def parse_reply(
     `arguments` of a tool call replace the text. A reply that `is_cut` by the token limit is not repaired.
     """
     fit = _Fit(schema, fence)
-    error = "it is cut off at the token limit" if is_cut else "it contains no JSON object"
+    error = "it is cut off at the token limit" if is_cut else ""
     sources: list[Iterator[object]] = (
-        [iter([dict(arguments)])] if arguments is not None else [_valid_values(text)]
+        [iter([dict(arguments)])] if arguments is not None else [valid_values(text)]
     )
     if arguments is None and not is_cut:
-        sources.append(_repaired_values(text, fit.keys))
+        sources.append(repaired_values(text, fit.keys))
     for source in sources:
         results: list[ParsedReply] = []
         for value in source:
             outcome = fit.read(value)
             if outcome.data is None:
-                error = outcome.error or error
+                error = error if is_cut else outcome.error or error
             elif all(outcome.data != each.data for each in results):
                 results.append(outcome)
         if len(results) > 1:
             return _two_answers(results)
         if results:
             return results[0]
-    return ParsedReply(error=error)
+    start = text.find("{")
+    is_open = start >= 0 and not object_end(text, start)
+    return ParsedReply(error=error or ("its end is missing" if is_open else "it contains no JSON object"))
 
 
 def _two_answers(results: Sequence[ParsedReply]) -> ParsedReply:
@@ -107,119 +107,6 @@ def clean_json(value: JsonValue, fence: str = "") -> JsonValue:
     if isinstance(value, dict):
         return {clean_text(key): clean_json(item, fence) for key, item in value.items()}
     return value
-
-
-def _valid_values(text: str) -> Iterator[object]:
-    """Yield the whole text as JSON if it is valid, otherwise each valid outermost object in it."""
-    try:
-        yield json.loads(text)
-        return
-    except (ValueError, RecursionError):
-        pass
-    decoder, start, unclosed = json.JSONDecoder(), text.find("{"), 0
-    for _ in range(MAX_CANDIDATES):
-        if start < 0:
-            return
-        try:
-            value, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            # The objects inside a broken object are its parts, and no replies of their own.
-            end = _object_end(text, start)
-            if not end:
-                unclosed += 1
-                end = start + 1 if unclosed < MAX_REPAIRS else len(text)
-        else:
-            yield value
-        start = text.find("{", end)
-
-
-def _repaired_values(text: str, keys: frozenset[str]) -> Iterator[object]:
-    """Yield the repaired outermost objects. A repair that loses a key of the schema is no repair."""
-    from json_repair import loads  # imported late, because most replies are valid
-
-    start, repairs = text.find("{"), 0
-    while start >= 0 and repairs < MAX_REPAIRS:
-        end = _object_end(text, start)
-        part = text[start:end] if end else _without_last_value(_before_fence(text[start:]))
-        key_names = _named_keys(part, keys)
-        if key_names and len(part) <= MAX_REPAIRED_CHARS and _nesting(part) <= MAX_NESTING:
-            repairs += 1
-            try:
-                value = loads(_quotable(part), skip_json_loads=True)
-            except (ValueError, RecursionError, IndexError):
-                value = None
-            if isinstance(value, list) and value and isinstance(value[0], dict):
-                value = value[0]  # the repair also returns what follows the object
-            if isinstance(value, dict) and key_names <= _all_keys(value):
-                yield value if end else _Unclosed(value)
-        start = text.find("{", end or len(text))
-
-
-class _Unclosed(dict[str, object]):
-    """Object whose closing brackets are missing, and perhaps the last field that the schema asks for."""
-
-
-def _quotable(part: str) -> str:
-    # Constants that JSON does not have would become strings.
-    return re.sub(
-        r"(?<=[:\[,])(\s*)(-?)(?:nan|inf|infinity)\b", r"\g<1>\g<2>1e999", part, flags=re.IGNORECASE
-    )
-
-
-def _without_last_value(part: str) -> str:
-    """Return an unclosed object up to its last complete field, or `""` if more than one value is incomplete.
-
-    A number at the end may lack digits, so it counts as incomplete. So does a text without its closing quote,
-    but a text cannot be left out.
-    """
-    depth = comma = colon = 0
-    for match in re.finditer(r'"(?:\\.|[^"\\])*("?)|[{}\[\],:]', part, re.DOTALL):
-        if match[0][0] == '"':
-            if not match[1]:
-                return ""
-            continue
-        depth += (match[0] in "{[") - (match[0] in "}]")
-        if depth == 1 and match[0] in ",:":
-            comma, colon = (match.start(), colon) if match[0] == "," else (comma, match.start())
-    is_complete = re.search(r'(?:["\]}]|true|false|null)\s*$', part) and (depth > 1 or colon > comma)
-    return part if is_complete else part[:comma] if depth == 1 else ""
-
-
-def _before_fence(part: str) -> str:
-    return re.split(r"\n[ \t]*(?:`{3,}|~{3,})", part, maxsplit=1)[0]
-
-
-def _object_end(text: str, start: int) -> int:
-    """Return the index behind an object's closing brace, or 0. Braces in strings count only at need."""
-    for pattern in (r'"(?:\\.|[^"\\])*"|[{}]', r"[{}]"):
-        depth = 0
-        for match in re.compile(pattern, re.DOTALL).finditer(text, start):
-            depth += {"{": 1, "}": -1}.get(match[0], 0)
-            if depth == 0:
-                return match.end()
-    return 0
-
-
-def _nesting(part: str) -> int:
-    depth = deepest = 0
-    for char in part:
-        depth += (char in "{[") - (char in "}]")
-        deepest = max(deepest, depth)
-    return deepest
-
-
-def _named_keys(part: str, keys: frozenset[str]) -> set[str]:
-    return {_folded_key(key) for key in _KEY.findall(part)} & keys
-
-
-def _all_keys(value: object) -> set[str]:
-    if isinstance(value, dict):
-        return {_folded_key(key) for key in value} | {k for item in value.values() for k in _all_keys(item)}
-    return {key for item in value for key in _all_keys(item)} if isinstance(value, list) else set()
-
-
-def _folded_key(key: str) -> str:
-    return "".join(char for char in key.casefold() if char.isalnum())
 
 
 class _ScaleNumber(NamedTuple):
@@ -246,13 +133,13 @@ class _Fit:
         self.root = schema.model_json_schema()
         self.definitions: JsonObject = self.root.get("$defs", {})
         self.properties: JsonObject = self._node(self.root).get("properties", {})
-        self.keys = frozenset(map(_folded_key, self.properties))
+        self.keys = frozenset(map(folded_key, self.properties))
 
     def read(self, value: object) -> ParsedReply:
         """Return the reply in a JSON value, which may be in wrappers or a form that the schema flattens."""
         first: ParsedReply | None = None
         results: list[ParsedReply] = []
-        is_open = isinstance(value, _Unclosed)
+        is_open = isinstance(value, UnclosedObject)
         if type(value) is dict and (flattened := getattr(self.schema, "flattened", None)):
             value = flattened(value)
         for candidate in self._unwrapped(value, MAX_DEPTH):
@@ -274,7 +161,7 @@ class _Fit:
             else:
                 inner = value[:MAX_CANDIDATES]
         elif isinstance(value, dict):
-            known = {_folded_key(key) for key in value} & self.keys
+            known = {folded_key(key) for key in value} & self.keys
             if known or not value:
                 yield value
             inner = [] if self._is_whole(known) else list(value.values())
@@ -283,7 +170,7 @@ class _Fit:
 
     def _is_whole(self, known: set[str]) -> bool:
         fields = self.schema.model_fields.items()
-        required = {_folded_key(name) for name, info in fields if info.is_required()}
+        required = {folded_key(name) for name, info in fields if info.is_required()}
         return bool(known) and required <= known
 
     def _rows(self, value: Sequence[object]) -> JsonObject | None:
@@ -292,8 +179,8 @@ class _Fit:
             return None
         (name, node), *_ = self.properties.items()
         rows = self._node(self._node(node).get("items", {})).get("properties", {})
-        keys = {_folded_key(key) for item in value if isinstance(item, dict) for key in item}
-        return {name: list(value)} if keys & set(map(_folded_key, rows)) else None
+        keys = {folded_key(key) for item in value if isinstance(item, dict) for key in item}
+        return {name: list(value)} if keys & set(map(folded_key, rows)) else None
 
     def _validated(self, value: JsonObject, *, is_open: bool) -> ParsedReply:
         findings = _Findings()
@@ -445,10 +332,10 @@ def _inner_json(text: str) -> object:
 
 def _matching_keys(value: Mapping[str, object], names: Mapping[str, object]) -> dict[str, str]:
     """Return the schema's name of each key. An exact key is preferred to one in another case or style."""
-    by_fold = {_folded_key(name): name for name in names}
+    by_fold = {folded_key(name): name for name in names}
     matches = {key: key for key in value if key in names}
     for key in value:
-        name = by_fold.get(_folded_key(key))
+        name = by_fold.get(folded_key(key))
         if key not in matches and name is not None and name not in matches.values():
             matches[key] = name
     return matches
@@ -457,7 +344,7 @@ def _matching_keys(value: Mapping[str, object], names: Mapping[str, object]) -> 
 def _rows_of_map(value: Mapping[str, object], items: JsonObject) -> list[JsonObject] | None:
     """Return rows for a map from the first field of a row to its second, such as debaters to positions."""
     fields = list(items.get("properties", {}))
-    if len(fields) < 2 or {_folded_key(key) for key in value} & set(map(_folded_key, fields)):
+    if len(fields) < 2 or {folded_key(key) for key in value} & set(map(folded_key, fields)):
         return None
     if all(isinstance(item, dict) for item in value.values()):
         return [{fields[0]: key, **item} for key, item in value.items() if isinstance(item, dict)]

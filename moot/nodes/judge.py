@@ -6,9 +6,10 @@ from moot.judging.draft_test import TEST, run_draft_test
 from moot.judging.panel import Assessment, next_judging
 from moot.memory.perspectives import PerspectiveResult, judge_summary
 from moot.memory.summarizers.drafting import summary_event, version_of
+from moot.protocols.answer_calls import final_answers
 from moot.protocols.registry import limit_reached
 from moot.protocols.schedule import DECIDE
-from moot.protocols.voting import final_answers, stages_text
+from moot.protocols.voting import stages_text
 from moot.runtime.context import NodeContext
 from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject
@@ -57,12 +58,12 @@ def judge(context: NodeContext) -> NodeBody:
         assessment = Assessment([], {**protocol_verdict, "judging": next_judging(state)})
     decision = assessment.decision
     votes = protocol.vote(state, config)
-    ties = [votes.tie_text()] if votes and protocol_verdict is None else []
+    vote_notes = votes.notes() if votes else []
+    vote_notes += [votes.tie_text()] if votes and protocol_verdict is None else []
     if stages := list(proceedings.stages):
         decision["stages"] = stages
-        ties.append(stages_text(stages))
-    if ties:
-        decision["notes"] = [*decision["notes"], *ties]
+        vote_notes.append(stages_text(stages))
+    decision["notes"] = [*decision["notes"], *vote_notes]
     outcome = {key: decision.get(key, "") for key in ("status", "winner", "decision")}
     yield Emit({"event": "verdict", **outcome})
     update: JsonObject = {"verdicts": assessment.verdicts}

@@ -10,11 +10,12 @@ from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter
 from moot.models import model_call, reply_faults
 from moot.models.failures import REFUSALS
+from moot.protocols.answer_calls import add_answers
 from moot.protocols.registry import limit_reached
 from moot.runtime import run_turns
 from moot.runtime.context import NodeContext
 from moot.state.conversation import Receipt, Turn
-from moot.state.entries import Entry, JsonObject, turns_taken
+from moot.state.entries import PASSES, Entry, JsonObject, is_passed, turns_taken
 from moot.text.tokens import TokenCounter, truncate_middle
 from moot.tools.tool import RESULT_TOKENS, ToolExchange
 
@@ -24,9 +25,6 @@ TRUNCATION_MARKS = {
     REPEATED: " […cut off: the model repeated itself]",
 }
 """Marks at the end of truncated messages, keyed by the reply's finish reason."""
-PASSES = "[passes: would not answer]"
-"""Transcript text of a turn in which the debater's model refused to reply. The debater passes this turn. The
-debate's errors contain the reason."""
 
 
 def is_pass(reply: Reply, config: DebateConfig) -> bool:
@@ -77,10 +75,14 @@ def turn(context: NodeContext) -> NodeBody:
         round=step["round"],
     )
     receipts: list[Receipt] = []
+    messages: list[Entry] = []
     for index, (turn, result) in enumerate(zip(step["turns"], results, strict=True)):
         _write_tools(writer, turn, result.exchanges, context.count)
         entry = _write_speech(writer, context, turn, result.reply)
         receipts.append(_receipt(context, entry, index, result.call))
+        if result.reply.ok and not is_passed(entry):
+            messages.append(entry)
+    failures += yield from add_answers(context, context.protocol, writer.entries, messages)
     update = yield from writer.enter()
     failures += [each.reply.error for each in results]
     loops = [each.reply.model for each in results if each.reply.finish_reason == REPEATED]
@@ -131,7 +133,7 @@ def _write_speech(writer: TranscriptWriter, context: NodeContext, turn: Turn, re
     text = reply.text
     if not config.debater(turn["speaker"]).is_human:
         text = _marked(text, context, turn["speaker"])
-    content = PASSES if is_refused else text + TRUNCATION_MARKS.get(reply.finish_reason, "")
+    content = PASSES["model"] if is_refused else text + TRUNCATION_MARKS.get(reply.finish_reason, "")
     fields: JsonObject = {
         "room": room,
         "targets": turn["targets"],

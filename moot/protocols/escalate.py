@@ -88,6 +88,10 @@ class Escalate(IndependentAnswers):
             return End("no answer has a majority, and the debate is over")
         return make_step(DEBATE_PHASE, round_no, [make_turn(debater) for debater in authors])
 
+    def counts_messages(self, config: DebateConfig) -> bool:
+        """Return True, because equal answers end the debate even if a judge decides."""
+        return True
+
     def prompt_blocks(self, ctx: PromptContext) -> list[Block]:
         """Return the prompt blocks of a turn."""
         if ctx.step["phase"] != DEBATE_PHASE:
@@ -195,12 +199,12 @@ def _agreed(state: ConversationState, config: DebateConfig) -> str:
 
 
 def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
-    """Return the latest answer of one author, by debater id, for each different answer."""
+    """Return the form of the latest answer of one author, by debater id, for each different answer."""
     current = {each.debater: each for each in _ballots(state, config) if not each.placeholder}
     author_by_form = {each.form: debater for debater, each in reversed(current.items())}
     latest = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}
     authors = [debater for debater in current if debater in author_by_form.values()]
-    return {debater: latest.get(debater, current[debater]).answer for debater in authors}
+    return {debater: latest.get(debater, current[debater]).form for debater in authors}
 
 
 def _latest(state: ConversationState, authors: Mapping[str, str]) -> dict[str, Entry]:

@@ -52,10 +52,14 @@ class Outcome(section.ProtocolSpec):
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
         """Return the ids of the debaters who must give a final answer before the vote."""
-        if self.method(config) == "judge":
+        if self.method(config) == "judge" or self.counts_messages(config):
             return []
         speakers = {entry["speaker"] for entry in state["full_transcript"]}
         return [debater for debater in config.names() if debater in speakers]
+
+    def counts_messages(self, config: DebateConfig) -> bool:
+        """Return True if the answers in the debaters' messages decide, as in a vote."""
+        return False
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
         """Return the answers that count in the vote. By default, they are the debaters' final answers."""

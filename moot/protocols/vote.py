@@ -67,9 +67,9 @@ class IndependentAnswers(SoloProtocol):
             words=words_within(ANSWER_WORDS, ctx.config), ending=self.answer_ending(ctx.config)
         )
 
-    def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return `[]`, because the debaters' messages already contain the final answers."""
-        return []
+    def counts_messages(self, config: DebateConfig) -> bool:
+        """Return True unless a judge decides."""
+        return self.method(config) != "judge"
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[voting.AnswerBallot]:
         """Return the answers since the last message from a person."""

@@ -1,46 +1,30 @@
 """Final answers of debaters: reading, comparing, collecting and counting them."""
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pydantic import BaseModel, Field
-
-from moot.calls.effects import errors_update
-from moot.calls.model_calls import CallGenerator, Hints, ModelCall, Reply
 from moot.config import DebateConfig
 from moot.judging.panel import as_decision
 from moot.judging.response_check import failed_verdict
-from moot.prompts.request import between, make_call, model_params, narrow_schema, one_of, prompt_budget
-from moot.prompts.structured_calls import structured_data
-from moot.prompts.templates import load_prompt_template
-from moot.protocols.long_form_prompt import long_form_blocks
-from moot.protocols.prompt_context import PromptContext, PromptSource, assemble_prompt
 from moot.state import verdict as verdict_types
-from moot.state.conversation import ConversationState, Turn
-from moot.state.entries import Entry, JsonObject, traits_of
-from moot.text.answers import answer_key, option_of, stated_answer, stated_option
-from moot.text.plain_text import break_template_tokens, clip, count_noun, quoted
-
-ANSWER_WORDS = 12
-"""Maximum number of words in an answer, as stated in the instruction to debaters. Longer answers are not
-compared with others."""
-_CONFIDENCE = re.compile(
-    r"^[\s>*_#-]*confidence[\s*_]*:[\s*_]*(\d{1,3}(?:\.\d+)?)\b[^\n]*$", re.IGNORECASE | re.MULTILINE
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry, is_passed, traits_of
+from moot.text.answers import (
+    ANSWER_WORDS,
+    answer_key,
+    option_of,
+    parse_confidence,
+    stated_answer,
+    stated_option,
 )
+from moot.text.plain_text import break_template_tokens, clip, count_noun, quoted
 
 
 def answer_as_written(text: str) -> str:
     """Return the answer that a text states, or the whole text if it states none."""
     return stated_answer(text) or " ".join(text.split())
-
-
-def parse_confidence(text: str) -> float | None:
-    """Return the number in a text's last `Confidence:` line, or `None` if there is no such line."""
-    matches: list[str] = _CONFIDENCE.findall(text)
-    return min(100.0, float(matches[-1])) if matches else None
 
 
 def read_answer(text: str, options: Sequence[str], *, allow_full_text: bool = False) -> str:
@@ -56,11 +40,18 @@ def read_answer(text: str, options: Sequence[str], *, allow_full_text: bool = Fa
     return stated_answer(text) or (" ".join(text.split()) if allow_full_text else "")
 
 
-def comparable_answer(text: str, options: Sequence[str]) -> str:
-    """Return an answer for comparisons. `""`: missing, none of the options, or too long."""
-    answer = read_answer(text, options)
-    form = answer if options else answer_key(answer)
-    return form if len(form.split()) <= ANSWER_WORDS or options else ""
+def entry_answer(entry: Entry, config: DebateConfig, *, in_vote: bool = False) -> str:
+    """Return the answer of a message, as a model call read it or as its text states it.
+
+    For comparisons, it is in normalised form, and `""` if it is missing, none of the options, or too long. In
+    a vote, it is as written, and a message of at most `ANSWER_WORDS` words may be an answer as a whole.
+    """
+    text, options = entry["content"], config.options
+    is_short = len(text.split()) <= ANSWER_WORDS or bool(options)
+    answer = entry.get("answer") or read_answer(text, options, allow_full_text=in_vote and is_short)
+    if in_vote or options:
+        return answer
+    return answer_key(answer) if len(answer.split()) <= ANSWER_WORDS else ""
 
 
 def answer_form(config: DebateConfig) -> str:
@@ -103,18 +94,19 @@ def current_answers(state: ConversationState, config: DebateConfig) -> Mapping[s
     for entry in reversed(recent):
         if traits_of(entry).user_input == "interjection":
             break
-        if entry["speaker"] in config.names() and _states_answer(entry):
+        if entry["speaker"] in config.names() and states_answer(entry):
             debater_answers = answers.setdefault(entry["speaker"], [])
             if len(debater_answers) < 2:
-                debater_answers.append(comparable_answer(entry["content"], config.options))
+                debater_answers.append(entry_answer(entry, config))
     return {
         debater: CurrentAnswer(debater_answers[0], debater_answers[1] if len(debater_answers) > 1 else None)
         for debater, debater_answers in answers.items()
     }
 
 
-def _states_answer(entry: Entry) -> bool:
-    argued = traits_of(entry).argues and not entry.get("placeholder")
+def states_answer(entry: Entry) -> bool:
+    """Return True for a debater's message on the question of the debate itself."""
+    argued = traits_of(entry).argues and not entry.get("placeholder") and not is_passed(entry)
     return argued and not entry["room"] and entry["kind"] != "critique"
 
 
@@ -142,104 +134,12 @@ def stop_reason(state: ConversationState, config: DebateConfig) -> str:
     return ""
 
 
-ASK = load_prompt_template("final_answer", "form", home=__package__)
-
 SHOWN_CHARS = 100
 """Maximum length of a displayed answer, in characters. Longer answers are shortened."""
 QUESTION_CHARS = 160
 """Maximum length of the question in a verdict, in characters."""
 UNSTATED = 50.0
 """Confidence, from 0 to 100, that is assumed if an answer states none. Weighted votes use it."""
-
-
-class FinalAnswerReply(BaseModel):
-    """A debater's reply to the request for a final answer."""
-
-    reasoning: str = Field("", description="Decisive reasons for your answer, in at most 80 words.")
-    answer: str = Field(description="The answer, in as few words as possible.")
-    confidence: float | None = Field(
-        None, description="How sure you are that the answer is right, from 0 to 100."
-    )
-
-
-def final_answers(debate: PromptSource, debaters: Sequence[str]) -> CallGenerator[JsonObject]:
-    """Ask all debaters for their final answers at the same time.
-
-    A person's answer is read from the answer line of that person's last message. A failed call leaves out one
-    answer and is recorded as an error.
-    """
-    state, config = debate.state, debate.config
-    calls = {
-        debater: _call(debate, debater, index)
-        for index, debater in enumerate(debaters)
-        if not config.has_person(debater)
-    }
-    replies = dict(zip(calls, (yield list(calls.values())) if calls else [], strict=True))
-    answers = [
-        _by_model(debater, calls[debater], replies[debater], config)
-        if debater in calls
-        else _by_person(state, config, debater)
-        for debater in debaters
-    ]
-    turns = state.get("turn_count", 0)
-    error_texts = [
-        f"no final answer of {config.names()[each['debater']]}: {each['error']}" for each in answers
-    ]
-    errors = [text for text, each in zip(error_texts, answers, strict=True) if each["error"]]
-    return {
-        "final_answers": [{**each, "turns": turns} for each in answers],
-        **errors_update(state, "judge", errors),
-    }
-
-
-def _call(debate: PromptSource, debater: str, index: int) -> ModelCall:
-    config = debate.config
-    types: dict[str, object] = {"confidence": between(0, 100)}
-    if config.options:
-        types["answer"] = one_of([*config.options, verdict_types.UNDECIDED])
-    schema = narrow_schema(FinalAnswerReply, types)
-    total = prompt_budget(config.memory.budget.total, schema, debate.count)
-    instruction = ASK.render(form=answer_form(config))
-    turn: Turn = {"speaker": debater, "targets": [], "instruction": instruction, "room": ""}
-    context = PromptContext(debate, turn, total)
-    prompt = assemble_prompt(context, long_form_blocks(context), context.query, is_cached=True)
-    params = model_params(config, config.debater(debater))
-    hints: Hints = {"phase": "decide", "speaker": debate.names[debater]}
-    return make_call(params, "decide", prompt, schema=schema, call_index=index, hints=hints)
-
-
-def _by_model(debater: str, call: ModelCall, reply: Reply, config: DebateConfig) -> verdict_types.FinalAnswer:
-    reply_data = structured_data(call.schema, reply) if call.schema else None
-    answer = " ".join(str((reply_data or {}).get("answer", "")).split())
-    if config.options and answer:
-        answer = option_of(answer, config.options) or verdict_types.UNDECIDED
-    confidence = (reply_data or {}).get("confidence")
-    return verdict_types.FinalAnswer(
-        debater=debater,
-        answer=answer,
-        confidence=None if confidence is None else min(100.0, max(0.0, float(confidence))),
-        reasoning=(reply_data or {}).get("reasoning", ""),
-        model=reply.model,
-        placeholder=reply.placeholder,
-        error="" if answer else reply.error or "the reply has no answer",
-        turns=0,
-    )
-
-
-def _by_person(state: ConversationState, config: DebateConfig, debater: str) -> verdict_types.FinalAnswer:
-    own_entries = (each for each in reversed(state["full_transcript"]) if each["speaker"] == debater)
-    text = next((each["content"] for each in own_entries if traits_of(each).argues), "")
-    answer = read_answer(text, config.options)
-    return verdict_types.FinalAnswer(
-        debater=debater,
-        answer=answer,
-        confidence=parse_confidence(text),
-        reasoning="",
-        model="",
-        placeholder=False,
-        error="" if answer else "the last message of this person has no answer line",
-        turns=0,
-    )
 
 
 @dataclass(frozen=True)
@@ -253,6 +153,10 @@ class AnswerBallot:
     """Stated confidence from 0 to 100, or `None` if the author stated no confidence."""
     model: str = ""
     """Name of the model that gave the answer."""
+    by_call: bool = False
+    """True if a model call read the answer from the author's message."""
+    counts_as: str = ""
+    """Normalised form of another answer that says the same, according to a model call."""
     placeholder: bool = False
     """True if the offline model wrote the answer. Such an answer is not counted."""
     content: str = ""
@@ -261,13 +165,21 @@ class AnswerBallot:
     @property
     def form(self) -> str:
         """Normalised form of the answer, used to compare ballots."""
-        return answer_key(self.answer)
+        return self.counts_as or answer_key(self.answer)
 
 
 def ballots_of_answers(answers: Sequence[verdict_types.FinalAnswer]) -> list[AnswerBallot]:
     """Return one ballot per final answer, skipping empty and undecided answers."""
     return [
-        AnswerBallot(each["debater"], each["answer"], each["confidence"], each["model"], each["placeholder"])
+        AnswerBallot(
+            each["debater"],
+            each["answer"],
+            each["confidence"],
+            each["model"],
+            each.get("by_call", False),
+            each.get("counts_as", ""),
+            each["placeholder"],
+        )
         for each in answers
         if each["answer"] and each["answer"] != verdict_types.UNDECIDED
     ]
@@ -278,12 +190,22 @@ def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[A
     ballots = []
     for entry in entries:
         text = entry["content"]
-        answer = read_answer(text, config.options, allow_full_text=True) if traits_of(entry).argues else ""
-        if answer:
-            placeholder = bool(entry.get("placeholder"))
-            confidence = parse_confidence(text)
+        if not traits_of(entry).argues or is_passed(entry):
+            continue
+        # A long text without an answer is its own answer, which no other answer equals.
+        whole_text = "" if config.options else " ".join(text.split())
+        if answer := entry_answer(entry, config, in_vote=True) or whole_text:
             ballots.append(
-                AnswerBallot(entry["speaker"], answer, confidence, entry["model"], placeholder, text)
+                AnswerBallot(
+                    entry["speaker"],
+                    answer,
+                    parse_confidence(text),
+                    entry["model"],
+                    "answer" in entry,
+                    entry.get("counts_as", ""),
+                    bool(entry.get("placeholder")),
+                    text,
+                )
             )
     return ballots
 
@@ -326,6 +248,16 @@ class VoteCount:
     def majority(self) -> bool:
         """True if one answer has more than half of the votes."""
         return self.first is not None and self.most_votes > self.total / 2
+
+    def notes(self) -> list[str]:
+        """Return sentences that say which answers model calls read, or counted as equal to others."""
+        names = self.config.names()
+        read = dict.fromkeys(names.get(each.debater, each.debater) for each in self.counted if each.by_call)
+        equal = {_short(each.answer): _short(each.counts_as) for each in self.counted if each.counts_as}
+        authors = [f"A model call read the answer of {', '.join(read)} from the message."] if read else []
+        return authors + [
+            f"A model call found that “{answer}” says the same as “{form}”." for answer, form in equal.items()
+        ]
 
     def tie_text(self) -> str:
         """Return a sentence that explains why the vote has no winning answer."""

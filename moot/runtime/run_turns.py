@@ -17,7 +17,7 @@ from moot.prompts.truncation import KEEP
 from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_tokens
 from moot.runtime.context import NodeContext
 from moot.state.conversation import Turn
-from moot.state.entries import JsonObject, entry_id, message_id
+from moot.state.entries import PASSES, JsonObject, entry_id, message_id
 from moot.tools import registry, tool
 
 
@@ -224,9 +224,6 @@ ARGUMENT_CHARS = 1000
 """Maximum length of a tool call's arguments in prompts, in characters. Longer arguments are cut to half of
 this length."""
 
-PASSES = "(passes)"
-"""Text shown in the transcript when a person passes by sending an empty reply."""
-
 
 @dataclass(frozen=True)
 class TurnResult:
@@ -349,4 +346,4 @@ def run_human_turns(
             PersonQuestion(id=question_id, debater=request.speaker, name=name, question=request.question)
         )
     replies = yield from ask_people("turn", state["step"]["round"], questions)
-    return [replies[question["id"]] or PASSES for question in questions]
+    return [replies[question["id"]] or PASSES["person"] for question in questions]

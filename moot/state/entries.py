@@ -182,6 +182,11 @@ class Entry(TypedDict):
     """Details of the tool call if the entry contains a tool result."""
     placeholder: NotRequired[bool]
     """True if the entry's content is a placeholder written by the offline model."""
+    answer: NotRequired[str]
+    """Answer to the debate's question that a model call read from the content. Missing if no call was needed
+    or the message gives no answer."""
+    counts_as: NotRequired[str]
+    """Normalised form of an earlier answer that says the same as this entry's, according to a model call."""
 
 
 ENTRY_DETAILS: dict[str, Callable[[Entry], str]] = {
@@ -189,6 +194,7 @@ ENTRY_DETAILS: dict[str, Callable[[Entry], str]] = {
     "tokens": lambda entry: (
         f"{entry['tokens']:,} token{'s' * (entry['tokens'] != 1)}" if entry["tokens"] else ""
     ),
+    "answer": lambda entry: f"answer “{entry['answer']}”, read by a call" if "answer" in entry else "",
 }
 """Details of an entry that the command line, the reports and the live page show beside its text, keyed by
 name. Each function returns the detail, or `""` if the entry has none."""
@@ -281,6 +287,16 @@ def ends_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
 def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
     """Count the debaters' completed turns in entries. `turn_count` holds the number for a debate."""
     return sum(ends_turn(entry, debaters) for entry in entries)
+
+
+PASSES = {"person": "(passes)", "model": "[passes: would not answer]"}
+"""Texts of passed turns: of a person who sent an empty reply, and of a model that refused to reply. The
+debate's errors contain the model's reason."""
+
+
+def is_passed(entry: Mapping[str, object]) -> bool:
+    """Return True for a turn that its debater passed, or whose call failed."""
+    return traits_of(entry).by == "moot" or entry["content"] in PASSES.values()
 
 
 def user_provided_in(entries: Iterable[Entry]) -> list[int]:

@@ -389,6 +389,10 @@ class FinalAnswer(TypedDict):
     """Reason why the debater gave no answer, or empty if the debater answered."""
     turns: int
     """Number of completed turns when the debater gave the answer."""
+    by_call: NotRequired[bool]
+    """True if a model call read the answer from the debater's words."""
+    counts_as: NotRequired[str]
+    """Normalised form of another final answer that says the same, according to a model call."""
 
 
 class Stage(TypedDict):

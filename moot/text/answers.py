@@ -12,8 +12,8 @@ EDGES = " \t\r\n.,;:!?\"'`*_()[]{}“”‘’«»„"
 """Characters around an answer that do not belong to it."""
 READ_CHARS = 100_000
 """Number of characters at the end of a text in which an answer is looked for."""
-SENTENCE_WORDS = 12
-"""Maximum length of an answer in a sentence, such as "the answer is B", in words. Longer ones are prose."""
+ANSWER_WORDS = 12
+"""Maximum length of an answer, in words, as debaters are told. Longer ones are prose and not compared."""
 
 _ANSWER = (
     r"(?:(?:the|my|our|final|correct|best|die|meine|endgültige|la|ma|mi|a|o|il|sua)\s+){0,3}"
@@ -51,6 +51,9 @@ _NO_ANSWER = re.compile(
     r"\W*(?:not|no longer|un\w+|that|still|probably|likely|what|whether|in|on|about)\b", re.IGNORECASE
 )
 _TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mathbf)\{([^{}]*)\}")
+_CONFIDENCE = re.compile(
+    r"^[\s>*_#-]*confidence[\s*_]*:[\s*_]*(\d{1,3}(?:\.\d+)?)\b[^\n]*$", re.IGNORECASE | re.MULTILINE
+)
 _BEFORE_OPTION = r"(?:(?:option|choice|answer|output|candidate)\s+)?"
 _AFTER_OPTION = r"(?=\s*(?:$|[.,;:)\]—–-]|\((?!\w\))|because\b|since\b|weil\b|denn\b))"
 _CURRENCIES = {
@@ -87,7 +90,7 @@ def stated_answer(text: str) -> str:
             lines = [matches[-1]["answer"], *plain[matches[-1].end() :].splitlines()]
             return next((_unboxed(line).strip() for line in lines if line.strip(EDGES + "#")), "")
     answers = [_unboxed(match["answer"]) for match in _SENTENCE.finditer(plain)]
-    answers = [each for each in answers if len(each.split()) <= SENTENCE_WORDS and not _NO_ANSWER.match(each)]
+    answers = [each for each in answers if len(each.split()) <= ANSWER_WORDS and not _NO_ANSWER.match(each)]
     return answers[-1].strip() if len({answer_key(each) for each in answers}) == 1 else ""
 
 
@@ -113,6 +116,12 @@ def _conclusion(option: str) -> str:
 def _unboxed(answer: str) -> str:
     boxed = _MARKUP[1].search(answer) or _MARKUP[0].search(answer)
     return _TEXT_COMMAND.sub(r"\1", boxed["answer"] if boxed else answer).strip("$ ")
+
+
+def parse_confidence(text: str) -> float | None:
+    """Return the number in a text's last `Confidence:` line, or `None` if there is no such line."""
+    matches: list[str] = _CONFIDENCE.findall(text)
+    return min(100.0, float(matches[-1])) if matches else None
 
 
 def answer_key(answer: str) -> str:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from moot.api import open_debates
+from moot.asking.answer import MIN_REPLY
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
+from moot.config.config_files import make_config
+from moot.state.errors import ModelError
 from tests.support.fakes import FakeModel, fake_reply
 from tests.support.moot_command import Moot
+from tests.support.openai_server import OpenAIServer, ServerReply
 
 TOPIC = "Should we adopt a monorepo?"
 
@@ -76,3 +82,42 @@ def test_ask_answers_about_an_imported_transcript(tmp_path: Path) -> None:
         debate = debates.import_transcript(text, topic="Trams")
         assert debate.ask("What was the harbour toll?").text == "Forty."
     assert "forty crowns" in model.calls[-1].messages[-2]["content"]
+
+
+PROSE = " ".join(f"Point {number} concerns depot {number * 7}." for number in range(60))
+LOOP = "the cost of the move is the cost of the move of the depot, and so on; " * 40
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (ServerReply(text='{"reasoning": "' + PROSE, finish_reason="length"), "the reply is cut off at"),
+        (ServerReply(text="First, I think. " + PROSE, finish_reason="length"), "the reply is cut off at"),
+        (ServerReply(text='{"answer": "x"} ' + PROSE, finish_reason="length"), "the reply is cut off at"),
+        (ServerReply(text="", reasoning=PROSE, finish_reason="length"), "only reasoning at"),
+        (ServerReply(text="<think>" + PROSE, finish_reason="length"), "only reasoning at"),
+        (ServerReply(text='{"reasoning": "' + LOOP, finish_reason="length"), "the model repeated itself"),
+        (ServerReply(text='{"reasoning": "' + PROSE), "its end is missing"),
+        (ServerReply(text=PROSE), "it contains no JSON object"),
+    ],
+    ids=["inside", "before", "after", "reasoning", "think", "loop", "stopped inside", "no JSON"],
+)
+def test_ask_says_why_an_answer_is_unusable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: ServerReply, error: str
+) -> None:
+    settings = {"turns": 2, "judge": {"enabled": False}, "memory": {"budget": {"reply": 200}}}
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
+        debates.start(TOPIC, make_config({"model": "m", **settings}), name="d").run()
+    with OpenAIServer([reply] * 9) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        with (
+            open_debates(str(tmp_path / "d.sqlite")) as debates,
+            pytest.raises(ModelError, match=error) as raised,
+        ):
+            debates.get("d").ask("What was said?")
+        limits = [each["max_tokens"] for each in server.chats]
+    assert limits[0] == MIN_REPLY
+    assert len(limits) <= 3
+    if error.endswith(" at"):
+        assert f"{2 * MIN_REPLY:,} tokens: raise `memory.budget.reply`" in str(raised.value)

@@ -64,6 +64,27 @@ def moot(tmp_path: Path) -> Moot:
     return Moot(tmp_path)
 
 
+def test_an_answer_in_no_known_form_is_read_by_a_call(moot: Moot) -> None:
+    def reply(asked: Json, number: int) -> ServerReply | None:
+        schema = requested_schema(asked)
+        if schema is None:
+            text = "I compared the colours, and nothing speaks against the one that is named first."
+            return ServerReply(text=text)
+        return ServerReply(text=json.dumps(fill_schema(schema, {"answer": "A"})))
+
+    (moot.folder / "set.jsonl").write_text(jsonl(question_rows(4)))
+    with OpenAIServer(reply) as server:
+        run = ok(evaluate(moot, server, "run", "set.jsonl", "--arm", "single", "--json", "-q"))
+        call_count = len(server.requests)
+        ok(evaluate(moot, server, "run", "set.jsonl", "--arm", "single", "--json", "-q"))
+        assert len(server.requests) == call_count == 8
+        enum = requested_schema(server.chats[-1])["properties"]["answer"]["enum"]
+    (row,) = run.json["arms"]
+    assert (row["correct"], row["unreadable"]) == (1, 0)  # the right answers are A, B, C, D
+    assert enum == ["A", "B", "C", "D", "none of them"]
+    assert "4 answers in no known form: read by a model call." in run.json["notes"]
+
+
 def expected_rows(script: Script, items: int) -> dict[str, int]:
     """Return the number of correct answers of each arm, computed from the script."""
     gold = [LETTERS[item % 4] for item in range(items)]

@@ -197,7 +197,7 @@ PRIVATE: dict[str, set[str]] = {
         *("moot.judging.panel", "moot.judging.response_check", "moot.judging.response_schema"),
         *("moot.plugins.importing.dialectic", "moot.prompts.request"),
         *("moot.prompts.structured_calls", "moot.prompts.templates", "moot.prompts.truncation"),
-        *("moot.protocols.registry", "moot.protocols.voting", "moot.reports.html"),
+        *("moot.protocols.answer_calls", "moot.protocols.registry", "moot.reports.html"),
         *("moot.reports.markdown", "moot.reports.markdown_html", "moot.runtime.background_loop"),
         *("moot.runtime.environment", "moot.runtime.run_node", "moot.state.entries"),
         *("moot.state.reducers", "moot.state.settings", "moot.state.verdict"),

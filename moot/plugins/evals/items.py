@@ -24,9 +24,10 @@ from moot.plugins.evals.mallm_sets import mallm_rows
 from moot.prompts.request import model_params
 from moot.prompts.structured_calls import structured_call
 from moot.prompts.templates import fenced, load_prompt_template
+from moot.protocols.answer_calls import read_texts
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, file_error_reason
-from moot.text.answers import option_of, stated_answer
+from moot.text.answers import ANSWER_WORDS, option_of, stated_answer
 from moot.text.tokens import TokenCounter
 
 Kind = Literal["question", "pair", "topic"]
@@ -434,6 +435,16 @@ def answer_part(text: str) -> str:
     return text if len(text) <= MAX_PART else text[:MAX_PART] + "…"
 
 
+def _unread(texts: Sequence[str], item: QuestionItem) -> list[str]:
+    """Return the texts that state no readable answer to a question with a known form of answer."""
+    match item.form:
+        case "free":
+            return []
+        case "text":  # every text can be read, but a long one is no answer
+            return [text for text in texts if not stated_answer(text) and len(text.split()) > ANSWER_WORDS]
+    return [text for text in texts if text and read_answer(text, item) is None]
+
+
 def gold_answer(item: QuestionItem) -> str | None:
     """Return the item's correct answer in normalised form, or `None` if it has none."""
     if item.answer is None:
@@ -524,3 +535,38 @@ def grade_answer(
     ]
     data = reply.require().data or {}
     return SCORES[data["grade"]]
+
+
+@dataclass(frozen=True)
+class FinishedAnswer:
+    """Texts and grade of an outcome after all calls about it."""
+
+    texts: tuple[str, ...]
+    """Texts with answers. An answer that a call read replaces its text as an `Answer:` line."""
+    grade: float | None = None
+    error: str = ""
+    """Errors of calls that read answers, or `""`."""
+
+
+def is_unfinished(item: QuestionItem, texts: Sequence[str], grade: float | None) -> bool:
+    """Return True if answers to an item must still be graded, or be read by a call."""
+    if item.graded_by == "reference":
+        return grade is None and bool(texts)
+    return bool(_unread(texts, item))
+
+
+def finish_answer(
+    item: QuestionItem, texts: Sequence[str], config: DebateConfig, count: TokenCounter
+) -> CallGenerator[FinishedAnswer]:
+    """Ask a model to grade an answer, or to read the answers that no rule can read.
+
+    Raises:
+        ModelError: No model graded the answer.
+    """
+    if item.graded_by == "reference":
+        grade = yield from grade_answer(item, texts[0], config, count)
+        return FinishedAnswer(tuple(texts), grade)
+    unread, letters = _unread(texts, item), ascii_uppercase[: len(item.choices)]
+    answers, errors = yield from read_texts(topic_of(item), unread, letters, config, count)
+    lines = {text: f"Answer: {answer}" for text, answer in zip(unread, answers, strict=True) if answer}
+    return FinishedAnswer(tuple(lines.get(text, text) for text in texts), error="; ".join(errors))

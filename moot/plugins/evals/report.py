@@ -535,6 +535,8 @@ def _notes(scored: results.ScoredEvaluation, report: JsonObject) -> list[str]:
     unreadable_count = len(scored.unreadable())
     if unreadable_count:
         notes.append(f"{count_noun(unreadable_count, 'answer')} could not be read and counted as wrong.")
+    if read := sum(each.read_by_call for each in outcomes):
+        notes.append(f"{count_noun(read, 'answer')} in no known form: read by a model call.")
     comparisons = sum(row["difference"] is not None for row in report["arms"]) + len(report["preferences"])
     if comparisons > 1:
         notes.append(

@@ -134,6 +134,8 @@ class ItemOutcome:
     """Score of a free-form answer, from 0 to 1."""
     placeholder: bool = False
     """True if the built-in offline model wrote the answer or the verdict."""
+    read_by_call: int = 0
+    """Number of answers that a model call read from a text, because no rule could."""
 
     @property
     def key(self) -> tuple[str, str, int]:

@@ -26,7 +26,6 @@ from moot.plugins.evals import items as eval_items
 from moot.plugins.evals import planned_debates
 from moot.plugins.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
 from moot.plugins.evals.results import EvaluationRecord, Evaluations, ItemOutcome, StatedConfidence
-from moot.protocols.voting import parse_confidence
 from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.state.entries import Entry, JsonMapping, tokens_of, traits_of
 from moot.state.errors import ConfigError, DebateNotFound, MootError
@@ -35,10 +34,10 @@ from moot.state.verdict import TIE, FinalAnswer, PanelVerdict, Verdict
 from moot.storage.catalogue import thread_id_of
 from moot.storage.rate_limiter import SharedBudget
 from moot.storage.servers import DebateQueue
-from moot.text.answers import stated_answer
+from moot.text.answers import parse_confidence, stated_answer
 
 GRADING = "grade"
-"""Name under which the journal stores calls that grade answers."""
+"""Name under which the journal stores calls that grade or read answers."""
 QUEUED_ERROR = "queued"
 """Error message for a task whose debate is still queued."""
 SIDES = ("candidate-1", "candidate-2")
@@ -136,7 +135,7 @@ class EvaluationRun:
         self._set_budget(budget)
         for stage in (self._first_tasks, self._matched_votes, self._comparisons):
             self._run_tasks(stage(), workers, report)
-        self._grade(workers)
+        self._finish(workers)
         self.result.budget = self.debates.records.budgets.get(self._budget)
         return self.result
 
@@ -148,7 +147,7 @@ class EvaluationRun:
         """
         self._set_budget(budget)
         self.collect()
-        self._grade(workers)
+        self._finish(workers)
         budgets = self.debates.records.budgets
         stages = (self._first_tasks, self._matched_votes, self._comparisons)
         tasks = [task for stage in stages for task in stage()]
@@ -383,42 +382,46 @@ class EvaluationRun:
         outcome = self.outcomes.get((item.id, arm.name, seed))
         return outcome.texts[0] if outcome and outcome.texts else ""
 
-    def _grade(self, workers: int) -> None:
-        """Grade free-form answers against their references, and store the grades."""
-        reference_items = {
-            item.id: item
-            for item in self.evaluation.items.items
-            if isinstance(item, eval_items.QuestionItem) and item.graded_by == "reference"
-        }
-        ungraded_outcomes = [
-            each
-            for each in self.outcomes.values()
-            if each.item in reference_items and each.grade is None and each.texts
-        ]
-        if not ungraded_outcomes:
-            return
-        config, slots = self._judge_config(), asyncio.Semaphore(workers)
-        permissions, environment = Permissions.of_operator(config), self.debates.environment
-        count = environment.token_counter_for(config)
+    def _finish(self, workers: int) -> None:
+        """Read answers in no known form by model calls, grade free-form answers, and store the outcomes.
 
-        async def grade(outcome: ItemOutcome) -> tuple[ItemOutcome, str]:
+        Answers are read with the settings of their debate, and graded with those of the judge.
+        """
+        items = {
+            item.id: item for item in self.evaluation.items.items if isinstance(item, eval_items.QuestionItem)
+        }
+        outcomes = [each for each in self.outcomes.values() if each.item in items and not each.placeholder]
+        outcomes = [
+            each for each in outcomes if eval_items.is_unfinished(items[each.item], each.texts, each.grade)
+        ]
+        configs = {each.key: self._config_for(each, items[each.item]) for each in outcomes}
+        slots, environment = asyncio.Semaphore(workers), self.debates.environment
+
+        async def finish(outcome: ItemOutcome) -> tuple[ItemOutcome, str]:
+            config = configs[outcome.key]
             position = JournalPosition(
                 self.debates.records, outcome.debate, step=0, node=GRADING, resumed=True
             )
+            count, permissions = environment.token_counter_for(config), Permissions.of_operator(config)
+            flow = eval_items.finish_answer(items[outcome.item], outcome.texts, config, count)
             async with slots:
-                flow = eval_items.grade_answer(reference_items[outcome.item], outcome.texts[0], config, count)
                 try:
-                    score, _ = await run_to_end(flow, environment, permissions, position)
+                    result, _ = await run_to_end(flow, environment, permissions, position)
                 except MootError as error:
                     return outcome, str(error)
-            return replace(outcome, grade=score), ""
+            read = outcome.read_by_call + len({*result.texts} - {*outcome.texts})
+            return replace(outcome, texts=result.texts, grade=result.grade, read_by_call=read), result.error
 
-        for outcome, error in planned_debates.iterate_as_completed(ungraded_outcomes, grade):
+        for outcome, error in planned_debates.iterate_as_completed(outcomes, finish):
             if error:
                 self.result.errors[outcome.key] = f"not graded: {error}"
-                continue
-            self.outcomes[outcome.key] = outcome
-            self.store.put(self.evaluation.name, [outcome])
+            if outcome != self.outcomes[outcome.key]:
+                self.outcomes[outcome.key] = outcome
+                self.store.put(self.evaluation.name, [outcome])
+
+    def _config_for(self, outcome: ItemOutcome, item: eval_items.QuestionItem) -> DebateConfig:
+        is_read = item.graded_by != "reference" and outcome.debate
+        return self.debates.get(outcome.debate).config() if is_read else self._judge_config()
 
 
 def _vote_of(arm: Arm, answers: int) -> DebateConfig:
@@ -488,14 +491,20 @@ def outcome_of(debate: Debate, task: Task) -> ItemOutcome:
         by_judge = _winners_by_judge(document["verdicts"], verdict, names)
         return replace(outcome, winners=_most_frequent(by_judge.values()), judges=by_judge)
     if task.config.protocol == "vote" and task.config.decide != "judge":
-        texts = tuple(eval_items.answer_part(entry["content"]) for entry in messages)
-        return replace(outcome, texts=texts, answers=len(texts))
+        texts = tuple(map(_message_answer, messages))
+        read = sum("answer" in entry for entry in messages)
+        return replace(outcome, texts=texts, answers=len(texts), read_by_call=read)
     return replace(
         outcome,
         texts=(_answer_text(document, task.item),),
         rounds=_rounds(messages),
         first_usage=_first_usage(messages),
     )
+
+
+def _message_answer(entry: Entry) -> str:
+    """Return the answer of a message as text, also if a call of the debate read it."""
+    return f"Answer: {entry['answer']}" if "answer" in entry else eval_items.answer_part(entry["content"])
 
 
 def _answer_text(document: JsonMapping, item: eval_items.Item) -> str:
@@ -550,12 +559,8 @@ def _rounds(messages: Sequence[Entry]) -> tuple[dict[str, str], ...]:
     later_rounds: dict[int, dict[str, str]] = {}
     for entry in answers:
         if first_entries.setdefault(entry["speaker"], entry) is not entry:
-            later_rounds.setdefault(entry["round"], {})[entry["speaker"]] = eval_items.answer_part(
-                entry["content"]
-            )
-    first_round = {
-        debater: eval_items.answer_part(entry["content"]) for debater, entry in first_entries.items()
-    }
+            later_rounds.setdefault(entry["round"], {})[entry["speaker"]] = _message_answer(entry)
+    first_round = {debater: _message_answer(entry) for debater, entry in first_entries.items()}
     return (
         (first_round, *(later_rounds[number] for number in sorted(later_rounds)))
         if len(first_entries) > 1
