@@ -25,7 +25,7 @@ from langgraph.types import interrupt
 
 from moot.calls import concurrency, effects, model_calls
 from moot.config import DebateConfig, boundary, debate_config
-from moot.config.stages import authorize, authorize_operator, freeze, requested_config
+from moot.config.stages import authorize, authorize_operator, requested_config
 from moot.models.endpoints import server_facts
 from moot.people import new_input_text
 from moot.runtime import background_loop, fitting, spending
@@ -465,7 +465,7 @@ class _NodeRun:
 
 @memoize_by_identity()
 def _frozen(config: DebateConfig) -> JsonObject:
-    return freeze(config)
+    return config.to_json()
 
 
 class Node(Runnable[conversation.ConversationState, effects.Update]):
