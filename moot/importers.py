@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Literal, NoReturn, Protocol, TypeVar, cast
+from typing import Literal, Protocol, TypeVar, cast
 
 from moot.debates.imported_debate import (
     ImportedTranscript,
@@ -176,7 +176,7 @@ def parse_json(text: str, line: int = 0) -> object:
             if len(values) == 1 and not isinstance(value, dict):
                 break  # only objects follow each other
         if (end := _after_space(text, end)) < len(text):
-            _raise_extra(text, end)
+            raise json.JSONDecodeError("Extra data", text, end)
     except json.JSONDecodeError as error:
         raise InputError(
             f"line {line or error.lineno}: the text is not valid JSON ({error.msg}, column {error.colno}); "
@@ -189,10 +189,6 @@ def parse_json(text: str, line: int = 0) -> object:
     except ValueError as error:  # a number has too many digits
         raise InputError(f"line {line or 1}: the text is not valid JSON ({error})") from error
     return values[0] if len(values) == 1 else values
-
-
-def _raise_extra(text: str, end: int) -> NoReturn:
-    raise json.JSONDecodeError("Extra data", text, end)
 
 
 _SPACE = re.compile(r"[ \t\n\r]*")

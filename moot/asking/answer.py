@@ -57,23 +57,19 @@ class AskAnswer(BaseModel):
     )
 
 
-ANSWER_SCHEMA = model_request.narrow_schema(AskAnswer, {"citations": model_request.citation_type(())})
-"""Schema of the model's answer to a question about a debate that has no verdict. The message ids are omitted,
-because a list of 200 takes 1,250 tokens of the prompt."""
-JUDGED_SCHEMA = model_request.narrow_schema(
-    AskAnswer, {"citations": model_request.citation_type((), [select.VERDICT_ID])}
-)
-"""Schema of the model's answer to a question about a judged debate. The answer can also cite the verdict."""
-
-
-def answer_schema(shown_ids: Sequence[str], result: select.JudgedResult | None = None) -> type[AskAnswer]:
-    """Return the schema of an answer that cites only these messages and, if there is one, the verdict."""
-    others = [select.VERDICT_ID] if result else []
+def answer_schema(shown_ids: Sequence[str], *, is_judged: bool) -> type[AskAnswer]:
+    """Return the schema of an answer that cites only these messages and, in a judged debate, the verdict."""
+    others = [select.VERDICT_ID] if is_judged else []
     return model_request.narrow_schema(
         AskAnswer, {"citations": model_request.citation_type(shown_ids, others)}
     )
 
 
+ANSWER_SCHEMA = answer_schema((), is_judged=False)
+"""Schema of the model's answer to a question about a debate that has no verdict. The message ids are omitted,
+because a list of 200 takes 1,250 tokens of the prompt."""
+JUDGED_SCHEMA = answer_schema((), is_judged=True)
+"""Schema of the model's answer to a question about a judged debate. The answer can also cite the verdict."""
 NO_ANSWER = AskAnswer(reasoning="", answer="", citations=[], not_found=["the model did not answer"])
 
 
@@ -289,7 +285,8 @@ def _answer(context: NodeContext, question: str) -> BackgroundTask[DebateAnswer]
     count = context.count
     # The schema lists the ids of the shown messages if the ids fit into the remaining tokens.
     schema = JUDGED_SCHEMA if question_prompt.result else ANSWER_SCHEMA
-    listing_schema = answer_schema(question_prompt.prompt.shown_ids, question_prompt.result)
+    is_judged = question_prompt.result is not None
+    listing_schema = answer_schema(question_prompt.prompt.shown_ids, is_judged=is_judged)
     extra_tokens = model_request.schema_tokens(listing_schema, count) - model_request.schema_tokens(
         schema, count
     )

@@ -25,10 +25,9 @@ def can_continue(text: str, config: DebateConfig) -> bool:
 def answer_questions(context: NodeContext) -> NodeBody:
     """Answer a person's new questions about a finished debate. The transcript does not change."""
     asking = context.under(permissions_for_answer(context.permissions))
-    reached = spending_refusal(asking.state, asking.config, asking.env.default_config())
     try:
-        if reached:
-            text = f"**No answer.** {reached}"
+        if refusal := spending_refusal(context.ceiling_reached):
+            text = f"**No answer.** {refusal}"
         else:
             text = (yield from answer_question(asking, new_input_text(asking.state))).to_markdown()
     except ModelError as error:
@@ -39,10 +38,9 @@ def answer_questions(context: NodeContext) -> NodeBody:
 def refuse_continuation(context: NodeContext, reached: End) -> NodeBody:
     """Tell a person why the finished debate takes no more turns. No model is called."""
     yield from ()
-    config = context.permissions.config
-    by_operator = spending_refusal(context.state, config, context.env.default_config())
+    refusal = spending_refusal(context.ceiling_reached)
     return _answer_update(
-        context, f"**No answer.** {by_operator or f'{reached.reason}, so the debate takes no more turns'}"
+        context, f"**No answer.** {refusal or f'{reached.reason}, so the debate takes no more turns'}"
     )
 
 

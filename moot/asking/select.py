@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from moot.asking.quote import EntryLines, Quoted, quote, quote_cut
 from moot.asking.unsaid_words import unsaid_words
 from moot.calls.model_calls import Prompt, WireMessage
+from moot.claims.blackboard import render_blackboard
 from moot.claims.ledger_from_events import ledger_of
-from moot.claims.ledger_rendering import render_blackboard
 from moot.memory.cross_debate_memory import MemoryIndexes
 from moot.memory.passages import Splitting
 from moot.memory.summarizers.rule_based import SummaryPoints, layout_points, render

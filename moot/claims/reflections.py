@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from moot.calls.model_calls import ModelCall
+from moot.claims.blackboard import render_blackboard
 from moot.claims.claim_extraction import BackgroundTexts, no_background
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import ledger_of
-from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
+from moot.claims.ledger_rendering import board_text, current_reflections
 from moot.claims.round_records import debater_lines, move_lines, round_records
 from moot.prompts import structured_calls
 from moot.prompts.debate_context import DebateContext

@@ -189,11 +189,19 @@ def run_config(
 
     Raises:
         ConfigError: the configuration is invalid. Nothing has been written.
+        InputError: a single `--debater` would reply to itself.
     """
     from moot.config.stages import read_config
 
     config = read_config(path, flags, print_error)
-    _check_debaters(flags, config)
+    if flags.get("debaters") is not None and len(config.debaters) == 1 and config.turns != 1:
+        from moot.protocols.registry import protocol_named
+
+        if "turns" in (protocol_named(config.protocol).length_settings or ()):
+            raise InputError(
+                f"--debater {config.debaters[0].name!r} is the only debater and would reply to itself: add "
+                "another --debater, or use --protocol single to get one answer"
+            )
     # These imports are slow, and most mistakes are found before them.
     from moot.config.boundary import Permissions
     from moot.debates.config_checks import check_config, warnings_about, with_tools
@@ -205,20 +213,6 @@ def run_config(
     for warning in warnings_about(debate_config):
         print_error(f"warning: {warning}")
     return config
-
-
-def _check_debaters(flags: Mapping[str, object], config: DebateConfig) -> None:
-    """Refuse a single `--debater` who would reply to itself with an `InputError`."""
-    from moot.protocols.registry import protocol_named
-
-    if flags.get("debaters") is None or len(config.debaters) > 1 or config.turns == 1:
-        return
-    if "turns" in (protocol_named(config.protocol).length_settings or ()):
-        name = config.debaters[0].name
-        raise InputError(
-            f"--debater {name!r} is the only debater and would reply to itself: add another --debater, or "
-            "use --protocol single to get one answer"
-        )
 
 
 def warn_of_ignored_length(flags: Mapping[str, object], config: DebateConfig) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from moot.config.debate_config import DebateConfig
-from moot.config.section import ProtocolSpecTable, duplicates
+from moot.config.section import duplicates
 from moot.state.errors import ConfigError, file_error_reason, read_file
 
 ENDINGS = {".yaml", ".yml", ".toml", ".json"}
@@ -64,13 +64,13 @@ def data_in(text: str, path: Path, what: str) -> object:
         raise ConfigError(f"{what} {str(path)!r}: {error}") from error
 
 
-def make_config(data: Mapping[str, object], protocols: ProtocolSpecTable | None = None) -> DebateConfig:
-    """Create a `DebateConfig` from configuration data. `protocols` defaults to the installed ones.
+def make_config(data: Mapping[str, object]) -> DebateConfig:
+    """Create a `DebateConfig` from configuration data, with the defaults of its protocol.
 
     Raises:
         ConfigError: One line for each error, with the key as the user writes it.
     """
-    return DebateConfig.model_validate(dict(data), context={"protocols": protocols})
+    return DebateConfig.model_validate(dict(data))
 
 
 def merge_settings(*layers: Mapping[str, Any]) -> dict[str, Any]:

@@ -227,8 +227,8 @@ class DebateConfig(section.Section):
         return self
 
     @pydantic.model_validator(mode="after")
-    def _check_order(self, info: pydantic.ValidationInfo) -> DebateConfig:
-        protocols = _protocols_of(info)
+    def _check_order(self) -> DebateConfig:
+        protocols = section.default_protocols()
         rules = protocols.find_protocol(self.protocol)
         if self.order and rules and not rules.uses_order:
             uses_order = " or ".join(name for name, spec in protocols.PROTOCOLS.items() if spec.uses_order)
@@ -405,17 +405,11 @@ def fence_for(topic: str, secret: str = "", others: str = "") -> str:
         number += 1
 
 
-def _protocols_of(info: pydantic.ValidationInfo) -> section.ProtocolSpecTable:
-    """Return the protocols passed in by the caller, or Moot's default protocols."""
-    passed: section.ProtocolSpecTable | None = (info.context or {}).get("protocols")
-    return passed or section.default_protocols()
-
-
 def _with_sections(
     data: dict[str, Any], config: type[pydantic.BaseModel], info: pydantic.ValidationInfo
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the data with validated sections of protocols, and a list of error messages."""
-    protocols = _protocols_of(info)
+    protocols = section.default_protocols()
     rules = section.protocol_spec(data.get("protocol", "round-robin"), protocols)
     known = section.protocol_sections(protocols.PROTOCOLS)
     if data.keys() - config.model_fields.keys() - known.keys():
@@ -495,7 +489,7 @@ def _with_fence(config: DebateConfig, fence: str) -> DebateConfig:
     return config.with_fence(fence)
 
 
-def runnable_config(state: StateValues, protocols: section.ProtocolSpecTable | None = None) -> DebateConfig:
+def runnable_config(state: StateValues) -> DebateConfig:
     """Return a debate's stored configuration after checking that a run can use it.
 
     Raises:
@@ -503,7 +497,7 @@ def runnable_config(state: StateValues, protocols: section.ProtocolSpecTable | N
         ConfigError: The protocol is not installed, or a value is invalid.
     """
     config = frozen_config(state)
-    if (protocols or section.default_protocols()).find_protocol(config.protocol) is None:
+    if section.default_protocols().find_protocol(config.protocol) is None:
         raise ConfigError(
             f"protocol {config.protocol!r} is not installed here, so this debate cannot be run: "
             "install the protocol's package, or register it with "

@@ -218,8 +218,6 @@ class ModelSettings(Section):
         return self.api_key_env or (None if self.base_url else "OPENAI_API_KEY")
 
 
-SEPARATOR = "__"
-"""Separator between an MCP server's name and its tool's name, as in `docs__search`."""
 SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){0,19}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -297,9 +295,3 @@ def without_definitions(settings: Mapping[str, Any]) -> dict[str, Any]:
         for name, server in servers.items()
     }
     return {**settings, "mcp_servers": configured_servers}
-
-
-def server_of(tool: str, servers: Mapping[str, McpServerConfig]) -> str | None:
-    """Return the name of the MCP server to which a tool such as `docs__search` belongs, or None."""
-    name, separator, _ = tool.partition(SEPARATOR)
-    return name if separator and name in servers else None

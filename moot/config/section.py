@@ -86,7 +86,7 @@ class ProtocolSpecTable(Protocol):
 
 
 def default_protocols() -> ProtocolSpecTable:
-    """Return the table of protocols to use if a caller passes none."""
+    """Return the table of the registered protocols."""
     return cast(ProtocolSpecTable, passed_protocols())
 
 

@@ -1,10 +1,10 @@
 """Processing of a configuration in five stages, from its sources to the debate's graph.
 
     read       the environment, a file and the command line, lowest priority first
-    merge      merge the layers; later ones override earlier ones
-    validate   make a `DebateConfig`; unknown keys and wrong types are errors
+    merge      merge the layers; later ones override earlier ones (`merge_settings`)
+    validate   make a `DebateConfig`; unknown keys and wrong types are errors (`make_config`)
     authorize  apply the operator's ceilings and prices, and grant capabilities
-    freeze     the JSON that the state keeps as `config`
+    freeze     the JSON that the state keeps as `config` (`DebateConfig.to_json`)
 
 Every configuration passes these stages, whether it comes from the command line, Python, a server, MCP, the
 live page or a batch. The settings of a request override the operator's settings. The configuration of a
@@ -16,7 +16,7 @@ A plug-in converts a file that was written for another program before it is read
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from moot.config import DebateConfig, boundary, participants
 from moot.config.config_files import load_config, make_config, merge_settings, nested_settings
@@ -75,7 +75,7 @@ def file_data(path: Path | None, warn: Warn = log, options: Mapping[str, object]
             warn(f"warning: {warning}")
         data = converted.data
         try:
-            validate(data)
+            make_config(data)
         except ConfigError as error:
             raise ConfigError(converted.original_keys(str(error))) from error
     elif isinstance(context := data.get("context"), str) and context:
@@ -99,20 +99,6 @@ def read(
     model = variable("MOOT_MODEL")
     environment = {"model": model} if model else {}
     return [environment, file_data(file, warn, options), nested_settings(options or {})]
-
-
-def merge(*layers: Mapping[str, Any]) -> JsonObject:
-    """Merge layers of nested settings recursively, letting later layers override earlier ones."""
-    return merge_settings(*layers)
-
-
-def validate(data: Mapping[str, object]) -> DebateConfig:
-    """Validate configuration data, and add the protocol's defaults.
-
-    Raises:
-        ConfigError: One line for each error, with the key as the user writes it.
-    """
-    return make_config(data)
 
 
 def authorize(
@@ -146,16 +132,12 @@ def authorize_operator(config: DebateConfig) -> boundary.Permissions:
     return boundary.Permissions(boundary.within_ceilings(config, operators, granted), granted)
 
 
-def freeze(config: DebateConfig) -> JsonObject:
-    """Convert a configuration, including its defaults, to JSON data for the debate's state."""
-    return config.to_json()
-
-
 def read_config(
     file: Path | None = None, options: Mapping[str, object] | None = None, warn: Warn = log
 ) -> DebateConfig:
     """Read and validate the operator's configuration from all sources, or raise a `ConfigError`."""
-    return validate(merge(*read(file, options, warn)))
+    layers = read(file, options, warn)
+    return make_config(merge_settings(*layers))
 
 
 def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) -> DebateConfig:
@@ -168,13 +150,15 @@ def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) ->
     Raises:
         ConfigError: The result is not valid.
     """
-    base = freeze(operator)
+    base = operator.to_json()
     if "model" not in operator.model_fields_set:
         del base["model"]  # nobody chose the default
-    if operator.debaters == validate({"protocol": operator.protocol}).debaters:
+    if operator.debaters == make_config({"protocol": operator.protocol}).debaters:
         del base["debaters"]
     return boundary.within_ceilings(
-        validate(merge(base, *(_allowed_settings(each, operator) for each in requests))), [operator], ()
+        make_config(merge_settings(base, *(_allowed_settings(each, operator) for each in requests))),
+        [operator],
+        (),
     )
 
 

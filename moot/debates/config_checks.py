@@ -12,7 +12,7 @@ from moot.prompts.truncation import problem_token_limit
 from moot.protocols.prompt_context import shared_prefix_tokens
 from moot.protocols.registry import check_names, protocol_named, turns_planned
 from moot.protocols.schedule import TOKENS_PER_WORD, TURN_WORDS
-from moot.retrieval.indexes import embeddings_of
+from moot.retrieval.indexes import embeddings_named
 from moot.runtime.environment import Environment
 from moot.state.errors import ConfigError, advise
 from moot.text.plain_text import count_noun
@@ -38,11 +38,11 @@ def check_config(
         ConfigError: The configuration is invalid. The message says what to do.
     """
     config = permissions.authorize()
+    count, models = environment.token_counter_for(config), environment.models_of(permissions)
     check_names(config)
-    checked = check_tools(config, environment.token_counter_for(config), environment.tools)
-    if imports:
-        embeddings_of(permissions, environment.embeddings)
-    models = environment.models_of(permissions)
+    checked = check_tools(config, count, environment.tools)
+    if imports and environment.embeddings is None:
+        embeddings_named(config.memory.retrieval.embeddings)
     if config.limits.cost_usd is not None and (unpriced := models.names_without_price(config.model_names())):
         raise ConfigError(  # without prices the limit cannot be enforced
             "limits.cost_usd needs prices: set input_usd_per_million and output_usd_per_million "

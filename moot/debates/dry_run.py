@@ -23,7 +23,7 @@ from langsmith import tracing_context
 from typing_extensions import TypedDict
 
 from moot.calls.model_calls import Purpose
-from moot.config import DebateConfig, config_files, memory_config, model_settings
+from moot.config import DebateConfig, config_files, memory_config
 from moot.debates import stub_replies
 from moot.graph.debate import build_graph
 from moot.judging.judge_spec import judge_config
@@ -32,8 +32,9 @@ from moot.people import questions_in
 from moot.protocols.registry import protocol_named
 from moot.runtime import background_loop, telemetry
 from moot.runtime.environment import Environment
-from moot.state.entries import Entry, EntryUsage, JsonObject, traits_of
+from moot.state.entries import EntryUsage, JsonObject, traits_of
 from moot.state.errors import MootError
+from moot.tools.registry import server_of
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,7 @@ def _without_side_effects(config: DebateConfig) -> DebateConfig:
         tool
         for debater in config.debaters
         for tool in debater.tools
-        if (server := model_settings.server_of(tool, config.mcp_servers))
-        and tool not in config.mcp_servers[server].tools
+        if (server := server_of(tool, config.mcp_servers)) and tool not in config.mcp_servers[server].tools
     }
     debaters = [
         debater.model_copy(
@@ -436,11 +436,6 @@ def _prices(models: Models, planned: stub_replies.PlannedCall, *, at_limits: boo
     return [models.cost_usd(name, usage) or 0.0 for name in (planned.call.model, *planned.call.fallbacks)]
 
 
-def _is_document(entry: Entry) -> bool:
-    """Return True if an entry is a document of a person, other than Moot's own note about it."""
-    return traits_of(entry).user_input == "document" and entry["speaker"] == "user"
-
-
 def with_plan(document: Mapping[str, Any]) -> JsonObject:
     """Return a document with an estimate as `planned`, unless the debate cannot be simulated here."""
     config, topic = document.get("config"), str(document.get("topic") or "").strip()
@@ -448,7 +443,9 @@ def with_plan(document: Mapping[str, Any]) -> JsonObject:
         return {**document}
     # The transcript holds the documents, those of `context` too, as they were when the debate began.
     partitions = [
-        entry["content"].partition("\n\n") for entry in document["transcript"] if _is_document(entry)
+        entry["content"].partition("\n\n")
+        for entry in document["transcript"]
+        if traits_of(entry).user_input == "document" and entry["speaker"] == "user"  # not Moot's own note
     ]
     documents = [{"name": name, "content": content} for name, _, content in partitions]
     try:

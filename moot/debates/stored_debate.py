@@ -25,7 +25,7 @@ from moot.config import (
     model_settings,
     participants,
 )
-from moot.config.stages import authorize, authorize_operator, freeze
+from moot.config.stages import authorize, authorize_operator
 from moot.debates import continuation
 from moot.debates.config_checks import check_config
 from moot.debates.events import Event
@@ -226,7 +226,7 @@ class Debate:
             session.records.grants.add(self.id, added)
             values = session.caught_up().values
             following: Sequence[str] = ()
-            update: dict[str, object] = {"config": freeze(config)}
+            update: dict[str, object] = {"config": config.to_json()}
             if values.get("status") == "limit" and not limit_reached(values, config):
                 following, update = ("plan",), {**update, "status": "running"}
             session.update(update, following)

@@ -53,10 +53,6 @@ def _traced_step(state: StateValues) -> JsonObject:
     }
 
 
-def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
-    return {"writes": sorted(update or {})}
-
-
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
     | {"full_transcript", "rolling_summary"}
@@ -64,7 +60,9 @@ BRIEF_CHANNELS = frozenset(
 """State channels that a shortened history contains, the transcript with its newest entries. With
 `brief_history`, only the newest snapshot contains all channels."""
 
-NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
+NODE_TRACING = TracePolicy(
+    process_inputs=_traced_step, process_outputs=lambda update: {"writes": sorted(update or {})}
+)
 """Tracing policy that keeps complete states out of traces. Traces show only the step and the names of the
 written channels.
 

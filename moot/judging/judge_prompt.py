@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import cast
 
 from moot.calls.model_calls import Prompt, WireMessage
-from moot.claims.ledger_rendering import memory_tokens, render_blackboard
+from moot.claims.blackboard import memory_tokens, render_blackboard
 from moot.config.rubrics import Rubric
 from moot.judging import judge_floor, transcript_selection
 from moot.judging.blinding import Blinding

@@ -20,7 +20,6 @@ from moot.calls.model_calls import WireMessage
 from moot.memory.passages import Place, Splitting, by_message, key_of, place_of
 from moot.prompts import truncation
 from moot.prompts.debate_context import DebateContext
-from moot.state.conversation import StateValues
 from moot.state.entries import Entry, is_program_note, memoize_by_identity, traits_of
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, message_tokens
 
@@ -65,14 +64,6 @@ def background_entries(debate: DebateContext) -> list[Entry]:
         if traits_of(entry).in_prompts and not traits_of(entry).automatic
     )
     return [*early_entries, *(entry for entry in user_entries if traits_of(entry).user_input == "document")]
-
-
-def _departed_remarks(state: StateValues, start: int) -> list[Entry]:
-    """Return people's messages before the window, which begins at number `start`."""
-    user_entries = (
-        state["full_transcript"][seq] for seq in state.get("user_provided") or () if 0 < seq < start
-    )
-    return [entry for entry in user_entries if traits_of(entry).is_message]
 
 
 @dataclass(frozen=True)
@@ -144,7 +135,9 @@ def select_background(
     pinned_ids = {entry["id"] for entry in pinned}
     entries = [entry for entry in background_entries(debate) if entry["id"] not in pinned_ids]
     known_ids = pinned_ids | {entry["id"] for entry in entries}
-    remarks = [entry for entry in _departed_remarks(state, start) if entry["id"] not in known_ids]
+    user_seqs = [seq for seq in state.get("user_provided") or () if 0 < seq < start]  # before the window
+    departed = [state["full_transcript"][seq] for seq in user_seqs]
+    remarks = [each for each in departed if traits_of(each).is_message and each["id"] not in known_ids]
     ids = frozenset(entry["id"] for entry in (*entries, *remarks))
     pins = [
         truncation.Block(

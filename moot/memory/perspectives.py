@@ -6,10 +6,9 @@ from typing import Any
 
 from moot.calls.model_calls import CallGenerator
 from moot.config import DebateConfig, participants
-from moot.config.memory_config import NO_SUMMARY, PerspectiveConfig
+from moot.config.memory_config import PerspectiveConfig
 from moot.memory.summarizers.drafting import FRAME_TOKENS, base_version, draft_summary, make_summary
 from moot.memory.summarizers.edits import last_version
-from moot.memory.summarizers.registry import summarizer_named
 from moot.memory.summarizers.summarizer import JUDGE, SummaryRequest
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import ModelParams, model_params
@@ -70,14 +69,6 @@ def perspective_of(state: StateValues, debater: str) -> Perspective:
 def perspective_settings(config: DebateConfig, debater: participants.DebaterConfig) -> PerspectiveConfig:
     """Return the debater's own settings for its summaries, or else the debate's."""
     return config.memory.perspectives.with_overrides(debater.perspective)
-
-
-def check_summarizers(config: DebateConfig) -> None:
-    """Raise a `ConfigError` if a configured summarizer is unknown or cannot be created."""
-    if config.memory.summarizer != NO_SUMMARY:
-        summarizer_named(config.memory.summarizer)
-    for overrides in (config.judge.summary, *(debater.perspective for debater in config.debaters)):
-        summarizer_named(config.memory.perspectives.with_overrides(overrides).method)
 
 
 def replaceable_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:

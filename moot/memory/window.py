@@ -179,13 +179,12 @@ def window_message(entry: entry_types.Entry, *origin: str) -> BaseMessage:
     if entry["model"]:
         message.response_metadata = {"model_name": entry["model"]}
     if entry_types.tokens_of(entry["usage"]):
-        message.usage_metadata = _usage_metadata(entry["usage"])
+        usage = entry["usage"]
+        sent, received = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
+        message.usage_metadata = UsageMetadata(
+            input_tokens=sent, output_tokens=received, total_tokens=sent + received
+        )
     return message
-
-
-def _usage_metadata(usage: entry_types.EntryUsage) -> UsageMetadata:
-    prompt, completion = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
-    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
 
 
 class TranscriptWriter:

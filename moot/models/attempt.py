@@ -49,14 +49,10 @@ def content_parts(content: str | list[Any]) -> SplitText:
         elif kind.startswith(("thinking", "reasoning")):
             inner = next((block[key] for key in (kind, "text", "summary") if block.get(key)), "")
             reasoning.append(content_parts(inner).text if isinstance(inner, str | list) else "")
-        elif isinstance(inner := block.get("text", block.get("content", "")), str) and _is_text(kind):
-            text.append(inner)
+        elif kind.endswith("text") or kind == "refusal":  # such as `output_text` or `summary_text`
+            inner = block.get("text", block.get("content", ""))
+            text.append(inner if isinstance(inner, str) else "")
     return SplitText("".join(text), "".join(reasoning))
-
-
-def _is_text(kind: str) -> bool:
-    """Return True if a block's type names text, such as `text`, `output_text` or `summary_text`."""
-    return kind.endswith("text") or kind == "refusal"
 
 
 def reasoning_field(fields: JsonObject) -> str:

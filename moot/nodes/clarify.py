@@ -13,7 +13,6 @@ from moot.prompts.request import make_call, many, model_params, narrow_schema, p
 from moot.prompts.templates import break_fence, load_prompt_template, shipped_role
 from moot.prompts.truncation import KEEP, Block, render_entry, truncate_blocks
 from moot.protocols.prompt_context import PromptContext, contract_text, topic_block
-from moot.protocols.registry import limit_reached
 from moot.protocols.schedule import make_step, make_turn
 from moot.runtime.context import NodeContext
 from moot.state.conversation import ConversationState, Step
@@ -59,8 +58,6 @@ def clarification_step(state: ConversationState, config: DebateConfig) -> Step |
 def clarify(context: NodeContext) -> NodeBody:
     """Ask a person the debaters' clarifying questions, and record the answers in the transcript."""
     state, config = context.state, context.config
-    if limit_reached(state, config):
-        return {}  # `plan` ends the debate: a client can write the state, and run this node again
     debaters = [config.debater(turn["speaker"]) for turn in state["step"]["turns"]]
     replies: list[Reply] = yield [_call(context, debater) for debater in debaters]
     questions = _questions(context, debaters, replies)

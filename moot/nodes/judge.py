@@ -21,13 +21,11 @@ def _step_before_end(context: NodeContext) -> CallGenerator[JsonObject]:
     state, config, protocol = context.state, context.config, context.protocol
     if state["step"]["phase"] == DECIDE:
         return (yield from final_answers(context, protocol.deciders(state, config)))
-    end = limit_reached(state, config)
     if state["step"]["phase"] == TEST:
+        end = limit_reached(state, config)
         return (yield from run_draft_test(context, end.reason if end else ""))
     row = protocol.phases.get(state["step"]["phase"])
     assess = row.assess if row else None
-    if end:
-        return {}  # `plan` ends the debate: a client can write the state, and run this node again
     return (yield from assess(context)) if assess else {}
 
 

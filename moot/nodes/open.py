@@ -13,7 +13,7 @@ from langgraph.types import Overwrite
 
 from moot.asking.chat import answer_questions, can_continue, refuse_continuation
 from moot.calls import effects
-from moot.config import DebateConfig, model_settings, stages
+from moot.config import DebateConfig, model_settings
 from moot.memory.cross_debate_memory import retrieve_earlier_positions
 from moot.memory.tool_results import input_tool_use
 from moot.memory.window import TranscriptWriter, window_message
@@ -65,7 +65,7 @@ def open_debate(context: NodeContext) -> effects.NodeBody:
         "topic": topic,
         "options": list(config.options),
         "cross_debate_memory": cross_debate_memory,
-        "config": stages.freeze(config),
+        "config": config.to_json(),
         "fence": fence,
         "full_transcript": Overwrite(entries),
         # A transcript with answers, such as that of a replay, is clarified: nobody is asked again.
@@ -153,7 +153,7 @@ def _context(
     def check() -> str:
         checked = check_tools(config, context.count, context.env.tools)
         full_config = config.model_copy(update={"mcp_servers": checked.mcp_servers})
-        return json.dumps([checked.documents, stages.freeze(full_config)["mcp_servers"]])
+        return json.dumps([checked.documents, full_config.to_json()["mcp_servers"]])
 
     key = json.dumps([config.context, config.fingerprint()])
     documents, servers = json.loads((yield effects.LocalWork([effects.LocalJob(key, check)]))[0])

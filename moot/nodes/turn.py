@@ -11,7 +11,6 @@ from moot.memory.window import TranscriptWriter
 from moot.models import model_call, reply_faults
 from moot.models.failures import REFUSALS
 from moot.protocols.answer_calls import add_answers
-from moot.protocols.registry import limit_reached
 from moot.runtime import run_turns
 from moot.runtime.context import NodeContext
 from moot.state.conversation import Receipt, Turn
@@ -38,8 +37,6 @@ def turn(context: NodeContext) -> NodeBody:
     Entries are written in the order of the turns, not of the replies' arrival.
     """
     state, config, step = context.state, context.config, context.state["step"]
-    if limit_reached(state, config):
-        return {}  # `plan` ends the debate: a client can write the state, and run this node again
     job = run_turns.turn_embedding_job(context)
     failures: list[str] = (yield LocalWork([job])) if job else []
     requests = run_turns.make_turn_requests(context)

@@ -307,16 +307,6 @@ def _cost(message: WireMessage, count: TokenCounter) -> int:
     return message_tokens(message, count)
 
 
-def truncate_messages(messages: Sequence[WireMessage], budget: int, count: TokenCounter) -> Prompt:
-    """Drop the oldest messages, but not the first and the last, until the prompt fits the budget."""
-    last = len(messages) - 1
-    blocks = [
-        Block("system" if i == 0 else "messages", message, KEEP if i in (0, last) else OPTIONAL)
-        for i, message in enumerate(messages)
-    ]
-    return truncate_blocks(blocks, budget, count)
-
-
 def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) -> set[int]:
     """Return the indices of the blocks to drop from a prompt.
 

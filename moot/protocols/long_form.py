@@ -8,8 +8,9 @@ from functools import partial
 from pydantic import BaseModel, Field
 
 from moot.calls.model_calls import ModelCall, Reply
+from moot.claims.blackboard import render_blackboard
 from moot.claims.ledger_from_events import ledger_of
-from moot.claims.ledger_rendering import board_text, render_blackboard
+from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, ProtocolSettings
 from moot.prompts import structured_calls
 from moot.prompts.request import counter_of, model_params, narrow_schema, one_of

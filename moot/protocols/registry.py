@@ -6,7 +6,7 @@ from typing import Any
 from moot.config import DebateConfig
 from moot.config.section import protocol_sections
 from moot.judging.rubrics import rubric_for
-from moot.memory.perspectives import check_summarizers
+from moot.memory.summarizers.registry import check_summarizers
 from moot.protocols import escalate, long_form, pairwise, single, vote, voting
 from moot.protocols.base import Protocol
 from moot.protocols.council.council import Council

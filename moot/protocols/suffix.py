@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from moot.calls.model_calls import WireMessage
-from moot.claims.ledger_rendering import memory_tokens, render_blackboard
+from moot.claims.blackboard import memory_tokens, render_blackboard
 from moot.memory import cross_debate_memory
 from moot.memory.window import window_start
 from moot.prompts import templates

@@ -270,18 +270,13 @@ def _render(template: str, report: Report, **variables: object) -> str:
     return show_reordering(page)
 
 
-def _contents(main: str) -> list[tuple[str, Markup]]:
-    """Return the HTML anchor and the title of each section of a rendered page."""
-    return [(anchor, Markup(title)) for anchor, title in _SECTION.findall(main)]  # noqa: S704  # taken from rendered HTML
-
-
 def _environment(prose: markdown_html.Prose) -> jinja2.Environment:
     return template_environment(
         block=prose.block,
         section=partial(prose.block, base=3),
         folded=partial(prose.folded, max_items=GLANCE, base=3),
         inline=prose.inline,
-        contents=_contents,
+        contents=lambda main: [(key, Markup(title)) for key, title in _SECTION.findall(main)],  # noqa: S704  # rendered HTML
         cites=lambda ids: Markup(" ").join(map(prose.link, ids)),
     )
 

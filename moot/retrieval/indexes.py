@@ -96,16 +96,24 @@ def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 
 def embeddings_of(permissions: Permissions, embeddings: Any = None) -> Any:
-    """Return the LangChain embedding model for retrieval, or `None` to compare only words.
-
-    Default: the static word vectors of the extra `moot[semantic]`, if it is installed.
+    """Return the given embedding model, or else the configured one.
 
     Raises:
         ConfigError: the name cannot be imported, or is not permitted.
     """
     if embeddings is not None:
         return embeddings
-    name = permissions.authorize("embeddings").memory.retrieval.embeddings
+    return embeddings_named(permissions.authorize("embeddings").memory.retrieval.embeddings)
+
+
+def embeddings_named(name: str | None) -> Any:
+    """Return the LangChain embedding model of this name, or `None` to compare only words.
+
+    Without a name: the static word vectors of the extra `moot[semantic]`, if it is installed.
+
+    Raises:
+        ConfigError: the name cannot be imported.
+    """
     if name == WORDS:
         return None
     if name:

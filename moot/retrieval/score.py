@@ -129,23 +129,17 @@ def message_evidence(
     return evidence
 
 
-def probabilities(
-    index: EvidenceIndex,
-    question: RetrievalQuestion,
-    weights: ScoreWeights | None = None,
-    *,
-    semantic: bool = True,
-) -> Floats:
+def probabilities(index: EvidenceIndex, question: RetrievalQuestion, *, semantic: bool = True) -> Floats:
     """Return the probability that each message answers the question. The sum is 1.
 
-    `semantic=False` ignores the embeddings of the index. Default weights: `SEMANTIC_WEIGHTS` with embeddings,
+    `semantic=False` ignores the embeddings of the index. The weights are `SEMANTIC_WEIGHTS` with embeddings,
     `WEIGHTS` without.
     """
     if not len(index):
         return np.zeros(0)
     vectors = index.vectors if semantic else None
     similarity = None if vectors is None else vectors.similarity(question.text_to_embed)
-    weights = weights or (WEIGHTS if similarity is None else SEMANTIC_WEIGHTS)
+    weights = WEIGHTS if similarity is None else SEMANTIC_WEIGHTS
     terms = term_weights(question, index.postings)
     own_score = message_evidence(index, question, own_evidence(index.postings, terms), weights)
     # Logarithms, because products of small probabilities would underflow.

@@ -17,7 +17,9 @@ from moot.protocols.base import Protocol
 from moot.protocols.long_form_prompt import evict_through
 from moot.protocols.prompt_context import PromptSource, reserved_tokens
 from moot.protocols.registry import protocol_named
+from moot.protocols.schedule import End
 from moot.retrieval.indexes import embeddings_of
+from moot.runtime import spending
 from moot.runtime.environment import Environment
 from moot.state.conversation import ConversationState
 from moot.tools import registry, tool
@@ -52,6 +54,11 @@ class NodeContext(PromptSource):
     def protocol(self) -> Protocol:
         """Protocol of the debate. One that is not installed is a `ConfigError`."""
         return protocol_named(self.config.protocol)
+
+    @cached_property
+    def ceiling_reached(self) -> End | None:
+        """Limit of the operator that the debate has reached, or `None`."""
+        return spending.ceiling_reached(self.state, self.permissions.config, self.env.default_config())
 
     @property
     def extracts_claims(self) -> bool:

@@ -25,7 +25,7 @@ from langgraph.types import interrupt
 
 from moot.calls import concurrency, effects, model_calls
 from moot.config import DebateConfig, boundary, debate_config
-from moot.config.stages import authorize, authorize_operator, freeze, requested_config
+from moot.config.stages import authorize, authorize_operator, requested_config
 from moot.models.endpoints import server_facts
 from moot.people import new_input_text
 from moot.runtime import background_loop, fitting, spending
@@ -96,6 +96,8 @@ class EffectHandler:
         """What the debate's state says about its models."""
         self.facts: dict[str, ModelFacts] = {}
         """What the calls so far have shown about their models."""
+        self.call_limit = spending.CallLimit()
+        """Calls that the operator's limits refuse."""
         self.batches = 0
         """Number of completed batches."""
         self.position = position
@@ -121,6 +123,8 @@ class EffectHandler:
             BudgetReached: The shared budget of several debates was reached before the last call. The replies
                 that were received are in the journal.
         """
+        if refusal := self.call_limit.refusal(calls):
+            return [model_calls.Reply(error=refusal) for _ in calls]
         replies = await self.gather([(call.digest, partial(self._ask, call)) for call in calls])
         if self._reached:
             raise BudgetReached(self._reached)
@@ -387,7 +391,11 @@ class _NodeRun:
         if self._position.node == "open" and not self.state.get("config"):  # before the first prompt is built
             await self.effect_handler.ask_servers()
         self.context = node_context(origin.env, self.state, permissions, *origin.origin, nested=origin.nested)
-        fitted = fitting.fitted_body(self._position.node, body)
+        node, reached = self._position.node, self.context.ceiling_reached
+        if reached and node in spending.LENGTHENING_NODES:
+            return {}  # `plan` ends the debate
+        self.effect_handler.call_limit = spending.call_limit(self.state, reached, node, origin.checkpoint)
+        fitted = fitting.fitted_body(node, body)
         update: effects.Update = dict(await run_generator(fitted(self.context), self._handle_effect) or {})
         if (facts := self.effect_handler.facts) and merge_facts(known, [facts]) != known:
             update["model_facts"] = facts
@@ -426,12 +434,7 @@ class _NodeRun:
             return await concurrency.run_inline(self._read_inbox, effect.after)
         if isinstance(effect, effects.PutInStore | effects.SearchStore):
             return await self._use_store(effect)
-        if not isinstance(effect, effects.LocalWork) and (refusal := self._call_refusal(effect)):
-            return [model_calls.Reply(error=refusal) for _ in effect]
         return await self.effect_handler.handle(effect)
-
-    def _call_refusal(self, calls: Sequence[model_calls.ModelCall]) -> str:
-        return spending.call_refusal(self.context, self._position.node, calls)
 
     async def _use_store(self, effect: effects.PutInStore | effects.SearchStore) -> list[JsonObject]:
         """Write to LangGraph's store or search it. A failure is an event and does not end the debate."""
@@ -462,7 +465,7 @@ class _NodeRun:
 
 @memoize_by_identity()
 def _frozen(config: DebateConfig) -> JsonObject:
-    return freeze(config)
+    return config.to_json()
 
 
 class Node(Runnable[conversation.ConversationState, effects.Update]):

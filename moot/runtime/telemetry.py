@@ -31,23 +31,9 @@ if TYPE_CHECKING:
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """Environment variable that allows prompts and replies in OpenTelemetry spans."""
 _CAPTURING = frozenset({"true", "1", "span_only", "span_and_event"})
-_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-_TOKENS = (
-    1,
-    4,
-    16,
-    64,
-    256,
-    1024,
-    4096,
-    16_384,
-    65_536,
-    262_144,
-    1_048_576,
-    4_194_304,
-    16_777_216,
-    67_108_864,
-)
+_SECONDS = tuple(0.01 * 2**power for power in range(14))
+"""Histogram bucket bounds for durations, as OpenTelemetry's conventions define them."""
+_TOKENS = tuple(4**power for power in range(14))
 """Histogram bucket bounds for token counts, as OpenTelemetry's conventions define them."""
 
 _version = lru_cache(version)  # it reads a file

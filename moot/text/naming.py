@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 NAME_CHARS = 200
@@ -24,7 +25,8 @@ def meant_name(text: str, names: Mapping[str, Iterable[str]]) -> str:
     that two keys share means neither.
     """
     own_forms = {key: {folded(name) for name in (key, *others)} - {""} for key, others in names.items()}
-    forms = {key: phrases - _shared(own_forms, key) for key, phrases in own_forms.items()}
+    keys_by_form = Counter(form for phrases in own_forms.values() for form in phrases)
+    forms = {key: {each for each in own_forms[key] if keys_by_form[each] == 1} for key in names}
     exact = {key for key, others in names.items() if text.strip() in (key, *others)}
     if exact:
         return exact.pop() if len(exact) == 1 else ""
@@ -43,7 +45,9 @@ def meant_name(text: str, names: Mapping[str, Iterable[str]]) -> str:
     mentioned = {
         key for key, phrases in forms.items() if any(f" {form} " in f" {plain} " for form in phrases)
     }
-    parts = {key for key, phrases in forms.items() if own_parts(key, forms) & _capitals(text)}
+    # A lone "a" is an article, so in a sentence only capitals count as parts of other names.
+    capitals = {word.casefold() for word in _WORD.findall(text) if word[0].isupper()}
+    parts = {key for key in forms if own_parts(key, forms) & capitals}
     return mentioned.pop() if len(mentioned) == 1 and parts <= mentioned else ""
 
 
@@ -58,12 +62,3 @@ def own_parts(key: str, forms: Mapping[str, Iterable[str]]) -> set[str]:
 def folded(text: str) -> str:
     """Return the words of a text in lower case, separated by spaces."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
-
-
-def _capitals(text: str) -> set[str]:
-    # A lone "a" is an article, so in a sentence only capitals count as parts of other names.
-    return {word.casefold() for word in _WORD.findall(text) if word[0].isupper()}
-
-
-def _shared(forms: Mapping[str, set[str]], key: str) -> set[str]:
-    return {form for other, phrases in forms.items() if other != key for form in phrases}

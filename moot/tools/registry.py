@@ -24,7 +24,7 @@ from pydantic import ConfigDict, ValidationError
 
 from moot.config import DebateConfig, boundary
 from moot.config.file_references import check_local
-from moot.config.model_settings import SEPARATOR, McpServerConfig, McpToolDefinition, server_of
+from moot.config.model_settings import McpServerConfig, McpToolDefinition
 from moot.state.entries import JsonObject, clean_text, memoize_by_identity
 from moot.state.errors import ConfigError, file_error_reason
 from moot.state.settings import api_key, load_plugin, plugin_entry_points, redact, variable
@@ -97,10 +97,13 @@ def tool_names() -> list[str]:
 
 def functions_tokens(names: Sequence[str], count: TokenCounter, extra_tools: GivenTools = NO_TOOLS) -> int:
     """Count the tokens in the JSON definitions of several tools."""
-    return sum(count(json.dumps(tool_types.function_of(get_tool(name, extra_tools)))) for name in names)
+    tools = [get_tool(name, extra_tools) for name in names]
+    return sum(count(json.dumps(tool_types.function_of(tool))) for tool in tools)
 
 
 T = TypeVar("T")
+SEPARATOR = "__"
+"""Separator between an MCP server's name and its tool's name, as in `docs__search`."""
 NAME_CHARS = 64
 """Maximum length of a tool name that is sent to a model, in characters. The limit applies to tools of MCP
 servers. Providers refuse longer names."""
@@ -200,6 +203,12 @@ def _tool(
     }
     kind: type[tool_types.Tool] = new_class("OneMcpTool", (McpTool,), {}, lambda body: body.update(fields))
     return kind
+
+
+def server_of(tool: str, servers: Mapping[str, McpServerConfig]) -> str | None:
+    """Return the name of the MCP server to which a tool such as `docs__search` belongs, or None."""
+    name, separator, _ = tool.partition(SEPARATOR)
+    return name if separator and name in servers else None
 
 
 def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
@@ -362,8 +371,9 @@ class LangChainTool(tool_types.Tool):
     def run(self, context: tool_types.ToolContext) -> str:
         """Call the LangChain tool, and return its result as text."""
         arguments = dict(self.model_extra or {})
+        has_function = getattr(self.source, "func", self.source) is not None
         try:
-            if _is_async_only(self.source):
+            if not has_function and callable(getattr(self.source, "coroutine", None)):
                 result = asyncio.run(self.source.ainvoke(arguments))
             else:
                 result = self.source.invoke(arguments)
@@ -372,10 +382,6 @@ class LangChainTool(tool_types.Tool):
         except Exception as error:
             raise tool_types.ToolFailed(redact(f"{type(error).__name__}: {error}")[:ERROR_CHARS]) from error
         return clean_text(_text(result))
-
-
-def _is_async_only(tool: BaseTool) -> bool:
-    return getattr(tool, "func", tool) is None and callable(getattr(tool, "coroutine", None))
 
 
 def _text(result: object) -> str:

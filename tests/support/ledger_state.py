@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from moot.claims.blackboard import render_blackboard
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import ledger_of
-from moot.claims.ledger_rendering import render_blackboard
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, Extractor, StanceEvent, StanceKind
 from moot.state.entries import Entry, make_entry
 from moot.state.reducers import append

@@ -9,6 +9,7 @@ import pytest
 
 from moot.calls.effects import run_body_with
 from moot.calls.model_calls import ModelCall, Reply
+from moot.claims.blackboard import render_blackboard
 from moot.claims.crux_cards import (
     card_by_model,
     card_by_rule,
@@ -20,7 +21,7 @@ from moot.claims.crux_cards import (
     with_entries,
 )
 from moot.claims.ledger_from_events import ledger_of
-from moot.claims.ledger_rendering import current_reflections, reflections_text, render_blackboard
+from moot.claims.ledger_rendering import current_reflections, reflections_text
 from moot.claims.model_extraction import uses_model
 from moot.claims.reflections import reflection_due, reflections_by_model, reflections_by_rule
 from moot.config import OFFLINE, DebateConfig

@@ -18,9 +18,8 @@ from moot.api import DebateConfig, open_debates
 from moot.cli import inputs
 from moot.cli.commands import run, setup
 from moot.cli.group import FIRST_WEEK, all_commands, app_of, make_group
-from moot.config.config_files import data_in
+from moot.config.config_files import data_in, make_config
 from moot.config.participants import DebaterConfig
-from moot.config.stages import validate
 from moot.debates.config_checks import FOLDER_TOOLS
 from moot.models.registry import OPENAI_URL
 from moot.plugins.web.debate_host import DebateHost
@@ -44,12 +43,12 @@ NO_MODEL_ADVICE = {"command": "moot setup", "agent": '"env": {"OPENAI_API_KEY"'}
 @pytest.mark.parametrize("caller", ["command", "agent"])
 def test_a_server_starts_no_debate_without_a_model(tmp_path: Path, caller: Any) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
-        host = DebateHost(debates, validate({}))
+        host = DebateHost(debates, make_config({}))
         with advice_for(caller), pytest.raises(ConfigError, match="no model is set") as error:
             asyncio.run(host.make("Trams?", {}))
         assert NO_MODEL_ADVICE[caller] in str(error.value)
         assert not debates.rows()
-        chosen = DebateHost(debates, validate({"model": "offline"}))
+        chosen = DebateHost(debates, make_config({"model": "offline"}))
         assert asyncio.run(chosen.make("Trams?", {})).config().model == "offline"
         assert asyncio.run(host.make("Ships?", {"model": "offline"}, by_operator=True))
 
@@ -70,7 +69,7 @@ def test_a_server_starts_no_debate_without_a_model(tmp_path: Path, caller: Any) 
 def test_a_configuration_lacks_a_model_if_the_offline_model_would_take_part(
     settings: dict[str, Any], lacks: bool
 ) -> None:
-    assert validate(settings).lacks_model() is lacks
+    assert make_config(settings).lacks_model() is lacks
 
 
 def test_a_debate_from_python_warns_that_no_model_is_set(
@@ -167,7 +166,7 @@ def test_debaters_get_tools_and_the_list_of_files_for_a_context_folder(tmp_path:
         own = {"debaters": [{"name": "A", "tools": ["calculator"]}, {"name": "B"}]}
         tools = [
             each.tools
-            for each in debates.start("T?", validate({**config.to_json(), **own})).config().debaters
+            for each in debates.start("T?", make_config({**config.to_json(), **own})).config().debaters
         ]
         assert tools == [("calculator",), ()]
 
@@ -179,19 +178,19 @@ options: [yes, no]
 language: no
 judge: {enabled: no, blind: on}
 """
-    config = validate(data_in(text, Path("c.yaml"), "configuration"))  # type: ignore[arg-type]  # a mapping
+    config = make_config(data_in(text, Path("c.yaml"), "configuration"))  # type: ignore[arg-type]  # a mapping
     assert [each.stance for each in config.debaters] == ["yes", "No"]
     assert (config.options, config.language) == (("yes", "no"), "no")
     assert (config.judge.enabled, config.judge.blind) == (False, True)
     with pytest.raises(ConfigError, match=r"debaters.0.stance: give text: put the value in quotes"):
-        validate({"debaters": [{"name": "Ada", "stance": True}]})
+        make_config({"debaters": [{"name": "Ada", "stance": True}]})
 
 
 # Options of `moot run`
 
 
 def test_gate_without_options_lets_the_judge_choose_between_the_option_and_its_opposite() -> None:
-    gate, config = run._gate(run.RunOptions(gate="merge"), validate({}))
+    gate, config = run._gate(run.RunOptions(gate="merge"), make_config({}))
     assert gate is not None
     assert (gate.option, config.options) == ("merge", ("merge", "not merge"))
 
@@ -244,7 +243,7 @@ def proposals(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def confirmed(*answers: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     monkeypatch.setattr("typer.prompt", Answers(*answers))
-    settings = validate({"model": "gpt-4o-mini", "topic": "Trams?"})
+    settings = make_config({"model": "gpt-4o-mini", "topic": "Trams?"})
     chosen = run._propose_and_confirm(settings, [], yes=False)
     return [(each.name, each.stance) for each in chosen.debaters]
 

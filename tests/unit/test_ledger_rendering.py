@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moot.claims.blackboard import render_blackboard
 from moot.claims.crux_cards import findings_text, is_answered
 from moot.claims.ledger_from_events import empty_ledger, extend_ledger, fold_events
-from moot.claims.ledger_rendering import reflections_text, render_blackboard
+from moot.claims.ledger_rendering import reflections_text
 from moot.claims.round_records import debater_lines, move_lines, round_records
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, CruxCard, ReflectionPass
 from moot.state.reducers import append

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.model_calls import ModelCall, Prompt, Reply
-from moot.claims.ledger_rendering import render_blackboard
+from moot.claims.blackboard import render_blackboard
 from moot.config import DebateConfig
 from moot.config.memory_config import MINIMUM
 from moot.graph.debate import build_graph

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from moot.claims.blackboard import render_blackboard
 from moot.claims.claim_extraction import ClaimExtraction, correct_event
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import fold_events, ledger_of
-from moot.claims.ledger_rendering import render_blackboard
 from moot.claims.model_extraction import extraction_schema
 from moot.documents import board_document
 from moot.reports import render_markdown

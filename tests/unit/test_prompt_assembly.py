@@ -12,10 +12,10 @@ from moot.prompts.truncation import (
     KEEP,
     MIN_RESTORED_TOKENS,
     OMITTED_PRIORITY,
+    OPTIONAL,
     Block,
     cut_message,
     truncate_blocks,
-    truncate_messages,
 )
 from moot.protocols.long_form_prompt import summary_blocks, window_blocks
 from moot.protocols.prompt_context import PromptContext, PromptSource
@@ -185,9 +185,13 @@ def test_tool_results_and_answers_appear_only_with_their_calls_and_questions(
     assert [pair for pair in pairs if (pair[0] in shown) != (pair[1] in shown)] == []
 
 
-def test_truncate_messages_keeps_the_first_and_the_last_message() -> None:
+def test_truncation_keeps_the_blocks_that_may_not_be_dropped() -> None:
     texts = ["system", *(f"message {n} " * 20 for n in range(9)), "last"]
-    prompt = truncate_messages([{"role": "user", "content": text} for text in texts], 100, count)
+    blocks = [
+        Block("messages", {"role": "user", "content": text}, KEEP if text in ("system", "last") else OPTIONAL)
+        for text in texts
+    ]
+    prompt = truncate_blocks(blocks, 100, count)
     contents = [message["content"] for message in prompt.messages]
     assert (contents[0], contents[-1]) == ("system", "last")
     assert prompt.total_tokens <= 100

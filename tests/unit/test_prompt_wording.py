@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from moot.calls.model_calls import ModelCall, Reply
+from moot.claims.blackboard import render_blackboard
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.crux_cards import is_answered
 from moot.claims.ledger_from_events import fold_events
-from moot.claims.ledger_rendering import render_blackboard
 from moot.claims.model_extraction import extract_claims
 from moot.config import DebateConfig
 from moot.judging.blinding import make_blinding

@@ -31,7 +31,7 @@ from moot.models.model_call import complete
 from moot.models.registry import OPENAI_URL, Models, access_to
 from moot.nodes.summarize import entries_to_fold
 from moot.prompts.request import ModelParams, make_call
-from moot.prompts.truncation import truncate_messages
+from moot.prompts.truncation import KEEP, Block, truncate_blocks
 from moot.runtime.context import node_context
 from moot.runtime.environment import Environment
 from moot.state import settings
@@ -376,7 +376,8 @@ async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
         "role": "user",
         "content": 'Answer with the word "ready", as JSON: {"word": "ready"}',
     }
-    prompt, params = truncate_messages([message], ROOM, counter()), ModelParams(name, None, (), None, ROOM)
+    prompt = truncate_blocks([Block("system", message, KEEP)], ROOM, counter())
+    params = ModelParams(name, None, (), None, ROOM)
     speaker = StreamAs("m000000", "doctor")
     call = make_call(params, "evaluate", prompt, schema=_Word, stream_as=speaker)
     replies: list[Reply] = []

@@ -199,14 +199,15 @@ def _config_change(
     flags = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
     if not flags and path is None:
         return None
-    from moot.config.config_files import nested_settings
-    from moot.config.stages import file_data, freeze, merge, validate
+    from moot.config.config_files import make_config, merge_settings, nested_settings
+    from moot.config.stages import file_data
 
     data, options = file_data(path, terminal.print_error) if path is not None else {}, nested_settings(flags)
-    file_settings = freeze(validate(data))
-    from_file = validate({**freeze(config), **{key: file_settings[key] for key in data if key != "topic"}})
-    changed_config = validate(merge(freeze(from_file), options))
-    return _ConfigChange(from_file, changed_config, validate(merge(data, options)))
+    file_settings = make_config(data).to_json()
+    new_settings = {key: file_settings[key] for key in data if key != "topic"}
+    from_file = make_config({**config.to_json(), **new_settings})
+    changed_config = make_config(merge_settings(from_file.to_json(), options))
+    return _ConfigChange(from_file, changed_config, make_config(merge_settings(data, options)))
 
 
 def _checked(

@@ -284,13 +284,13 @@ def _propose_and_confirm(
     Raises:
         Exit: the user does not want to start the debate.
     """
-    from moot.config.stages import validate
+    from moot.config.config_files import make_config
     from moot.debates.config_checks import with_tools
     from moot.debates.dry_run import estimate, omission_warnings
     from moot.debates.proposed_debaters import propose_debaters
     from moot.runtime.environment import Environment
 
-    defaults, tools = validate({"protocol": settings.protocol}).debaters, settings.debaters[0].tools
+    defaults, tools = make_config({"protocol": settings.protocol}).debaters, settings.debaters[0].tools
     plain_debaters = [each.model_copy(update={"tools": ()}) for each in settings.debaters]
     proposes = plain_debaters == [*defaults] and len(defaults) == 2
     choices = {"y": "[y]es", "e": "[e]dit", **({"a": "[a]nother"} if proposes else {}), "n": "[n]o"}
@@ -336,16 +336,16 @@ def _chosen(choices: Mapping[str, str]) -> str:
 
 def _edited(settings: DebateConfig) -> DebateConfig:
     """Ask the user for the name, role and stance of each debater. Enter keeps what it was."""
-    from moot.config.stages import freeze, validate
+    from moot.config.config_files import make_config
 
-    data = freeze(settings)
+    data = settings.to_json()
     for debater in data["debaters"]:
         debater.pop("id")
         for key in ("name", "role", "stance"):
             answer = typer.prompt(f"{debater['name']}: {key}", default=debater[key], err=True)
             debater[key] = str(answer).strip()
     try:
-        return validate(data).model_copy(update={"topic": settings.topic})
+        return make_config(data).model_copy(update={"topic": settings.topic})
     except ConfigError as error:
         terminal.print_error(str(error))
         return settings

@@ -241,9 +241,9 @@ def _ask_model(model_names: Sequence[str]) -> str:
 def _test(name: str) -> str:
     """Call the model once, and return information about the reply. If it fails: `ModelError`."""
     from moot.cli.commands.doctor import inspect_models
-    from moot.config.stages import validate
+    from moot.config.config_files import make_config
 
-    finding = inspect_models(validate({"model": name}))[0]
+    finding = inspect_models(make_config({"model": name}))[0]
     if not finding.replied:
         raise ModelError(
             f"{finding.message}. The settings were not stored. To store them without a test, add --no-test"

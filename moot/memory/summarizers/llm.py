@@ -21,7 +21,14 @@ from moot.memory.summarizers.rule_based import SummaryPoints, first_seq, fold_po
 from moot.models.failures import REFUSALS
 from moot.prompts.request import make_call, model_params
 from moot.prompts.templates import fenced, load_prompt_template, system_message, truncate_fenced, unfenced
-from moot.prompts.truncation import display_name, problem_token_limit, render_entry, truncate_messages
+from moot.prompts.truncation import (
+    KEEP,
+    Block,
+    display_name,
+    problem_token_limit,
+    render_entry,
+    truncate_blocks,
+)
 from moot.state.entries import ENTRY_ID, Entry, traits_of
 from moot.text.plain_text import break_template_tokens
 from moot.text.terms import numbers, split_sentences, terms
@@ -532,7 +539,9 @@ def summary_call(
     config, count, total = request.config, request.count, request.config.memory.budget.total
     frame: list[WireMessage] = [system_message(system, config.fence), {"role": "user", "content": ""}]
     text = truncate_fenced(text, max(1, total - prompt_tokens(frame, count)), count)
-    prompt = truncate_messages([frame[0], {"role": "user", "content": text}], total, count)
+    content: WireMessage = {"role": "user", "content": text}
+    blocks = [Block("system", frame[0], KEEP), Block("messages", content, KEEP)]
+    prompt = truncate_blocks(blocks, total, count)
     params, reply = model_params(config, config.memory), max(16, max_tokens)
     return make_call(params, "summary", prompt, reply=reply, call_index=call_index, memory_kind=request.kind)
 

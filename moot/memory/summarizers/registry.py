@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from moot.config import DebateConfig
 from moot.config.memory_config import NO_SUMMARY
 from moot.memory.summarizers.hierarchical import Hierarchical
 from moot.memory.summarizers.llm import Llm
@@ -65,6 +66,14 @@ def summarizer_named(name: str) -> Summarizer:
             "`summarize`"
         )
     return summarizer
+
+
+def check_summarizers(config: DebateConfig) -> None:
+    """Raise a `ConfigError` if a configured summarizer is unknown or cannot be created."""
+    perspectives = (config.judge.summary, *(debater.perspective for debater in config.debaters))
+    methods = [each.method for each in (config.memory.perspectives, *perspectives) if each]
+    for name in sorted({config.memory.summarizer, *methods} - {NO_SUMMARY}):
+        summarizer_named(name)
 
 
 def asks_model(name: str) -> bool:

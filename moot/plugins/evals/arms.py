@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from moot.config import DebateConfig, config_files, debate_config, section, slug
 from moot.config.file_references import Warn, log
-from moot.config.stages import merge, read, read_config, validate
+from moot.config.stages import read, read_config
 from moot.debates.config_checks import check_model
 from moot.plugins.evals.items import ItemSet, Kind
 from moot.protocols.registry import protocol_names
@@ -224,8 +224,10 @@ def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path
         return Arm(name, "recorded", recorded=_read_recorded(Path(argument), items))
     if kind == "judge" and argument:
         layers = read(Path(argument), flags, warn)
-        data = {key: value for key, value in merge(*layers).items() if key in _JUDGE_KEYS}
-        return Arm(name, "judge", _check(name, validate({**data, "protocol": "pairwise"})))
+        data = {
+            key: value for key, value in config_files.merge_settings(*layers).items() if key in _JUDGE_KEYS
+        }
+        return Arm(name, "judge", _check(name, config_files.make_config({**data, "protocol": "pairwise"})))
     if kind == "first-answers":
         return Arm(name, "first-answers", source=argument)
     if vote := re.fullmatch(r"vote@(\w+)", name):
@@ -243,9 +245,9 @@ def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path
 
 def judge_settings(flags: Mapping[str, object], base: Path | None, warn: Warn = log) -> JsonObject:
     """Return the judge's settings for grading or comparing free-form answers."""
-    data = merge(*read(base, flags, warn))
+    data = config_files.merge_settings(*read(base, flags, warn))
     settings = {key: value for key, value in data.items() if key in _JUDGE_KEYS}
-    return validate({**settings, "protocol": "pairwise"}).to_json()
+    return config_files.make_config({**settings, "protocol": "pairwise"}).to_json()
 
 
 _JUDGE_KEYS = ("model", "fallbacks", "judge", "memory", "models", "limits", "seed")
@@ -385,4 +387,4 @@ def _meeting(first: Arm, second: Arm) -> Meeting:
     assert first.config  # noqa: S101  # a line-up
     base = {**first.config.to_json(), "debaters": [debaters[key] for key in speakers]}
     base["order"] = order if speakers != order and first.config.protocol == "round-robin" else []
-    return Meeting(first, second, validate(base), sides)
+    return Meeting(first, second, config_files.make_config(base), sides)

@@ -82,7 +82,8 @@ def batch(
     code is 3 if any debate fails.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
-    from moot.config.stages import merge, read
+    from moot.config.config_files import merge_settings
+    from moot.config.stages import read
     from moot.plugins.evals.planned_debates import run_many
 
     if priority is not None and not queue:
@@ -95,7 +96,7 @@ def batch(
             )
         terminal.check_folder(output)
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
-    planned = read_batch(path, merge(*read(config, flags, terminal.print_error)))
+    planned = read_batch(path, merge_settings(*read(config, flags, terminal.print_error)))
     if queue:
         return _enqueue(planned, priority, db, as_json=as_json)
     errors: dict[str, str] = {}
@@ -150,8 +151,8 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         ConfigError: a line is not a valid topic or configuration.
     """
     from moot.config.boundary import Permissions
+    from moot.config.config_files import make_config, merge_settings
     from moot.config.file_references import with_files
-    from moot.config.stages import merge, validate
     from moot.debates.config_checks import check_config, check_model
     from moot.plugins.evals.planned_debates import PlannedDebate, planned_name
     from moot.runtime.environment import Environment
@@ -167,7 +168,9 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
             )
         name = settings.pop("id", None)
         try:
-            config = validate(merge(base, with_files(settings, path.parent, terminal.print_error)))
+            config = make_config(
+                merge_settings(base, with_files(settings, path.parent, terminal.print_error))
+            )
             topic = (config.topic or "").strip()
             if not topic:
                 raise ConfigError("the topic is missing")

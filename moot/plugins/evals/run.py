@@ -17,9 +17,8 @@ from string import ascii_uppercase
 from moot.api import Debate, Debates, is_judged
 from moot.config import DebateConfig, slug
 from moot.config.boundary import Permissions
-from moot.config.config_files import with_settings
+from moot.config.config_files import make_config, with_settings
 from moot.config.model_settings import is_built_in
-from moot.config.stages import validate
 from moot.debates.config_checks import check_config, check_judges
 from moot.judging.panel import winning_side
 from moot.plugins.evals import items as eval_items
@@ -298,7 +297,7 @@ class EvaluationRun:
 
     @lru_cache(maxsize=256)  # noqa: B019  # one run exists for the length of a command
     def _validated(self, data: str) -> DebateConfig:
-        return validate(json.loads(data))
+        return make_config(json.loads(data))
 
     def _matched_votes(self) -> list[Task]:
         """Return the unfinished tasks of votes that have the same budget as a debate.
@@ -351,7 +350,7 @@ class EvaluationRun:
         )
 
     def _judge_config(self) -> DebateConfig:
-        return validate({**self.evaluation.judge, "protocol": "pairwise"})
+        return make_config({**self.evaluation.judge, "protocol": "pairwise"})
 
     def _comparisons(self) -> list[Task]:
         """Return a task for each pair of answers that a judge has not compared yet."""
@@ -432,7 +431,7 @@ def _vote_of(arm: Arm, answers: int) -> DebateConfig:
     if answers == 1:
         data.pop("vote", None)
         data.pop("debaters", None)
-    return validate(data)
+    return make_config(data)
 
 
 SEED_STEP = 1_000

@@ -43,7 +43,7 @@ from moot.plugins.evals.results import Evaluations
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown_html import Prose
 from moot.reports.verdict_view import Participants, anchors_of
-from moot.runtime.spending import spending_refusal
+from moot.runtime.spending import ceiling_reached, spending_refusal
 from moot.state.entries import JsonObject, message_count, seq_of, tokens_of
 from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
 from moot.state.settings import StreamRedactor
@@ -294,8 +294,8 @@ class DebateHost:
         values = debate.state().values
         if values.get("config"):
             config = debate.session.permissions(values).config
-            spent = debate.spent(values)
-            if reason := spending_refusal(spent, config, self.default_config):
+            reached = ceiling_reached(debate.spent(values), config, self.default_config)
+            if reason := spending_refusal(reached):
                 raise InputError(reason)
 
     def running(self, debate: str) -> asyncio.Task[None] | None:

@@ -25,7 +25,6 @@ from moot.api import Debate, DebateConfig, Event, aopen_debates
 from moot.calls.concurrency import run_in_thread
 from moot.config.participants import MAX_REQUESTED_DEBATERS
 from moot.config.section import MAX_KEY_CHARS, errors_in
-from moot.config.stages import validate
 from moot.debates.dry_run import with_plan
 from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
@@ -528,7 +527,7 @@ class McpDebates:
     ) -> Debate:
         line = [each.model_dump(exclude_defaults=True) for each in debaters]
         name = protocol or self._host.default_config.protocol
-        if len(line) == 1 and len(validate({"protocol": name}).debaters) > 1:
+        if len(line) == 1 and len(DebateConfig.model_validate({"protocol": name}).debaters) > 1:
             raise InputError(
                 f"debaters: protocol {name!r} needs at least two debaters: name two or more, omit "
                 "`debaters` to use the default debaters, or use protocol 'single' for one answer"
