@@ -106,6 +106,19 @@ class JudgeNow(PageAction):
         return await host.threads.call_models(judge)
 
 
+class FindClaims(PageAction):
+    """Action that finds the claims of a finished debate from which none were extracted."""
+
+    @override
+    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
+        def find() -> JsonObject:
+            host.check_spending(debate)
+            debate.find_claims()
+            return {}
+
+        return await host.threads.call_models(find)
+
+
 class SendInterjection(PageAction):
     """Action that sends a person's message to a debate.
 
@@ -248,6 +261,7 @@ ACTIONS: dict[str, type[PageAction]] = {
     "run": ContinueDebate,
     "pause": Pause,
     "judge": JudgeNow,
+    "claims": FindClaims,
     "say": SendInterjection,
     "correct": CorrectEvent,
     "pin": PinMessage,

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from starlette.exceptions import HTTPException
 
-from moot.api import DebateConfig
+from moot.api import Debate, DebateConfig
 from moot.calls.concurrency import run_in_thread
 from moot.debates.dry_run import estimate, expected_cost
 from moot.protocols.registry import turns_planned
@@ -21,6 +21,9 @@ PLAN_WAIT_S = 5.0
 LONG_PLAN = 1000
 """Size from which an estimate counts as long, measured as debaters times turns. On one core, 10 debaters with
 60 turns take 2.5 s, and 2 debaters with 1,000 turns 5.4 s."""
+LONG_CLAIMS = 200
+"""Number of turns from which an estimate of the cost of finding claims counts as long. On one core, 100
+messages take 1 s, and 1,000 messages 8 s."""
 DISCONNECT_POLL_S = 0.25
 """Seconds between checks whether the client that asked for an estimate is still connected."""
 
@@ -96,7 +99,7 @@ class Estimates:
         """
         is_long = len(config.debaters) * (turns_planned(config) or LONG_PLAN) >= LONG_PLAN
 
-        def plan() -> JsonObject:
+        def plan(check: PlanCheck) -> JsonObject:
             planned = estimate(config, check, documents=documents)
             if planned is None:
                 raise InputError(
@@ -105,12 +108,34 @@ class Estimates:
             cost = expected_cost(planned, config)
             return {"calls": planned.calls, **({"unpriced": cost} if isinstance(cost, list) else cost)}
 
+        return await self._in_time(plan, is_disconnected, is_long=is_long)
+
+    async def claims(self, debate: Debate, is_disconnected: Callable[[], Awaitable[bool]]) -> JsonObject:
+        """Return what finding a debate's claims costs, as `cost`. It is `None` if this is not possible.
+
+        Raises:
+            InputError: the cost cannot be estimated in time.
+            HTTPException: the server is busy with other estimates.
+        """
+        is_long = debate.row.turns >= LONG_CLAIMS
+        return await self._in_time(
+            lambda check: {"cost": debate.cost_of_claims(check)}, is_disconnected, is_long=is_long
+        )
+
+    async def _in_time(
+        self,
+        work: Callable[[PlanCheck], JsonObject],
+        is_disconnected: Callable[[], Awaitable[bool]],
+        *,
+        is_long: bool,
+    ) -> JsonObject:
+        """Make an estimate on a thread, and stop it if it is slow or its client disconnects."""
         async with _slot(self._slots[is_long]):
             check = PlanCheck()
-            planning = asyncio.create_task(run_in_thread(plan))
+            working = asyncio.create_task(run_in_thread(work, check))
             try:
-                while not (await asyncio.wait({planning}, timeout=DISCONNECT_POLL_S))[0]:
+                while not (await asyncio.wait({working}, timeout=DISCONNECT_POLL_S))[0]:
                     check.gone = check.gone or await is_disconnected()
             finally:
                 check.gone = True  # ends the estimate if the server stops
-            return await planning
+            return await working

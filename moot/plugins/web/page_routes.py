@@ -161,6 +161,7 @@ class LivePage:
             Route(f"{debate}/find", read(self._find)),
             Route(f"{debate}/parts/{{part}}", read(self._part)),
             Route(f"{debate}/ledger", read(self._ledger)),
+            Route(f"{debate}/claims", act(self._cost_of_claims)),
             Route(f"{debate}/receipts", read(self._receipts)),
             Route(f"{debate}/prompts/{{what}}", read(self._prompt)),
             Route(f"{debate}/files/{{form}}", read(self._file)),
@@ -404,6 +405,10 @@ class LivePage:
         standing = document["blackboard"]["standing"]
         missing = why_no_claims(document["blackboard"]["claim_events"], extracts=extracts_claims(document))
         return {"claims": standing["claims"], "rooms": list(rooms.values()), "missing": missing}
+
+    async def _cost_of_claims(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
+        debate = await host.threads.read(_debate_of, request, host)
+        return await self._estimates.claims(debate, request.is_disconnected)
 
     def _receipts(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         document, keys = self._document(request, host), ("sections", "total_tokens", "budget")
