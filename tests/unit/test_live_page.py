@@ -714,7 +714,8 @@ def test_answer_is_streamed_while_the_model_writes_it_and_its_ids_are_links(tmp_
         lines = page.post(f"{address}/ask", json=body).text.splitlines()
         *texts, last = map(json.loads, lines)
         assert texts
-        assert all(text.startswith(each["text"]) for each in texts)
+        assert all(set(each) == {"settled", "open"} for each in texts)
+        assert texts[0]["open"].startswith("<p>Tab")
         assert '<a href="#m000001" class="cite"' in last["html"]
         whole = page.post(f"{address}/ask", json={"question": "Who won?"}).json()
         assert whole["html"] == last["html"]

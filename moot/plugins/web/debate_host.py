@@ -34,6 +34,7 @@ from moot.debates.session import is_over
 from moot.debates.stored_debate import has_decision
 from moot.documents import DebateDocument, document_title, empty_document
 from moot.importers import ImportedTranscript
+from moot.plugins.web.streamed_prose import StreamedProse
 from moot.protocols.registry import turns_planned
 from moot.reports.verdict_view import Participants
 from moot.runtime.spending import spending_refusal
@@ -528,7 +529,8 @@ async def follow(
 
     An update holds a new overview, or streamed tokens and events.
 
-    `tokens` holds the new tokens of streamed messages, by the id that the message's entry will have.
+    `tokens` holds the new tokens of streamed messages as text and as HTML, by the id that the message's entry
+    will have.
 
     Args:
         host: debates that run in this process.
@@ -537,8 +539,9 @@ async def follow(
         ending: function that returns True when the server shuts down.
     """
     queue: asyncio.Queue[Event] = asyncio.Queue()
+    prose: dict[str, StreamedProse] = {}
     with host.subscribe(debate.id, queue.put_nowait):
-        earlier = {key: dict(message) for key, message in host.streaming.get(debate.id, {}).items()}
+        earlier = {key: message.copy() for key, message in host.streaming.get(debate.id, {}).items()}
         seen: Version | None = None
         next_read = 0.0
         while not ending():
@@ -550,10 +553,10 @@ async def follow(
                 # Wait as long as the last read took, so that reads use at most half of the time.
                 next_read = now + (now - started)
             if earlier:
-                yield {"tokens": earlier, "events": []}
+                yield {"tokens": _rendered(earlier, prose), "events": []}
                 earlier = {}
             if events := await _next_events(queue):
-                yield _message_of(events)
+                yield _message_of(events, prose)
 
 
 async def _next_events(queue: asyncio.Queue[Event]) -> list[Event]:
@@ -568,10 +571,22 @@ async def _next_events(queue: asyncio.Queue[Event]) -> list[Event]:
     return []
 
 
-def _message_of(events: Sequence[Event]) -> JsonObject:
+def _message_of(events: Sequence[Event], prose: dict[str, StreamedProse]) -> JsonObject:
     tokens: dict[str, StreamedMessage] = {}
     for event in events:
         if event["event"] == "token":
             append_token(tokens, event)
+        elif event["event"] == "entry":
+            prose.pop(event["entry"]["id"], None)
     rest = [event for event in events if event["event"] not in ("token", "entry")]
-    return {"tokens": tokens, "events": rest}
+    return {"tokens": _rendered(tokens, prose), "events": rest}
+
+
+def _rendered(
+    tokens: Mapping[str, StreamedMessage], prose: dict[str, StreamedProse]
+) -> dict[str, JsonObject]:
+    """Return streamed messages with the HTML that their new text changes."""
+    for key, message in tokens.items():
+        if message.get("replaces") or key not in prose:
+            prose[key] = StreamedProse()
+    return {key: {**message, **prose[key].add(message["text"])} for key, message in tokens.items()}

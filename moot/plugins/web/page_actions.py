@@ -15,6 +15,7 @@ from moot.config.debate_config import frozen_config
 from moot.debates import continuation, lifecycle, stored_debate
 from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.web.debate_host import POLL_INTERVAL_S, DebateHost
+from moot.plugins.web.streamed_prose import StreamedProse
 from moot.reports.markdown_html import Prose
 from moot.reports.verdict_view import anchors_of
 from moot.state.entries import JsonObject, seq_of
@@ -192,7 +193,7 @@ class AskQuestion(PageAction):
 
     question: str = Field(max_length=MAX_MESSAGE_CHARS)
     stream: bool = False
-    """True if the response is a stream of the answer's text, as lines of JSON, with the answer at its end."""
+    """True if the response is a stream of the answer's HTML, as lines of JSON, with the answer at its end."""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
@@ -206,7 +207,8 @@ class AskQuestion(PageAction):
         return {"html": str(prose.block(answer.to_markdown(), base=3))}
 
     async def parts(self, host: DebateHost, debate: Debate) -> AsyncIterator[JsonObject]:
-        """Yield the answer's text so far while a model writes it, and then the whole answer or the error."""
+        """Yield the answer's new HTML while a model writes it, and then the whole answer or the error."""
+        prose, seen_chars = StreamedProse(), 0
         loop, texts = asyncio.get_running_loop(), asyncio.Queue[str]()
 
         def on_text(text: str) -> None:
@@ -218,7 +220,8 @@ class AskQuestion(PageAction):
                 text = await asyncio.wait_for(texts.get(), POLL_INTERVAL_S)
                 while not texts.empty():
                     text = texts.get_nowait()
-                yield {"text": text}
+                yield {**prose.add(text[seen_chars:])}
+                seen_chars = len(text)
         try:
             yield answering.result()
         except MootError as error:
