@@ -41,9 +41,9 @@ def why_no_claims(claim_events: Sequence[ledger_events.ClaimEvent], *, extracts:
     kinds = {claim_event["type"] for claim_event in claim_events}
     if "event" in kinds:
         return ""
-    if not extracts:
-        return NO_EXTRACTION
-    return "No claims were found." if "extraction_pass" in kinds else "No claims yet."
+    if "extraction_pass" in kinds:
+        return "No claims were found."
+    return "No claims yet." if extracts else NO_EXTRACTION
 
 
 def board_text(text: str, limit: int = TEXT) -> str:

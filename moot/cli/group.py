@@ -450,6 +450,9 @@ class LazyGroup(TyperGroup):
         except USAGE_ERROR as error:
             message = error.format_message().rstrip(".")
             command = error.ctx.command_path if error.ctx else "moot"
+            wrong = getattr(error, "option_name", "")
+            if any(wrong in param.opts for param in self.params):
+                raise InputError(f"{wrong} is an option of `moot` itself: write `moot {wrong}`") from None
             raise InputError(f"{message[:1].lower()}{message[1:]}: see `{command} --help`") from None
         except typer.Abort:  # Ctrl-C or the end of the input at a question
             raise Interrupted("stopped, because the question was not answered") from None

@@ -28,6 +28,8 @@ from moot.storage.catalogue import handle
 from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from moot.api import Debate, Event
 
 GATE_REFUSED = 7
@@ -258,12 +260,15 @@ def output_result(debate: Debate, document: JsonMapping, delivery: Delivery, *, 
         terminal.print_note(note)
 
 
-def print_short_answer(document: JsonMapping, notes: Sequence[str]) -> None:
-    """Print the short answer of a debate, and notes below it. A screen of 24 lines shows both."""
-    from moot.cli.show_parts import ANSWER_LINES, answer_parts
+def print_short_answer(
+    document: JsonMapping, notes: Sequence[str], above: Sequence[RenderableType] = ()
+) -> None:
+    """Print the short answer of a debate between `above` and notes. A screen of 24 lines shows all."""
+    from moot.cli.show_parts import ANSWER_LINES, answer_parts, line_count
 
     lines = sum(terminal.wrap_for_terminal(note, sys.stderr).count("\n") + 1 for note in notes)
     space = shutil.get_terminal_size().lines - lines - 1  # the shell's prompt takes a line
-    terminal.print_result(*answer_parts(document, min(ANSWER_LINES, space)))
+    answer = answer_parts(document, min(ANSWER_LINES, space - line_count(above)))
+    terminal.print_result(*above, *answer)
     for note in notes:
         terminal.print_note(note)

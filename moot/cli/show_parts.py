@@ -159,9 +159,10 @@ def answer_parts(document: JsonMapping, lines: int = ANSWER_LINES) -> list[Rende
 
 
 def line_count(parts: Iterable[RenderableType]) -> int:
-    """Return the number of screen lines that the texts take up when they are wrapped."""
-    console, width = terminal.err_console(), terminal.columns()
-    return sum(len(part.wrap(console, width)) for part in parts if isinstance(part, Text))
+    """Return the number of screen lines that the texts and tables take up when they are wrapped."""
+    console = terminal.err_console()
+    screen = console.options.update_width(terminal.columns())
+    return sum(len(console.render_lines(part, screen)) for part in parts)
 
 
 def _shortened(field: ShownField, items: int, chars: int) -> ShownField:
@@ -291,11 +292,7 @@ Document = JsonMapping
 
 
 def overview(document: Document, parent: str) -> Parts:
-    """Return the overview of a debate that `moot show` prints.
-
-    The overview contains the question, facts about the debate, and the verdict. `parent` is the name of the
-    debate it was forked from.
-    """
+    """Return the question and facts about a debate. `parent` is the name of the debate it was forked from."""
     names, usage = terminal.debater_names(document["config"]), document["usage"]
     has_name, has_failed = document["name"] != document["id"], document["status"] == "failed"
     usage_texts = [
@@ -321,12 +318,7 @@ def overview(document: Document, parent: str) -> Parts:
     for key, value in facts.items():
         if value:
             table.add_row(Text(key, "dim"), Text(terminal.one_line(str(value), 600)))
-    return [
-        Text(terminal.one_line(document_title(document), 1000), "bold"),
-        table,
-        Text(),
-        *verdict_parts(document),
-    ]
+    return [Text(terminal.one_line(document_title(document), 1000), "bold"), table, Text()]
 
 
 def _agreement(document: Document) -> str:
@@ -571,7 +563,7 @@ def part(name: str, document: Document, parent: str = "") -> tuple[object, Parts
     The name `""` stands for the whole document. `parent` is the name of the debate it was forked from.
     """
     if not name:
-        return document, overview(document, parent)
+        return document, [*overview(document, parent), *verdict_parts(document)]
     if name == "summary":
         latest = next((each for each in reversed(document["summaries"]) if each["kind"] == "rolling"), None)
         return latest or {}, summary(latest)

@@ -417,17 +417,17 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
     if unpriced := models.names_without_price(config.model_names()):
         return unpriced
     runs = (planned.shortest_run, planned.longest_run)
-    expected_costs = [sum(_prices(models, each)[0] * each.times for each in run.planned) for run in runs]
+    expected_costs = [sum(prices(models, each)[0] * each.times for each in run.planned) for run in runs]
     return {
-        "usd_at_least": sum(min(_prices(models, each)) * each.times for each in planned.shortest_run.planned),
+        "usd_at_least": sum(min(prices(models, each)) * each.times for each in planned.shortest_run.planned),
         "usd": sum(expected_costs) / len(runs),
         "usd_at_most": sum(
-            max(_prices(models, each, at_limits=True)) * each.times for each in planned.longest_run.planned
+            max(prices(models, each, at_limits=True)) * each.times for each in planned.longest_run.planned
         ),
     }
 
 
-def _prices(models: Models, planned: stub_replies.PlannedCall, *, at_limits: bool = False) -> list[float]:
+def prices(models: Models, planned: stub_replies.PlannedCall, *, at_limits: bool = False) -> list[float]:
     """Return the cost of a call in US$ for its model and each fallback model."""
     usage: EntryUsage = {
         "prompt_tokens": planned.prompt_limit if at_limits else planned.call.prompt_tokens,

@@ -13,6 +13,7 @@ from moot.debates.continuation import JudgingOptions
 from moot.debates.session import DebateSession
 from moot.documents import DebateDocument
 from moot.graph.debate import NODES
+from moot.nodes.extract import extract_rest
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.context import node_context
 from moot.runtime.fitting import fitted_body, fitted_context
@@ -79,6 +80,8 @@ def reconstruct_prompt(session: DebateSession, seq_or_call_id: int | str) -> Rec
     context = node_context(env, state, session.permissions(state), holder.thread, receipt["checkpoint"])
     if node in NODES:
         body = fitted_body(node, NODES[node])(context)
+    elif receipt.get("purpose") == "extract":  # claims found after the end
+        body = fitted_body("extract", extract_rest)(context)
     else:  # a later judging, with its own options
         judging_config = JudgingOptions(**receipt.get("options", {})).applied_to(context.config)
         judged = replace(context, config=judging_config, count=env.token_counter_for(judging_config))

@@ -1,17 +1,11 @@
-"""Stored debate, with methods to run, resume, read, judge, query, fork, rate and delete it.
-
-People's feedback on decisions gives the Brier scores of judges and models (Brier 1950, *Verification of
-Forecasts Expressed in Terms of Probability*).
-"""
+"""Stored debate, with methods to run, resume, read, judge, query, fork, rate and delete it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean
 from typing import Any, cast
 
 from langgraph.types import StateSnapshot
-from typing_extensions import TypedDict
 
 from moot.asking.answer import DebateAnswer, answer_question, permissions_for_answer
 from moot.calls.concurrency import async_version, run_in_thread
@@ -26,11 +20,12 @@ from moot.config import (
     participants,
 )
 from moot.config.stages import authorize, authorize_operator
-from moot.debates import continuation
+from moot.debates import continuation, found_claims
 from moot.debates.config_checks import check_config
 from moot.debates.events import Event
 from moot.debates.lifecycle import delete_debate, fork_debate, fork_values
 from moot.debates.session import DebateSession, is_over
+from moot.debates.stub_replies import Check, no_check
 from moot.documents import DebateDocument, make_document
 from moot.people import PersonQuestion, check_length, pinnable_id
 from moot.protocols.registry import limit_reached
@@ -43,7 +38,7 @@ from moot.state.entries import JsonMapping, JsonObject, clean_text
 from moot.state.errors import InputError, advise
 from moot.state.verdict import COUNT
 from moot.storage.catalogue import DebateRow, row_usage
-from moot.storage.records import OUTCOMES, Feedback, Forecast, Rating
+from moot.storage.records import Feedback, Forecast, Rating
 
 
 class Debate:
@@ -197,6 +192,26 @@ class Debate:
         )
 
     ajudge = async_version(judge)
+
+    def find_claims(self) -> None:
+        """Find the claims of a finished debate and store them. Everything else in it stays as it is.
+
+        Replies that are in the journal are not asked for again.
+
+        Raises:
+            InputError: The debate is not over, its model finds no claims, or all messages have been read.
+            ConfigError: The debate needs a permission.
+            ModelError: A call failed. Nothing is stored, and the next attempt repeats only failed calls.
+            DebateBusy: Another process writes the debate.
+        """
+        found_claims.find_claims(self.session)
+
+    def cost_of_claims(self, check: Check = no_check) -> JsonObject | None:
+        """Return the `calls` and `usd` that `find_claims` is expected to take, or `None` if it must fail.
+
+        `usd` is missing if a price is unknown. `check` runs before each simulated call, and can raise.
+        """
+        return found_claims.cost_of_claims(self.session, check)
 
     def is_over(self) -> bool:
         """Return True if the debate is over and has no step left to run."""
@@ -390,21 +405,6 @@ class Debate:
     adelete = async_version(delete)
 
 
-class BrierScore(TypedDict):
-    """Brier score for one combination of judge and model, over all debates with feedback."""
-
-    judge: str
-    model: str
-    decisions: int
-    """Number of the judge's decisions on which people gave feedback."""
-    brier: float
-    """Mean squared difference between confidence and outcome, from 0 (best) to 1 (worst)."""
-    confidence: float
-    """The judge's mean confidence in these decisions, from 0 to 100."""
-    right: float
-    """Percentage of the judge's decisions that turned out to be right. The rating `mixed` counts half."""
-
-
 def give_feedback(debate: Debate, rating: Rating, note: str, rated_at: str) -> Feedback:
     """Store and return a person's feedback on a debate's decision.
 
@@ -447,30 +447,3 @@ def _forecasts(document: JsonMapping) -> Iterable[Forecast]:
                 confidence=each["confidence"],
                 agrees="options" not in verdict or each["decision"] == verdict["decision"],
             )
-
-
-def brier_scores(feedback: Sequence[Feedback]) -> list[BrierScore]:
-    """Return the Brier score of each combination of judge and model, best first.
-
-    A judge that chose another option than the debate was right where the debate was wrong.
-    """
-    forecast_pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for each in feedback:
-        outcome = OUTCOMES[each.rating]
-        for forecast in each.forecasts:
-            truth = outcome if forecast["agrees"] else 1.0 - outcome
-            forecast_pairs.setdefault((forecast["judge"], forecast["model"]), []).append(
-                (forecast["confidence"] / 100, truth)
-            )
-    scores = [
-        BrierScore(
-            judge=judge,
-            model=model,
-            decisions=len(pairs),
-            brier=round(fmean((confidence - truth) ** 2 for confidence, truth in pairs), 4),
-            confidence=round(100 * fmean(confidence for confidence, _ in pairs), 1),
-            right=round(100 * fmean(truth for _, truth in pairs), 1),
-        )
-        for (judge, model), pairs in forecast_pairs.items()
-    ]
-    return sorted(scores, key=lambda score: (score["brier"], score["judge"], score["model"]))

@@ -20,12 +20,20 @@ def extract(context: NodeContext) -> NodeBody:
 
     If a call fails, its messages yield no claims, and the failure is added to the debate's errors.
     """
+    return (yield from _extract_through(context, due_through(context, context.leaving_through)))
+
+
+def extract_rest(context: NodeContext) -> NodeBody:
+    """Find claims in all messages without extracted claims, whatever the settings say. See `extract`."""
+    return (yield from _extract_through(context, len(context.state["full_transcript"]) - 1))
+
+
+def _extract_through(context: NodeContext, through: int) -> NodeBody:
     state, transcript = context.state, context.state["full_transcript"]
     update: Update = {}
     start = ledger_of(state).read_through + 1
     if active_rooms := _spoken_in_rooms(state):
         update["crux_rooms"] = active_rooms
-    through = due_through(context, context.leaving_through)
     if through < start:
         return update
     entries = [

@@ -74,6 +74,11 @@ class Feedback:
     at: str
     """UTC time of the feedback, in ISO 8601 format."""
 
+    @property
+    def outcome(self) -> float:
+        """Value of the rating for the Brier score, from 0 (wrong) to 1 (right)."""
+        return OUTCOMES[self.rating]
+
 
 class FollowUpTable(DebateTable):
     """Table with people's feedback on debates and the dates for revisiting the decisions."""

@@ -93,7 +93,8 @@ def test_user_starts_follows_joins_and_inspects_a_debate(browser: webdriver.Chro
     )
     assert wait_for_text(browser, "dialog [role=status]", "calls: ")
     click(browser, "dialog button.main")
-    assert wait_for_text(browser, ".now .words", "We should measure")
+    assert wait_for_text(browser, ".now .words strong", "cost")
+    assert "*" not in " ".join(element_texts(browser, ".now .words"))
     assert find_element(browser, "#tab-positions").get_attribute("aria-selected") == "true"
     click(browser, "#tab-record")
     assert wait_for_text(browser, ".node.lit", "turn")
@@ -105,7 +106,7 @@ def test_user_starts_follows_joins_and_inspects_a_debate(browser: webdriver.Chro
     page.model.go.set()
     assert wait_for_text(browser, ".top .pill", "done")
     assert wait_for_text(browser, "#panel .headline", "no model judged this")
-    assert wait_for_text(browser, "#announced", "We should measure the **cost** first.")
+    assert wait_for_text(browser, "#announced", "We should measure the cost first.")
     find_element(browser, ".find input").send_keys("costs of moving", Keys.ENTER)
     assert wait_for_text(browser, ".item.current .entry", "Mind the costs of moving.")
     click(browser, "#tab-prompts")

@@ -3,18 +3,22 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from rich.text import Text
 
-from moot.api import Debate
+from moot.api import Debate, open_debates
 from moot.calls.concurrency import stop
+from moot.cli import terminal
+from moot.cli.commands.show import show
 from moot.cli.options import Delivery
 from moot.cli.running import handle_sigterm_as_interrupt, resumed_line, run_to_end
 from moot.cli.show_parts import answer_parts, bulleted, line_count, verdict_parts
 from moot.config import DebateConfig
+from moot.models.offline import recording_config
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
 from moot.storage.catalogue import DebateRow
 from tests.support.report_documents import VERDICT, debate_document
@@ -170,3 +174,23 @@ def test_a_long_list_item_is_indented() -> None:
     assert first.startswith("- word")
     assert others
     assert all(line.startswith("  word") for line in others)
+
+
+def test_show_ends_with_the_answer_on_one_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    database = str(tmp_path / "d.sqlite")
+    with open_debates(database) as debates:
+        debates.start(None, DebateConfig.model_validate(recording_config("monolith")), name="mono").run()
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    show("mono", db=database)
+    shown, notes = capfd.readouterr()
+    assert len(shown.splitlines()) + len(notes.splitlines()) < 24
+    assert shown.index("status") < shown.index("Decision: Do not split this year")
+    assert shown.splitlines()[-1].startswith("- ")
+    assert f"moot show mono --verdict --db {database}" in notes
+    monkeypatch.setattr(terminal, "is_terminal", lambda: False)
+    show("mono", db=database)
+    assert "Final positions" in capfd.readouterr().out

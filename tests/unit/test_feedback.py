@@ -9,7 +9,8 @@ import pytest
 from moot.api import open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.config.config_files import make_config
-from moot.debates.stored_debate import brier_scores, give_feedback
+from moot.debates.stored_debate import give_feedback
+from moot.plugins.evals.statistics import brier_scores
 from moot.state.errors import InputError
 from moot.storage.records import Feedback, Forecast, Rating
 from tests.support.fakes import FakeModel
@@ -25,8 +26,8 @@ def forecast(judge: str, confidence: float, *, agrees: bool = True) -> Forecast:
     }
 
 
-def feedback(rating: Rating, *forecasts: Forecast) -> Feedback:
-    return Feedback("d", rating, "", "merge", forecasts, "2026-01-01")
+def feedback(rating: Rating, *forecasts: Forecast) -> tuple[float, tuple[Forecast, ...]]:
+    return Feedback("d", rating, "", "merge", forecasts, "2026-01-01").outcome, forecasts
 
 
 def test_the_brier_score_is_the_mean_squared_error_of_the_confidence() -> None:

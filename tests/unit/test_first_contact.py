@@ -359,6 +359,12 @@ def test_help_lists_the_commands_of_the_first_week_and_all_on_request() -> None:
         (["--show-completion", "zsh"], 0, "#compdef moot"),
         (["--show-completion", "csh"], 2, "there is no completion for 'csh': choose from bash, zsh"),
         (["run", "--foo"], 2, "no such option: --foo"),
+        (
+            ["run", "--show-completion"],
+            2,
+            "--show-completion is an option of `moot` itself: write `moot --sh",
+        ),
+        (["list", "--version"], 2, "--version is an option of `moot` itself: write `moot --version`"),
         (["delete"], 2, "missing argument 'ID …': see `moot delete --help`"),
         (["debates"], 2, "there is no command 'debates'. `moot help --all` lists the commands."),
     ],

@@ -193,7 +193,7 @@ PRIVATE: dict[str, set[str]] = {
         *("moot.config.config_files", "moot.config.debate_config", "moot.config.file_references"),
         *("moot.config.model_settings", "moot.config.participants", "moot.config.rubrics"),
         *("moot.config.section", "moot.config.stages", "moot.debates.config_checks"),
-        *("moot.debates.session", "moot.debates.stored_debate", "moot.judging.orders"),
+        *("moot.debates.session", "moot.judging.orders"),
         *("moot.judging.panel", "moot.judging.response_check", "moot.judging.response_schema"),
         *("moot.plugins.importing.dialectic", "moot.prompts.request"),
         *("moot.prompts.structured_calls", "moot.prompts.templates", "moot.prompts.truncation"),

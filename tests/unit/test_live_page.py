@@ -20,10 +20,12 @@ from starlette.testclient import TestClient
 from moot import DebateConfig
 from moot.debates.dry_run import estimate
 from moot.models.offline import ScriptedModel, recording_config
-from moot.plugins.web import page_routes
+from moot.plugins.web import page_estimates
 from moot.plugins.web.auth_middleware import MAX_BYTES, POLICY, AuthMiddleware
 from moot.plugins.web.debate_host import DebateHost, DebateReader, follow
-from moot.plugins.web.page_routes import FILES, MAX_UPLOAD_BYTES, STATIC, PlanCheck, page_app
+from moot.plugins.web.page_estimates import PlanCheck
+from moot.plugins.web.page_routes import FILES, STATIC, page_app
+from moot.plugins.web.page_uploads import MAX_UPLOAD_BYTES
 from tests.support.live_page import open_with_models
 from tests.support.openai_server import OpenAIServer, ServerReply
 from tests.support.waiting import wait_until
@@ -345,13 +347,13 @@ LONG: dict[str, Any] = {"question": TOPIC, "turns": 1000, "debaters": [{"name": 
 
 
 def test_estimate_that_takes_too_long_is_stopped(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_routes, "PLAN_TIME_S", 0.0)
+    monkeypatch.setattr(page_estimates, "PLAN_TIME_S", 0.0)
     refused = page.post(f"{API}/plan", json=LONG)
     assert (refused.status_code, "use fewer debaters or turns" in refused.json()["error"]) == (400, True)
 
 
 def test_long_estimate_does_not_delay_a_short_one(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_routes, "PLAN_WAIT_S", 0.05)
+    monkeypatch.setattr(page_estimates, "PLAN_WAIT_S", 0.05)
     began, go_on = threading.Event(), threading.Event()
 
     def wait(config: DebateConfig, check: Callable[[], object], **_: object) -> Any:
@@ -360,12 +362,12 @@ def test_long_estimate_does_not_delay_a_short_one(page: TestClient, monkeypatch:
             go_on.wait(20)
         return estimate(config, check)
 
-    monkeypatch.setattr(page_routes, "estimate", wait)
-    monkeypatch.setattr(page_routes, "PLAN_TIME_S", 0.0)
+    monkeypatch.setattr(page_estimates, "estimate", wait)
+    monkeypatch.setattr(page_estimates, "PLAN_TIME_S", 0.0)
     with ThreadPoolExecutor() as pool:
         first = pool.submit(page.post, f"{API}/plan", json=LONG)
         assert began.wait(20)
-        monkeypatch.setattr(page_routes, "PLAN_TIME_S", 60.0)
+        monkeypatch.setattr(page_estimates, "PLAN_TIME_S", 60.0)
         assert page.post(f"{API}/plan", json=SHORT).status_code == 200
         refused = page.post(f"{API}/plan", json=LONG)
         assert (refused.status_code, "busy" in refused.json()["error"]) == (503, True)
@@ -384,7 +386,7 @@ def test_estimate_stops_when_its_client_disconnects(
         ended.set()
         check()
 
-    monkeypatch.setattr(page_routes, "estimate", wait)
+    monkeypatch.setattr(page_estimates, "estimate", wait)
     body = json.dumps(SHORT).encode()
     messages = iter([{"type": "http.request", "body": body}, {"type": "http.disconnect"}])
     headers = {"host": "127.0.0.1:2025", "content-type": "application/json"}
@@ -712,7 +714,8 @@ def test_answer_is_streamed_while_the_model_writes_it_and_its_ids_are_links(tmp_
         lines = page.post(f"{address}/ask", json=body).text.splitlines()
         *texts, last = map(json.loads, lines)
         assert texts
-        assert all(text.startswith(each["text"]) for each in texts)
+        assert all(set(each) == {"settled", "open"} for each in texts)
+        assert texts[0]["open"].startswith("<p>Tab")
         assert '<a href="#m000001" class="cite"' in last["html"]
         whole = page.post(f"{address}/ask", json={"question": "Who won?"}).json()
         assert whole["html"] == last["html"]

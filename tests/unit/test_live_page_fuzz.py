@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from moot import DebateConfig
 from moot.people import MAX_MESSAGE_CHARS
-from moot.plugins.web.debate_host import ACTIONS
+from moot.plugins.web.page_actions import ACTIONS
 from moot.plugins.web.page_routes import page_app
 from tests.support.live_page import open_with_models
 

@@ -29,7 +29,7 @@ from moot.models import attempt
 from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.evals.statistics import MAX_COMPARED
 from moot.plugins.importing.read_context import MAX_UNPACKED_BYTES, read_upload
-from moot.plugins.web import auth_middleware, http_connections, page_routes
+from moot.plugins.web import auth_middleware, http_connections, page_routes, page_uploads
 from moot.plugins.web.auth_middleware import AuthMiddleware, RedactedJson, body_of
 from moot.plugins.web.debate_host import MAX_CALLS_AT_ONCE, DebateReader
 from moot.state.errors import ConfigError
@@ -57,7 +57,7 @@ LIMITS = {
     "name of a model or a protocol in a request of the live page or an agent": MAX_REQUESTED_NAME,
     "name of a debate": MAX_NAME,
     "debates that are compared": MAX_COMPARED,
-    "uploaded document": page_routes.MAX_UPLOAD_BYTES,
+    "uploaded document": page_uploads.MAX_UPLOAD_BYTES,
     "unpacked Word or Excel file": MAX_UNPACKED_BYTES,
     "reply of a model, which is cut at the limit and marked": attempt.MAX_REPLY_CHARS,
 }

@@ -146,8 +146,7 @@ def show(
             "these options cannot be used together: choose one of "
             f"{', '.join(f'--{name}' for name in part_names)}"
         )
-    from moot.cli import show_parts
-    from moot.cli.running import resume_line
+    from moot.cli import running, show_parts
 
     with databases.open_stored_debate(db, debate_id) as debate:
         if follow:
@@ -163,10 +162,19 @@ def show(
             )
         document = debate.document()
         parent = debate.session.records.catalogue.name_of(document["parent"]) if document["parent"] else ""
+    notes = []
+    if not as_json and not part_names and document["status"] in ("failed", "paused"):
+        notes = [f"\nContinue with: {running.resume_line(debate, db)}"]
+    if document["verdict"] and not (part_names or as_json) and terminal.is_terminal():
+        verdict_command = options.command_line(
+            "show", handle(document["id"], document["name"]), "--verdict", db=db
+        )
+        facts = show_parts.overview(document, parent)[1:]
+        return running.print_short_answer(document, ["", f"  verdict  {verdict_command}", *notes], facts)
     data, parts = show_parts.part(part_names[0] if part_names else "", document, parent)
     terminal.print_answer(data, *parts, as_json=as_json)
-    if not as_json and not part_names and document["status"] in ("failed", "paused"):
-        terminal.print_note(f"\nContinue with: {resume_line(debate, db)}")
+    for note in notes:
+        terminal.print_note(note)
 
 
 def _follow(debate: Debate) -> None:

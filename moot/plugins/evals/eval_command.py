@@ -367,11 +367,11 @@ def report_evaluation(
 
 def _report_feedback(db: str | None, *, as_json: bool) -> None:
     """Print a Brier score for each judge and model. The scores cover all debates with feedback."""
-    from moot.debates.stored_debate import brier_scores
+    from moot.plugins.evals.statistics import brier_scores
 
     with databases.present_records(db) as records:
         feedback = records.follow_ups.feedback()
-    scores = brier_scores(feedback)
+    scores = brier_scores((each.outcome, each.forecasts) for each in feedback)
     if as_json:
         return terminal.print_json({"scores": scores, "feedback": [asdict(each) for each in feedback]})
     if not scores:

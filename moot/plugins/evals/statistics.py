@@ -6,9 +6,10 @@ that only one debate makes.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
+from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from moot.reports.html import Report
 from moot.reports.markdown import block_quote, plain, section
 from moot.reports.markdown_html import group_digits
 from moot.runtime import background_loop, run_node
+from moot.state.entries import JsonMapping
 from moot.state.settings import require_extra
 from moot.text.plain_text import show_reordering
 
@@ -544,3 +546,48 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
         if _bare_words(each["quote"])
         and _bare_words(each["quote"]) in _bare_words(answer_text(numbered_rows[each["answer"]]))
     ]
+
+
+class BrierScore(TypedDict):
+    """Brier score for one combination of judge and model, over all debates with feedback.
+
+    See Brier 1950, *Verification of Forecasts Expressed in Terms of Probability*.
+    """
+
+    judge: str
+    model: str
+    decisions: int
+    """Number of the judge's decisions on which people gave feedback."""
+    brier: float
+    """Mean squared difference between confidence and outcome, from 0 (best) to 1 (worst)."""
+    confidence: float
+    """The judge's mean confidence in these decisions, from 0 to 100."""
+    right: float
+    """Percentage of the judge's decisions that turned out to be right. The rating `mixed` counts half."""
+
+
+def brier_scores(rated: Iterable[tuple[float, Iterable[JsonMapping]]]) -> list[BrierScore]:
+    """Return the Brier score of each combination of judge and model, best first.
+
+    `rated` has the outcome of each decision, from 0 to 1, and the judges' forecasts. A judge that chose
+    another option than the debate was right where the debate was wrong.
+    """
+    forecast_pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for outcome, forecasts in rated:
+        for forecast in forecasts:
+            truth = outcome if forecast["agrees"] else 1.0 - outcome
+            forecast_pairs.setdefault((forecast["judge"], forecast["model"]), []).append(
+                (forecast["confidence"] / 100, truth)
+            )
+    scores = [
+        BrierScore(
+            judge=judge,
+            model=model,
+            decisions=len(pairs),
+            brier=round(fmean((confidence - truth) ** 2 for confidence, truth in pairs), 4),
+            confidence=round(100 * fmean(confidence for confidence, _ in pairs), 1),
+            right=round(100 * fmean(truth for _, truth in pairs), 1),
+        )
+        for (judge, model), pairs in forecast_pairs.items()
+    ]
+    return sorted(scores, key=lambda score: (score["brier"], score["judge"], score["model"]))

@@ -19,35 +19,28 @@ from anyio import CapacityLimiter, to_thread
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.json import parse_partial_json
 from langgraph.types import StateSnapshot
-from pydantic import BaseModel, ConfigDict, Field
-from starlette.requests import Request
 from typing_extensions import TypedDict, override
 
 from moot.api import Debate, DebateConfig, Debates, Event
 from moot.asking.answer import DebateAnswer, with_stream
 from moot.calls.concurrency import cancel_all, run_in_thread, shield
-from moot.config.boundary import Capability
 from moot.config.debate_config import frozen_config
 from moot.config.stages import authorize, authorize_operator, requested_config
 from moot.debates.config_checks import check_model, shorten_debate
-from moot.debates.continuation import can_go_on, model_after_recording, questions_at
+from moot.debates.continuation import can_go_on, questions_at
 from moot.debates.events import TokenEvent
-from moot.debates.lifecycle import fork_debate, fork_values, unused_name
+from moot.debates.lifecycle import unused_name
 from moot.debates.session import is_over
-from moot.debates.stored_debate import give_feedback, has_decision
+from moot.debates.stored_debate import has_decision
 from moot.documents import DebateDocument, document_title, empty_document
 from moot.importers import ImportedTranscript
-from moot.people import MAX_MESSAGE_CHARS
-from moot.plugins.evals.report_pages import evaluation_page
-from moot.plugins.evals.results import Evaluations
+from moot.plugins.web.streamed_prose import StreamedProse
 from moot.protocols.registry import turns_planned
-from moot.reports.markdown_html import Prose
-from moot.reports.verdict_view import Participants, anchors_of
+from moot.reports.verdict_view import Participants
 from moot.runtime.spending import ceiling_reached, spending_refusal
-from moot.state.entries import JsonObject, message_count, seq_of, tokens_of
+from moot.state.entries import JsonObject, message_count, tokens_of
 from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
 from moot.state.settings import StreamRedactor
-from moot.storage.records import Rating
 
 READS_AT_ONCE = 8
 """Maximum number of reads of the database at the same time. A read takes milliseconds, so more of them would
@@ -125,6 +118,38 @@ async def _run_in_thread(limiter: CapacityLimiter, function: Callable[..., T], *
             raise RuntimeError(f"{function!r} raised StopIteration") from error
 
     return await shield(to_thread.run_sync(run, limiter=limiter))
+
+
+class AnswerStream(BaseCallbackHandler):
+    """LangChain callback handler that reads the field `answer` of a structured reply while it is streamed."""
+
+    def __init__(self, on_text: Callable[[str], object]) -> None:
+        self._on_text, self._json, self._seen, self._text = on_text, "", 0, ""
+        self._redactor = StreamRedactor()
+
+    # LangChain streams a call if a handler has these two methods.
+    def tap_output_aiter(self, run_id: object, output: object) -> object:
+        """Return the stream unchanged."""
+        return output
+
+    def tap_output_iter(self, run_id: object, output: object) -> object:
+        """Return the stream unchanged."""
+        return output
+
+    @override
+    def on_llm_new_token(self, token: object, *, chunk: object = None, **_: object) -> None:
+        """Pass on the answer's text if the new part of the reply makes it longer."""
+        calls = getattr(getattr(chunk, "message", None), "tool_call_chunks", ())
+        self._json += "".join([str(token), *(each["args"] or "" for each in calls)])
+        try:
+            data = parse_partial_json(self._json[max(0, self._json.find("{")) :])
+        except ValueError:
+            return
+        answer = data.get("answer") if isinstance(data, dict) else None
+        if isinstance(answer, str) and len(answer) > self._seen:
+            self._text += self._redactor.feed(answer[self._seen :])
+            self._seen = len(answer)
+            self._on_text(self._text)
 
 
 class DebateHost:
@@ -504,7 +529,8 @@ async def follow(
 
     An update holds a new overview, or streamed tokens and events.
 
-    `tokens` holds the new tokens of streamed messages, by the id that the message's entry will have.
+    `tokens` holds the new tokens of streamed messages as text and as HTML, by the id that the message's entry
+    will have.
 
     Args:
         host: debates that run in this process.
@@ -513,8 +539,9 @@ async def follow(
         ending: function that returns True when the server shuts down.
     """
     queue: asyncio.Queue[Event] = asyncio.Queue()
+    prose: dict[str, StreamedProse] = {}
     with host.subscribe(debate.id, queue.put_nowait):
-        earlier = {key: dict(message) for key, message in host.streaming.get(debate.id, {}).items()}
+        earlier = {key: message.copy() for key, message in host.streaming.get(debate.id, {}).items()}
         seen: Version | None = None
         next_read = 0.0
         while not ending():
@@ -526,10 +553,10 @@ async def follow(
                 # Wait as long as the last read took, so that reads use at most half of the time.
                 next_read = now + (now - started)
             if earlier:
-                yield {"tokens": earlier, "events": []}
+                yield {"tokens": _rendered(earlier, prose), "events": []}
                 earlier = {}
             if events := await _next_events(queue):
-                yield _message_of(events)
+                yield _message_of(events, prose)
 
 
 async def _next_events(queue: asyncio.Queue[Event]) -> list[Event]:
@@ -544,299 +571,22 @@ async def _next_events(queue: asyncio.Queue[Event]) -> list[Event]:
     return []
 
 
-def _message_of(events: Sequence[Event]) -> JsonObject:
+def _message_of(events: Sequence[Event], prose: dict[str, StreamedProse]) -> JsonObject:
     tokens: dict[str, StreamedMessage] = {}
     for event in events:
         if event["event"] == "token":
             append_token(tokens, event)
+        elif event["event"] == "entry":
+            prose.pop(event["entry"]["id"], None)
     rest = [event for event in events if event["event"] not in ("token", "entry")]
-    return {"tokens": tokens, "events": rest}
-
-
-REFUSED_WITHIN_S = 1.0
-"""Number of seconds to wait for an early error when a debate is continued. Later errors are shown on the
-page."""
-
-
-class PageAction(BaseModel):
-    """Base class of the actions on debates that the live page offers."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
-        """Perform this action on a debate, and return the result as JSON for the live web page.
-
-        Args:
-            host: the runner of the server's debates.
-            debate: the debate.
-            by_operator: True if the client is the operator.
-
-        Raises:
-            UserError: the action is not possible.
-        """
-        return await run_in_thread(self.act, debate)
-
-    def act(self, debate: Debate) -> JsonObject:
-        """Perform the action, and return the result as JSON data.
-
-        The action runs on a worker thread.
-        """
-        raise NotImplementedError
-
-
-def _use_own_model(host: DebateHost, debate: Debate) -> None:
-    """Switch a debate with recorded replies to the server's default model.
-
-    A visitor may request this, so the debate is granted this model and nothing else that its configuration
-    names.
-
-    Raises:
-        ConfigError: the configuration names something else that the operator must allow.
-    """
-    config = debate.config()
-    if model := model_after_recording(config, host.default_config.model):
-        debate.reconfigure(config.model_copy(update={"model": model}))
-
-
-class ContinueDebate(PageAction):
-    """Action that continues a debate, for example with answers to its questions or with more turns."""
-
-    turns: int | None = Field(None, ge=1, le=1000)
-    answers: dict[str, str] | None = None
-
-    @override
-    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
-        if self.turns:
-            await run_in_thread(_use_own_model, host, debate)
-        run = host.run(debate, turns=self.turns, answer=self.answers)
-        done, _ = await asyncio.wait({run}, timeout=REFUSED_WITHIN_S)
-        if done and (error := host.errors.pop(debate.id, "")):
-            raise InputError(error)
-        return {}
-
-
-class Pause(PageAction):
-    """Action that pauses a debate at the end of its current step."""
-
-    @override
-    def act(self, debate: Debate) -> JsonObject:
-        if running := debate.is_running():
-            debate.pause()
-        return {"running": running}
-
-
-class JudgeNow(PageAction):
-    """Action that asks the judge for a verdict now, even if the debate is paused or already judged."""
-
-    @override
-    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
-        def judge() -> JsonObject:
-            if debate.state().values.get("verdict"):
-                host.check_spending(debate)
-            return {"failed": debate.judge().failed}
-
-        return await host.threads.call_models(judge)
-
-
-class SendInterjection(PageAction):
-    """Action that sends a person's message to a debate.
-
-    The debate reads it at the start of its next step.
-    """
-
-    text: str = Field(max_length=MAX_MESSAGE_CHARS)
-    speaker: str = "moderator"
-
-    @override
-    def act(self, debate: Debate) -> JsonObject:
-        return {"interjection": debate.say(self.text, self.speaker)}
-
-
-class CorrectEvent(PageAction):
-    """Action that corrects or removes a claim event.
-
-    An empty `kind` removes the event.
-    """
-
-    note: str
-    kind: str = ""
-    why: str = ""
-
-    @override
-    def act(self, debate: Debate) -> JsonObject:
-        return {"notes": list(debate.correct(self.note, self.kind, why=self.why))}
-
-
-class PinMessage(PageAction):
-    """Action that pins a message, so that every prompt includes it, or unpins a pinned message."""
-
-    message: str
-    pinned: bool = True
-
-    @override
-    def act(self, debate: Debate) -> JsonObject:
-        return {"pinned": debate.pin(self.message, pinned=self.pinned)}
-
-
-class ForkDebate(PageAction):
-    """Action that copies a whole debate, or only its beginning, to a new debate.
-
-    The copy ends with the message `after` if it is given. Its name defaults to its id.
-    """
-
-    after: str = ""
-    name: str = ""
-
-    @override
-    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
-        seq = seq_of(self.after) if self.after else None
-        if self.after and seq is None:
-            raise InputError(f"{self.after!r} is not the id of a message: give an id such as m000012")
-
-        def fork() -> str:
-            start, granted = fork_values(debate.session, after=seq), set[Capability]()
-            former = frozen_config(start)
-            if model := model_after_recording(former, host.default_config.model):
-                changed = former.model_copy(update={"model": model})
-                config, granted = debate.check_change(changed, former)
-                start = {**start, "config": config.to_json()}
-            name = self.name.strip() or None
-            return fork_debate(debate.session, start, name, granted, by_operator=by_operator).thread
-
-        return {"id": await run_in_thread(fork)}
-
-
-class AnswerStream(BaseCallbackHandler):
-    """LangChain callback handler that reads the field `answer` of a structured reply while it is streamed."""
-
-    def __init__(self, on_text: Callable[[str], object]) -> None:
-        self._on_text, self._json, self._seen, self._text = on_text, "", 0, ""
-        self._redactor = StreamRedactor()
-
-    # LangChain streams a call if a handler has these two methods.
-    def tap_output_aiter(self, run_id: object, output: object) -> object:
-        """Return the stream unchanged."""
-        return output
-
-    def tap_output_iter(self, run_id: object, output: object) -> object:
-        """Return the stream unchanged."""
-        return output
-
-    @override
-    def on_llm_new_token(self, token: object, *, chunk: object = None, **_: object) -> None:
-        """Pass on the answer's text if the new part of the reply makes it longer."""
-        calls = getattr(getattr(chunk, "message", None), "tool_call_chunks", ())
-        self._json += "".join([str(token), *(each["args"] or "" for each in calls)])
-        try:
-            data = parse_partial_json(self._json[max(0, self._json.find("{")) :])
-        except ValueError:
-            return
-        answer = data.get("answer") if isinstance(data, dict) else None
-        if isinstance(answer, str) and len(answer) > self._seen:
-            self._text += self._redactor.feed(answer[self._seen :])
-            self._seen = len(answer)
-            self._on_text(self._text)
-
-
-class AskQuestion(PageAction):
-    """Action that answers a question about a debate. The transcript does not change."""
-
-    question: str = Field(max_length=MAX_MESSAGE_CHARS)
-    stream: bool = False
-    """True if the response is a stream of the answer's text, as lines of JSON, with the answer at its end."""
-
-    @override
-    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
-        return await host.threads.call_models(self._answer, host, debate)
-
-    def _answer(
-        self, host: DebateHost, debate: Debate, on_text: Callable[[str], object] | None = None
-    ) -> JsonObject:
-        answer = host.ask(debate, self.question, on_text)
-        prose = Prose(anchors_of(debate.document()["transcript"]))
-        return {"html": str(prose.block(answer.to_markdown(), base=3))}
-
-    async def parts(self, host: DebateHost, debate: Debate) -> AsyncIterator[JsonObject]:
-        """Yield the answer's text so far while a model writes it, and then the whole answer or the error."""
-        loop, texts = asyncio.get_running_loop(), asyncio.Queue[str]()
-
-        def on_text(text: str) -> None:
-            loop.call_soon_threadsafe(texts.put_nowait, text)
-
-        answering = asyncio.ensure_future(host.threads.call_models(self._answer, host, debate, on_text))
-        while not answering.done():
-            with suppress(TimeoutError):
-                text = await asyncio.wait_for(texts.get(), POLL_INTERVAL_S)
-                while not texts.empty():
-                    text = texts.get_nowait()
-                yield {"text": text}
-        try:
-            yield answering.result()
-        except MootError as error:
-            yield {"error": str(error)}
-
-
-class GiveFeedback(PageAction):
-    """Action that records how well a debate's decision turned out."""
-
-    rating: Rating
-    note: str = Field("", max_length=MAX_MESSAGE_CHARS)
-
-    @override
-    def act(self, debate: Debate) -> JsonObject:
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return {"decision": give_feedback(debate, self.rating, self.note.strip(), now).decision}
-
-
-class RenameDebate(PageAction):
-    """Action that changes the name of a debate."""
-
-    name: str
-
-    @override
-    def act(self, debate: Debate) -> JsonObject:
-        debate.session.records.rename(debate.id, self.name)
-        return {"name": self.name}
-
-
-class DeleteDebate(PageAction):
-    """Action that deletes a debate with all its checkpoints."""
-
-    @override
-    def act(self, debate: Debate) -> JsonObject:
-        debate.delete()
-        return {}
-
-
-ACTIONS: dict[str, type[PageAction]] = {
-    "run": ContinueDebate,
-    "pause": Pause,
-    "judge": JudgeNow,
-    "say": SendInterjection,
-    "correct": CorrectEvent,
-    "pin": PinMessage,
-    "fork": ForkDebate,
-    "ask": AskQuestion,
-    "feedback": GiveFeedback,
-    "rename": RenameDebate,
-    "delete": DeleteDebate,
-}
-"""Actions of the live page, keyed by the last segment of their URL paths."""
-
-
-def list_evaluations(request: Request, host: DebateHost) -> JsonObject:
-    """Return one row for each evaluation in the database, newest first."""
-    return {"evaluations": Evaluations(host.debates.records.sql).overview()[::-1]}
-
-
-def show_evaluation(request: Request, host: DebateHost) -> JsonObject:
-    """Return the report of an evaluation for the live page.
-
-    Raises:
-        DebateNotFound: There is no evaluation with this name.
-        InputError: The baseline in the query is no arm.
-    """
-    store = Evaluations(host.debates.records.sql)
-    evaluation = store.find(request.path_params["evaluation"])
-    baseline = request.query_params.get("baseline", "")
-    return evaluation_page(evaluation, store.outcomes(evaluation.name), baseline)
+    return {"tokens": _rendered(tokens, prose), "events": rest}
+
+
+def _rendered(
+    tokens: Mapping[str, StreamedMessage], prose: dict[str, StreamedProse]
+) -> dict[str, JsonObject]:
+    """Return streamed messages with the HTML that their new text changes."""
+    for key, message in tokens.items():
+        if message.get("replaces") or key not in prose:
+            prose[key] = StreamedProse()
+    return {key: {**message, **prose[key].add(message["text"])} for key, message in tokens.items()}

@@ -5,17 +5,14 @@ A `DebateHost` runs the debates, so a debate continues if its client disconnects
 """
 
 import asyncio
-import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import wraps
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated
 
 import pydantic
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import CallToolResult, ToolAnnotations
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
@@ -24,36 +21,28 @@ from moot import embedding
 from moot.api import Debate, DebateConfig, Event, aopen_debates
 from moot.calls.concurrency import run_in_thread
 from moot.config.participants import MAX_REQUESTED_DEBATERS
-from moot.config.section import MAX_KEY_CHARS, errors_in
 from moot.debates.dry_run import with_plan
 from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
 from moot.plugins.web.auth_middleware import OPERATOR, AuthMiddleware
 from moot.plugins.web.debate_host import DebateHost
+from moot.plugins.web.mcp_tool import MCP_1, DebateOutcome, reporting_errors, tool_of
 from moot.protocols.registry import turns_planned
 from moot.protocols.result import result_text
 from moot.reports.markdown import render_brief, render_markdown
 from moot.runtime.environment import Environment
 from moot.state.entries import JsonObject
-from moot.state.errors import InputError, MootError, advice_for
+from moot.state.errors import InputError
 from moot.state.langgraph_internals import set_server_version
 from moot.state.verdict import TIE
-from moot.text.plain_text import clip, show_reordering
+from moot.text.plain_text import show_reordering
 from moot.text.tokens import counter, truncate_end
 
-MCP_1 = version("mcp").startswith("1.")
-"""True if a version 1.x of the `mcp` package is installed."""
 if TYPE_CHECKING or not MCP_1:
     from mcp.server.mcpserver import Context, MCPServer
-    from mcp.server.mcpserver.exceptions import ResourceError, ToolError
-    from mcp.server.mcpserver.tools import Tool
-    from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 else:
     from mcp.server.fastmcp import Context
     from mcp.server.fastmcp import FastMCP as MCPServer
-    from mcp.server.fastmcp.exceptions import ResourceError, ToolError
-    from mcp.server.fastmcp.tools import Tool
-    from mcp.server.fastmcp.utilities.func_metadata import ArgModelBase
 
 INSTRUCTIONS = (
     "Moot has language models argue a question, a design or a decision, and a judge decide it. `debate` "
@@ -112,185 +101,6 @@ DebaterList = Annotated[
 ]
 
 
-class DebateOutcome(pydantic.BaseModel):
-    """Status of a debate, and its result once it is finished."""
-
-    decision: str = pydantic.Field(
-        "", description="Decision of the debate in one line. Empty until the debate is finished."
-    )
-    debate: str = pydantic.Field(
-        description="Id of the debate. Pass this id to the other tools, or use it as ID in "
-        "moot://debates/ID/report."
-    )
-    status: str = pydantic.Field(
-        description=(
-            "Status of the debate: done, limit, running, waiting (call `answer`) or paused (call `start`)."
-        )
-    )
-    turns: int
-    cost_usd: float
-    winner: str | None = None
-    verdict: str = pydantic.Field(
-        "",
-        description="Decision, reasons and open questions in Markdown. Empty until the debate is finished.",
-    )
-    latest: str = pydantic.Field("", description="The latest message of an unfinished debate.")
-    questions: dict[str, str] = pydantic.Field(
-        default_factory=dict, description="Open questions, keyed by id. Answer them with the tool `answer`."
-    )
-    error: str = pydantic.Field("", description="Error that stopped the debate.")
-
-    def text(self) -> str:
-        """Return the status and result of the debate as text.
-
-        The first line is the decision, or the status of an unfinished debate. The verdict's own first line is
-        left out if it repeats the decision.
-        """
-        cost = f", US$ {self.cost_usd:g}" if self.cost_usd else ""  # 0: no call has a known price
-        facts = f"Debate {self.debate}: {self.status}, {self.turns} turns{cost}"
-        question_lines = [f"Question {key}: {question}" for key, question in self.questions.items()]
-        first_line, _, rest = self.verdict.partition("\n")
-        verdict = rest.strip() if first_line.strip("*") == self.decision else self.verdict
-        return "\n\n".join(
-            filter(None, (self.decision, facts, verdict, self.latest, *question_lines, self.error))
-        )
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _reporting_errors(
-    tool: Callable[P, Coroutine[object, None, T]],
-) -> Callable[P, Coroutine[object, None, T]]:
-    """Wrap an MCP tool so that agents see Moot's error messages."""
-
-    @wraps(tool)
-    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        with advice_for("agent"):
-            try:
-                return await tool(*args, **kwargs)
-            except MootError as error:
-                raise ResourceError(str(error)) from error
-
-    return call
-
-
-MAX_SHOWN_ERRORS = 5
-"""Maximum number of argument errors that an MCP tool lists in one error message."""
-
-
-class _KnownArguments(pydantic.BaseModel):
-    """Base class for the arguments of MCP tools.
-
-    It rejects unknown arguments. The error messages repeat at most a short part of the arguments.
-    """
-
-    model_config = pydantic.ConfigDict(extra="forbid")
-
-    @pydantic.model_validator(mode="wrap")
-    @classmethod
-    def _check(cls, arguments: object, handler: pydantic.ModelWrapValidatorHandler[Self]) -> Self:
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        unknown = [name for name in arguments if name not in known] if isinstance(arguments, dict) else []
-        if unknown:
-            names = ", ".join(repr(clip(str(name), MAX_KEY_CHARS)) for name in unknown[:MAX_SHOWN_ERRORS])
-            raise ValueError(f"unknown argument {names}: use only {', '.join(known)}")
-        try:
-            return handler(arguments)
-        except pydantic.ValidationError as error:
-            raise ValueError("; ".join(errors_in(error)[:MAX_SHOWN_ERRORS])) from error
-
-
-class _PlainTool(Tool):
-    """MCP tool that reports invalid arguments without the package's frame around the message."""
-
-    async def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the tool.
-
-        Raises:
-            ToolError: The arguments are invalid, or the tool failed.
-        """
-        try:
-            return await super().run(*args, **kwargs)
-        except ToolError as error:
-            if not isinstance(invalid := error.__cause__, pydantic.ValidationError):
-                raise
-            # Pydantic's own text has a link to its website. `_KnownArguments` raised the `ctx` errors.
-            messages = [str(each.get("ctx", {}).get("error", each["msg"])) for each in invalid.errors()]
-            raise ToolError("; ".join(messages)) from error
-
-
-def _outcome_as_text(
-    method: Callable[P, Coroutine[object, None, DebateOutcome]],
-) -> Callable[P, Coroutine[object, None, CallToolResult]]:
-    """Make an MCP tool return its outcome as text and as structured data."""
-
-    @wraps(method)
-    async def call(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
-        outcome = await method(*args, **kwargs)
-        content = [{"type": "text", "text": outcome.text()}]
-        return CallToolResult.model_validate(
-            {"content": content, "structuredContent": outcome.model_dump(mode="json")}
-        )
-
-    result = Annotated[CallToolResult, DebateOutcome]
-    signature = inspect.signature(method, eval_str=True).replace(return_annotation=result)
-    call.__signature__ = signature  # type: ignore[attr-defined]
-    return call
-
-
-def _brief_schema(schema: object, *left_out: str) -> Any:
-    """Return a JSON Schema without generated titles, defaults and limits on lengths.
-
-    Agents read the schemas of all tools in every prompt. The arguments are checked all the same.
-    """
-    if isinstance(schema, list):
-        return [_brief_schema(each, *left_out) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    brief = {}
-    for key, value in schema.items():
-        if key in ("properties", "$defs"):
-            nested = ("examples",) if key == "$defs" else ()
-            brief[key] = {name: _brief_schema(each, *left_out, *nested) for name, each in value.items()}
-        elif key not in ("title", "default", "maxLength", "maxItems", *left_out):
-            brief[key] = _brief_schema(value, *left_out)
-    return brief
-
-
-def _tool(
-    method: Callable[..., Coroutine[object, None, object]],
-    title: str,
-    *,
-    reads: bool = False,
-    asks_model: bool = False,
-) -> Tool:
-    """Convert a method to an MCP tool that rejects unknown arguments.
-
-    The annotations tell a client that no tool deletes or overwrites anything, and which ones call a model.
-    """
-    outcome = inspect.signature(method, eval_str=True).return_annotation is DebateOutcome
-    tells = cast(Callable[..., Coroutine[object, None, DebateOutcome]], method)
-    function = _reporting_errors(_outcome_as_text(tells) if outcome else method)
-    hints = {"readOnlyHint": reads, "destructiveHint": False, "openWorldHint": asks_model}
-    tool = _PlainTool.from_function(
-        function,
-        title=title,
-        description=inspect.getdoc(method),
-        annotations=ToolAnnotations.model_validate(hints),
-    )
-    arguments = tool.fn_metadata.arg_model
-    strict = pydantic.create_model(arguments.__name__, __base__=(_KnownArguments, arguments))
-    tool.fn_metadata.arg_model = cast(type[ArgModelBase], strict)
-    tool.parameters = _brief_schema(strict.model_json_schema(by_alias=True))
-    # The text of a result says what each value means. Only two tools show the schema of an outcome.
-    hidden = outcome and method.__name__ not in ("debate", "result")
-    output_schema = tool.fn_metadata.output_schema
-    tool.fn_metadata.output_schema = None if hidden else _brief_schema(output_schema, "description")
-    return tool
-
-
 class McpDebates:
     """MCP tools, resources and prompts that give agents access to debates."""
 
@@ -300,14 +110,14 @@ class McpDebates:
     def server(self) -> MCPServer[object]:
         """Return an MCP server with Moot's tools, resources and prompts."""
         tools = [
-            _tool(self.debate, "Run a debate", asks_model=True),
-            _tool(self.start, "Start or continue a debate", asks_model=True),
-            _tool(self.say, "Send a message to a debate"),
-            _tool(self.answer, "Answer a debate's questions", asks_model=True),
-            _tool(self.status, "Status of a debate", reads=True),
-            _tool(self.result, "Result of a debate", reads=True),
-            _tool(self.ask, "Ask about a debate", reads=True, asks_model=True),
-            _tool(self.compare, "Compare debates", reads=True),
+            tool_of(self.debate, "Run a debate", asks_model=True),
+            tool_of(self.start, "Start or continue a debate", asks_model=True),
+            tool_of(self.say, "Send a message to a debate"),
+            tool_of(self.answer, "Answer a debate's questions", asks_model=True),
+            tool_of(self.status, "Status of a debate", reads=True),
+            tool_of(self.result, "Result of a debate", reads=True),
+            tool_of(self.ask, "Ask about a debate", reads=True, asks_model=True),
+            tool_of(self.compare, "Compare debates", reads=True),
         ]
         options: JsonObject = {"instructions": INSTRUCTIONS, "log_level": "WARNING", "tools": tools}
         if MCP_1:
@@ -315,11 +125,11 @@ class McpDebates:
             set_server_version(server, version("moot"))
         else:
             server = MCPServer("moot", version=version("moot"), **options)
-        server.resource("moot://debates", mime_type="application/json")(_reporting_errors(self.debates))
+        server.resource("moot://debates", mime_type="application/json")(reporting_errors(self.debates))
         markdown, place = "text/markdown", "moot://debates/{debate}"
-        server.resource(f"{place}/brief", mime_type=markdown)(_reporting_errors(self.brief))
-        server.resource(f"{place}/report", mime_type=markdown)(_reporting_errors(self.report))
-        server.resource(f"{place}/transcript", mime_type=markdown)(_reporting_errors(self.transcript))
+        server.resource(f"{place}/brief", mime_type=markdown)(reporting_errors(self.brief))
+        server.resource(f"{place}/report", mime_type=markdown)(reporting_errors(self.report))
+        server.resource(f"{place}/transcript", mime_type=markdown)(reporting_errors(self.transcript))
         server.prompt()(argue_design)
         server.prompt()(second_opinion)
         return server

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
@@ -26,20 +25,17 @@ from moot.calls.concurrency import run_in_thread
 from moot.claims.ledger_rendering import why_no_claims
 from moot.config.model_settings import ModelSettings, is_built_in
 from moot.config.participants import MAX_REQUESTED_DEBATERS
-from moot.debates.dry_run import estimate, expected_cost, with_plan
-from moot.debates.lifecycle import unused_name
-from moot.debates.prompt_reconstruction import reconstruct_prompt
-from moot.debates.proposed_debaters import propose_debaters
+from moot.debates import dry_run, lifecycle, prompt_reconstruction, proposed_debaters
 from moot.documents import DebateDocument, extracts_claims
 from moot.embedding import MAX_REQUESTED_NAME, DebateRequest, DebaterRequest
-from moot.importers import SeveralConversations, converted_suffixes, parse_transcript, read_upload
-from moot.models.endpoints import offered_models
-from moot.models.offline import recording_config, recordings
-from moot.models.registry import access_to
+from moot.importers import converted_suffixes
+from moot.models import endpoints, offline, registry
+from moot.plugins.evals.report_pages import evaluation_page
+from moot.plugins.evals.results import Evaluations
 from moot.plugins.evals.statistics import MAX_COMPARED, answer_text, compare_debates, render_comparison
-from moot.plugins.web import auth_middleware, debate_host
+from moot.plugins.web import auth_middleware, debate_host, page_actions, page_estimates, page_uploads
 from moot.prompts.templates import ROLES
-from moot.protocols.registry import PROTOCOLS, load_plugins, turns_planned
+from moot.protocols.registry import PROTOCOLS, load_plugins
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.html import TEMPLATES, ReportPart, render_messages, render_part
 from moot.reports.markdown import plain
@@ -50,7 +46,6 @@ from moot.state import settings as environment
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateNotFound, InputError, MootError, advice_for
 from moot.state.settings import redact
-from moot.text.plain_text import clip
 from moot.text.terms import question_in
 
 STATIC = Path(__file__).parent / "static"
@@ -71,80 +66,8 @@ FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 """Function that handles requests to one route of the live page."""
-MAX_NAME_CHARS = 200
-"""Maximum number of characters in a debate's name or id in a URL."""
 MAX_DOCUMENTS = 20
 """Maximum number of background documents for a debate started from the live page."""
-
-
-MAX_UPLOAD_BYTES = 20_000_000
-"""Maximum size in bytes of a document that is uploaded on the live page."""
-MAX_DOCUMENT_BYTES = 900_000
-"""Maximum size in bytes of the text of an uploaded document."""
-UPLOADS_AT_ONCE = 2
-"""Maximum number of uploaded documents and transcripts to read at the same time."""
-MAX_TRANSCRIPT_BYTES = 5_000_000
-"""Maximum size in bytes of an uploaded transcript. This process reads it, which takes up to 6 s."""
-MAX_TITLES = 200
-"""Maximum number of conversations in a file from which the page lets the visitor choose."""
-PREVIEW_CHARS = 300
-"""Number of characters of each message in a preview of a transcript."""
-
-
-PLAN_TIME_S = 20.0
-"""Maximum time in seconds to spend on estimating one debate's cost."""
-PLAN_WAIT_S = 5.0
-"""Maximum time in seconds that an estimate waits for other estimates."""
-LONG_PLAN = 1000
-"""Size from which an estimate counts as long, measured as debaters times turns. On one core, 10 debaters with
-60 turns take 2.5 s, and 2 debaters with 1,000 turns 5.4 s."""
-DISCONNECT_POLL_S = 0.25
-"""Seconds between checks whether the client that asked for an estimate is still connected."""
-
-
-class PlanCheck:
-    """Check that stops a slow or abandoned estimate.
-
-    An estimate is abandoned if its client has disconnected.
-    """
-
-    def __init__(self) -> None:
-        self.gone = False
-        """True if nobody waits for the estimate any more."""
-        self._until = time.monotonic() + PLAN_TIME_S
-
-    def __call__(self) -> None:
-        """Raise an error if the estimate must stop.
-
-        Raises:
-            InputError: The client has disconnected, or the time is up.
-        """
-        if self.gone:
-            raise InputError("the estimate was stopped because the client disconnected")
-        if time.monotonic() > self._until:
-            raise InputError(
-                f"the cost of this debate cannot be estimated within {PLAN_TIME_S:g} s: use fewer debaters "
-                "or turns, or run `moot plan`"
-            )
-
-
-@asynccontextmanager
-async def _slot(slots: asyncio.Semaphore) -> AsyncIterator[None]:
-    """Limit how many estimates run at the same time.
-
-    A slot is held during an `async with` block.
-
-    Raises:
-        HTTPException: No slot becomes free in time.
-    """
-    try:
-        await asyncio.wait_for(slots.acquire(), PLAN_WAIT_S)
-    except TimeoutError:
-        raise HTTPException(503, "the server is busy with other estimates: try again later") from None
-    try:
-        yield
-    finally:
-        slots.release()
 
 
 class EmptyBody(BaseModel):
@@ -167,7 +90,7 @@ class Document(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, max_length=MAX_NAME_CHARS)
+    name: str = Field(min_length=1, max_length=page_uploads.MAX_NAME_CHARS)
     content: str
 
 
@@ -211,10 +134,7 @@ class LivePage:
     def __init__(self, debates: Callable[[], Debates], default_config: Callable[[], DebateConfig]) -> None:
         self._debates, self._default_config = debates, default_config
         self._host: debate_host.DebateHost | None = None
-        self._opening, self._converting = asyncio.Lock(), asyncio.Semaphore(UPLOADS_AT_ONCE)
-        self._planning = {True: asyncio.Semaphore(1), False: asyncio.Semaphore(1)}
-        """Held while a debate is estimated, by whether the debate is long. Long estimates cannot delay short
-        ones."""
+        self._opening, self._estimates = asyncio.Lock(), page_estimates.Estimates()
         self._proposing = asyncio.Lock()
         self._last_overview: tuple[object, str] = (None, "")
         """Overview that was last sent to a follower, and its JSON text."""
@@ -222,6 +142,7 @@ class LivePage:
     def routes(self) -> list[BaseRoute]:
         """Return all routes of the live page."""
         debate, read, act = "/api/debates/{debate}", self._reading, self._answering
+        uploads = page_uploads.Uploads()
         inner: list[BaseRoute] = [
             Route("/api/setup", read(self._setup)),
             Route("/api/logout", act(self._log_out), methods=["POST"]),
@@ -229,8 +150,8 @@ class LivePage:
             Route("/api/models", act(self._models)),
             Route("/api/plan", act(self._plan), methods=["POST"]),
             Route("/api/propose", act(self._propose), methods=["POST"]),
-            Route("/api/documents/{name}", act(self._convert), methods=["POST"]),
-            Route("/api/imports/{name}", act(self._import), methods=["POST"]),
+            Route("/api/documents/{name}", act(uploads.convert), methods=["POST"]),
+            Route("/api/imports/{name}", act(uploads.import_transcript), methods=["POST"]),
             Route("/api/samples/{sample}", act(self._play), methods=["POST"]),
             Route("/api/debates", read(self._list)),
             Route("/api/debates", act(self._start), methods=["POST"]),
@@ -240,12 +161,13 @@ class LivePage:
             Route(f"{debate}/find", read(self._find)),
             Route(f"{debate}/parts/{{part}}", read(self._part)),
             Route(f"{debate}/ledger", read(self._ledger)),
+            Route(f"{debate}/claims", act(self._cost_of_claims)),
             Route(f"{debate}/receipts", read(self._receipts)),
             Route(f"{debate}/prompts/{{what}}", read(self._prompt)),
             Route(f"{debate}/files/{{form}}", read(self._file)),
             Route(f"{debate}/{{action}}", act(self._act), methods=["POST"]),
-            Route("/api/evals", read(debate_host.list_evaluations)),
-            Route("/api/evals/{evaluation:path}", read(debate_host.show_evaluation)),
+            Route("/api/evals", read(list_evaluations)),
+            Route("/api/evals/{evaluation:path}", read(show_evaluation)),
             Route("/static/report.css", lambda _: FileResponse(TEMPLATES / "report.css")),
             Mount("/static", StaticFiles(directory=STATIC)),
             Route("/", self._page),
@@ -329,9 +251,9 @@ class LivePage:
             "files": list(FILES),
             "roles": ROLES,
             "converted": [*converted_suffixes()],
-            "max_upload_bytes": MAX_UPLOAD_BYTES,
-            "max_document_bytes": MAX_DOCUMENT_BYTES,
-            "samples": [_sample(name) for name in recordings()],
+            "max_upload_bytes": page_uploads.MAX_UPLOAD_BYTES,
+            "max_document_bytes": page_uploads.MAX_DOCUMENT_BYTES,
+            "samples": [_sample(name) for name in offline.recordings()],
             "operator": bool(request.scope.get(auth_middleware.OPERATOR)),
         }
 
@@ -342,35 +264,15 @@ class LivePage:
         """
         if not request.scope.get(auth_middleware.OPERATOR):
             raise HTTPException(403, "only the operator, who sends the server's token, may list the models")
-        return {"models": await offered_models(access_to("", ModelSettings()))}
+        return {"models": await endpoints.offered_models(registry.access_to("", ModelSettings()))}
 
     async def _plan(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         """Return an estimate of the calls, tokens and cost of the requested debate."""
         _, settings, documents = (await auth_middleware.body_of(request, NewDebate)).parts()
         by_operator = bool(request.scope.get(auth_middleware.OPERATOR))
-
         config = await run_in_thread(partial(host.apply_client_settings, settings, by_operator=by_operator))
         host.check_model(config)
-        is_long = len(config.debaters) * (turns_planned(config) or LONG_PLAN) >= LONG_PLAN
-
-        def plan() -> JsonObject:
-            planned = estimate(config, check, documents=documents)
-            if planned is None:
-                raise InputError(
-                    f"the cost of a debate with protocol {config.protocol!r} cannot be estimated"
-                )
-            cost = expected_cost(planned, config)
-            return {"calls": planned.calls, **({"unpriced": cost} if isinstance(cost, list) else cost)}
-
-        async with _slot(self._planning[is_long]):
-            check = PlanCheck()
-            planning = asyncio.create_task(run_in_thread(plan))
-            try:
-                while not (await asyncio.wait({planning}, timeout=DISCONNECT_POLL_S))[0]:
-                    check.gone = check.gone or await request.is_disconnected()
-            finally:
-                check.gone = True  # ends the estimate if the server stops
-            return await planning
+        return await self._estimates.plan(config, documents, request.is_disconnected)
 
     async def _propose(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         """Return two debaters that a model proposes for a question. Only the operator may ask for them.
@@ -390,64 +292,23 @@ class LivePage:
                 )
             bare_environment = Environment(host.debates.environment.factory, host.debates.environment.models)
             rejected = present if settings.get("debaters") else ()
-            debaters, spent = propose_debaters(question, config, bare_environment, rejected)
+            debaters, spent = proposed_debaters.propose_debaters(question, config, bare_environment, rejected)
             proposed = [each.model_dump(include={"name", "role", "stance"}) for each in debaters]
             return {"debaters": proposed, "cost_usd": spent}
 
         async with self._proposing:
             return await host.threads.call_models(propose)
 
-    async def _convert(self, request: Request, _: debate_host.DebateHost) -> Response:
-        """Convert an uploaded document to text, and return the text to the page.
-
-        The page sends the text back when it creates a debate, so the text is returned unchanged.
-        """
-        name = request.path_params["name"][:MAX_NAME_CHARS]
-        data = await auth_middleware.bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
-        async with self._converting:
-            text = await run_in_thread(read_upload, name, data)
-        if len(text.encode()) > MAX_DOCUMENT_BYTES:
-            raise HTTPException(
-                413, f"{name!r} has more than {MAX_DOCUMENT_BYTES // 1000} kB of text: use a part of it"
-            )
-        return auth_middleware.RedactedJson({"name": name, "content": text})
-
-    async def _import(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
-        """Read an uploaded transcript, and return a preview of it, or store it as a debate.
-
-        The query contains `conversation`, `topic`, and `store` if the debate is to be stored. For a file with
-        several conversations, the preview contains only their titles.
-        """
-        query, by_operator = request.query_params, bool(request.scope.get(auth_middleware.OPERATOR))
-        name = request.path_params["name"][:MAX_NAME_CHARS]
-        data = await auth_middleware.bytes_of(request, "application/octet-stream", MAX_TRANSCRIPT_BYTES)
-
-        try:
-            async with self._converting:
-                conversation = query.get("conversation", "")
-                imported = await run_in_thread(
-                    partial(parse_transcript, data, filename=name, conversation=conversation)
-                )
-        except SeveralConversations as error:
-            return {"conversations": list(error.titles[:MAX_TITLES])}
-        if query.get("store"):
-            store = partial(host.store_transcript, imported, query.get("topic", ""), by_operator=by_operator)
-            return {"id": (await host.threads.call_models(store)).id}
-        preview = imported.preview()
-        for message in preview["first_messages"]:
-            message["content"] = clip(message["content"], PREVIEW_CHARS)
-        return {**preview, "is_document": imported.document is not None}
-
     async def _play(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         """Start the replay of a recorded sample debate."""
         await auth_middleware.body_of(request, EmptyBody)
         sample = request.path_params["sample"]
-        if sample not in recordings():
+        if sample not in offline.recordings():
             raise HTTPException(404, f"there is no sample debate {sample!r}")
 
         def play() -> Debate:
-            settings = recording_config(sample)
-            topic, name = settings.pop("topic"), unused_name(host.debates.records, sample)
+            settings = offline.recording_config(sample)
+            topic, name = settings.pop("topic"), lifecycle.unused_name(host.debates.records, sample)
             config = DebateConfig(**settings)
             return host.debates.start(topic, config, name=name, operator=host.default_config)
 
@@ -545,6 +406,10 @@ class LivePage:
         missing = why_no_claims(document["blackboard"]["claim_events"], extracts=extracts_claims(document))
         return {"claims": standing["claims"], "rooms": list(rooms.values()), "missing": missing}
 
+    async def _cost_of_claims(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
+        debate = await host.threads.read(_debate_of, request, host)
+        return await self._estimates.claims(debate, request.is_disconnected)
+
     def _receipts(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         document, keys = self._document(request, host), ("sections", "total_tokens", "budget")
         return {
@@ -558,7 +423,7 @@ class LivePage:
     def _prompt(self, request: Request, host: debate_host.DebateHost) -> JsonObject:
         what = request.path_params["what"]
         session = _debate_of(request, host).session
-        return reconstruct_prompt(
+        return prompt_reconstruction.reconstruct_prompt(
             session, what if what.startswith("c") else auth_middleware.number_in(what, "prompt")
         ).to_json()
 
@@ -567,7 +432,7 @@ class LivePage:
         if form not in FILES:
             raise HTTPException(404, f"there is no file format {form!r}: use {', '.join(FILES)}")
         media_type, render = FILES[form]
-        text = redact(render(with_plan(document))).encode("utf-8", "replace")
+        text = redact(render(dry_run.with_plan(document))).encode("utf-8", "replace")
         headers = {"Content-Disposition": f'attachment; filename="debate-{document["id"][:8]}.{form}"'}
         return Response(text, media_type=media_type, headers=headers)
 
@@ -586,12 +451,12 @@ class LivePage:
         return {"html": f'{prose.block(table, base=1)}<div class="columns">{columns}</div>'}
 
     async def _act(self, request: Request, host: debate_host.DebateHost) -> JsonObject | Response:
-        kind = debate_host.ACTIONS.get(request.path_params["action"])
+        kind = page_actions.ACTIONS.get(request.path_params["action"])
         if kind is None:
             raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
         action = await auth_middleware.body_of(request, kind)
         debate = await host.threads.read(_debate_of, request, host)
-        if isinstance(action, debate_host.AskQuestion) and action.stream:
+        if isinstance(action, page_actions.AskQuestion) and action.stream:
             parts = action.parts(host, debate)
             lines = (bytes(auth_middleware.EscapedJson(part).body) + b"\n" async for part in parts)
             return StreamingResponse(lines, media_type="application/x-ndjson")
@@ -610,7 +475,7 @@ def _proposing_protocols(config: DebateConfig) -> list[str]:
 
 def _sample(name: str) -> JsonObject:
     """Return the name, question, protocol and debater names of a recorded sample debate."""
-    recorded = recording_config(name)
+    recorded = offline.recording_config(name)
     return {
         "name": name,
         "question": question_in(recorded["topic"]),
@@ -630,6 +495,24 @@ def _number(request: Request, name: str, default: int = 0) -> int:
 
 def _some(record: Mapping[str, object], *keys: str) -> JsonObject:
     return {key: record[key] for key in keys}
+
+
+def list_evaluations(request: Request, host: debate_host.DebateHost) -> JsonObject:
+    """Return one row for each evaluation in the database, newest first."""
+    return {"evaluations": Evaluations(host.debates.records.sql).overview()[::-1]}
+
+
+def show_evaluation(request: Request, host: debate_host.DebateHost) -> JsonObject:
+    """Return the report of an evaluation for the live page.
+
+    Raises:
+        DebateNotFound: There is no evaluation with this name.
+        InputError: The baseline in the query is no arm.
+    """
+    store = Evaluations(host.debates.records.sql)
+    evaluation = store.find(request.path_params["evaluation"])
+    baseline = request.query_params.get("baseline", "")
+    return evaluation_page(evaluation, store.outcomes(evaluation.name), baseline)
 
 
 def page_app(

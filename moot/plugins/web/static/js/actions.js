@@ -1,7 +1,7 @@
 // Actions on a debate: the buttons of the header, the menu, and the dialogs of "Ask", "Fork" and "Judge again".
 import { at, file, get, post, postStream } from "./api.js";
 import { go } from "./navigation.js";
-import { html, marked, ServerHtml, useEffect, useRef, useState } from "./html.js";
+import { grown, GrowingProse, html, marked, ServerHtml, useEffect, useRef, useState } from "./html.js";
 import { Menu } from "./menu.js";
 import { cost, facts, number, plural } from "./words.js";
 
@@ -42,30 +42,30 @@ export function Dialog({ title, kind, close, children }) {
 // Dialog that asks the debate a question. The answer cites messages.
 function Ask({ debate }) {
   const [open, setOpen] = useState(false);
-  const [text, setText] = useState("");
+  const [text, setText] = useState(null);
   const [made, setMade] = useState("");
   const [state, setState] = useState("");
   const ask = async (event) => {
     event.preventDefault();
     setState("Looking for the answer …");
     setMade("");
-    setText("");
+    setText(null);
     try {
       const question = new FormData(event.currentTarget).get("question");
-      setMade((await postStream(at(debate.id, "ask"), { question }, setText)).html);
+      setMade((await postStream(at(debate.id, "ask"), { question }, (update) => setText((before) => grown(before, update)))).html);
       setState("");
     } catch (error) {
       setState(error.message);
     }
   };
-  const close = () => { setOpen(false); setText(""); setMade(""); setState(""); };
+  const close = () => { setOpen(false); setText(null); setMade(""); setState(""); };
   return html`<button type="button" onClick=${() => setOpen(true)}>Ask</button>
   ${open && html`<${Dialog} title="Ask about this debate" kind="ask" close=${close}>
     <form onSubmit=${ask}><label>Question<input name="question" data-first required dir="auto" autocomplete="off" /></label>
       <p class="actions"><button type="submit" class="main">Ask</button><button type="button" onClick=${(event) => event.currentTarget.closest("dialog").close()}>Close</button>
         <span class="muted small" role="status">${state}</span></p></form>
     ${made ? html`<div onClick=${(event) => event.target.closest("a.cite") && event.currentTarget.closest("dialog").close()}><${ServerHtml} class="prose" html=${made} /></div>`
-      : text && html`<div class="prose words" dir="auto" aria-busy="true">${text}</div>`}<//>`}`;
+      : text && html`<${GrowingProse} text=${text} />`}<//>`}`;
 }
 
 // Dialog that asks up to which message the debate is copied, and for the name of the copy.

@@ -18,7 +18,7 @@ export async function post(path, body = {}) {
   return answer(await fetch(`${API}${path}`, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
-// Posts a request whose response is a line of JSON for each part. `tell` gets the text so far, the last line is returned.
+// Posts a request whose response is a line of JSON for each part. `tell` gets the updates of the text, the last line is returned.
 export async function postStream(path, body, tell) {
   const headers = { "Content-Type": "application/json" };
   const response = await fetch(`${API}${path}`, { method: "POST", headers, body: JSON.stringify({ ...body, stream: true }) });
@@ -33,7 +33,7 @@ export async function postStream(path, body, tell) {
     for (const line of lines) {
       last = JSON.parse(line);
       if (last.error) throw new Error(last.error);
-      if (last.text) tell(last.text);
+      if (last.open != null) tell(last);
     }
   }
 }

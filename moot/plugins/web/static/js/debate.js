@@ -3,7 +3,7 @@ import { Controls, ForkDialog, JudgeDialog } from "./actions.js";
 import { at, follow, get, post } from "./api.js";
 import { go } from "./navigation.js";
 import { Graph } from "./graph.js";
-import { html, marked, ServerHtml, useEffect, useRef, useState } from "./html.js";
+import { grown, html, marked, ServerHtml, useEffect, useRef, useState } from "./html.js";
 import { useKeys } from "./keys.js";
 import { Ledger } from "./ledger.js";
 import { PromptDialog, Prompts } from "./prompts.js";
@@ -78,8 +78,9 @@ export function Debate({ id, setup }) {
     }
     setStreams((before) => {
       const after = { ...before };
-      for (const [key, { speaker, text, replaces }] of Object.entries(message.tokens)) {
-        after[key] = { speaker, text: (replaces ? "" : before[key]?.text ?? "") + text };
+      for (const [key, { speaker, text, replaces, ...made }] of Object.entries(message.tokens)) {
+        const earlier = replaces ? undefined : before[key];
+        after[key] = { speaker, text: (earlier?.text ?? "") + text, made: grown(earlier?.made, made) };
       }
       return after;
     });

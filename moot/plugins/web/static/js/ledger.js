@@ -1,7 +1,7 @@
 // Claims with the debaters who assert or deny them, their quotations, and the crux rooms.
 import { at, get } from "./api.js";
 import { html, marked, ServerHtml, useEffect, useState } from "./html.js";
-import { plural } from "./words.js";
+import { plural, price } from "./words.js";
 
 const MAIN_QUESTION = "p000";
 const LONG = 160;
@@ -10,7 +10,13 @@ const KINDS = ["asserts", "denies", "conditional", "concedes", "withdraws", "uns
 export function Ledger({ debate, act }) {
   const [made, setMade] = useState(null);
   const [disputed, setDisputed] = useState(false);
+  const [cost, setCost] = useState(null); // of finding the claims, if there are none
   useEffect(() => { get(at(debate.id, "ledger")).then(setMade, () => {}); }, [debate.checkpoint]);
+  const empty = Boolean(made?.missing) && debate.over;
+  useEffect(() => {
+    setCost(null);
+    if (empty) get(at(debate.id, "claims")).then((answer) => setCost(answer.cost), () => {});
+  }, [empty, debate.checkpoint]);
   if (!made) return html`<p class="muted">Loading the claims …</p>`;
   const claims = made.claims.filter((each) => Object.keys(each.stances).length && (!disputed || each.was_disputed));
   const text = (id) => words(made.claims.find((each) => each.id === id) ?? { id, text: id });
@@ -18,7 +24,8 @@ export function Ledger({ debate, act }) {
     <section aria-labelledby="h-ledger"><h2 id="h-ledger">All claims</h2>
       <p class="actions"><button type="button" aria-pressed=${!disputed} onClick=${() => setDisputed(false)}>All</button>
         <button type="button" aria-pressed=${disputed} onClick=${() => setDisputed(true)}>Disputed</button></p>
-      ${!claims.length && html`<p class="muted">${made.missing || `There are no ${disputed ? "disputed " : ""}claims yet.`}</p>`}
+      ${!claims.length && (cost ? html`<${FindClaims} cost=${cost} act=${act} />`
+        : html`<p class="muted">${marked(made.missing || `There are no ${disputed ? "disputed " : ""}claims yet.`)}</p>`)}
       ${claims.map((each) => html`<article key=${each.id} class="card claim">
         <p class="tags"><span class=${`pill status-${["disputed", "unresolved", "conditional"].includes(each.status) ? "open" : "good"}`}>${each.label}</span>
           <span class="muted small">${each.id}</span></p>
@@ -29,6 +36,18 @@ export function Ledger({ debate, act }) {
     ${made.rooms.length > 0 && html`<section aria-labelledby="h-rooms"><h2 id="h-rooms">Crux rooms</h2>
       ${made.rooms.map((room) => html`<${Room} key=${room.id} room=${room} about=${text(room.claim)} debate=${debate} />`)}
     </section>`}`;
+}
+
+// Button that lets the debate's model find the claims, with what this costs.
+function FindClaims({ cost, act }) {
+  const [busy, setBusy] = useState(false);
+  const find = async () => {
+    setBusy(true);
+    await act("claims");
+    setBusy(false);
+  };
+  return html`<p>No claims were extracted from this debate.</p>
+    <p><button type="button" class="main" disabled=${busy} onClick=${find}>${busy ? "Finding the claims …" : `Find the claims: about ${plural(cost.calls, "call")}, ${price(cost.usd)}`}</button></p>`;
 }
 
 // A long main question is not repeated, because it is the title of the page.

@@ -1,6 +1,6 @@
 // Transcript of any length. Only messages near the visible part are rendered, and the scroll position is stable.
 import { at, get } from "./api.js";
-import { html, marked, ServerHtml, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./html.js";
+import { GrowingProse, html, ServerHtml, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./html.js";
 import { useKeys } from "./keys.js";
 import { Menu } from "./menu.js";
 import { announce, number, plural, spoken } from "./words.js";
@@ -12,6 +12,7 @@ const WORK = {
   plan: "Choosing who speaks next", extract: "Noting the claims", trim: "Shortening the prompts", summarize: "Summarizing",
   reflect: "The debaters reflect", judge: "The judge decides", close: "Finishing",
 };
+const MARKS = /\*+|`+|^#+ /gm; // of Markdown, which nobody wants to hear
 const CHUNK = 50; // messages per request
 const AT_END_PX = 90; // distance from the end within which new messages are followed
 
@@ -145,7 +146,7 @@ function Streams({ streams, thinking, debate: { people, entries, running: runs, 
       const before = announced.current[id] ?? 0;
       const end = Math.max(text.lastIndexOf(". "), text.lastIndexOf("? "), text.lastIndexOf("! "), text.lastIndexOf("\n"));
       if (end < before) continue;
-      announce(`${before ? "" : `${name(speaker)}: `}${text.slice(before, end + 1)}`);
+      announce(`${before ? "" : `${name(speaker)}: `}${text.slice(before, end + 1).replace(MARKS, "")}`);
       announced.current[id] = end + 1;
     }
   });
@@ -161,11 +162,11 @@ function Streams({ streams, thinking, debate: { people, entries, running: runs, 
   return html`<div class="speeches" aria-hidden="true">
     ${silent.length > 0 && html`<p class="muted thinking">${silent.map(name).join(", ")} ${silent.length > 1 ? "are" : "is"} thinking … ${Math.floor((Date.now() - thinking.since) / 1000)} s</p>`}
     ${work && html`<p class="muted thinking">${work} …</p>`}
-    ${running.map(([id, { speaker, text }]) => {
+    ${running.map(([id, { speaker, made }]) => {
       const person = people.find((each) => each.id === speaker);
       return html`<article key=${id} class=${`entry speech now ${person?.tone ?? "house"}`}>
         <p class="by"><span class=${`who ${person?.tone ?? "house"}`}>${person && html`<span class=${`mono ${person.tone}`}>${person.monogram}</span> `}<bdi>${name(speaker)}</bdi></span> <span class="kind">speaking</span></p>
-        <div class="prose words" dir="auto">${marked(text)}</div>
+        <${GrowingProse} text=${made} />
       </article>`;
     })}
   </div>`;

@@ -4,6 +4,7 @@ const NUMBERS = new Intl.NumberFormat("en");
 
 export const number = (value) => NUMBERS.format(value ?? 0);
 export const cost = (usd) => (usd ? `US$ ${usd.toFixed(4)}` : "");
+export const price = (usd) => (usd == null ? "price unknown" : cost(usd) || "free");
 export const plural = (count, one, more = `${one}s`) => `${number(count)} ${count === 1 ? one : more}`;
 export const facts = (...parts) => parts.filter(Boolean).join(" · ");
 
