@@ -10,6 +10,7 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from moot.models.registry import Models
 from moot.plugins.postgres.postgres import IDLE_TIMEOUT, PostgresSql, wait_for_server
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
 from moot.storage.checkpoints import open_saver
+from moot.storage.journal import JournalKey
 from moot.storage.rate_limiter import OPEN_AFTER_FAILURES
 from moot.storage.records import open_records
 from tests.support.fakes import FakeModel
@@ -37,6 +39,7 @@ from tests.support.transcripts import message_texts
 pytestmark = pytest.mark.slow
 
 TOPIC = "Should cities ban private cars from their centres?"
+KEY = JournalKey("d1", 3, "turn", 0, 1, "digest")
 FOUR_TURNS = DebateConfig(turns=4, seed=1, openings="sequential")
 
 
@@ -318,6 +321,18 @@ def test_idle_transaction_times_out_and_releases_its_rows(url: str, monkeypatch:
     rows(url, "UPDATE held SET n = 3")
     assert stopped.execute("SELECT n FROM held") == [(3,)]
     stopped.close()
+
+
+@pytest.mark.timeout(60)  # the connection once waited for itself
+def test_a_replaced_run_is_refused_and_its_connection_stays_usable(url: str) -> None:
+    with closing(open_records(url)) as records:
+        first = records.leases.acquire("d1")
+        records.sql.execute("UPDATE moot_leases SET expires = 0")
+        second = records.leases.acquire("d1")
+        with pytest.raises(DebateBusy, match="'d1' was taken over by"):
+            records.fenced_by(first).journal.put(KEY, "c1", Reply(text="too late"))
+        records.fenced_by(second).journal.put(KEY, "c2", Reply(text="paid"))
+        assert rows(url, "SELECT base_checkpoint FROM moot_journal") == [("c2",)]
 
 
 def test_run_suspended_past_its_lease_writes_nothing_when_it_resumes(url: str) -> None:

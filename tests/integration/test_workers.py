@@ -153,6 +153,30 @@ def test_queue_commands_require_a_postgres_database(moot: Moot) -> None:
         assert "postgresql://" in refused.err
 
 
+@pytest.mark.timeout(120)  # without the mend, the event loop itself does not end
+def test_a_worker_that_cannot_sign_off_from_the_database_ends(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    url = new_database(server)
+    enqueue_debates(planned_debates(1), url)
+
+    async def ends_when_cancelled() -> bool:
+        with open_debates(url) as debates:
+            runs = WorkQueue(url)._run(debates, 1, drain=False)
+            assert (await anext(runs))[1] == ""
+            rows(url, "DROP FUNCTION procrastinate_unregister_worker_v1")
+            task = asyncio.ensure_future(anext(runs))
+            await asyncio.sleep(0)  # it waits for the next debate
+            task.cancel()
+            await asyncio.wait([task], timeout=30)
+            return task.cancelled()
+
+    with OpenAIServer() as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+        assert asyncio.run(ends_when_cancelled())
+
+
 def test_queue_connections_have_an_idle_transaction_timeout(server: str) -> None:
     async def timeout() -> object:
         async with WorkQueue(new_database(server))._open() as app:

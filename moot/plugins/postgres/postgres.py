@@ -11,7 +11,7 @@ import psycopg
 from typing_extensions import override
 
 from moot.calls.concurrency import WouldBlock, non_blocking
-from moot.state.errors import DebateBusy, InputError, StorageError
+from moot.state.errors import InputError, StorageError
 from moot.state.settings import redact_urls, register_database_password
 from moot.storage.servers import DISK_FULL, Permit, Row, Sql, Statement, Value
 
@@ -143,19 +143,20 @@ class PostgresSql(Sql):
     def transact(
         self, statements: Sequence[Statement], permit: Permit | None, *, durable: bool = False
     ) -> list[Row]:
-        def run() -> list[Row] | DebateBusy:
+        def run() -> tuple[bool, list[Row]]:
             with self._connection.transaction():
+                rows: list[Row] = []
                 if permit is not None:
                     statement, parameters = permit.statement
                     rows = self._run(f"{statement} FOR SHARE", parameters)
                     if not permit.allows(rows):
-                        return permit.refusal(rows)
-                return [self._run(*each) for each in statements][-1]
+                        return False, rows
+                return True, [self._run(*each) for each in statements][-1]
 
-        outcome = self._retry(run)
-        if isinstance(outcome, DebateBusy):
-            raise outcome
-        return outcome
+        allowed, rows = self._retry(run)
+        if permit is not None and not allowed:
+            raise permit.refusal(rows)  # it reads the database, so the connection must be free
+        return rows
 
     def _retry(self, run: Callable[[], T]) -> T:
         """Run a function, and repeat it if the connection is lost.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -174,7 +174,7 @@ class WorkQueue:
                         await _create_tables(app)
                         break
                     except LOST:
-                        if (pause := next(pauses, None)) is None:
+                        if (pause := next(pauses, None)) is None or _is_cancelled():
                             raise
                     await asyncio.sleep(pause)
                 yield app
@@ -207,10 +207,13 @@ class WorkQueue:
 
         async with self._open(waits=True) as app:
             app.task(name=TASK, queue=QUEUE, retry=_RetryStrategy(), pass_context=True)(run)
-            current = list[Worker]()
-            coroutines = [_work(app, workers, current), _rescue(app, current)]
+            current, missed = list[Worker](), set[int | None]()
+            coroutines = [
+                _repeat(lambda: _work(app, workers, current), 1),
+                _repeat(lambda: _rescue(app, current, missed), HEARTBEAT_S),
+            ]
             if drain:
-                coroutines.append(_wait_until_empty(app))
+                coroutines.append(_repeat(lambda: _is_empty(app), 0.5))
             under_way = [asyncio.create_task(each) for each in coroutines]
             for task in under_way:
                 task.add_done_callback(lambda _: ended.put_nowait(None))
@@ -242,37 +245,44 @@ async def _limit_idle_transactions(connection: AsyncConnection[DictRow]) -> None
     await connection.commit()
 
 
-async def _work(app: App, workers: int, current: list[Worker]) -> None:
-    """Run a queue worker forever, and replace it when the database connection is lost.
+def _is_cancelled() -> bool:
+    """Return True if the current task was cancelled, even if an error replaced its cancellation."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
-    `current` holds the worker that runs.
-    """
+
+async def _repeat(work: Callable[[], Awaitable[object]], pause_s: float) -> None:
+    """Repeat some work until it returns True or the task is cancelled, also while the server is away."""
     while True:
-        current[:] = [
-            Worker(
-                app,
-                queues=[QUEUE],
-                concurrency=workers,
-                shutdown_graceful_timeout=0,  # a stopped debate resumes later
-                fetch_job_polling_interval=POLL_S,
-                delete_jobs="successful",
-                install_signal_handlers=False,
-                update_heartbeat_interval=HEARTBEAT_S,
-                stalled_worker_timeout=STALLED_S,
-            )
-        ]
         with suppress(*LOST):
-            await current[0].run()  # type: ignore[no-untyped-call]  # of the library
-        await asyncio.sleep(1)
-
-
-async def _wait_until_empty(app: App) -> None:
-    """Wait until the queue is empty and no debate is running."""
-    while True:
-        await asyncio.sleep(0.5)
-        with suppress(*LOST):
-            if not await _under_way(app):
+            if await work():
                 return
+        if _is_cancelled():
+            raise asyncio.CancelledError
+        await asyncio.sleep(pause_s)
+
+
+async def _work(app: App, workers: int, current: list[Worker]) -> None:
+    """Run a queue worker until the database connection is lost. `current` holds the worker that runs."""
+    current[:] = [
+        Worker(
+            app,
+            queues=[QUEUE],
+            concurrency=workers,
+            shutdown_graceful_timeout=0,  # a stopped debate resumes later
+            fetch_job_polling_interval=POLL_S,
+            delete_jobs="successful",
+            install_signal_handlers=False,
+            update_heartbeat_interval=HEARTBEAT_S,
+            stalled_worker_timeout=STALLED_S,
+        )
+    ]
+    await current[0].run()  # type: ignore[no-untyped-call]  # of the library
+
+
+async def _is_empty(app: App) -> bool:
+    """Return True if the queue is empty and no debate is running."""
+    return not await _under_way(app)
 
 
 def _retrieve_error(task: asyncio.Task[None]) -> None:
@@ -281,30 +291,25 @@ def _retrieve_error(task: asyncio.Task[None]) -> None:
         task.exception()
 
 
-async def _rescue(app: App, current: Sequence[Worker]) -> None:
-    """Return to the queue, at regular intervals, the debates that are assigned and that nobody runs.
+async def _rescue(app: App, current: Sequence[Worker], missed: set[int | None]) -> None:
+    """Return to the queue the debates that are assigned and that nobody runs.
 
     These are the debates of dead workers, and those whose assignment or end this worker missed because the
     connection was lost. The latter must be found twice: between two queries, each debate is missed for a
-    moment.
+    moment. `missed` keeps the entries that were found once.
     """
-    missed = set[int | None]()
-    while True:
-        with suppress(*LOST):  # another worker or the next round does it
-            abandoned = [
-                *await app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)
-            ]
-            for worker in current:
-                jobs = await app.job_manager.list_jobs_async(
-                    queue=QUEUE, status="doing", worker_id=worker.worker_id or 0
-                )
-                running = {task.get_name() for task in asyncio.all_tasks()}
-                unknown = [each for each in jobs if each.lock not in running]
-                abandoned += [each for each in unknown if each.id in missed]
-                missed = {each.id for each in unknown}
-            for each in abandoned:
-                await app.job_manager.retry_job(each)
-        await asyncio.sleep(HEARTBEAT_S)
+    abandoned = [*await app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)]
+    for worker in current:
+        jobs = await app.job_manager.list_jobs_async(
+            queue=QUEUE, status="doing", worker_id=worker.worker_id or 0
+        )
+        running = {task.get_name() for task in asyncio.all_tasks()}
+        unknown = [each for each in jobs if each.lock not in running]
+        abandoned += [each for each in unknown if each.id in missed]
+        missed.clear()
+        missed.update(each.id for each in unknown)
+    for each in abandoned:
+        await app.job_manager.retry_job(each)
 
 
 async def _under_way(app: App, debate: str | None = None) -> list[Entry]:
