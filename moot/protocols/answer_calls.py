@@ -19,7 +19,7 @@ from moot.protocols.prompt_context import PromptContext, PromptSource, assemble_
 from moot.state import verdict as verdict_types
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import Entry, JsonObject, is_passed, traits_of
-from moot.text.answers import ANSWER_WORDS, answer_key, option_of, parse_confidence
+from moot.text.answers import ANSWER_WORDS, answer_key, option_of, parse_confidence, stated_option
 from moot.text.plain_text import clip
 from moot.text.terms import UNSPACED_CHARACTER
 from moot.text.tokens import TokenCounter, truncate_middle
@@ -287,7 +287,7 @@ def _by_person(
     text = next(
         (each["content"] for each in own_entries if traits_of(each).argues and not is_passed(each)), ""
     )
-    answer = voting.read_answer(text, config.options)
+    answer = stated_option(text, config.options)
     if text and not answer:
         unread[debater] = text
     return verdict_types.FinalAnswer(

@@ -27,28 +27,17 @@ def answer_as_written(text: str) -> str:
     return stated_answer(text) or " ".join(text.split())
 
 
-def read_answer(text: str, options: Sequence[str], *, allow_full_text: bool = False) -> str:
-    """Return the answer in a message, matched to an option if the question has options.
-
-    Without options, any answer is returned. `allow_full_text` uses the whole text if it states no answer.
-
-    Returns:
-        `""` if the message states no answer, or if its answer is none of the options.
-    """
-    if options:
-        return stated_option(text, options) or (option_of(text, options) if allow_full_text else "")
-    return stated_answer(text) or (" ".join(text.split()) if allow_full_text else "")
-
-
 def entry_answer(entry: Entry, config: DebateConfig, *, in_vote: bool = False) -> str:
     """Return the answer of a message, as a model call read it or as its text states it.
 
     For comparisons, it is in normalised form, and `""` if it is missing, none of the options, or too long. In
     a vote, it is as written, and a message of at most `ANSWER_WORDS` words may be an answer as a whole.
     """
-    text, options = entry["content"], config.options
-    is_short = len(text.split()) <= ANSWER_WORDS or bool(options)
-    answer = entry.get("answer") or read_answer(text, options, allow_full_text=in_vote and is_short)
+    text, options = " ".join(entry["content"].split()), config.options
+    answer = entry.get("answer") or stated_option(entry["content"], options)
+    if in_vote and not answer:
+        answer = option_of(text, options) if options else text
+        return answer if options or len(text.split()) <= ANSWER_WORDS else ""
     if in_vote or options:
         return answer
     return answer_key(answer) if len(answer.split()) <= ANSWER_WORDS else ""

@@ -97,10 +97,12 @@ def stated_answer(text: str) -> str:
 def stated_option(text: str, options: Sequence[str]) -> str:
     """Return the option that a text states as its answer, or `""` if it states none of them.
 
-    Besides the forms of `stated_answer`, the last sentence may say that an option is better than the others.
+    Without options, it is any answer. Besides the forms of `stated_answer`, the last sentence may say that an
+    option is better than the others.
     """
-    if answer := stated_answer(text):
-        return option_of(answer, options)
+    answer = stated_answer(text)
+    if answer or not options:
+        return option_of(answer, options) if options else answer
     *_, last = re.split(r"(?<=[.!?])\s+|\n", text[-READ_CHARS:].strip())
     hits = [option for option in options if re.fullmatch(_conclusion(option), last, re.IGNORECASE)]
     others = [option for option in options if option not in hits and _mentions(last, option)]
