@@ -24,7 +24,7 @@ from moot.state.entries import Entry, JsonObject, traits_of
 from moot.text.answers import answer_key, option_of, stated_answer, stated_option
 from moot.text.plain_text import break_template_tokens, clip, count_noun, quoted
 
-ANSWER_WORDS = 12
+VOTE_WORDS = 12
 """Maximum number of words in an answer, as stated in the instruction to debaters. Longer answers are not
 compared with others."""
 _CONFIDENCE = re.compile(
@@ -60,7 +60,7 @@ def comparable_answer(text: str, options: Sequence[str]) -> str:
     """Return an answer for comparisons. `""`: missing, none of the options, or too long."""
     answer = read_answer(text, options)
     form = answer if options else answer_key(answer)
-    return form if len(form.split()) <= ANSWER_WORDS or options else ""
+    return form if len(form.split()) <= VOTE_WORDS or options else ""
 
 
 def answer_form(config: DebateConfig) -> str:
@@ -68,7 +68,7 @@ def answer_form(config: DebateConfig) -> str:
     if config.options:
         options = quoted(map(break_template_tokens, config.options))
         return f"exactly one of {options}, or “{verdict_types.UNDECIDED}” if you cannot choose"
-    return f"your answer in at most {ANSWER_WORDS} words, without reasons"
+    return f"your answer in at most {VOTE_WORDS} words, without reasons"
 
 
 def with_answer_line(instruction: str, config: DebateConfig) -> str:
@@ -142,11 +142,11 @@ def stop_reason(state: ConversationState, config: DebateConfig) -> str:
     return ""
 
 
-ASK = load_prompt_template("final_answer", "form", home=__package__)
+ASK_FINAL_ANSWER = load_prompt_template("final_answer", "form", home=__package__)
 
-SHOWN_CHARS = 100
+SHOWN_ANSWER_CHARS = 100
 """Maximum length of a displayed answer, in characters. Longer answers are shortened."""
-QUESTION_CHARS = 160
+VOTE_QUESTION_CHARS = 160
 """Maximum length of the question in a verdict, in characters."""
 UNSTATED = 50.0
 """Confidence, from 0 to 100, that is assumed if an answer states none. Weighted votes use it."""
@@ -199,7 +199,7 @@ def _call(debate: PromptSource, debater: str, index: int) -> ModelCall:
         types["answer"] = one_of([*config.options, verdict_types.UNDECIDED])
     schema = narrow_schema(FinalAnswerReply, types)
     total = prompt_budget(config.memory.budget.total, schema, debate.count)
-    instruction = ASK.render(form=answer_form(config))
+    instruction = ASK_FINAL_ANSWER.render(form=answer_form(config))
     turn: Turn = {"speaker": debater, "targets": [], "instruction": instruction, "room": ""}
     context = PromptContext(debate, turn, total)
     prompt = assemble_prompt(context, long_form_blocks(context), context.query, is_cached=True)
@@ -351,7 +351,7 @@ class VoteCount:
             **failed_verdict(verdict_types.COUNT, "", order=sorted(set(authors))),
             "status": "ok",
             "winner": winner,
-            "question": clip(" ".join(topic.split()), QUESTION_CHARS),
+            "question": clip(" ".join(topic.split()), VOTE_QUESTION_CHARS),
         }
         if self.config.options:
             verdict["options"] = list(self.config.options)
@@ -384,7 +384,7 @@ def stages_text(stages: Sequence[verdict_types.Stage]) -> str:
     """Return one sentence with the answer and the number of calls of each stage."""
     stage_texts = []
     for stage in stages:
-        answer = f"“{clip(stage['answer'], SHOWN_CHARS)}”" if stage["answer"] else "no answer leads"
+        answer = f"“{clip(stage['answer'], SHOWN_ANSWER_CHARS)}”" if stage["answer"] else "no answer leads"
         stage_texts.append(f"{stage['name']} ({count_noun(stage['calls'], 'call')}): {answer}")
     return f"Answer after each stage: {'; '.join(stage_texts)}."
 
@@ -392,12 +392,12 @@ def stages_text(stages: Sequence[verdict_types.Stage]) -> str:
 def vote_headline(verdict: verdict_types.PanelVerdict) -> str:
     """Return one line that states the winning answer and its share of the votes."""
     votes = verdict["outcome"]["tally"].values()
-    decision = clip(verdict["decision"], SHOWN_CHARS)
+    decision = clip(verdict["decision"], SHOWN_ANSWER_CHARS)
     return f"{decision} ({max(votes):g} of {round(sum(votes), 2):g})"
 
 
 def _short(answer: str) -> str:
-    if len(answer) <= SHOWN_CHARS:
+    if len(answer) <= SHOWN_ANSWER_CHARS:
         return answer
     # A hash distinguishes long answers with the same beginning.
-    return f"{answer[:SHOWN_CHARS]}… ({hashlib.sha256(answer.encode()).hexdigest()[:6]})"
+    return f"{answer[:SHOWN_ANSWER_CHARS]}… ({hashlib.sha256(answer.encode()).hexdigest()[:6]})"
