@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.retrieval import embeddings_from
 from moot.retrieval import EvidenceIndex, MessageVectors, probabilities, read_question, retrieve
-from moot.retrieval.selection import LABEL_TOKENS, select_evidence
+from moot.retrieval.selection import EVIDENCE_LABEL_TOKENS, select_evidence
 from moot.retrieval.static_vectors import static_vectors
 from moot.state.entries import make_entry
 from moot.text.tokens import counter
@@ -55,7 +55,7 @@ def found(embeddings: Any = None) -> dict[str, int]:
     index, cases = load(embeddings)
 
     def in_prompt(question: str) -> Sequence[int]:
-        costs = {seq: index.tokens_of(seq) + LABEL_TOKENS for seq in index.seqs}
+        costs = {seq: index.tokens_of(seq) + EVIDENCE_LABEL_TOKENS for seq in index.seqs}
         return select_evidence(index, question, budget=PROMPT_TOKENS, costs=costs).seqs
 
     def first(question: str) -> Iterator[int]:

@@ -40,7 +40,7 @@ MIN_REPLY = 750
 """Smallest limit of an answer's tokens: 200 words of reasoning and 200 of answer, at up to 1.8 tokens a word,
 and the citations. `memory.budget.reply` is meant for messages of debaters, and may be smaller."""
 NO_MODEL = "No model is configured. These are the most relevant passages."
-NOTHING = "No model is configured, and no message shares a word with the question."
+NO_PASSAGE = "No model is configured, and no message shares a word with the question."
 QUOTE_TRUNCATION_MARK = "[…]"
 
 
@@ -70,7 +70,7 @@ ANSWER_SCHEMA = answer_schema((), is_judged=False)
 because a list of 200 takes 1,250 tokens of the prompt."""
 JUDGED_SCHEMA = answer_schema((), is_judged=True)
 """Schema of the model's answer to a question about a judged debate. The answer can also cite the verdict."""
-NO_ANSWER = AskAnswer(reasoning="", answer="", citations=[], not_found=["the model did not answer"])
+EMPTY_ANSWER = AskAnswer(reasoning="", answer="", citations=[], not_found=["the model did not answer"])
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def ask(
     length = max(MIN_REPLY, config.memory.budget.reply)
     (reply,) = yield [model_request.make_call(params, "ask", request.prompt, schema=schema, reply=length)]
     data = reply.require().data
-    response = AskAnswer.model_validate(data) if data else NO_ANSWER
+    response = AskAnswer.model_validate(data) if data else EMPTY_ANSWER
     transcript, prompt = state["full_transcript"], request.prompt
     others = [select.VERDICT_ID] if request.result else []
     citations, dropped = check_citations(response.citations, len(transcript), others)
@@ -230,7 +230,7 @@ def extract_for(
         )
         lines.append(f"- [{entry_types.entry_id(seq)}] {speaker}: {' '.join(words)}")
         ids.append(entry_types.entry_id(seq))
-    return Extract("\n".join([NO_MODEL, "", *lines]) if lines else NOTHING, tuple(ids))
+    return Extract("\n".join([NO_MODEL, "", *lines]) if lines else NO_PASSAGE, tuple(ids))
 
 
 def with_stream(complete: Complete, handler: BaseCallbackHandler) -> Complete:

@@ -16,8 +16,8 @@ from moot.text.tokens import TRUNCATION_MARK, TokenCounter, truncate_middle
 if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
 
-HEADING = "# Messages"
-NAME_CHARS = 60
+MESSAGES_HEADING = "# Messages"
+LABEL_NAME_CHARS = 60
 TOO_LONG = "too long: cut around what bears on the question"
 _Counts = tuple[dict[int, int], dict[int, list[Span]]]
 _COUNTS: WeakKeyDictionary[EvidenceIndex, dict[tuple[object, ...], _Counts]] = WeakKeyDictionary()
@@ -75,7 +75,7 @@ class EntryLines:
 
     def block(self, text: str) -> str:
         """Return quoted messages, each with delimiters of its own, as one block under a heading."""
-        return templates.fenced_items(text, self.fence, HEADING)
+        return templates.fenced_items(text, self.fence, MESSAGES_HEADING)
 
     def size(self, text: str) -> int:
         """Return how many tokens `text` adds to a prompt, without the heading."""
@@ -140,7 +140,7 @@ class EntryLines:
         entry = self.transcript[seq]
         speaker = entry["speaker"]
         if speaker not in self._labels:
-            self._labels[speaker] = truncation.speaker_label(speaker, self.names, NAME_CHARS)
+            self._labels[speaker] = truncation.speaker_label(speaker, self.names, LABEL_NAME_CHARS)
         notes = [truncation.critique_note(entry, self._critiques, self.names)]
         notes = [*filter(None, [truncation.room_note(entry, self.names), *notes])]
         label = " ".join([entry["id"], self._labels[speaker], *notes]) + time

@@ -52,12 +52,12 @@ transcript. Of LoCoMo's questions about facts, 97 % reach it. Of twenty question
 such as "Who won?", asked of five conversations and seven meetings, 25 % reach it."""
 NOT_BROAD = "the question is about certain messages"
 """Reason for omitting the debate's summary from a prompt."""
-FRAME_SHARE = 0.2
+ASK_FRAME_SHARE = 0.2
 """Maximum share of the prompt's token budget for the instruction message. The same share applies to the
 question."""
 VERDICT_SHARE = 0.15
 """Maximum share of the prompt's token budget that the verdict may use."""
-LEDGER_SHARE = 0.4
+ASK_LEDGER_SHARE = 0.4
 """Maximum share of the summary's tokens for the debaters' positions."""
 
 
@@ -112,7 +112,7 @@ def question_prompt(
             raise
         failure = f"{type(error).__name__}: {error}"
         chances = probabilities(index, parsed_question, semantic=False)
-    share = int(total * FRAME_SHARE)
+    share = int(total * ASK_FRAME_SHARE)
     question_text = QUESTION.render(
         question=templates.fenced(truncate_middle(question, max(8, share - 60), count), config.fence)
     )
@@ -247,7 +247,7 @@ def _shared_prefix(
     messages leave.
     """
     state, config, count = debate.state, debate.config, debate.count
-    share = int(total * FRAME_SHARE)
+    share = int(total * ASK_FRAME_SHARE)
     speakers = sanitize_line(", ".join(dict.fromkeys(debater.name for debater in config.debaters)))
     text = ASK.render(
         topic=templates.fenced(truncate_middle(state["topic"], share // 3, count), config.fence),
@@ -260,7 +260,7 @@ def _shared_prefix(
     shared_prefix = [truncation.Block("system", message, label="instruction")]
 
     share, names = int(total * SUMMARY_SHARE) + spare_tokens, debate.names
-    max_tokens = int((share - spare_tokens - 16) * LEDGER_SHARE) + spare_tokens
+    max_tokens = int((share - spare_tokens - 16) * ASK_LEDGER_SHARE) + spare_tokens
     board = render_blackboard(state, "", max_tokens=max_tokens, count=count, names=names)
     size = share - 16 - count(board) - 8 - 2 * templates.FENCE_TOKENS
     summary = _summary_text(state, size, names, count) if summarize else ""

@@ -6,25 +6,9 @@ from functools import cache
 from itertools import groupby, islice, takewhile
 from typing import NamedTuple, TypeVar
 
-from moot.claims import claim_status
+from moot.claims import claim_status, ledger_rendering
 from moot.claims.ledger_from_events import ledger_of
-from moot.claims.ledger_rendering import (
-    SHORT,
-    STANCE_WORDS,
-    TEXT,
-    Names,
-    board_text,
-    card_results_text,
-    card_status,
-    cards_of,
-    current_reflections,
-    quotation,
-    reflection_lines,
-    short_stance_text,
-    side_conceded,
-    stance_text,
-    stances_text,
-)
+from moot.claims.ledger_rendering import SHORT, TEXT, Names, board_text, quotation, stance_text
 from moot.state import claim_events as ledger_events
 from moot.state.conversation import MemoryKind, StateValues
 from moot.state.entries import entry_id, round_of, traits_of
@@ -33,7 +17,7 @@ from moot.text.tokens import TokenCounter
 
 T = TypeVar("T")
 
-HEADING = "# Where the debate {stands}, as recorded by a program (may contain errors)"
+BOARD_HEADING = "# Where the debate {stands}, as recorded by a program (may contain errors)"
 """Heading of the claim ledger in prompts. The heading names the last message read if later messages exist."""
 TOPIC = "On the topic itself"
 CHALLENGES = "Challenges to you, not answered yet"
@@ -60,7 +44,7 @@ SECTIONS = (
 CUT = "Left out for lack of space, wholly or in part"
 """Heading of the list of shortened sections. It is the last section of a rendered claim ledger, and names the
 sections from which lines were left out."""
-CUT_SHARE = 0.125
+CUT_LIST_SHARE = 0.125
 """Maximum share of the token limit for the list of shortened sections. If the list needs more tokens, it
 names no sections or is left out."""
 
@@ -129,7 +113,7 @@ def render_blackboard(
     notice: Notice | None = None
     if len(chosen_lines) < len(lines):
         reserves = {each: count(f"{each(lines, ())}\n") for each in (_cut_notice, _short_notice)}
-        notice = next((each for each in reserves if reserves[each] <= max_tokens * CUT_SHARE), None)
+        notice = next((each for each in reserves if reserves[each] <= max_tokens * CUT_LIST_SHARE), None)
         if notice:
             chosen_lines, spare = _choose(lines, remaining - reserves[notice], count)
     for index, line in chosen_lines.items():
@@ -194,10 +178,10 @@ def _heading_of(state: StateValues) -> str:
     ledger = ledger_of(state)
     through = ledger.read_through
     if not any(_spoken_since(state, through)):
-        return HEADING.format(stands="stands")
+        return BOARD_HEADING.format(stands="stands")
     has_card_events = any(claim_status.message_seq(event) > through for event in ledger.events)
     since = ", with the results of the side rooms since" if has_card_events else ""
-    return HEADING.format(stands=f"stood at [{entry_id(through)}]{since}")
+    return BOARD_HEADING.format(stands=f"stood at [{entry_id(through)}]{since}")
 
 
 def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
@@ -293,7 +277,9 @@ class _LedgerRenderer:
     def dispute_line(self, key: str) -> str:
         """Return a line that names a disputed claim and the debaters on each side."""
         debaters = [each for side in self.ledger.timeline(key).sides for each in side]
-        return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, debaters)})"
+        return (
+            f"{self.name_of(key)} ({ledger_rendering.stances_text(self.ledger, self.names, key, debaters)})"
+        )
 
     def point(self, event: ledger_events.StanceEvent | ledger_events.Gap) -> str:
         """Describe a stance event or gap: the claim, and the quotation or the conceded side."""
@@ -356,19 +342,24 @@ class _LedgerRenderer:
                 last = max(event["message_id"] for event in moved.values())
                 label = f"{label} by {' and '.join(map(self.name, moved))} after [{last}]"
             yield LedgerLine(
-                TOPIC, 0, f"proposal “{board_text(ledger.claims[key]['text'], TEXT)}”{origin}: {label}"
+                TOPIC,
+                0,
+                f"proposal “{board_text(ledger.claims[key]['text'], TEXT)}”{origin}: {label}",
             )
 
     def on_topic(self, speaker: str) -> Iterator[LedgerLine]:
         yield from self.proposal_lines()
         for debater in self.names:
             if event := self.ledger.stance(debater):
-                round_no, statement = self.round_of(event["message_id"]), quotation(event, TEXT)
+                round_no, statement = (
+                    self.round_of(event["message_id"]),
+                    quotation(event, TEXT),
+                )
                 if event["condition"] and event["condition"] not in event["quote"]:
                     # The condition says more than the quotation.
                     statement = f"{event['condition']} [{event['message_id']}]"
                 round_note = f" (round {round_no})" if round_no else ""
-                answer = short_stance_text(event)
+                answer = ledger_rendering.short_stance_text(event)
                 if event["claim"] != ledger_events.MAIN_QUESTION:
                     answer += f" to “{board_text(self.ledger.claims[event['claim']]['text'], SHORT)}”"
                 text = f"{self.name(debater)}: {answer}: {statement}{round_note}"
@@ -389,7 +380,9 @@ class _LedgerRenderer:
                     yield LedgerLine(BETWEEN, urgency, f"{heading} {self.dispute_line(key)}")
                     continue
                 stances = [self.ledger.stances(key)[each] for each in (debater, other)]
-                your_text, other_text = (f"{stance_text(e)}{side_conceded(self.ledger, e)}" for e in stances)
+                your_text, other_text = (
+                    f"{stance_text(e)}{ledger_rendering.side_conceded(self.ledger, e)}" for e in stances
+                )
                 comparison = (
                     f"both {your_text}"
                     if your_text == other_text
@@ -412,7 +405,8 @@ class _LedgerRenderer:
             yield LedgerLine(OTHERS, 3 if self.is_on_aspect(key) else 5 if is_answered else 6, text)
         for key, event in islice(self.ledger.given_up(debater), self.max_lines):
             if key not in listed_claims:
-                text = f"{self.name(debater)}, {STANCE_WORDS[event['kind']]}: {self.point(event)}"
+                verb = ledger_rendering.STANCE_WORDS[event["kind"]]
+                text = f"{self.name(debater)}, {verb}: {self.point(event)}"
                 yield LedgerLine(OTHERS, 3 if self.is_on_aspect(key) else 4 if is_answered else 6, text)
 
     def waiting(
@@ -493,7 +487,7 @@ class _LedgerRenderer:
         claims = (key for key in held_claims if key not in self.ledger.proposals)
         for key in islice(claims, self.max_lines):
             section = UNANSWERED if self.ledger.status(key) == "open" else HELD
-            stances = stances_text(self.ledger, self.names, key)
+            stances = ledger_rendering.stances_text(self.ledger, self.names, key)
             yield LedgerLine(section, 5, f"{self.name_of(key)} ({stances})")
         for rank, event in in_turns(concessions, lambda event: event["debater"]):
             text = f"{self.name(event['debater'])}: {self.point(event)}"
@@ -528,13 +522,15 @@ class _LedgerRenderer:
     def insights(self, speaker: str) -> Iterator[LedgerLine]:
         """Yield the newest crux cards, for judges before most lines, and important reflections."""
         is_debater = speaker in self.names
-        for card in cards_of(self.state)[::-1][: self.max_lines]:
+        for card in ledger_rendering.cards_of(self.state)[::-1][: self.max_lines]:
             outcome = card["resolution"] or card["diagnosis"]
-            results = card_results_text(card, self.names)
+            results = ledger_rendering.card_results_text(card, self.names)
             cited = ", ".join(card["message_ids"][-2:])
-            text = f"{card['question']} ({results}; {card_status(card)}: {outcome}) [{cited}]"
+            text = (
+                f"{card['question']} ({results}; {ledger_rendering.card_status(card)}: {outcome}) [{cited}]"
+            )
             urgency = 2 if not is_debater else 5 if speaker in card["sides"] else 6
             yield LedgerLine(ROOMS, urgency, text)
-        recent = current_reflections(self.state)[-self.max_lines :] if self.max_lines else []
-        for text in reflection_lines(sorted(recent, key=lambda item: -item["importance"])):
+        recent = ledger_rendering.current_reflections(self.state)[-self.max_lines :] if self.max_lines else []
+        for text in ledger_rendering.reflection_lines(sorted(recent, key=lambda item: -item["importance"])):
             yield LedgerLine(REMARKS, 6, text)

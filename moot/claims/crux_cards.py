@@ -32,7 +32,7 @@ CYCLES = 2
 """Default maximum number of exchanges in a crux room, a side discussion of two debaters."""
 LONG = 280
 """Maximum number of characters in a long field of a crux card, such as `diagnosis`."""
-_FRAME = 780
+_FRAME = 780  # tokens: the templates take 509, the schema 246, the rest is the message format
 
 
 def make_room(

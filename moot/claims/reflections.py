@@ -26,7 +26,7 @@ from moot.state.entries import cited_id, entries_of, memoize_by_identity, round_
 from moot.text.tokens import truncate_middle
 
 REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier")
-EARLIER = load_prompt_template("reflect_earlier", "insights")
+REFLECT_EARLIER = load_prompt_template("reflect_earlier", "insights")
 
 DISAGREEMENT = 3
 """Score of each new dispute. A reflection is due if the total score of recent activity is high enough."""
@@ -35,13 +35,13 @@ CONCESSION = 4
 SHIFT = 5
 """Score of each new change of mind."""
 RECORD_HEADING = "# What moved recently, and what each debater said in these rounds"
-MAX_SOURCES = 4
+MAX_REFLECTION_SOURCES = 4
 """Maximum number of source messages that one reflection cites."""
 MAX_CONTENT_CHARS = 280
 """Maximum length of a reflection, in characters."""
 MAX_REFLECTIONS = 3
 """Maximum number of reflections that Moot keeps from one model reply."""
-BOARD_TOKENS = 300
+REFLECTION_BOARD_TOKENS = 300
 """Maximum number of tokens for the claim ledger in a reflection prompt. The records of the rounds show
 concessions, changes of mind and evidence. In a recorded dialogue, the rest took up to 300 tokens."""
 RECORD_TOKENS = 400
@@ -50,7 +50,7 @@ EARLIER_TOKENS = 800
 """Maximum number of tokens for the earlier reflections in a reflection prompt."""
 EARLIER_REFLECTIONS = 8
 """Maximum number of earlier reflections that a reflection prompt lists."""
-_FRAME = 570
+_FRAME = 570  # tokens: the templates take 233, the schema 172, the rest is for headings and fences
 
 
 class ReflectionFinding(BaseModel):
@@ -93,10 +93,10 @@ class RecentActivity(NamedTuple):
         return DISAGREEMENT * len(self.disputes) + movement_score
 
     def message_ids(self, ledger: Ledger) -> list[str]:
-        """Return at most `MAX_SOURCES` ids of the newest messages with such events."""
+        """Return at most `MAX_REFLECTION_SOURCES` ids of the newest messages with such events."""
         dispute_ids = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
         change_ids = [event["message_id"] for event in (*self.concessions, *self.shifts)]
-        return sorted({*dispute_ids, *change_ids}, key=lambda key: seq_of(key) or 0)[-MAX_SOURCES:]
+        return sorted({*dispute_ids, *change_ids}, key=lambda key: seq_of(key) or 0)[-MAX_REFLECTION_SOURCES:]
 
 
 @memoize_by_identity(8)
@@ -133,7 +133,7 @@ def reflection_call(
         entries_of(recent_activity(ledger).message_ids(ledger), transcript), transcript
     )
     board = render_blackboard(
-        state, "", max_tokens=min(BOARD_TOKENS, remaining // 3), count=count, names=names
+        state, "", max_tokens=min(REFLECTION_BOARD_TOKENS, remaining // 3), count=count, names=names
     )
     record = fenced(_record_text(debate, min(RECORD_TOKENS, remaining // 6)), config.fence, RECORD_HEADING)
     earlier = _earlier_reflections(state)
@@ -143,7 +143,7 @@ def reflection_call(
         topic=fenced(truncate_middle(state["topic"], remaining // 6, count), config.fence),
         debaters=structured_calls.debater_lines(config),
         board=f"{fenced_section(board, config.fence)}\n\n{record}",
-        earlier=f"\n\n{EARLIER.render(insights=insights)}" if earlier else "",
+        earlier=f"\n\n{REFLECT_EARLIER.render(insights=insights)}" if earlier else "",
     )
     prompt_texts = structured_calls.shown_entries(entries, config, remaining // 3, count)
     background_texts = background("\n".join(entry["content"] for entry in entries), remaining // 3)
@@ -268,7 +268,7 @@ def _reflection(
         "content": content,
         "kind": kind,
         "about": list(debaters),
-        "message_ids": list(message_ids)[:MAX_SOURCES],
+        "message_ids": list(message_ids)[:MAX_REFLECTION_SOURCES],
         "round": int(state.get("round", 0)),
         "importance": importance,
     }

@@ -415,7 +415,7 @@ def ignore_interrupts() -> None:
 
 FIRST_WEEK = ("run", "show", "report", "ask", "say", "list", "setup", "serve")
 """Commands that `moot --help` lists. `moot help --all` lists every command."""
-ALL = "moot.all_commands"
+ALL_COMMANDS = "moot.all_commands"
 """Key of the context that says whether the help lists every command."""
 OTHER_NAMES = {
     "debate": "run",
@@ -475,7 +475,7 @@ class LazyGroup(TyperGroup):
         if first in CONTINUE:
             args = ["ask" if rest and is_question(rest[0]) else "resume", "latest", *rest]
         elif first == "help":
-            ctx.meta[ALL] = "--all" in rest
+            ctx.meta[ALL_COMMANDS] = "--all" in rest
             args = [*(each for each in rest if each not in ("--all", "help")), "--help"]
             if not args[0].startswith("-") and find_command(args[0]) is None:
                 raise unknown_command(args[0])
@@ -512,7 +512,7 @@ class LazyGroup(TyperGroup):
     def format_commands(self, ctx: Click, formatter: Click) -> None:
         """Write the commands to the help text: those of the first week, or all, grouped by help panel."""
         commands = all_commands()
-        if not ctx.meta.get(ALL):
+        if not ctx.meta.get(ALL_COMMANDS):
             question = ('"Should we …?"', "Debate a question: the model proposes two debaters, you confirm.")
             rows = [(name, commands[name].help) for name in FIRST_WEEK if name in commands]
             with formatter.section("Commands"):

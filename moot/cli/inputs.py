@@ -235,7 +235,7 @@ def entry_number(argument: str, option: str) -> int:
     Raises:
         InputError: the argument is neither a number nor a message id.
     """
-    seq = int(argument) if argument.isdecimal() and len(argument) <= MAX_DIGITS else seq_of(argument)
+    seq = int(argument) if argument.isdecimal() and len(argument) <= MAX_NUMBER_DIGITS else seq_of(argument)
     if seq is None:
         raise InputError(
             f"{option} {argument!r} is not the number or id of a message: give a value such as 12 or m000012"
@@ -243,5 +243,5 @@ def entry_number(argument: str, option: str) -> int:
     return seq
 
 
-MAX_DIGITS = 9
+MAX_NUMBER_DIGITS = 9
 """Maximum number of digits in a message number."""

@@ -175,7 +175,7 @@ def header_lines(topic: str, config: DebateConfig) -> list[str]:
     return [one_line(question_in(topic), 300), details]
 
 
-COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
+SPEAKER_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Colours assigned to the speakers in the order in which they first speak."""
 DOING = {"judge": "judging", "close": "closing"}
 """Texts that the status line shows, keyed by kind of step. They are for steps in which no debater takes a
@@ -255,7 +255,7 @@ class LiveScreen(Progress):
         self._doing, self._since = activity, self._clock()
 
     def _name(self, speaker: str) -> Text:
-        colour = self._colours.setdefault(speaker, COLOURS[len(self._colours) % len(COLOURS)])
+        colour = self._colours.setdefault(speaker, SPEAKER_COLOURS[len(self._colours) % len(SPEAKER_COLOURS)])
         return Text(one_line(self._names.get(speaker, speaker), 40), f"bold {colour}")
 
     def _render(self) -> RenderableType:

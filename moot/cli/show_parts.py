@@ -40,7 +40,7 @@ MAX_COLUMNS = 5
 debater with the total score."""
 LABEL_CHARS = 30
 """Expected width of the criteria column in a score table, in characters."""
-NAME_CHARS = 16
+COLUMN_NAME_CHARS = 16
 """Maximum width of each debater's column in a score table, in characters."""
 BELOW = (1, 0, 0, 0)
 """Padding with one blank line above a printed section."""
@@ -235,9 +235,9 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
     }
     table = terminal.borderless_table("", figures=[names[each] for each in debaters])
     for column in table.columns[1:]:
-        column.max_width = NAME_CHARS
+        column.max_width = COLUMN_NAME_CHARS
     if (
-        LABEL_CHARS + (NAME_CHARS + 2) * len(debaters) > terminal.columns()
+        LABEL_CHARS + (COLUMN_NAME_CHARS + 2) * len(debaters) > terminal.columns()
     ):  # otherwise the table would break words
         table.columns[0].width = max(len(word) for label in labels.values() for word in label.split())
     for criterion, label in labels.items():

@@ -15,7 +15,7 @@ from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import ConfigError, InputError
 from moot.state.verdict import PanelVerdict
 
-_MISTAKES_SHOWN = 3
+_MISTAKES_SHOWN = 3  # a wrong type repeats in every item of a list
 _CHECKED_ELSEWHERE = frozenset({"messages", "settings"})
 """State channels that `check_types` skips, because other code checks them. LangChain converts `messages`, and
 `settings` are validated as a configuration."""

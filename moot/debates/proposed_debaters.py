@@ -18,9 +18,9 @@ from moot.state.errors import ModelError
 from moot.text.plain_text import break_template_tokens
 
 PROPOSE = load_prompt_template("propose")
-REPLY_TOKENS = 400
+PROPOSAL_TOKENS = 400
 """Maximum number of tokens in a model's reply that proposes two debaters."""
-NAME_CHARS = 40
+PROPOSED_NAME_CHARS = 40
 """Maximum length of a proposed debater's name or role, in characters. Longer texts are truncated."""
 STANCE_CHARS = 300
 """Maximum length of a proposed debater's stance, in characters. A longer stance is truncated."""
@@ -62,7 +62,7 @@ def propose_debaters(
     taken_ids = set(RESERVED_IDS)
     for number, proposal in enumerate(proposals[:2], start=1):
         name, role = (
-            " ".join(clean_text(str(proposal[key])).split())[:NAME_CHARS] for key in ("name", "role")
+            " ".join(clean_text(str(proposal[key])).split())[:PROPOSED_NAME_CHARS] for key in ("name", "role")
         )
         stance = " ".join(clean_text(str(proposal["stance"])).split())[:STANCE_CHARS]
         if name and stance:
@@ -94,7 +94,7 @@ def _proposal(
         Block("turn_suffix", {"role": "user", "content": break_template_tokens(question)}, label="question"),
     ]
     prompt = truncate_blocks(blocks, config.memory.budget.total, counter_of(params, config))
-    (reply,) = yield [make_call(params, "evaluate", prompt, schema=ProposedDebaters, reply=REPLY_TOKENS)]
+    (reply,) = yield [make_call(params, "evaluate", prompt, schema=ProposedDebaters, reply=PROPOSAL_TOKENS)]
     if reply.error:  # no debate is stored yet that could be resumed
         raise ModelError(reply.error.replace(other_model(), "choose another model with --model NAME"))
     proposal = ProposedDebaters.model_validate(reply.data or {})

@@ -38,7 +38,7 @@ PIN_SHARE = 0.25
 be shown whole. The rest is left for the window of recent messages."""
 PASSAGE_TOKENS = 120
 """Approximate number of tokens in a background passage. A shorter message is one passage."""
-MIN_TOKENS = 48
+MIN_BACKGROUND_TOKENS = 48
 """Minimum number of unused prompt tokens needed to add more background passages."""
 
 MORE = "(more of it)"
@@ -96,12 +96,12 @@ class Background:
 
     def passages(self, query: str, remaining: int, whole_ids: Collection[str] = ()) -> list[truncation.Block]:
         """Return further passages that best match, of all messages but `whole_ids`."""
-        if self._rest is None or remaining < MIN_TOKENS:
+        if self._rest is None or remaining < MIN_BACKGROUND_TOKENS:
             return []
         find, count = partial(_Passages.blocks, render=self._render, count=self._count), self._count
         blocks, rest = find(self._rest, query, remaining, heading=MORE, skip=whole_ids)
         left = remaining - background_tokens(blocks, count)
-        if left >= MIN_TOKENS:  # the next passage is cut to what is left
+        if left >= MIN_BACKGROUND_TOKENS:  # the next passage is cut to what is left
             more, _ = find(rest, query, left + 2 * PASSAGE_TOKENS, heading=MORE, skip=whole_ids)
             blocks += [
                 replace(each, message=truncation.cut_message(each.message, left, count)) for each in more[:1]

@@ -40,8 +40,8 @@ MAX_SEARCHED = 200
 """Maximum number of earlier debates to search."""
 MAX_RETRIEVED = 3
 """Maximum number of similar earlier debates to retrieve."""
-TOPIC_CHARS, TEXT_CHARS = 160, 240
-POSITIONS, CONCESSIONS = 4, 3
+EARLIER_TOPIC_CHARS, POSITION_CHARS = 160, 240
+MAX_POSITIONS, MAX_CONCESSIONS = 4, 3
 _CITATION = re.compile(rf"(?<!\s)\s*[\[(]{ENTRY_ID.pattern}(?:,\s*{ENTRY_ID.pattern})*[\])]")
 
 StoreLookup = Generator[SearchStore | LocalWork, Any, dict[str, list[EarlierPosition]]]
@@ -62,7 +62,7 @@ def retrieve_earlier_positions(
         items = MemoryItems([MemoryItem(str(age), text) for age, text in enumerate(texts)], embeddings)
 
         def search(items: MemoryItems = items) -> str:
-            matches = rank(items, topic[: 8 * TOPIC_CHARS])[:MAX_RETRIEVED]
+            matches = rank(items, topic[: 8 * EARLIER_TOPIC_CHARS])[:MAX_RETRIEVED]
             return json.dumps([int(each.item.id) for each in matches])
 
         job = LocalJob(json.dumps([debater_id, topic, texts]), search)
@@ -92,8 +92,8 @@ def _valid(stored: Iterable[object]) -> list[EarlierPosition]:
 
 def _on_one_line(value: object) -> object:
     if isinstance(value, list):
-        return [_on_one_line(each) for each in value[:POSITIONS]]
-    return _line(value, TEXT_CHARS) if isinstance(value, str) else value
+        return [_on_one_line(each) for each in value[:MAX_POSITIONS]]
+    return _line(value, POSITION_CHARS) if isinstance(value, str) else value
 
 
 def store_positions(context: DebateContext, debate: str, now: str) -> Generator[PutInStore, Any, None]:
@@ -106,19 +106,20 @@ def store_positions(context: DebateContext, debate: str, now: str) -> Generator[
         stance, changes = ledger.stance(debater), ledger.changes[::-1]
         concessions = [_on_claim(ledger, event) for event in ledger.concessions(debater)[::-1]]
         position: EarlierPosition = {
-            "topic": _line(state["topic"], TOPIC_CHARS),
+            "topic": _line(state["topic"], EARLIER_TOPIC_CHARS),
             "stance": _on_claim(ledger, stance) if stance else "",
             "changes": [
                 f"{_on_claim(ledger, each.event)}, before: {_on_claim(ledger, each.before)}"
                 for each in changes
                 if each.before and each.event["debater"] == debater and each.event["kind"] != "concedes"
-            ][:CONCESSIONS],
-            "positions": [_on_claim(ledger, event) for _, event in ledger.held(debater)[:POSITIONS]],
-            "concessions": list(dict.fromkeys(concessions))[:CONCESSIONS],
+            ][:MAX_CONCESSIONS],
+            "positions": [_on_claim(ledger, event) for _, event in ledger.held(debater)[:MAX_POSITIONS]],
+            "concessions": list(dict.fromkeys(concessions))[:MAX_CONCESSIONS],
             "challenged": [
-                _line(each["quote"], TEXT_CHARS) for each in ledger.open_challenges(debater)[:CONCESSIONS]
+                _line(each["quote"], POSITION_CHARS)
+                for each in ledger.open_challenges(debater)[:MAX_CONCESSIONS]
             ],
-            "last": _line(own_entries[-1]["content"], TEXT_CHARS),
+            "last": _line(own_entries[-1]["content"], POSITION_CHARS),
             "winner": state.get("verdict", {}).get("winner", "") == debater,
             "debate": debate,
             "at": now[:10],
@@ -145,7 +146,7 @@ def earlier_positions_text(
     lines = [OTHER_DEBATES_HEADING]
     for position in cross_debate_memory:
         min_items = 0 if position["stance"] else 1
-        sized_lines = (_position_line(position, items) for items in range(POSITIONS, min_items - 1, -1))
+        sized_lines = (_position_line(position, items) for items in range(MAX_POSITIONS, min_items - 1, -1))
         fitting_lines = (line for line in sized_lines if count("\n".join([*lines, line])) <= remaining)
         if line := next(fitting_lines, ""):
             lines.append(line)
@@ -184,9 +185,9 @@ def _line(text: str, chars: int) -> str:
     return clip(sanitize_line(_CITATION.sub("", text[: 8 * chars])), chars)
 
 
-PASSAGE_CHARS = 400
+REFERENCE_CHARS = 400
 """Approximate number of characters in each passage of a reference document."""
-MAX_PASSAGES = 3
+MAX_REFERENCE_PASSAGES = 3
 REFERENCE_HEADING = "# Passages from your own texts (cite them by their marks)"
 
 
@@ -200,15 +201,15 @@ class Passage(NamedTuple):
 
 @lru_cache(maxsize=32)
 def passages(reference_documents: tuple[ReferenceDocument, ...]) -> tuple[Passage, ...]:
-    """Split reference documents at sentence ends into passages of about `PASSAGE_CHARS` characters."""
+    """Split reference documents at sentence ends into passages of about `REFERENCE_CHARS` characters."""
     all_passages: list[Passage] = []
     for document in reference_documents:
         parts: list[str] = []
         for sentence in filter(None, [sanitize_line(each.text) for each in split_sentences(document.text)]):
-            if parts and len(parts[-1]) + len(sentence) < PASSAGE_CHARS:
+            if parts and len(parts[-1]) + len(sentence) < REFERENCE_CHARS:
                 parts[-1] = f"{parts[-1]} {sentence}"
             else:
-                parts.append(clip(sentence, 2 * PASSAGE_CHARS))
+                parts.append(clip(sentence, 2 * REFERENCE_CHARS))
         name = sanitize_line(document.name)
         all_passages += [Passage(f"{name} §{n}", text) for n, text in enumerate(parts, 1)]
     return tuple(all_passages)
@@ -218,7 +219,7 @@ def matching_passages(reference_documents: tuple[ReferenceDocument, ...], query:
     """Return the passages that match the query, best first. Rare terms count more."""
     all_passages = passages(reference_documents)
     items = MemoryItems([MemoryItem(str(n), passage.text) for n, passage in enumerate(all_passages)])
-    return [all_passages[int(match.item.id)] for match in rank(items, query)[:MAX_PASSAGES]]
+    return [all_passages[int(match.item.id)] for match in rank(items, query)[:MAX_REFERENCE_PASSAGES]]
 
 
 def reference_text(
@@ -233,13 +234,13 @@ def reference_text(
     return "\n".join(lines) if len(lines) > 1 else ""
 
 
-HEADING = "# Earlier messages that matter here"
+EARLIER_HEADING = "# Earlier messages that matter here"
 
-MIN_TOKENS = 48
+MIN_MEMORY_TOKENS = 48
 """Minimum number of unused prompt tokens required to retrieve memories."""
-READ_CHARS = 8_000
+EMBEDDED_CHARS = 8_000
 """Maximum number of characters that are read from a message."""
-EXCERPT_CHARS = 220
+MEMORY_CHARS = 220
 """Maximum number of characters in an excerpt of a message."""
 EXCERPT_TOKENS = 56
 """Maximum number of tokens in an excerpt of a message."""
@@ -312,7 +313,7 @@ def retrieve_memories(
     The result depends only on the state. The indexes are caches.
     """
     remaining = min(remaining, settings.max_tokens)
-    if not settings.enabled or window_start(state) <= 1 or remaining < MIN_TOKENS:
+    if not settings.enabled or window_start(state) <= 1 or remaining < MIN_MEMORY_TOKENS:
         return RetrievedMemories()
     index = retrieval_index(state, memories, names)
     records = (ledger_of(state), state.get("crux_cards"), state.get("reflections"))
@@ -323,7 +324,7 @@ def retrieve_memories(
         retrieve,
         index,
         query.query,
-        budget=remaining - count(f"{HEADING}\n"),
+        budget=remaining - count(f"{EARLIER_HEADING}\n"),
         answering=query.answering,
         items=memories.indexes.items(memories.debate, items, memories.embeddings),
         exclude=shown_seqs | set(seqs_of(exclude)),
@@ -337,7 +338,7 @@ def retrieve_memories(
     keyed_lines = [(item_id, texts[item_id]) for item_id in result.item_ids]
     keyed_lines += [(lines.transcript[seq]["id"], lines.text(seq)) for seq in result.seqs]
     while keyed_lines:
-        text = "\n".join([HEADING, *(line for _, line in keyed_lines)])
+        text = "\n".join([EARLIER_HEADING, *(line for _, line in keyed_lines)])
         if count(text) <= remaining:  # joined text may have one more token per line
             return RetrievedMemories(text, tuple(key for key, _ in keyed_lines))
         keyed_lines.pop()
@@ -373,7 +374,7 @@ def retrieve_messages(
         exclude: `seq` of messages that must not be returned.
     """
     transcript = state["full_transcript"]
-    if memories is None or not settings.enabled or remaining < MIN_TOKENS:
+    if memories is None or not settings.enabled or remaining < MIN_MEMORY_TOKENS:
         return []
     index = retrieval_index(state, memories, names, everything=True)
     search = partial(
@@ -467,8 +468,8 @@ class _MemoryLines:
         """Return one line with an excerpt of an entry, starting at the sentence with the most query terms."""
         if seq not in self._known:
             entry, content, start = self.transcript[seq], self.transcript[seq]["content"], 0
-            if len(content) > EXCERPT_CHARS:
-                sentences = sentence_terms(content[:READ_CHARS])
+            if len(content) > MEMORY_CHARS:
+                sentences = sentence_terms(content[:EMBEDDED_CHARS])
                 scored = [(len(self.query_terms & words), -offset) for offset, words in sentences]
                 start = -max(scored, default=(0, 0))[1]
             label = f"{speaker_label(entry['speaker'], self.names)} [{entry['id']}]{source_time(entry)}"
@@ -484,7 +485,7 @@ class _MemoryLines:
 @lru_cache(maxsize=4096)  # many turns retrieve the same messages
 def _excerpt_from(content: str, start: int, count: TokenCounter) -> str:
     """Return a one-line excerpt of a message, starting at character number `start`."""
-    return truncate_middle(sanitize_line(excerpt(content, EXCERPT_CHARS, start)), EXCERPT_TOKENS, count)
+    return truncate_middle(sanitize_line(excerpt(content, MEMORY_CHARS, start)), EXCERPT_TOKENS, count)
 
 
 @memoize_by_identity(8)  # the ledger changes only when messages leave the window

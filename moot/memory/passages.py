@@ -18,7 +18,7 @@ LONG_TOKENS = 1_000
 """Number of tokens above which a message is always long."""
 PASSAGES = 4
 """Approximate number of passages in the shortest long message."""
-MIN_TOKENS = 32
+MIN_PASSAGE_TOKENS = 32
 """Minimum number of tokens in a passage of a long message."""
 PARTS = 1 << 20
 """Maximum number of passages into which a message is split."""
@@ -63,7 +63,7 @@ class Splitting:
     def within(cls, total: int) -> Splitting:
         """Return the splitting limits for a prompt of `total` tokens."""
         long = min(LONG_TOKENS, total // LONG_MESSAGE_DIVISOR)
-        return cls(long, max(MIN_TOKENS, long // PASSAGES))
+        return cls(long, max(MIN_PASSAGE_TOKENS, long // PASSAGES))
 
     def spans(self, entry: entry_types.Entry) -> list[Span]:
         """Return the character range of each passage in an entry. Together they cover the whole content.

@@ -14,9 +14,9 @@ from moot.state.entries import Entry, ToolUse
 from moot.text.plain_text import clip, count_noun, sanitize_line
 from moot.text.terms import split_sentences, term_set
 
-MAX_PASSAGES = 12
+MAX_RESULT_PASSAGES = 12
 """Maximum number of passages that a summary takes from one tool result."""
-ABOUT_CHARS, PASSAGE_CHARS, READ_LINES = 80, 400, 2_000
+ABOUT_CHARS, PART_CHARS, READ_LINES = 80, 400, 2_000
 
 _ABOUT: Mapping[str, tuple[str, ...]] = {
     "command": ("command", "cmd", "commands", "script", "code"),
@@ -128,14 +128,14 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
         error = _ERROR_LINE.search(output)
         text = f"{error[0]}\n{output[: error.start()]}{output[error.end() :]}" if error else output
         return [sanitize_line(f"{label} failed: {text}")]
-    candidates = [clip(sanitize_line(text), PASSAGE_CHARS) for text in _parts(data, output) if text.strip()]
+    candidates = [clip(sanitize_line(text), PART_CHARS) for text in _parts(data, output) if text.strip()]
     outline = _outline(output)
     scores = [
         sum(math.log1p(terms.get(term, 0)) for term in term_set(text)) + shows_evidence(text)
         for text in candidates
     ]
     ranking = sorted(range(len(candidates)), key=lambda index: (-scores[index], index))
-    ranking = ranking[: MAX_PASSAGES - len(outline)]
+    ranking = ranking[: MAX_RESULT_PASSAGES - len(outline)]
     shown_indices = [index for index in sorted(ranking) if scores[index]] or sorted(ranking[:3])
     parts = [*outline, *(candidates[index] for index in shown_indices)]
     return [f"{label}: {part}" for part in parts] or [f"{label}: no output"]
@@ -212,7 +212,7 @@ def _parts(data: object, text: str) -> list[str]:
         lines = [_NUMBERED.sub("", line, count=1) for line in numbered]
     if rows := _rows(lines):
         return rows
-    if len(lines) > 1 and all(len(line) < 2 * PASSAGE_CHARS for line in lines):
+    if len(lines) > 1 and all(len(line) < 2 * PART_CHARS for line in lines):
         return lines
     return [sentence.text for sentence in split_sentences("\n".join(lines))]
 

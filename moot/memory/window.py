@@ -24,9 +24,9 @@ from moot.text.tokens import TokenCounter, message_tokens
 
 LOW_WATER = 0.55
 """Minimum share of the message budget that stays in use when the context window is compacted."""
-MESSAGE_SHARE = 0.5
+LARGEST_MESSAGE_SHARE = 0.5
 """Maximum share of the message budget for one message. A longer message is cut in the context window."""
-MIN_TOKENS = 150
+FLOOR_TOKENS = 150
 """Minimum number of tokens for the context window. It applies even if the topic is very long."""
 
 MARGIN = 16
@@ -62,11 +62,11 @@ class WindowLimits:
             if shared_prefix is None
             else budget.total - budget.summary - budget.messages - shared_prefix - MARGIN
         )
-        tokens = max(MIN_TOKENS, budget.messages - min(budget.turn_suffix, budget.messages // 4) + spare)
+        tokens = max(FLOOR_TOKENS, budget.messages - min(budget.turn_suffix, budget.messages // 4) + spare)
         high = memory.keep_recent + memory.summarize_every
         low_tokens = math.ceil(LOW_WATER * min(budget.messages, tokens))
         # A message across the low-water mark still fits below the high-water mark.
-        message_limit = min(int(budget.messages * MESSAGE_SHARE), tokens - low_tokens)
+        message_limit = min(int(budget.messages * LARGEST_MESSAGE_SHARE), tokens - low_tokens)
         return cls(high, memory.keep_recent, tokens, low_tokens, message_limit)
 
     def messages_kept(self, costs: Sequence[float]) -> int:

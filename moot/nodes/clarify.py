@@ -22,10 +22,10 @@ from moot.text.plain_text import break_template_tokens
 CLARIFY = load_prompt_template("clarify", "instruction", "most", "known")
 INSTRUCTION = load_prompt_template("clarify_instruction")
 
-PHASE = "clarify"
-QUESTION_CHARS = 1000
+CLARIFY_PHASE = "clarify"
+CLARIFICATION_CHARS = 1000
 NO_ANSWER = "(no answer)"
-EARLIER = 5
+EARLIER_PRIORITY = 5
 """Priority of people's documents and earlier answers in a prompt. If the prompt is too long, blocks with
 higher numbers are left out first."""
 
@@ -52,7 +52,7 @@ def clarification_step(state: ConversationState, config: DebateConfig) -> Step |
     ):
         return None
     turns = [make_turn(debater.id) for debater in config.debaters if not debater.is_human]
-    return make_step(PHASE, 0, turns, kind="clarify") if turns else None
+    return make_step(CLARIFY_PHASE, 0, turns, kind="clarify") if turns else None
 
 
 def clarify(context: NodeContext) -> NodeBody:
@@ -68,7 +68,7 @@ def clarify(context: NodeContext) -> NodeBody:
         return update
     answers = yield from ask_people("clarifications", rounds, questions)
     writer = TranscriptWriter(
-        len(state["full_transcript"]), context.count, context.env.clock, *context.origin, phase=PHASE
+        len(state["full_transcript"]), context.count, context.env.clock, *context.origin, phase=CLARIFY_PHASE
     )
     for question in questions:
         question_entry = writer.write(question["debater"], "question", question["question"], targets=["user"])
@@ -101,7 +101,7 @@ def _call(context: NodeContext, debater: DebaterConfig) -> ModelCall:
             Block(
                 "messages",
                 render_entry(entry, ctx.names, config.fence),
-                EARLIER,
+                EARLIER_PRIORITY,
                 ids=(entry["id"],),
                 label="earlier",
             )
@@ -129,7 +129,7 @@ def _questions(
         texts = [
             text
             for item in raw_questions
-            if (text := " ".join(clean_text(str(item)).split())[:QUESTION_CHARS])
+            if (text := " ".join(clean_text(str(item)).split())[:CLARIFICATION_CHARS])
         ]
         for text in texts[: context.config.clarifications.max_per_debater]:
             if text.casefold() in seen_texts:

@@ -24,8 +24,8 @@ from moot.text.plain_text import clip
 from moot.text.terms import UNSPACED_CHARACTER
 from moot.text.tokens import TokenCounter, truncate_middle
 
-READ = load_prompt_template("read-answer", "form", home=__package__)
-SAME = load_prompt_template("same-answer", home=__package__)
+READ_ANSWER = load_prompt_template("read-answer", "form", home=__package__)
+SAME_ANSWER = load_prompt_template("same-answer", home=__package__)
 NONE = "none of them"
 """Value with which a model says that a message gives none of the options."""
 COMPARED_CHARS = 300
@@ -71,7 +71,7 @@ def read_texts(
         structured_call(
             "evaluate",
             config,
-            READ.render(form=form),
+            READ_ANSWER.render(form=form),
             [fenced(question, config.fence, "# Question"), fenced(text, config.fence, "# Message")],
             schema,
             count,
@@ -135,7 +135,7 @@ def equal_forms(
     group = many(between(1, len(forms), int), 2, len(forms))
     schema = narrow_schema(EqualAnswersReply, {"groups": many(group, 0, len(forms) // 2)})
     hints: Hints = {"phase": "compare answers"}
-    (reply,) = yield [structured_call("evaluate", config, SAME.render(), texts, schema, count, hints=hints)]
+    (reply,) = yield [structured_call("evaluate", config, SAME_ANSWER.render(), texts, schema, count, hints=hints)]
     data = None if reply.placeholder else structured_data(schema, reply)
     counts_as: dict[str, str] = {}
     for numbers in data["groups"] if data else []:
@@ -187,7 +187,7 @@ def add_answers(
     return [*errors, *failures]
 
 
-ASK = load_prompt_template("final_answer", "form", home=__package__)
+ASK_FINAL_ANSWER = load_prompt_template("final_answer", "form", home=__package__)
 
 
 class FinalAnswerReply(BaseModel):
@@ -249,7 +249,7 @@ def _call(debate: PromptSource, debater: str, index: int) -> ModelCall:
         types["answer"] = one_of([*config.options, verdict_types.UNDECIDED])
     schema = narrow_schema(FinalAnswerReply, types)
     total = prompt_budget(config.memory.budget.total, schema, debate.count)
-    instruction = ASK.render(form=voting.answer_form(config))
+    instruction = ASK_FINAL_ANSWER.render(form=voting.answer_form(config))
     turn: Turn = {"speaker": debater, "targets": [], "instruction": instruction, "room": ""}
     context = PromptContext(debate, turn, total)
     prompt = assemble_prompt(context, long_form_blocks(context), context.query, is_cached=True)

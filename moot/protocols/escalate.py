@@ -17,7 +17,7 @@ from moot.protocols import schedule
 from moot.protocols.outcome import Proceedings
 from moot.protocols.prompt_context import PromptContext, entry_block
 from moot.protocols.schedule import OVER, End, Phase, TurnCount, make_step, make_turn, phase_table
-from moot.protocols.single import ANSWER_WORDS, PHASE, answers_since
+from moot.protocols.single import ANSWER_PHASE, SINGLE_ANSWER_WORDS, answers_since
 from moot.protocols.suffix import SELF_CONTAINED, turn_suffix_block
 from moot.protocols.vote import IndependentAnswers
 from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_entries
@@ -57,7 +57,8 @@ class Escalate(IndependentAnswers):
     debaters = tuple({"id": f"solver-{number}", "name": f"Solver {number}"} for number in range(1, ALL + 1))
     length_settings = ("escalate.rounds",)
     phases = phase_table(
-        Phase(PHASE, (PHASE, DEBATE_PHASE, OVER)), Phase(DEBATE_PHASE, (PHASE, DEBATE_PHASE, OVER))
+        Phase(ANSWER_PHASE, (ANSWER_PHASE, DEBATE_PHASE, OVER)),
+        Phase(DEBATE_PHASE, (ANSWER_PHASE, DEBATE_PHASE, OVER)),
     )
 
     def turns(self, config: DebateConfig) -> TurnCount:
@@ -70,11 +71,11 @@ class Escalate(IndependentAnswers):
         answer_count, round_no = len(_answers(state)), state.get("round", 0) + 1
         order = _order(config)
         if answer_count == 0:
-            return make_step(PHASE, round_no, [make_turn(debater) for debater in order[:PAIR]])
+            return make_step(ANSWER_PHASE, round_no, [make_turn(debater) for debater in order[:PAIR]])
         if answer_count < ALL:
             if agreed := _agreed(state, config):
                 return End(f"the first two answers agree: “{agreed}”")
-            return make_step(PHASE, round_no, [make_turn(debater) for debater in order[answer_count:]])
+            return make_step(ANSWER_PHASE, round_no, [make_turn(debater) for debater in order[answer_count:]])
         count = _independent_count(state, config)
         if count.majority and count.first:
             return End(
@@ -120,7 +121,7 @@ class Escalate(IndependentAnswers):
         own_entry = _latest(ctx.state, authors).get(ctx.turn["speaker"])
         return DEBATE.render(
             own=own_entry["id"] if own_entry else "",
-            words=schedule.words_within(ANSWER_WORDS, ctx.config),
+            words=schedule.words_within(SINGLE_ANSWER_WORDS, ctx.config),
             ending=self.answer_ending(ctx.config),
         )
 

@@ -242,7 +242,7 @@ LISTED_TURNS = 12
 """Number of turns whose speakers the moderator's prompt lists. These are the latest turns."""
 INSTRUCTION_CHARS = 300
 """Maximum number of characters in the moderator's instruction to a debater."""
-REPLY_TOKENS = 300
+MODERATOR_TOKENS = 300
 
 
 class Nomination(BaseModel):
@@ -266,7 +266,7 @@ class Moderated(LongForm):
 
 
 def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
-    params = replace(model_params(config, ModeratorConfig.of(config)), reply=REPLY_TOKENS)
+    params = replace(model_params(config, ModeratorConfig.of(config)), reply=MODERATOR_TOKENS)
     count = counter_of(params, config)
     remaining, names = config.memory.budget.total // 4, config.names()
     speakers = recent_speakers(state, config)[-LISTED_TURNS:]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from moot.calls.model_calls import WireMessage
 from moot.config import DebateConfig
 from moot.memory.summarizers.rule_based import NOTICE_BELOW
-from moot.memory.window import MESSAGE_SHARE, WindowLimits, compact, shown_message
+from moot.memory.window import LARGEST_MESSAGE_SHARE, WindowLimits, compact, shown_message
 from moot.prompts import templates, truncation
 from moot.protocols import prompt_context
 from moot.protocols.suffix import turn_suffix_block
@@ -37,7 +37,7 @@ def summary_blocks(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
         - budget.turn_suffix
         - prompt_context.shared_prefix_tokens(ctx.state["topic"], ctx.config, ctx.count)
     )
-    has_space = left >= budget.summary + budget.messages * MESSAGE_SHARE
+    has_space = left >= budget.summary + budget.messages * LARGEST_MESSAGE_SHARE
     remaining = budget.summary if has_space else max(0, min(budget.summary, left // 10))
     heading = f"# Summary of the debate up to [{entry_id(summary['covers_through_seq'])}]"
     full_message: WireMessage = {"role": "user", "content": templates.fenced(text, ctx.config.fence, heading)}

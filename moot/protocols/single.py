@@ -12,10 +12,10 @@ from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, traits_of
 
 ANSWER = load_prompt_template("answer", "words", "ending", home=__package__)
-SYSTEM = "You answer a question on your own."
+SINGLE_SYSTEM = "You answer a question on your own."
 
-ANSWER_WORDS = 400
-PHASE = "answer"
+SINGLE_ANSWER_WORDS = 400
+ANSWER_PHASE = "answer"
 
 SAID, DOCUMENT = 1, 2
 """Priorities of the prompt blocks that show people's messages and documents."""
@@ -27,14 +27,14 @@ class SoloProtocol(base.Protocol):
     ending = ""
     """Instruction that says how an answer must end, or `""` if any ending is allowed."""
     can_continue = False
-    phases = phase_table(Phase(PHASE, (PHASE, OVER)))
+    phases = phase_table(Phase(ANSWER_PHASE, (ANSWER_PHASE, OVER)))
     compares_answers = False
     shows_summary = False
 
     def prompt_blocks(self, ctx: prompt_context.PromptContext) -> list[Block]:
         """Return the prompt blocks of a turn."""
         budget, count, speaker = ctx.config.memory.budget, ctx.count, ctx.speaker
-        system = system_message(SYSTEM, ctx.config.fence)
+        system = system_message(SINGLE_SYSTEM, ctx.config.fence)
         shared_prefix = [
             Block("system", system, label="rules"),
             problem_block(ctx.state["topic"], budget, ctx.config.fence, count),
@@ -58,7 +58,7 @@ class SoloProtocol(base.Protocol):
 
     def instruction(self, ctx: prompt_context.PromptContext) -> str:
         """Return the instruction to answer the question, including how the answer must end."""
-        return ANSWER.render(words=schedule.words_within(ANSWER_WORDS, ctx.config), ending=self.ending)
+        return ANSWER.render(words=schedule.words_within(SINGLE_ANSWER_WORDS, ctx.config), ending=self.ending)
 
 
 class Single(SoloProtocol):
@@ -78,7 +78,7 @@ class Single(SoloProtocol):
         """Return a step with the answer, another one after a person's message, or `End`."""
         if answers_since(state["full_transcript"]):
             return End("the question is answered")
-        return make_step(PHASE, state.get("round", 0) + 1, [make_turn(config.debaters[0].id)])
+        return make_step(ANSWER_PHASE, state.get("round", 0) + 1, [make_turn(config.debaters[0].id)])
 
     def final_answer(self, state: ConversationState) -> str:
         """Return the debater's last answer, or `""` if a person has sent a message after it."""
@@ -92,4 +92,6 @@ def answers_since(transcript: Sequence[Entry]) -> list[Entry]:
         entry["seq"] for entry in transcript if traits_of(entry).user_input == "interjection"
     ]
     last_interjection = interjection_seqs[-1] if interjection_seqs else -1
-    return [entry for entry in transcript if entry["phase"] == PHASE and entry["seq"] > last_interjection]
+    return [
+        entry for entry in transcript if entry["phase"] == ANSWER_PHASE and entry["seq"] > last_interjection
+    ]

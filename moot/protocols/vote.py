@@ -13,7 +13,7 @@ from moot.judging.judge_spec import JudgeSpec
 from moot.protocols import voting
 from moot.protocols.prompt_context import PromptContext
 from moot.protocols.schedule import End, TurnCount, make_step, make_turn, words_within
-from moot.protocols.single import ANSWER, ANSWER_WORDS, PHASE, SoloProtocol, answers_since
+from moot.protocols.single import ANSWER, ANSWER_PHASE, SINGLE_ANSWER_WORDS, SoloProtocol, answers_since
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.verdict import COUNT, PanelVerdict
 from moot.text.plain_text import all_done_reason, clip
@@ -64,7 +64,7 @@ class IndependentAnswers(SoloProtocol):
     def instruction(self, ctx: PromptContext) -> str:
         """Return the instruction to answer the question."""
         return ANSWER.render(
-            words=words_within(ANSWER_WORDS, ctx.config), ending=self.answer_ending(ctx.config)
+            words=words_within(SINGLE_ANSWER_WORDS, ctx.config), ending=self.answer_ending(ctx.config)
         )
 
     def counts_messages(self, config: DebateConfig) -> bool:
@@ -91,7 +91,7 @@ class IndependentAnswers(SoloProtocol):
         """Return one line that states the winning answer."""
         solution = verdict["solution_markdown"]
         if verdict["judge"] != COUNT and solution:
-            return clip(voting.answer_as_written(solution), voting.SHOWN_CHARS)
+            return clip(voting.answer_as_written(solution), voting.SHOWN_ANSWER_CHARS)
         return super().headline(verdict, names)
 
     def final_answer(self, state: ConversationState) -> str:
@@ -125,4 +125,4 @@ class Vote(IndependentAnswers):
         if answers_since(state["full_transcript"]):
             return End(all_done_reason(answers, "answer", "given"))
         turns = [make_turn(speakers[index % len(speakers)]) for index in range(answers)]
-        return make_step(PHASE, state.get("round", 0) + 1, turns)
+        return make_step(ANSWER_PHASE, state.get("round", 0) + 1, turns)

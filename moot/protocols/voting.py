@@ -123,9 +123,9 @@ def stop_reason(state: ConversationState, config: DebateConfig) -> str:
     return ""
 
 
-SHOWN_CHARS = 100
+SHOWN_ANSWER_CHARS = 100
 """Maximum length of a displayed answer, in characters. Longer answers are shortened."""
-QUESTION_CHARS = 160
+VOTE_QUESTION_CHARS = 160
 """Maximum length of the question in a verdict, in characters."""
 UNSTATED = 50.0
 """Confidence, from 0 to 100, that is assumed if an answer states none. Weighted votes use it."""
@@ -272,7 +272,7 @@ class VoteCount:
             **failed_verdict(verdict_types.COUNT, "", order=sorted(set(authors))),
             "status": "ok",
             "winner": winner,
-            "question": clip(" ".join(topic.split()), QUESTION_CHARS),
+            "question": clip(" ".join(topic.split()), VOTE_QUESTION_CHARS),
         }
         if self.config.options:
             verdict["options"] = list(self.config.options)
@@ -305,7 +305,7 @@ def stages_text(stages: Sequence[verdict_types.Stage]) -> str:
     """Return one sentence with the answer and the number of calls of each stage."""
     stage_texts = []
     for stage in stages:
-        answer = f"“{clip(stage['answer'], SHOWN_CHARS)}”" if stage["answer"] else "no answer leads"
+        answer = f"“{clip(stage['answer'], SHOWN_ANSWER_CHARS)}”" if stage["answer"] else "no answer leads"
         stage_texts.append(f"{stage['name']} ({count_noun(stage['calls'], 'call')}): {answer}")
     return f"Answer after each stage: {'; '.join(stage_texts)}."
 
@@ -313,12 +313,12 @@ def stages_text(stages: Sequence[verdict_types.Stage]) -> str:
 def vote_headline(verdict: verdict_types.PanelVerdict) -> str:
     """Return one line that states the winning answer and its share of the votes."""
     votes = verdict["outcome"]["tally"].values()
-    decision = clip(verdict["decision"], SHOWN_CHARS)
+    decision = clip(verdict["decision"], SHOWN_ANSWER_CHARS)
     return f"{decision} ({max(votes):g} of {round(sum(votes), 2):g})"
 
 
 def _short(answer: str) -> str:
-    if len(answer) <= SHOWN_CHARS:
+    if len(answer) <= SHOWN_ANSWER_CHARS:
         return answer
     # A hash distinguishes long answers with the same beginning.
-    return f"{answer[:SHOWN_CHARS]}… ({hashlib.sha256(answer.encode()).hexdigest()[:6]})"
+    return f"{answer[:SHOWN_ANSWER_CHARS]}… ({hashlib.sha256(answer.encode()).hexdigest()[:6]})"

@@ -20,11 +20,11 @@ from moot.reports.verdict_view import Participants
 from moot.state.claim_events import MAIN_QUESTION
 from moot.text.plain_text import clip, show_reordering
 
-TEXT_CHARS = 600
+NODE_CHARS = 600
 """Maximum length of a text in the argument map, in characters."""
-TITLE_CHARS = 60
+NODE_TITLE_CHARS = 60
 """Maximum length of a title in the argument map, in characters."""
-MAX_ROWS = 24
+MAX_MAP_ROWS = 24
 """Maximum number of arguments in the drawing of a claim's map."""
 ROW_HEIGHT = 48
 """Height of an argument in the drawing, in SVG units: three lines of text."""
@@ -155,7 +155,7 @@ def claim_maps(document: DebateDocument, people: Participants) -> dict[str, Clai
         for relation, child, depth, parent in _below(node):
             parent_y = rows[parent].y + 14 if parent >= 0 else 0
             rows.append(MapRow(child, relation == "-", 16 * depth, 6 + ROW_HEIGHT * len(rows), parent_y))
-        maps[node.claim] = ClaimMap(rows[:MAX_ROWS], max(0, len(rows) - MAX_ROWS))
+        maps[node.claim] = ClaimMap(rows[:MAX_MAP_ROWS], max(0, len(rows) - MAX_MAP_ROWS))
     return {key: each for key, each in maps.items() if each.rows}
 
 
@@ -241,13 +241,13 @@ def _argument(names: Mapping[str, str], debater: str, label: str) -> str:
 
 
 def _title(text: str, fallback: str) -> str:
-    """Return a node's title of at most `TITLE_CHARS` valid characters, or else `fallback`."""
-    title = " ".join(_UNTITLED.sub(" ", text).split())[:TITLE_CHARS].strip(" .'-")
+    """Return a node's title of at most `NODE_TITLE_CHARS` valid characters, or else `fallback`."""
+    title = " ".join(_UNTITLED.sub(" ", text).split())[:NODE_TITLE_CHARS].strip(" .'-")
     return title or _UNTITLED.sub(" ", fallback).strip() or "unnamed"
 
 
 def _one_line(text: str) -> str:
-    return clip(" ".join(text.split()), TEXT_CHARS)
+    return clip(" ".join(text.split()), NODE_CHARS)
 
 
 def _escaped(text: str) -> str:

@@ -31,7 +31,7 @@ from moot.state.entries import Entry, entry_details, entry_id
 from moot.state.verdict import import_note
 from moot.text.plain_text import clip, count_noun, show_reordering
 
-TITLE = 160
+PAGE_TITLE_CHARS = 160
 """Maximum number of characters in a report's title."""
 NOTES = {
     "running": "Still running. The report shows the debate so far.",
@@ -50,7 +50,7 @@ class Report:
         self.document = document = documents.read_document(markdown_html.clean_strings(raw_document))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
-        question = clip(documents.document_title(document), TITLE)
+        question = clip(documents.document_title(document), PAGE_TITLE_CHARS)
         self.title = question or self.name or "A debate"
         self.topic = topic if topic != question else ""
         """The whole topic, if the title does not show all of it."""
@@ -113,7 +113,7 @@ class Report:
         self._main_stances = main_claim["stances"] if main_claim else {}
         self.claims = {each["id"]: each["text"] for each in board_claims}
         """Text of each claim, by claim id."""
-        if MAIN_QUESTION in self.claims and len(topic) > TITLE:
+        if MAIN_QUESTION in self.claims and len(topic) > PAGE_TITLE_CHARS:
             self.claims[MAIN_QUESTION] = "The main question"
         self.no_claims = ""
         """Reason why the report has no claims, and how to get them. Empty if it has claims or no messages."""

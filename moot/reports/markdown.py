@@ -104,15 +104,15 @@ MAX_WORDS = 900
 """Maximum number of words in a brief or a decision record. A longer one is rendered with less detail."""
 DETAILS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1)
 """Shares of the limits below that are tried until a brief or a decision record is short enough."""
-MAX_ROWS = 8
+MAX_TABLE_ROWS = 8
 """Maximum number of rows in each table of a brief or a decision record, and of lines in each list."""
-MAX_SOURCES, SOURCE_CHARS = 12, 140
+SHOWN_SOURCES, SOURCE_CHARS = 12, 140
 """Maximum number of footnotes, and maximum length of a quotation in a footnote, in characters."""
 SOLUTION_SHARE = 0.4
 """Minimum share of the solution's limit. The solution is carried out, so other parts are shortened first."""
 BACKGROUND_CHARS = 600
 """Maximum length of each background document in a decision record, in characters."""
-SOLUTION_CHARS = 1200
+BRIEF_CHARS = 1200
 """Maximum length of the solution in a one-page report (brief), in characters."""
 TOPIC_CHARS = 600
 """Maximum length of the topic in a one-page report (brief), in characters."""
@@ -158,15 +158,15 @@ def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
             considered=_considered(report),
             background=_background(report, int(share * BACKGROUND_CHARS)) if form == "adr" else [],
             added=_added(report, int(share * TOPIC_CHARS)),
-            most=max(1, int(share * MAX_ROWS)),
-            rows=MAX_ROWS,
-            excerpt=_solution_excerpt(report.at_a_glance, int(max(share, SOLUTION_SHARE) * SOLUTION_CHARS)),
+            most=max(1, int(share * MAX_TABLE_ROWS)),
+            rows=MAX_TABLE_ROWS,
+            excerpt=_solution_excerpt(report.at_a_glance, int(max(share, SOLUTION_SHARE) * BRIEF_CHARS)),
             asked=_excerpt(beyond_title, int(share * TOPIC_CHARS)),
-            reasons=_whole_sentences(report.verdict.record["reasoning"], int(share * SOLUTION_CHARS))
+            reasons=_whole_sentences(report.verdict.record["reasoning"], int(share * BRIEF_CHARS))
             if report.verdict
             else "",
         )
-        text = _tidy(_with_sources(text, report, int(share * MAX_SOURCES)))
+        text = _tidy(_with_sources(text, report, int(share * SHOWN_SOURCES)))
         if len(text.split()) <= MAX_WORDS:
             break
     return text

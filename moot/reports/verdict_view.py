@@ -221,7 +221,7 @@ def _in_order(keys: Iterable[str], people: "Participants") -> "list[Participant]
     return [person for person in people.values() if person.id in participants] + others
 
 
-COLOURS = 8
+COLOUR_COUNT = 8
 """Number of colors that distinguish debaters in a report. Further debaters reuse a color; monograms tell
 them apart."""
 
@@ -270,7 +270,7 @@ class Participants(dict[str, Participant]):
             self[key] = Participant(
                 key,
                 name,
-                f"d{index % COLOURS}",
+                f"d{index % COLOUR_COUNT}",
                 _monogram(name, monograms, numbers),
                 debater.role,
                 debater.stance,

@@ -33,20 +33,20 @@ from moot.text.terms import question_terms
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-RECENCY_DECAY = 0.99
+RECENCY_DECAY = 0.99  # as in the released code of Generative Agents
 ANSWERING_SHARE = 0.5
 """Additional weight of search terms from the message to be answered."""
 MEANING_SHARE = 0.45
 """Relevance of a text that has the meaning of the query but none of its words. Words and meaning add up.
 Share of LoCoMo's evidence among eight memories: words alone .56, .4 to .5 .64, 1.0 .57, the higher of words
 and meaning .41."""
-MAX_TERMS = 16
+MAX_QUERY_TERMS = 16
 """Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
 constant."""
 MAX_PER_TERM = 32
 """Maximum number of texts that are considered for each query term. The same maximum applies to candidates of
 high importance."""
-MAX_CANDIDATES = 128
+MAX_MEMORY_CANDIDATES = 128  # bounds the cost of a turn, as `MAX_QUERY_TERMS` does
 CONTEXT_MESSAGES = 4
 """Number of messages before and after a candidate message that count as its context."""
 RELEVANCE_FLOOR = 0.1
@@ -246,7 +246,7 @@ def _query_weights(
         terms[term] = terms.get(term, 0.0) + ANSWERING_SHARE
     weights = scoring.term_weights(replace(question, terms=terms, unknown={}), index.postings, items.postings)
     known_terms = set(filter(is_known, weights))
-    rarest_terms = sorted(known_terms, key=lambda term: (-weights[term], term))[:MAX_TERMS]
+    rarest_terms = sorted(known_terms, key=lambda term: (-weights[term], term))[:MAX_QUERY_TERMS]
     unknown_terms = [term for term in own_terms if term not in known_terms]
     return {term: weights[term] for term in (*rarest_terms, *unknown_terms)}
 
@@ -321,7 +321,7 @@ def _matching(
     """
     important_positions = sorted({*postings.important[-4 * MAX_PER_TERM :], *important})
     matches = set([position for position in important_positions if position < limit][-MAX_PER_TERM:])
-    remaining = MAX_CANDIDATES
+    remaining = MAX_MEMORY_CANDIDATES
     for term in sorted(terms, key=lambda t: (-terms[t], t)):
         positions = postings.latest(term, before=limit, last=min(MAX_PER_TERM, remaining))
         matches.update(positions)

@@ -18,7 +18,7 @@ SHARE_TOLERANCE = 0.1
 """Share of a debater's token budget that may stay unused when messages are selected. If more tokens stay
 unused, more of the debater's messages might fit."""
 
-LABEL_TOKENS = 7
+EVIDENCE_LABEL_TOKENS = 7
 """Approximate number of tokens in the label of a message. The label names the message id and the speaker."""
 MIN_LABELLED = 6
 """Minimum number of tokens for a message with its label."""
@@ -75,7 +75,7 @@ def select_evidence(
     """
     question = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
     chances = probabilities(index, question) if chances is None else chances
-    worth = chances / (np.array(index.tokens) + (0 if costs is None else LABEL_TOKENS))
+    worth = chances / (np.array(index.tokens) + (0 if costs is None else EVIDENCE_LABEL_TOKENS))
     is_unnamed = np.ones(len(index), dtype=np.bool_)  # everyone whom the question does not name
     is_unnamed[[p for seq in mentioned_seqs if (p := index.position(seq)) is not None]] = False
     order = np.lexsort((-np.arange(len(index)), -worth, is_unnamed)).tolist()

@@ -150,10 +150,8 @@ def make_turn_requests(context: NodeContext) -> list[ModelTurnRequest | HumanTur
             "turn",
             prompt,
             tools=tuple(
-                break_fences_in(
-                    tool.function_of(registry.get_tool(name, context.tools)), context.config.fence
-                )
-                for name in speaker.tools
+                break_fences_in(function, config.fence)
+                for function in registry.functions_of(speaker.tools, context.tools)
             ),
             stream_as=_stream_as(context, speech_id, speaker.id) if index < live_count else None,
             call_index=index,

@@ -63,7 +63,7 @@ FINAL_ANSWER_CHARS = 400
 """Maximum length of a decision or final answer in the table of results, in characters."""
 MAX_NAME = 200
 """Maximum number of characters in a debate's name."""
-MAX_CANDIDATES = 5
+MAX_SIMILAR_NAMES = 5
 """Maximum number of debates to name if the beginning of a name fits several: as many as a glance counts."""
 LATEST = "latest"
 """Reserved name for the most recently active debate."""
@@ -180,8 +180,8 @@ class Catalogue(DebateTable):
         if not rows:
             raise self.not_found(name)
         if len(rows) > 1:
-            names = ", ".join(handle(row.id, row.name) for row in rows[:MAX_CANDIDATES])
-            more = " and others" if len(rows) > MAX_CANDIDATES else ""
+            names = ", ".join(handle(row.id, row.name) for row in rows[:MAX_SIMILAR_NAMES])
+            more = " and others" if len(rows) > MAX_SIMILAR_NAMES else ""
             raise InputError(
                 f"{name!r} is the beginning of {names}{more}: write more of the one that you mean"
             )

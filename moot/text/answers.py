@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 
 EDGES = " \t\r\n.,;:!?\"'`*_()[]{}“”‘’«»„"
 """Characters around an answer that do not belong to it."""
-READ_CHARS = 100_000
+MAX_ANSWER_CHARS = 100_000
 """Number of characters at the end of a text in which an answer is looked for."""
 ANSWER_WORDS = 12
 """Maximum length of an answer, in words, as debaters are told. Longer ones are prose and not compared."""
@@ -82,7 +82,7 @@ def stated_answer(text: str) -> str:
     The last labelled line counts, such as `Answer: B` or `**Final answer:** no`, then markup for answers, and
     then a sentence such as "So the answer is B." Sentences that differ state no answer.
     """
-    plain = unicodedata.normalize("NFKC", text[-READ_CHARS:])
+    plain = unicodedata.normalize("NFKC", text[-MAX_ANSWER_CHARS:])
     patterns = (_LABELS[0], _HEADINGS[0], *_MARKUP, _LABELS[1], _HEADINGS[1])
     for pattern in patterns:
         if matches := list(pattern.finditer(plain)):
@@ -103,7 +103,7 @@ def stated_option(text: str, options: Sequence[str]) -> str:
     answer = stated_answer(text)
     if answer or not options:
         return option_of(answer, options) if options else answer
-    *_, last = re.split(r"(?<=[.!?])\s+|\n", text[-READ_CHARS:].strip())
+    *_, last = re.split(r"(?<=[.!?])\s+|\n", text[-MAX_ANSWER_CHARS:].strip())
     hits = [option for option in options if re.fullmatch(_conclusion(option), last, re.IGNORECASE)]
     others = [option for option in options if option not in hits and _mentions(last, option)]
     return hits[0] if len(hits) == 1 and not others else ""

@@ -5,7 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-NAME_CHARS = 200
+MAX_NAMED_CHARS = 200
 """Maximum length of a text that is searched for a name, in characters. A longer text is prose about several
 people, and a name in it need not be the answer."""
 _WORD = re.compile(r"[^\W_]+")
@@ -32,7 +32,7 @@ def meant_name(text: str, names: Mapping[str, Iterable[str]]) -> str:
         return exact.pop() if len(exact) == 1 else ""
     plain = folded(text)
     words = set(plain.split())
-    if not words or len(text) > NAME_CHARS:
+    if not words or len(text) > MAX_NAMED_CHARS:
         return ""
     if equal := [key for key, phrases in forms.items() if plain in phrases]:
         return equal[0] if len(equal) == 1 else ""

@@ -120,7 +120,7 @@ class ListFiles(Tool):
 
 
 MAX_DEBATE_HITS = 10
-EXCERPT_CHARS = 300
+HIT_CHARS = 300
 
 
 class SearchDebate(Tool):
@@ -142,7 +142,7 @@ class SearchDebate(Tool):
             word_positions = positions_ignoring_case(entry["content"], words)
             positions = [position for position in word_positions if position >= 0]
             if positions and traits_of(entry).by != "tools":
-                passage = excerpt(entry["content"], EXCERPT_CHARS, min(positions))
+                passage = excerpt(entry["content"], HIT_CHARS, min(positions))
                 hits.append((len(positions), entry["seq"], f"{entry['speaker']} [{entry['id']}]: {passage}"))
         best = [line for _, _, line in sorted(hits, reverse=True)[:MAX_DEBATE_HITS]]
         return matches_text(self.query, len(hits), best)

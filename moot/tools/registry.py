@@ -95,16 +95,21 @@ def tool_names() -> list[str]:
     return sorted({*TOOLS, *plugin_entry_points(ENTRY_POINT_GROUP)})
 
 
+def functions_of(names: Sequence[str], extra_tools: GivenTools = NO_TOOLS) -> list[JsonObject]:
+    """Return the JSON definitions of several tools."""
+    tools = [get_tool(name, extra_tools) for name in names]
+    return [tool_types.function_of(tool) for tool in tools]
+
+
 def functions_tokens(names: Sequence[str], count: TokenCounter, extra_tools: GivenTools = NO_TOOLS) -> int:
     """Count the tokens in the JSON definitions of several tools."""
-    tools = [get_tool(name, extra_tools) for name in names]
-    return sum(count(json.dumps(tool_types.function_of(tool))) for tool in tools)
+    return sum(count(json.dumps(each)) for each in functions_of(names, extra_tools))
 
 
 T = TypeVar("T")
 SEPARATOR = "__"
 """Separator between an MCP server's name and its tool's name, as in `docs__search`."""
-NAME_CHARS = 64
+TOOL_NAME_CHARS = 64
 """Maximum length of a tool name that is sent to a model, in characters. The limit applies to tools of MCP
 servers. Providers refuse longer names."""
 DEFINITION_CHARS = 20_000
@@ -149,10 +154,10 @@ class McpTool(tool_types.Tool):
         except ConfigError:
             raise
         except Exception as error:
-            raise tool_types.ToolFailed(_reason(error, self.server)[:ERROR_CHARS]) from error
+            raise tool_types.ToolFailed(_reason(error, self.server)[:FAULT_CHARS]) from error
         text = _result_text(result)
         if result.get("isError"):
-            raise tool_types.ToolFailed(text[:ERROR_CHARS] or "the tool failed")
+            raise tool_types.ToolFailed(text[:FAULT_CHARS] or "the tool failed")
         return text
 
 
@@ -164,7 +169,7 @@ def _result_text(result: JsonObject) -> str:
         if (text := block.get("text", resource.get("text"))) is not None:
             texts.append(str(text)[: tool_types.MAX_RESULT_CHARS])
         elif uri := block.get("uri", resource.get("uri")):
-            texts.append(str(uri)[:ERROR_CHARS])
+            texts.append(str(uri)[:FAULT_CHARS])
         else:
             texts.append(f"({block.get('type', 'content')} left out)")
     if not texts and (data := result.get("structuredContent")) is not None:
@@ -251,7 +256,7 @@ def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]
         except Exception as error:
             notes = filter(None, getattr(error, "__notes__", ()))
             message = "; it wrote: ".join([_reason(error, server), *notes])
-            raise ConfigError(f"mcp_servers.{name}: {redact(message)[:ERROR_CHARS]}") from error
+            raise ConfigError(f"mcp_servers.{name}: {redact(message)[:FAULT_CHARS]}") from error
         definitions = {}
         for tool in tools:
             clean_tool = cast(JsonObject, json.loads(break_template_tokens(clean_text(json.dumps(tool)))))
@@ -261,7 +266,7 @@ def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]
                 parameters=clean_tool.get("inputSchema") or {},
             )
             function = f"{name}{SEPARATOR}{_NOT_IN_NAMES.sub('_', tool['name'])}"
-            if len(function) <= NAME_CHARS and len(definition.model_dump_json()) <= DEFINITION_CHARS:
+            if len(function) <= TOOL_NAME_CHARS and len(definition.model_dump_json()) <= DEFINITION_CHARS:
                 definitions.setdefault(function, definition)
         _listed[key] = time.monotonic(), definitions
         return definitions
@@ -350,7 +355,7 @@ def _reason(error: BaseException, server: McpServerConfig) -> str:
 
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-ERROR_CHARS = 500
+FAULT_CHARS = 500
 """Maximum number of characters of a tool's error message that a debater sees."""
 
 
@@ -378,9 +383,9 @@ class LangChainTool(tool_types.Tool):
             else:
                 result = self.source.invoke(arguments)
         except (ToolException, ValidationError) as error:
-            raise tool_types.ToolFailed(redact(str(error))[:ERROR_CHARS]) from error
+            raise tool_types.ToolFailed(redact(str(error))[:FAULT_CHARS]) from error
         except Exception as error:
-            raise tool_types.ToolFailed(redact(f"{type(error).__name__}: {error}")[:ERROR_CHARS]) from error
+            raise tool_types.ToolFailed(redact(f"{type(error).__name__}: {error}")[:FAULT_CHARS]) from error
         return clean_text(_text(result))
 
 

@@ -136,9 +136,9 @@ def _result(call: ToolCall, fence: str, count: TokenCounter, title: str = "") ->
 
 MAX_FILE_BYTES = 1_000_000
 """Maximum size in bytes of a file that tools can read."""
-MAX_FILES = 2_000
+MAX_LISTED_FILES = 2_000
 """Maximum number of files in one search or listing."""
-MAX_DEPTH = 20
+FOLDER_DEPTH = 20
 """Maximum depth of nested folders that tools can read."""
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -196,7 +196,7 @@ class Sandbox:
     def files(self, path: str = ".") -> Iterator[ListedFile]:
         """Yield the visible files in a folder and its subfolders, sorted by path.
 
-        At most `MAX_FILES` are included.
+        At most `MAX_LISTED_FILES` are included.
 
         Raises:
             AccessRefused: the path is outside the folder or hidden.
@@ -204,7 +204,7 @@ class Sandbox:
         """
         components = _components(path, folder=True)
         with self._open_folder(components) as folder:
-            yield from islice(_walk(folder, "/".join(components), MAX_DEPTH), MAX_FILES)
+            yield from islice(_walk(folder, "/".join(components), FOLDER_DEPTH), MAX_LISTED_FILES)
 
     @contextmanager
     def _open_folder(self, components: list[str]) -> Iterator[int]:
@@ -232,8 +232,8 @@ def _components(path: str, *, folder: bool = False) -> list[str]:
         raise AccessRefused(
             f"{path!r} is the context folder, not a file: use the path of a file in this folder"
         )
-    if len(parts) > MAX_DEPTH:
-        raise AccessRefused(f"{path!r} is nested more than {MAX_DEPTH} folders deep: use a shorter path")
+    if len(parts) > FOLDER_DEPTH:
+        raise AccessRefused(f"{path!r} is nested more than {FOLDER_DEPTH} folders deep: use a shorter path")
     return parts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.asking.answer import NO_MODEL, NOTHING, extract_for
+from moot.asking.answer import NO_MODEL, NO_PASSAGE, extract_for
 from moot.state.entries import Entry, make_entry
 
 NAMES = {"ada": "Ada Quay", "ben": "Ben Ray"}
@@ -37,7 +37,7 @@ def test_other_questions_get_other_passages() -> None:
 
 @pytest.mark.parametrize("question", ["What did Ben say about the pool?", "Why penguins?"])
 def test_no_other_passage_is_quoted_if_none_matches(question: str) -> None:
-    assert extract_for(question, _entries(), NAMES) == (NOTHING, ())
+    assert extract_for(question, _entries(), NAMES) == (NO_PASSAGE, ())
 
 
 def test_message_requested_by_id_is_quoted() -> None:

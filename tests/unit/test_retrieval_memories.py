@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems, rank, retrieve
-from moot.retrieval.memories import MAX_CANDIDATES, MAX_PER_TERM
+from moot.retrieval.memories import MAX_MEMORY_CANDIDATES, MAX_PER_TERM
 from moot.state.entries import Entry, make_entry
 
 WORDS = ["tax", "carbon", "price", "nuclear", "wind", "cost"]
@@ -101,7 +101,7 @@ def test_a_newer_memory_item_replaces_the_one_with_its_id() -> None:
 def test_the_number_of_candidates_does_not_grow_with_the_transcript() -> None:
     index = EvidenceIndex(entry(n, " ".join(WORDS), 8) for n in range(2_000))
     result = retrieve(index, " ".join(WORDS), budget=60, neighbours=0)
-    assert result.omitted + len(result.seqs) <= MAX_CANDIDATES + MAX_PER_TERM
+    assert result.omitted + len(result.seqs) <= MAX_MEMORY_CANDIDATES + MAX_PER_TERM
 
 
 def test_an_empty_index_gives_an_empty_result() -> None:

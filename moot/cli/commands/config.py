@@ -67,7 +67,7 @@ def schema() -> None:
     print_json(config_schema())
 
 
-HEADING = """\
+TEMPLATE_HEADING = """\
 # Configuration of a debate. Every key is optional. Lines without # have their default value.
 # Use it with: moot run "TOPIC" --config FILE
 """
@@ -81,12 +81,12 @@ EXAMPLES: dict[type[BaseModel], JsonObject] = {
 FROM_ENVIRONMENT = ("model",)
 """Settings that take their default from an environment variable. The template must not override the
 variable."""
-WIDTH = 100
+WIDTH = 100  # columns of a comment in the template
 
 
 def template() -> str:
     """Return the commented YAML template, which loads as the default configuration."""
-    return HEADING + "".join(f"{line}\n".replace(" \n", "\n") for line in _section(whole_config()()))
+    return TEMPLATE_HEADING + "".join(f"{line}\n".replace(" \n", "\n") for line in _section(whole_config()()))
 
 
 def _section(values: BaseModel, indent: str = "") -> Iterator[str]:

@@ -225,7 +225,7 @@ PROSE_SHARE = 0.65
 _LABEL = re.compile(r"\b\d+[A-Z]{1,2}\.\d+\b")
 """Pattern that matches the label of a critique point in a council debate, such as 2A.3. The label does not
 count as a number."""
-HEADING = "Key points:"
+KEY_POINTS = "Key points:"
 
 
 @dataclass(frozen=True)
@@ -438,10 +438,10 @@ def write_summary(
     """
     (merged_note,) = yield from merge(request, [source_notes or notes], int(request.max_tokens * PROSE_SHARE))
     points, prose, names = fold_points(request), merged_note.text, request.config.names()
-    remaining = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
+    remaining = request.max_tokens - request.count(f"{prose}\n\n{KEY_POINTS}\n") - 2
     missing = lacking_points(points, f"{request.topic} {prose}", names, current_seqs(request))
     layout = layout_points(missing, max_tokens=remaining, count=request.count, names=names)
-    text = f"{prose}\n\n{HEADING}\n{render(layout, names)}" if remaining > 0 and layout["shown"] else prose
+    text = f"{prose}\n\n{KEY_POINTS}\n{render(layout, names)}" if remaining > 0 and layout["shown"] else prose
     return summarizer.Draft(
         text=truncate_middle(text, request.max_tokens, request.count),
         points={**points, "notes": [asdict(note) for note in notes]},

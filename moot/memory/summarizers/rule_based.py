@@ -23,7 +23,7 @@ from moot.text.tokens import truncate_middle
 
 MAX_POINT = 240
 """Maximum number of characters in the text of a summary point. A tool's error may be longer."""
-READ_CHARS = 16_000
+MAX_SUMMARIZED_CHARS = 16_000
 """Maximum number of characters of a message that are read for summary points."""
 MIN_TERMS = 3
 """Minimum number of content words that a sentence needs to become a summary point. Shorter sentences are
@@ -60,7 +60,7 @@ def extract_points(entry: Entry, terms: Mapping[str, int], error_chars: int = MA
     A tool result yields its relevant passages, judged by how often `terms` occur in the debate. A tool's
     error is one point of at most `error_chars` characters.
     """
-    content = entry["content"][:READ_CHARS]
+    content = entry["content"][:MAX_SUMMARIZED_CHARS]
     if tool_result := tool_use(entry):
         sentences = passages(*tool_result, terms)
         if tool_result[0]["failed"]:
@@ -344,7 +344,7 @@ def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> di
 
 
 MAX_SPEAKERS = 256
-MAX_TERMS = 1_000
+TOP_TERMS = 1_000
 """Maximum number of terms whose counts are stored. The most frequent terms are kept."""
 _POOL_FLOOR, _POOL_CEILING = 48, 600
 _TOKENS_PER_POINT = 4  # the pool holds five to six times as many points as the budget allows in the text
@@ -459,7 +459,7 @@ def fold(
             "points": pool,
             "messages": base["messages"] + len(entries),
             "speakers": dict(message_counts),
-            "terms": dict(sorted(term_counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_TERMS]),
+            "terms": dict(sorted(term_counts.items(), key=lambda item: (-item[1], item[0]))[:TOP_TERMS]),
             "covers_through_seq": through,
         }
     )

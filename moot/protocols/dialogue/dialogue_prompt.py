@@ -31,7 +31,7 @@ EARLIER = 3
 BOARD_TOKENS = 600
 """Number of prompt tokens that are reserved for the blackboard, which lists the debate's claims. The
 debater's own commitments come first in the blackboard."""
-FRAME_TOKENS = 6
+BOARD_FRAME_TOKENS = 6
 """Number of tokens reserved for the message format around the blackboard's text."""
 
 
@@ -99,7 +99,7 @@ def _board(ctx: prompt_context.PromptContext, remaining: int) -> Iterator[Block]
     A closing shows the ledger of all debaters alike. Crux rooms have separate blocks with crux cards and
     reflections.
     """
-    max_tokens = remaining - FENCE_TOKENS - FRAME_TOKENS
+    max_tokens = remaining - FENCE_TOKENS - BOARD_FRAME_TOKENS
     if ctx.step["phase"] == "closing":
         text = blackboard.render_blackboard(
             ctx.state,
