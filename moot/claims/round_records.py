@@ -19,8 +19,8 @@ class RoundRecord(TypedDict):
     positions: dict[str, str]
     """Each debater's latest statement in the round, keyed by debater id."""
     arguments: dict[str, str]
-    """Each debater's key argument in the round, keyed by debater id. It is what the debater said on a claim
-    that its position rests on."""
+    """Each debater's key argument in the round, keyed by debater id. It is what the debater said for or
+    against a claim that its position rests on."""
     evidence: dict[str, list[str]]
     """Ids of the pieces of evidence given in this round, keyed by debater id."""
     engaged: dict[str, list[str]]
@@ -48,11 +48,12 @@ def round_records(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundReco
         timeline.dispute_starts[0] for timeline in ledger.timelines.values() if timeline.dispute_starts
     }
     for event in ledger.events:
-        record = record_of(event)
-        if event["claim"] in ledger.proposals or event["debater"] not in record["positions"]:
+        record, key = record_of(event), event["claim"]
+        if key in ledger.proposals or event["debater"] not in record["positions"]:
             record["positions"][event["debater"]] = event["quote"]
-        key = event["claim"]
-        if event["ground"] or (key not in ledger.proposals and event["debater"] not in record["arguments"]):
+        is_argument = event["kind"] not in (*ledger_events.GIVING_UP, "unsure")
+        is_first = key not in ledger.proposals and event["debater"] not in record["arguments"]
+        if is_argument and (event["ground"] or is_first):
             record["arguments"][event["debater"]] = event["quote"]
         if event["id"] in first_disputes:
             record["new_disputes"].append(key)

@@ -132,7 +132,7 @@ def _on_claim(ledger: Ledger, event: StanceEvent) -> str:
     claim, quote = ledger.claims[event["claim"]]["text"], _line(event["quote"], ledger_rendering.SHORT)
     text = f"{ledger_rendering.stance_text(event)}{ledger_rendering.side_conceded(ledger, event)}: “{quote}”"
     is_plain = event["claim"] == MAIN_QUESTION or ledger_rendering.board_text(claim) == quote
-    return text if is_plain else f"{_line(claim, ledger_rendering.SHORT)}: {text}"
+    return text if is_plain else f"{_line(claim, ledger_rendering.SHORT).rstrip('.')}: {text}"
 
 
 def earlier_positions_text(

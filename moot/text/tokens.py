@@ -211,8 +211,7 @@ MAX_WORD_CHARS = 40
 the last word of a text. Longer words are split."""
 
 SPARE_SHARE = 0.1
-"""Share of its tokens that a prompt or a shortened text may leave unused although it cuts something. A prompt
-may for texts that must stay the same from turn to turn, and a text for a cut between sentences."""
+"""Share of tokens that may stay unused although something is cut: prefixes stay the same, sentences whole."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")
 _NUMBER = re.compile(r"[\d.,:/%-]")

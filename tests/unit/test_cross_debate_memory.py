@@ -163,7 +163,7 @@ def test_a_persona_is_told_its_answer_its_changes_and_its_concessions_apart() ->
     entry = board.add_entry("ada", "I say of this: conditional. Close them, if trains run.")
     event = stance_operation(entry, "conditional", "", condition="if trains run")
     board.apply_operations([entry], "model", {"claims": [], "events": [event]})
-    board.add_stance("ada", "denies", LEVY)
+    board.add_stance("ada", "denies", f"{LEVY}.")
     board.add_stance("ada", "denies", FERRIES)
     board.add_stance("ada", "concedes", FERRIES)
     config = _config(debaters=[{"name": "Ada", "id": "ada", "identity": "Ada L."}, {"name": "Bob"}])

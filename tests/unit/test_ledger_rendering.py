@@ -424,3 +424,4 @@ def test_round_record_says_what_moved() -> None:
     assert list(move_lines(first, board.ledger, NAMES)) == [f"New dispute: {FERRIES}"]
     (line,) = move_lines(second, board.ledger, NAMES)
     assert line.startswith(f"Bob moved on “{FERRIES}”: conceded: yes: “I say of this: concedes.”")
+    assert ([*first["arguments"]], [*second["arguments"]]) == (["ada", "bob"], [])  # no concession argues
