@@ -1,9 +1,5 @@
 """Retrieval of memories for a turn, and of short texts such as passages of documents.
 
-    retrieve(index, query, budget=…, answering="", items=None, before=None, exclude=(), exclude_items=(),
-             top=8, neighbours=1, costs=None, semantic=True, noted=None, weights=WEIGHTS) -> RetrievalResult
-    rank(items, query) -> list[RankedItem]
-
 `retrieve` searches a transcript together with memory items. `rank` searches items alone.
 
 A memory's score is 0.5 · recency + 3 · relevance + 2 · importance, each scaled to 0–1 over the candidates.
@@ -27,7 +23,7 @@ from moot.retrieval.index import IMPORTANT, EvidenceIndex, Postings
 from moot.retrieval.retrieval_question import RetrievalQuestion, read_question
 from moot.retrieval.selection import Costs, token_costs
 from moot.retrieval.vectors import Floats, Ints, TextVectors
-from moot.retrieval.weights import WEIGHTS, ScoreWeights
+from moot.retrieval.weights import SEMANTIC_WEIGHTS, WEIGHTS
 from moot.text.terms import question_terms
 
 if TYPE_CHECKING:
@@ -150,7 +146,6 @@ def retrieve(
     costs: Costs | None = None,
     semantic: bool = True,
     noted: Mapping[int, int] | None = None,
-    weights: ScoreWeights = WEIGHTS,
 ) -> RetrievalResult:
     """Return the memories that best match a query, within a token budget.
 
@@ -169,12 +164,12 @@ def retrieve(
     terms = _query_weights(index, items, question, answering, excluded_seqs)
     text_to_embed = f"{question.text}\n{answering}".strip() if semantic else ""
     candidates = [
-        *_entries(index, question, terms, weights, limit, excluded_seqs, text_to_embed, noted or {}),
+        *_entries(index, question, terms, limit, excluded_seqs, text_to_embed, noted or {}),
         *_items(items, terms, frozenset(exclude_items), text_to_embed),
     ]
 
     price, left, selection = token_costs(index, costs), budget, list[_Candidate]()
-    for each in _rank(candidates, weights):
+    for each in _rank(candidates):
         if len(selection) == top:
             break
         cost = price(each.seq) if each.is_entry else items.items[each.position].tokens
@@ -256,7 +251,6 @@ def _entries(
     index: EvidenceIndex,
     question: RetrievalQuestion,
     terms: Mapping[str, float],
-    weights: ScoreWeights,
     limit: int,
     exclude: frozenset[int],
     text_to_embed: str,
@@ -273,7 +267,9 @@ def _entries(
     important = [position for position in noted_positions if position is not None]
     positions = _matching(index.postings, terms, limit, important)
     closeness: Floats | None = None
+    weights = WEIGHTS
     if text_to_embed and index.vectors is not None and limit:
+        weights = SEMANTIC_WEIGHTS
         closeness = _closeness(index.vectors.similarity(text_to_embed).messages[:limit])
         positions = np.union1d(positions, np.argsort(-closeness, kind="stable")[:MAX_PER_TERM])
     near = (positions[:, None] + np.arange(-CONTEXT_MESSAGES, CONTEXT_MESSAGES + 1)).ravel()
@@ -283,9 +279,9 @@ def _entries(
     max_evidence = scoring.most_evidence(terms) or 1.0
     indices = context_positions.searchsorted(positions)
     word_evidence = scoring.own_evidence(index.postings, terms, context_positions)
-    relevance = scoring.message_evidence(index, question, word_evidence, weights, context_positions)[
-        indices
-    ] / (weights.message * max_evidence)
+    evidence = scoring.message_evidence(index, question, word_evidence, weights, context_positions)[indices]
+    evidence += weights.asking * np.array(index.asking)[positions]
+    relevance = evidence / (weights.message * max_evidence)
     own_relevance = word_evidence[indices] / max_evidence
     if closeness is not None:
         own_relevance = own_relevance + MEANING_SHARE * closeness[positions]
@@ -339,15 +335,15 @@ def _scale(values: Floats) -> Floats:
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 
 
-def _rank(candidates: Sequence[_Candidate], weights: ScoreWeights) -> list[_Candidate]:
+def _rank(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """Return candidates sorted by score, best first. Ties: the newer one, then the later one."""
     seqs = np.array([each.seq for each in candidates], dtype=np.int64)
     ages = {seq: age for age, seq in enumerate(sorted({each.seq for each in candidates}, reverse=True))}
     age = np.array([ages[each.seq] for each in candidates], dtype=float)
     score = (
-        weights.recency * _scale(RECENCY_DECAY**age)
-        + weights.relevance * _scale(np.array([each.relevance for each in candidates], dtype=float))
-        + weights.importance * _scale(np.array([each.importance for each in candidates], dtype=float))
+        WEIGHTS.recency * _scale(RECENCY_DECAY**age)
+        + WEIGHTS.relevance * _scale(np.array([each.relevance for each in candidates], dtype=float))
+        + WEIGHTS.importance * _scale(np.array([each.importance for each in candidates], dtype=float))
     )
     order = np.lexsort((-np.arange(len(score)), -seqs, -score.round(9)))
     return [candidates[number] for number in order.tolist()]
