@@ -135,7 +135,9 @@ def equal_forms(
     group = many(between(1, len(forms), int), 2, len(forms))
     schema = narrow_schema(EqualAnswersReply, {"groups": many(group, 0, len(forms) // 2)})
     hints: Hints = {"phase": "compare answers"}
-    (reply,) = yield [structured_call("evaluate", config, SAME_ANSWER.render(), texts, schema, count, hints=hints)]
+    (reply,) = yield [
+        structured_call("evaluate", config, SAME_ANSWER.render(), texts, schema, count, hints=hints)
+    ]
     data = None if reply.placeholder else structured_data(schema, reply)
     counts_as: dict[str, str] = {}
     for numbers in data["groups"] if data else []:

@@ -12,7 +12,7 @@ import numpy as np
 
 from moot.retrieval.vectors import Ints, MessageVectors
 from moot.state.entries import Entry
-from moot.text.terms import terms
+from moot.text.terms import questions_in, terms
 
 IMPORTANT = 7
 """Minimum importance at which an entry may be retrieved even if it has no word in common with the query."""
@@ -121,6 +121,8 @@ class EvidenceIndex:
         self.ends: array[int] = array("q")
         """Tokens of the transcript up to the end of each message."""
         self.importance: array[int] = array("q")
+        self.asking: array[float] = array("d")
+        """Share of each message, from 0 to 1, that consists of questions."""
         self.speaker_of: array[int] = array("q")
         self.speakers: list[str] = []
         self.names = dict(names or {})
@@ -141,6 +143,8 @@ class EvidenceIndex:
         self.tokens.append(max(1, entry["tokens"]))
         self.ends.append(self.tokens[-1] + (self.ends[-1] if self.ends else 0))
         self.importance.append(entry["importance"])
+        content = entry["content"]
+        self.asking.append(sum(map(len, questions_in(content))) / max(1, len(content)))
         number = self._speaker_numbers.setdefault(entry["speaker"], len(self.speakers))
         if number == len(self.speakers):
             self.speakers.append(entry["speaker"])

@@ -1,9 +1,5 @@
 """Retrieval of memories for a turn, and of short texts such as passages of documents.
 
-    retrieve(index, query, budget=…, answering="", items=None, before=None, exclude=(), exclude_items=(),
-             top=8, neighbours=1, costs=None, semantic=True, noted=None) -> RetrievalResult
-    rank(items, query) -> list[RankedItem]
-
 `retrieve` searches a transcript together with memory items. `rank` searches items alone.
 
 A memory's score is 0.5 · recency + 3 · relevance + 2 · importance, each scaled to 0–1 over the candidates.
@@ -27,7 +23,7 @@ from moot.retrieval.index import IMPORTANT, EvidenceIndex, Postings
 from moot.retrieval.retrieval_question import RetrievalQuestion, read_question
 from moot.retrieval.selection import Costs, token_costs
 from moot.retrieval.vectors import Floats, Ints, TextVectors
-from moot.retrieval.weights import WEIGHTS
+from moot.retrieval.weights import SEMANTIC_WEIGHTS, WEIGHTS
 from moot.text.terms import question_terms
 
 if TYPE_CHECKING:
@@ -271,7 +267,9 @@ def _entries(
     important = [position for position in noted_positions if position is not None]
     positions = _matching(index.postings, terms, limit, important)
     closeness: Floats | None = None
+    weights = WEIGHTS
     if text_to_embed and index.vectors is not None and limit:
+        weights = SEMANTIC_WEIGHTS
         closeness = _closeness(index.vectors.similarity(text_to_embed).messages[:limit])
         positions = np.union1d(positions, np.argsort(-closeness, kind="stable")[:MAX_PER_TERM])
     near = (positions[:, None] + np.arange(-CONTEXT_MESSAGES, CONTEXT_MESSAGES + 1)).ravel()
@@ -281,9 +279,9 @@ def _entries(
     max_evidence = scoring.most_evidence(terms) or 1.0
     indices = context_positions.searchsorted(positions)
     word_evidence = scoring.own_evidence(index.postings, terms, context_positions)
-    relevance = scoring.message_evidence(index, question, word_evidence, WEIGHTS, context_positions)[
-        indices
-    ] / (WEIGHTS.message * max_evidence)
+    evidence = scoring.message_evidence(index, question, word_evidence, weights, context_positions)[indices]
+    evidence += weights.asking * np.array(index.asking)[positions]
+    relevance = evidence / (weights.message * max_evidence)
     own_relevance = word_evidence[indices] / max_evidence
     if closeness is not None:
         own_relevance = own_relevance + MEANING_SHARE * closeness[positions]

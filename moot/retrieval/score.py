@@ -6,6 +6,7 @@ serves questions about a debate, memories of a turn, passages of documents, and 
 
 - the words that the message shares with the question (Okapi BM25, Robertson and Zaragoza 2009, §3.4),
 - the same evidence of the messages around it, which fades with their distance in tokens,
+- whether the message only asks, or replies to a message that asks about the subject of the question,
 - whether the question names the message's speaker,
 - in a whole transcript, the probability of the passages that contain the message. A message whose own words
   answer the question needs no such passage, so the two are mixed as probabilities.
@@ -36,10 +37,7 @@ influence has fallen to 1/e."""
 FOCUS_TOKENS = 2_000
 """Maximum total length, in tokens, of a few messages that answer a question. `concentration` adds up the
 probabilities of the best-matching messages up to this length."""
-_SATURATION, _LENGTH_PENALTY = (
-    1.2,
-    0.5,
-)  # parameters k1 and b of BM25; 0.6 to 2 and 0.25 to 0.75 differ by .003
+_SATURATION, _LENGTH_PENALTY = 1.2, 0.5  # k1 and b of BM25; 0.6 to 2 and 0.25 to 0.75 differ by .003
 
 
 def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, float]:
@@ -118,6 +116,7 @@ def message_evidence(
     selection: slice | Ints = slice(None) if positions is None else positions
     middle = (as_ints(index.ends) - as_ints(index.tokens) / 2)[selection]
     evidence: Floats = weights.message * word_evidence + weights.context * context_sum(word_evidence, middle)
+    evidence[1:] += weights.answering * (np.array(index.asking)[selection] * word_evidence)[:-1]
     if question.speakers:
         is_named = np.isin(as_ints(index.speaker_of)[selection], question.speakers)
         tokens = as_ints(index.tokens)[selection].astype(float)
@@ -144,7 +143,8 @@ def probabilities(index: EvidenceIndex, question: RetrievalQuestion, *, semantic
     own_score = message_evidence(index, question, own_evidence(index.postings, terms), weights)
     # Logarithms, because products of small probabilities would underflow.
     size = np.log(as_ints(index.tokens))
-    alone, within = own_score + size, weights.passage_words * own_score + size
+    alone = own_score + size + weights.asking * np.array(index.asking)
+    within = weights.passage_words * own_score + size
     if similarity is not None:
         alone += weights.meaning * standardize(similarity.messages)
     density = densities(index, question, weights.spans, None if similarity is None else similarity.blocks)

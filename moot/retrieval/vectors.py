@@ -162,10 +162,11 @@ class MessageVectors:
 
 def _unit(vectors: list[list[float]]) -> Vectors:
     """Scale each embedding vector to length 1. Zeros and invalid numbers become zero vectors."""
-    matrix = np.nan_to_num(np.asarray(vectors, dtype=np.float32), posinf=0.0, neginf=0.0)
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    unit: Vectors = (matrix / np.where(norms > 0, norms, 1.0)).astype(np.float32)
-    return unit
+    matrix = np.nan_to_num(np.asarray(vectors, dtype=np.float64), posinf=0.0, neginf=0.0)
+    for order in (np.inf, 2):  # first by the largest number, because its square might overflow
+        norms = np.linalg.norm(matrix, order, axis=1, keepdims=True)
+        matrix = matrix / np.where(norms > 0, norms, 1.0)
+    return matrix.astype(np.float32)
 
 
 def standardize(cosine: Floats, tokens: Floats | Ints | None = None) -> Floats:

@@ -314,6 +314,15 @@ def title_of(topic: str, judges_wording: str = "") -> str:
     return question if question and is_long(topic) else question_in(topic)
 
 
+def questions_in(text: str) -> list[str]:
+    """Return the sentences of `text` that end with a question mark."""
+    return [
+        sentence.text
+        for sentence in split_sentences(text)
+        if sentence.kind != "code" and sentence.text.rstrip("\"'”’»)*_ ").endswith(tuple(_QUESTION_MARKS))
+    ]
+
+
 def question_in(topic: str) -> str:
     """Return the question in a topic as a single line.
 
@@ -322,9 +331,5 @@ def question_in(topic: str) -> str:
     """
     first_line = " ".join(topic.strip().partition("\n")[0].split())
     ends = topic[:_READ_CHARS] + ("\n\n" + topic[-_READ_CHARS:] if len(topic) > _READ_CHARS else "")
-    questions = [
-        " ".join(sentence.text.split())
-        for sentence in split_sentences(ends)
-        if sentence.kind != "code" and sentence.text.rstrip("\"'”’»)*_ ").endswith(tuple(_QUESTION_MARKS))
-    ]
+    questions = [" ".join(question.split()) for question in questions_in(ends)]
     return first_line if not questions or first_line in questions else questions[-1]

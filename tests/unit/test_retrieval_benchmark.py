@@ -58,4 +58,5 @@ def test_benchmark_ranks_the_turns_of_a_conversation(
     results = json.loads(capsys.readouterr().out)
     assert results["prompt"].keys() == {"1000", "2000", "4000", "8000"}
     assert results["prompt"]["1000"] == {"overall": 1.0, "single-hop": 1.0}
+    assert results["memories"] == {"overall": 1.0, "single-hop": 1.0}
     assert results["recall"] == {str(k): {"overall": 1.0, "single-hop": 1.0} for k in (5, 50)}

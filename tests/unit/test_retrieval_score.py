@@ -1,13 +1,30 @@
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.embeddings import Embeddings
 
-from moot.retrieval import EvidenceIndex, concentration, probabilities, read_question
+from moot.retrieval import EvidenceIndex, MessageVectors, concentration, probabilities, read_question
 from moot.retrieval.score import CONTEXT_TOKENS, context_sum, own_evidence, term_weights
+from moot.retrieval.vectors import TextVectors
 from moot.state.entries import Entry, make_entry
 
 WORDS = ["tax", "carbon", "price", "nuclear", "wind", "cost"]
+
+
+class SameVectors(Embeddings):
+    """Embedding model that returns the same vector for every text."""
+
+    def __init__(self, vector: Sequence[float] = (1.0, 0.0)) -> None:
+        self.vector = [*vector]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.vector for _ in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.vector
 
 
 def entry(seq: int, content: str, speaker: str = "ada", tokens: int = 40) -> Entry:
@@ -71,6 +88,30 @@ def test_reply_next_to_a_matching_question_is_found() -> None:
     lines[20], lines[21] = "What was the harbour toll?", "Forty crowns."
     result = message_probabilities(index_of(*lines), "How high was the harbour toll?")
     assert set(np.argsort(-result)[:2]) == {20, 21}
+
+
+def test_reply_to_a_question_outranks_a_message_after_a_statement() -> None:
+    lines = ["weather today"] * 60
+    lines[20], lines[40] = "The harbour toll matters.", "Which harbour toll matters?"
+    result = message_probabilities(index_of(*lines), "How high was the harbour toll?")
+    assert result[41] > 1.5 * result[21]
+
+
+def test_statement_outranks_a_question_with_the_same_meaning() -> None:
+    lines = ["weather today"] * 60
+    lines[20], lines[40] = "Which harbour toll matters?", "The harbour toll matters."
+    rows = [entry(n, line) for n, line in enumerate(lines)]
+    index = EvidenceIndex(rows, vectors=MessageVectors(SameVectors()))
+    result = message_probabilities(index, "How high was the harbour toll?")
+    assert result[40] > 1.5 * result[20]
+    assert index.asking[20] == 1 > index.asking[40] == 0
+
+
+@pytest.mark.parametrize("number", [1e30, 1e300, 1e-300, 0.0])
+def test_vectors_of_extreme_numbers_have_length_one_or_zero(number: float) -> None:
+    with np.errstate(all="raise", under="ignore"):
+        vectors = TextVectors(SameVectors([number, -number]), ["a", "b"])
+        assert vectors.similarity("a") == pytest.approx([float(number > 0)] * 2)
 
 
 def test_single_answer_outranks_a_passage_about_the_subject() -> None:
