@@ -182,10 +182,10 @@ class Debates(contextlib.AbstractContextManager["Debates"]):
         except DebateExists as error:
             if if_exists == "raise" or name is None:
                 raise
-            try:
-                return self.get(name)
-            except DebateNotFound:  # another process is creating it
-                raise DebateBusy(str(error)) from None
+            with contextlib.suppress(DebateNotFound):
+                if (debate := self.get(name)).row.status != "new":
+                    return debate
+            raise DebateBusy(str(error)) from None  # another process is creating it
 
     astart = async_version(start)
 
@@ -261,5 +261,5 @@ async def run_until_done(debate: Debate) -> None:
 
 
 def is_judged(debate: Debate) -> bool:
-    """Return True if a debate is over and judging it did not fail."""
-    return debate.is_over() and not verdict_failed(debate.state().values)
+    """Return True if a debate is over and judging it did not fail. A deleted debate is not over."""
+    return bool(values := debate.state().values) and debate.is_over() and not verdict_failed(values)

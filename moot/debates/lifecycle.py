@@ -1,5 +1,6 @@
 """Creation of new, replayed, forked and imported debates, and deletion of stored debates."""
 
+import threading
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -200,7 +201,6 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
     """Add a debate to the catalogue with status `new`, and hold its lease for a `with` block.
 
     The block lists the debate by giving it another status. If the block fails before, the debate is deleted.
-
     A process that is killed leaves a row with status `new`, which the next process deletes.
 
     Raises:
@@ -223,17 +223,18 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
             raise
 
 
+_CLEANING = threading.Lock()  # no thread looks for a debate whose leftover another one is deleting
+
+
 def _delete_leftovers(session: DebateSession) -> None:
     """Delete the debates whose creation was interrupted, and leases of debates that do not exist."""
     records = session.records
-    for row in records.catalogue.unstarted():
-        with (
-            suppress(errors.DebateBusy, errors.InputError, errors.StorageError),
-            session.on(row.id).writing() as leftover,
-        ):
-            if leftover.state().values.get("status", "new") == "new":
-                _discard(leftover)
-    records.leases.delete_orphans()
+    with _CLEANING:
+        for row in records.catalogue.unstarted():
+            with suppress(errors.MootError), session.on(row.id).writing() as leftover:
+                if leftover.state().values.get("status", "new") == "new":
+                    _discard(leftover)
+        records.leases.delete_orphans()
 
 
 def _discard(session: DebateSession) -> None:

@@ -262,8 +262,8 @@ class Leases(DebateTable):
         for *columns, debate, namespace in orphans:
             if not (str(debate).startswith(SLOT_PREFIX) or _LeaseRow.of([tuple(columns)]).live):
                 self._sql.execute(
-                    "DELETE FROM moot_leases WHERE debate = ? AND namespace = ? AND epoch = ?",
-                    (debate, namespace, columns[0]),
+                    "DELETE FROM moot_leases WHERE debate = ? AND namespace = ? AND epoch = ? AND token = ?",
+                    (debate, namespace, *columns[:2]),
                 )
 
     @contextmanager

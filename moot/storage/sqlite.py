@@ -45,8 +45,7 @@ class Permit:
     allows: Callable[[Sequence[Row]], bool]
     """Function that returns True if the query's rows permit the transaction to write."""
     refusal: Callable[[Sequence[Row]], DebateBusy]
-    """Function that returns the error for a transaction that may not write, from the rows of `statement`. It
-    may read the database, so it is called after the transaction."""
+    """Function from these rows to the error of a refused transaction. Call it after the transaction."""
 
 
 class Sql(ABC):

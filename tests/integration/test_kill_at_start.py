@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,14 @@ import pytest
 
 from moot import DebateConfig, build_graph, open_debates
 from moot.calls.model_calls import ModelCall, Reply
+from moot.debates import lifecycle
+from moot.debates.session import DebateSession
 from moot.state.errors import DebateNotFound, InputError
 from moot.storage.catalogue import Catalogue
 from moot.storage.checkpoints import MootSqliteSaver
 from moot.storage.sqlite import SqliteSql
 from tests.support.fakes import FakeModel, fake_reply
+from tests.support.waiting import LONG_TIMEOUT_S
 
 LONG_TOPIC = "Which queue?\n\nWe send 40 jobs a second."
 """Topic in which a model finds the question."""
@@ -130,6 +135,31 @@ def test_a_killed_deletion_leaves_the_whole_debate_or_nothing(
             assert debates.get("early").document()["transcript"] == whole if fates[-1] else not any(rows)
     assert fates == sorted(fates, reverse=True)
     assert {False, True} == set(fates)
+
+
+def test_a_debate_is_created_anew_while_another_thread_deletes_its_leftover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleting, discard = threading.Event(), lifecycle._discard
+
+    def slow_discard(session: DebateSession) -> None:
+        deleting.set()
+        time.sleep(0.3)  # the other thread starts meanwhile
+        discard(session)
+
+    environment = FakeModel().environment()
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
+        left = debates.start("Which queue?", CONFIG, name="early")
+        debates.records.catalogue.update(left.id, status="new")
+        debates.records.sql.execute("DELETE FROM checkpoints")
+        monkeypatch.setattr(lifecycle, "_discard", slow_discard)
+        other = threading.Thread(target=lambda: debates.start("Which queue?", CONFIG, name="late"))
+        other.start()
+        assert deleting.wait(LONG_TIMEOUT_S)
+        early = debates.start("Which queue?", CONFIG, name="early", if_exists="resume")
+        other.join()
+        assert early.run()["status"] == "done"
+        assert {row.name: row.status for row in debates.rows()} == {"early": "done", "late": "paused"}
 
 
 def test_a_new_debate_calls_no_model_before_it_is_stored(tmp_path: Path) -> None:

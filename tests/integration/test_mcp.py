@@ -180,19 +180,61 @@ def test_the_documented_commands_start_a_server_for_every_client(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_server_stops_although_the_client_keeps_its_stdin_open(tmp_path: Path) -> None:
-    words = moot_argv("mcp", "--db", tmp_path / "moot.sqlite")
+def _opening_request() -> dict[str, Any]:
     opening = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": {"name": "c", "version": "1"},
     }
-    request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening}
+    return {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening}
+
+
+INVALID_LINES: dict[str, tuple[bytes, object]] = {
+    "lone surrogate": (
+        rb'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"start","arguments":{"question":"\ud800"}}}',
+        1,
+    ),
+    "lone surrogate in the id": (rb'{"jsonrpc":"2.0","id":"\ud800","method":"ping"}', None),
+    "half a line": (b'{"jsonrpc":"2.0","id":2,', None),
+    "no request": (b'{"id":"x"}', "x"),
+    "a list": (b"[]", None),
+    "deep": (b'{"jsonrpc":"2.0","id":3,"method":"ping","params":' + b"[" * 9000 + b"]" * 9000 + b"}", None),
+}
+
+
+def test_each_invalid_line_gets_an_error_and_the_server_goes_on(tmp_path: Path) -> None:
+    words = moot_argv("mcp", "--db", tmp_path / "moot.sqlite")
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(words, env=environment(MOOT_MODEL="offline"), **pipes) as server:
+
+        def reply_to(line: bytes) -> Any:
+            server.stdin.write(line + b"\n")  # type: ignore[union-attr]  # it is a pipe
+            server.stdin.flush()  # type: ignore[union-attr]
+            return json.loads(server.stdout.readline())  # type: ignore[union-attr]
+
+        try:
+            assert "serverInfo" in reply_to(json.dumps(_opening_request()).encode())["result"]
+            replies = {name: reply_to(line) for name, (line, _) in INVALID_LINES.items()}
+            assert reply_to(b'{"jsonrpc":"2.0","id":9,"method":"ping"}') == {
+                "jsonrpc": "2.0",
+                "id": 9,
+                "result": {},
+            }
+        finally:
+            server.kill()
+    assert {name: each["id"] for name, each in replies.items()} == {
+        name: key for name, (_, key) in INVALID_LINES.items()
+    }
+    assert all("not a valid MCP message" in each["error"]["message"] for each in replies.values())
+
+
+def test_a_server_stops_although_the_client_keeps_its_stdin_open(tmp_path: Path) -> None:
+    words = moot_argv("mcp", "--db", tmp_path / "moot.sqlite")
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(words, env=environment(), **pipes) as server:
         assert server.stdin
         assert server.stdout
-        server.stdin.write(json.dumps(request).encode() + b"\n")
+        server.stdin.write(json.dumps(_opening_request()).encode() + b"\n")
         server.stdin.flush()
         assert b"serverInfo" in server.stdout.readline()
         server.terminate()

@@ -26,6 +26,7 @@ from moot.people import MAX_MESSAGE_CHARS
 from moot.plugins.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
 from moot.plugins.web.auth_middleware import OPERATOR, AuthMiddleware
 from moot.plugins.web.debate_host import DebateHost
+from moot.plugins.web.mcp_stdio import serve_stdio
 from moot.plugins.web.mcp_tool import MCP_1, DebateOutcome, reporting_errors, tool_of
 from moot.protocols.registry import turns_planned
 from moot.protocols.result import result_text
@@ -376,10 +377,7 @@ class McpDebates:
 
 
 def _is_operators(ctx: Context[object, object]) -> bool:
-    """Return True if the operator sent a request over HTTP.
-
-    The request contains an operator's token.
-    """
+    """Return True if a request over HTTP contains the operator's token."""
     request = ctx.request_context.request
     return isinstance(request, Request) and bool(request.scope.get(OPERATOR))
 
@@ -457,7 +455,7 @@ async def serve(database: str, default_config: DebateConfig, port: int | None) -
         server = McpDebates(host).server()
         try:
             if port is None:
-                await server.run_stdio_async()
+                await serve_stdio(server)
             else:
                 await _serve_http(server, port)
         finally:
