@@ -2,8 +2,8 @@
 
 from moot.calls.effects import Emit, NodeBody, errors_update
 from moot.calls.model_calls import CallGenerator
+from moot.judging.assessment import Assessment, next_judging
 from moot.judging.draft_test import TEST, run_draft_test
-from moot.judging.panel import Assessment, next_judging
 from moot.memory.perspectives import PerspectiveResult, judge_summary
 from moot.memory.summarizers.drafting import summary_event, version_of
 from moot.protocols.registry import limit_reached
