@@ -284,6 +284,8 @@ class DraftEdit(TypedDict):
 
     replaces: str
     by: str
+    field: NotRequired[str]
+    """Field of the verdict that holds the passage. Missing in debates stored by older versions."""
 
 
 class DraftFinding(TypedDict):
@@ -296,7 +298,9 @@ class DraftFinding(TypedDict):
     """Passages of the draft, verbatim."""
     problem: str
     outcome: Literal["corrected", "rejected", "not found", "unanswered"]
-    """`not found`: the draft does not contain the passage that the judge wanted to correct."""
+    """`corrected`: a correction was carried out. `rejected`: the judge calls the finding wrong, and says why.
+    `not found`: its correction names a passage that the draft does not contain or must keep. `unanswered`:
+    the judge neither corrected the draft nor rejected the finding."""
     reason: str
     """Judge's reason why the finding is right or wrong."""
     edits: list[DraftEdit]

@@ -14,7 +14,7 @@ from moot.config.config_files import make_config
 from moot.debates.dry_run import dry_run
 from moot.documents import DebateDocument
 from moot.judging.draft_test import asked_debaters
-from moot.reports import render_markdown
+from moot.reports import render_brief, render_html, render_markdown
 from tests.support.fakes import FakeModel, fake_reply
 
 SOLUTION = """\
@@ -45,7 +45,7 @@ LATER = {"replaces": "On 14 September, unless ten", "by": "On 14 October, unless
 ANSWERS: dict[str, Any] = {
     "answers": [
         {"finding": "F1", "reason": "True.", "edits": [LATER]},
-        {"finding": "F2", "reason": "The figure includes a reserve.", "edits": []},
+        {"finding": "F2", "reason": "The figure includes a reserve.", "right": False, "edits": []},
     ],
     "confidence": 70,
 }
@@ -90,7 +90,7 @@ def test_a_contradiction_that_a_member_finds_is_corrected_in_the_solution(tmp_pa
     assert (finding["question"], finding["outcome"], finding["edits"]) == (
         "contradicts",
         "corrected",
-        [LATER],
+        [{**LATER, "field": "solution_markdown"}],
     )
     assert document["verdict"]["confidence"] == 70
 
@@ -107,6 +107,35 @@ def test_a_correction_that_is_repeated_settles_the_next_finding_too(tmp_path: Pa
     document, _ = council(tmp_path, answers=answers)
     assert [each["outcome"] for each in document["verdict"]["test"]["findings"]] == ["corrected"] * 2
     assert "Corrected as above." in render_markdown(document)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"reason": "True: 3 x 400 is 1,200.", "right": True, "edits": []},
+        {"reason": "", "right": False, "edits": []},
+        {"reason": "True: 3 x 400 is 1,200.", "edits": []},
+        {"reason": "", "edits": [{"replaces": SUM["quotes"][0], "by": SUM["quotes"][0]}]},
+    ],
+    ids=["agreed but not corrected", "rejected without a reason", "not said", "replaced by itself"],
+)
+def test_a_finding_without_correction_and_reason_against_it_is_not_answered(
+    answer: dict[str, Any], tmp_path: Path
+) -> None:
+    """Each display says so, and never "Rejected because"."""
+    answers = {"answers": [ANSWERS["answers"][0], {"finding": "F2", **answer}]}
+    document, _ = council(tmp_path, answers=answers)
+    test, warning = document["verdict"]["test"], "neither corrected nor rejected 1 of 2 findings of the test."
+    assert [each["outcome"] for each in test["findings"]] == ["corrected", "unanswered"]
+    assert "1 corrected, 1 not answered by the judge" in document["verdict"]["notes"][0]
+    written = render_markdown(document)
+    shown = [written, render_html(document)]
+    for text in (*shown, render_brief(document), render_brief(document, form="adr")):
+        assert warning in text
+    for text in shown:
+        assert "Not answered by the judge" in text
+        assert "Rejected because" not in text
+    assert ("who wrote: True: 3 x 400 is 1,200." in written) == bool(answer["reason"])
 
 
 def test_every_member_tests_the_draft_at_the_same_time(tmp_path: Path) -> None:
@@ -216,7 +245,7 @@ def test_the_report_shows_each_finding_and_what_came_of_it(tmp_path: Path) -> No
     document, _ = council(tmp_path)
     report = render_markdown(document)
     assert "Architect: The fallback always starts, because nothing counts before the release." in report
-    assert "Corrected: “On 14 October, unless ten”" in report
+    assert "Corrected in “Solution”: “On 14 October, unless ten”" in report
     assert "Rejected because: The figure includes a reserve." in report
 
 
