@@ -17,6 +17,7 @@ from moot.calls.model_calls import CallGenerator, Hints, ModelCall, Reply
 from moot.claims.claim_extraction import find_quotation
 from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, DebaterConfig
+from moot.judging.facts import fact_notes
 from moot.judging.judge_floor import criticisms
 from moot.judging.verdict_fields import debaters_confidence
 from moot.prompts.debate_context import DebateContext
@@ -25,7 +26,7 @@ from moot.prompts.structured_calls import shown_entries, structured_call, struct
 from moot.prompts.templates import fenced, load_prompt_template
 from moot.state import verdict as verdict_types
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, JsonObject, is_program_note, traits_of
+from moot.state.entries import Entry, JsonObject, traits_of
 from moot.text.plain_text import clip, count_noun
 from moot.text.tokens import truncate_middle
 
@@ -192,11 +193,14 @@ def _reading_call(debate: DebateContext, member: DebaterConfig, draft: str) -> M
     total = config.memory.budget.total
     system = TEST_DRAFT.render(topic=_topic(debate), draft=fenced(draft, config.fence))
     transcript = debate.state["full_transcript"]
-    notes = [entry for entry in transcript if is_program_note(entry)]  # sums are checked against the facts
     remaining = max(0, total // 2 - count(draft))
     adopted = _adopted_text(debate, remaining // 3)
-    entries = [*notes, *_latest_messages(transcript, member.id)]
-    messages = shown_entries(entries, config, remaining - count(adopted), count) if remaining else []
+    # What all members see comes first, so that a provider's prefix cache applies to it.
+    entries = [*fact_notes(transcript), *_latest_proposals(transcript, member.id)]
+    messages = list[str](
+        shown_entries(entries, config, remaining - count(adopted), count) if remaining else ()
+    )
+    messages.insert(len(fact_notes(transcript)) if messages else 0, adopted)
     hints: Hints = {"phase": TEST, "speaker": member.name}
     question = f"You are {debate.names[member.id]}. Test the draft."
     params = model_params(config, member)
@@ -204,7 +208,7 @@ def _reading_call(debate: DebateContext, member: DebaterConfig, draft: str) -> M
         "evaluate",
         config,
         system,
-        [*messages, *filter(None, [adopted]), question],
+        [*filter(None, messages), question],
         DraftReading,
         count,
         params=params,
