@@ -6,13 +6,14 @@ from moot.judging.assessment import Assessment, next_judging
 from moot.judging.draft_test import TEST, run_draft_test
 from moot.memory.perspectives import PerspectiveResult, judge_summary
 from moot.memory.summarizers.drafting import summary_event, version_of
+from moot.protocols.answer_counts import answer_counts
 from moot.protocols.registry import limit_reached
 from moot.protocols.schedule import DECIDE
 from moot.protocols.voting import final_answers, stages_text
 from moot.runtime.context import NodeContext
 from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject
-from moot.state.verdict import PanelVerdict
+from moot.state.verdict import PanelVerdict, Stage
 
 
 def _step_before_end(context: NodeContext) -> CallGenerator[JsonObject]:
@@ -28,6 +29,19 @@ def _step_before_end(context: NodeContext) -> CallGenerator[JsonObject]:
     if end:
         return {}  # `plan` ends the debate: a client can write the state, and run this node again
     return (yield from assess(context)) if assess else {}
+
+
+def _add_answers(context: NodeContext, decision: PanelVerdict, stages: list[Stage], *, is_vote: bool) -> None:
+    """Add what is known about the debaters' own answers to a decision."""
+    votes = context.protocol.vote(context.state, context.config)
+    ties = [votes.tie_text()] if votes and not is_vote else []
+    if stages:
+        decision["stages"] = stages
+        ties.append(stages_text(stages))
+    if counts := answer_counts(context.state, context.config, stages):
+        decision["answers"] = counts
+    if ties:
+        decision["notes"] = [*decision["notes"], *ties]
 
 
 def judge(context: NodeContext) -> NodeBody:
@@ -56,13 +70,7 @@ def judge(context: NodeContext) -> NodeBody:
     else:
         assessment = Assessment([], {**protocol_verdict, "judging": next_judging(state)})
     decision = assessment.decision
-    votes = protocol.vote(state, config)
-    ties = [votes.tie_text()] if votes and protocol_verdict is None else []
-    if stages := list(proceedings.stages):
-        decision["stages"] = stages
-        ties.append(stages_text(stages))
-    if ties:
-        decision["notes"] = [*decision["notes"], *ties]
+    _add_answers(context, decision, list(proceedings.stages), is_vote=protocol_verdict is not None)
     outcome = {key: decision.get(key, "") for key in ("status", "winner", "decision")}
     yield Emit({"event": "verdict", **outcome})
     update: JsonObject = {"verdicts": assessment.verdicts}

@@ -103,7 +103,7 @@ def current_answers(state: ConversationState, config: DebateConfig) -> Mapping[s
     for entry in reversed(recent):
         if traits_of(entry).user_input == "interjection":
             break
-        if entry["speaker"] in config.names() and _states_answer(entry):
+        if entry["speaker"] in config.names() and states_answer(entry):
             debater_answers = answers.setdefault(entry["speaker"], [])
             if len(debater_answers) < 2:
                 debater_answers.append(comparable_answer(entry["content"], config.options))
@@ -113,7 +113,8 @@ def current_answers(state: ConversationState, config: DebateConfig) -> Mapping[s
     }
 
 
-def _states_answer(entry: Entry) -> bool:
+def states_answer(entry: Entry) -> bool:
+    """Return True if a message is about the main question, unlike those of crux rooms and critiques."""
     argued = traits_of(entry).argues and not entry.get("placeholder")
     return argued and not entry["room"] and entry["kind"] != "critique"
 

@@ -220,6 +220,7 @@ class VerdictContent(TypedDict):
     question: Annotated[str, VerdictField("Question", "The debated question, in one line.", section="title", required=True, ask_order=30)]  # noqa: E501  # one line for each field
     decision: Annotated[str, VerdictField("Decision", "One sentence of at most 20 words that somebody can act on.", required=True, lead=True, ask_order=31)]  # noqa: E501
     confidence: Annotated[float | None, VerdictField("Confidence", "", required=True, lead=True, ask_order=39, orders="mean", panel="mean", tokens=10)]  # noqa: E501
+    raised_by: Annotated[str, VerdictField("What would raise the confidence", "The one finding that would raise your confidence most, in at most 20 words.", section="hidden", ask_order=39, tokens=40)]  # noqa: E501
     conditions: Annotated[list[str], VerdictField("Conditions", "Every condition under which the decision holds.", lead=True, ask_order=32, orders="union", tokens=120)]  # noqa: E501
     first_step: Annotated[str, VerdictField("First step", "Who does what first, and by which date.", lead=True, ask_order=34)]  # noqa: E501
     would_reverse: Annotated[list[str], VerdictField("What would reverse it", "Findings that would reverse the decision, each with the date by which it shows.", lead=True, ask_order=33, orders="union", tokens=120)]  # noqa: E501
@@ -262,6 +263,16 @@ def shown_fields(*sections: Section) -> list[VerdictField]:
     """Return the verdict fields that belong to the given sections, in display order."""
     fields = (field for field in VERDICT_FIELDS.values() if field.section in sections)
     return sorted(fields, key=lambda field: field.show_order)
+
+
+class AnswerCounts(TypedDict):
+    """How many different answers the debaters gave to the main question, conditions aside."""
+
+    debaters: int
+    openings: int
+    """Number of different answers in the openings."""
+    end: int
+    """Number of different answers at the end."""
 
 
 class MessagesRead(TypedDict):
@@ -503,6 +514,8 @@ class PanelVerdict(Verdict):
     """Id of the judge who wrote the texts in the combined verdict. These are the reasoning, the solution and
     the open questions."""
     outcome: NotRequired[RuleResult]
+    answers: NotRequired[AnswerCounts]
+    """Agreement before and after the debate. Missing if the answer of a debater is not known for certain."""
     test: NotRequired[DraftTest]
     """Test of the draft of this decision. Missing if no test was due."""
     stages: NotRequired[list[Stage]]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from moot.api import open_debates
 from moot.calls.model_calls import ModelCall, Reply
+from moot.cli.show_parts import answer_parts, verdict_parts
 from moot.config.config_files import make_config
 from moot.debates.dry_run import dry_run
 from moot.documents import DebateDocument
 from moot.judging.draft_test import asked_debaters
 from moot.reports import render_brief, render_html, render_markdown
+from moot.state.entries import ENTRY_ID
 from tests.support.fakes import FakeModel, fake_reply
 
 SOLUTION = """\
@@ -59,7 +64,9 @@ def is_answer(call: ModelCall) -> bool:
     return call.purpose == "judge" and call.hints.get("phase") == "test"
 
 
-def council(tmp_path: Path, readings: Any = (FOUND,), answers: Any = ANSWERS, **settings: Any) -> Any:
+def council(
+    tmp_path: Path, readings: Any = (FOUND,), answers: Any = ANSWERS, verdict: Any = VERDICT, **settings: Any
+) -> Any:
     """Run a council of one round whose members find `readings`, one each, and then nothing."""
     pending = [*readings]
 
@@ -70,7 +77,7 @@ def council(tmp_path: Path, readings: Any = (FOUND,), answers: Any = ANSWERS, **
         elif is_answer(call):
             data = answers
         elif call.purpose == "judge":
-            data = VERDICT
+            data = verdict
         else:
             return fake_reply(call)
         return Reply(model=call.model, data=data, error="" if data else "out of order")
@@ -144,6 +151,17 @@ def test_every_member_tests_the_draft_at_the_same_time(tmp_path: Path) -> None:
     assert [call.hints["speaker"] for call in readings] == ["Architect", "Performance", "Testing"]
     assert all("On 14 September, unless ten" in call.messages[0]["content"] for call in readings)
     assert sum(map(is_answer, calls)) == 1
+
+
+def test_a_member_reads_its_own_last_proposal_after_what_all_members_read(tmp_path: Path) -> None:
+    document, calls = council(tmp_path)
+    own = {e["speaker"]: e["id"] for e in document["transcript"] if e["kind"] == "refinement"}
+    readings = [call for call in calls if is_reading(call)]
+    prompts = ["\n".join(message["content"] for message in call.messages) for call in readings]
+    assert [ENTRY_ID.findall(text.partition("# Task")[2]) for text in prompts] == [
+        [key] for key in own.values()
+    ]
+    assert len({call.messages[0]["content"] for call in readings}) == 1
 
 
 def test_the_judge_is_not_asked_again_if_nobody_finds_a_fault(tmp_path: Path) -> None:
@@ -247,6 +265,30 @@ def test_the_report_shows_each_finding_and_what_came_of_it(tmp_path: Path) -> No
     assert "Architect: The fallback always starts, because nothing counts before the release." in report
     assert "Corrected in “Solution”: “On 14 October, unless ten”" in report
     assert "Rejected because: The figure includes a reserve." in report
+
+
+def printed(*parts: Any) -> str:
+    console = Console(file=io.StringIO(), width=300, record=True)
+    console.print(*parts)
+    return console.export_text()
+
+
+def test_the_confidence_says_what_it_means(tmp_path: Path) -> None:
+    """Each display shows beside it the members' spread and what would raise it."""
+    verdict = {**VERDICT, "raised_by": "A count in one depot before June."}
+    readings = [{**FOUND, "probability": 55}, {**dict.fromkeys(FOUND, NOTHING), "probability": 75}]
+    document, _ = council(tmp_path, readings, {"answers": []}, verdict)
+    note = "The debaters: 55 to 75. It would rise most by this: A count in one depot before June."
+    assert document["verdict"]["raised_by"] == "A count in one depot before June."
+    for text in (
+        render_html(document),
+        render_markdown(document),
+        render_brief(document),
+        render_brief(document, "adr"),
+    ):
+        assert note in unescape(text).replace("\\", "")
+    assert f"80 of 100. {note}" in printed(*answer_parts(document))
+    assert f"80 of 100. {note}" in printed(*verdict_parts(document))
 
 
 def test_people_do_not_test_the_decision() -> None:
