@@ -33,12 +33,13 @@ CONCESSIONS = "Conceded"
 CHANGES = "Changes of mind"
 EVIDENCE = "Evidence that debaters gave"
 GAPS = "What debaters say they do not know"
+REVERSALS = "What debaters say would change their minds"
 LAST = "In the last round"
 ROOMS = "Results of the side rooms"
 REMARKS = "Remarks of an observer"
 SECTIONS = (
     *(TOPIC, CHALLENGES, WAITING, OWN, CONCEDED, BETWEEN, DISPUTED),
-    *(OTHERS, HELD, UNANSWERED, CONCESSIONS, CHANGES, EVIDENCE, GAPS, LAST, ROOMS, REMARKS),
+    *(OTHERS, HELD, UNANSWERED, CONCESSIONS, CHANGES, EVIDENCE, GAPS, REVERSALS, LAST, ROOMS, REMARKS),
 )
 """Section headings of the rendered claim ledger, in display order."""
 CUT = "Left out for lack of space, wholly or in part"
@@ -238,6 +239,8 @@ def _board_lines(
         yield from board.standings()
     for gap in islice(reversed(ledger.gaps), board.max_lines):
         yield LedgerLine(GAPS, 6, f"{board.name(gap['debater'])}: {board.point(gap)}")
+    for finding in islice(reversed(ledger.reversals), board.max_lines):
+        yield LedgerLine(REVERSALS, 6, f"{board.name(finding['debater'])}: {board.point(finding)}")
     if has_insights:
         yield from board.insights(speaker)
 
@@ -281,10 +284,9 @@ class _LedgerRenderer:
             f"{self.name_of(key)} ({ledger_rendering.stances_text(self.ledger, self.names, key, debaters)})"
         )
 
-    def point(self, event: ledger_events.StanceEvent | ledger_events.Gap) -> str:
-        """Describe a stance event or gap: the claim, and the quotation or the conceded side."""
-        key = event["claim"]
-        quote = board_text(event["quote"])
+    def point(self, event: ledger_events.StanceEvent | ledger_events.Gap | ledger_events.Reversal) -> str:
+        """Describe an event on a claim: the claim, and the quotation or the conceded side."""
+        key, quote = event["claim"], board_text(event["quote"])
         if key in ("", ledger_events.MAIN_QUESTION) or board_text(self.ledger.claims[key]["text"]) == quote:
             return quotation(event)
         sign = self.ledger.timeline(key).sign_after(event["id"])

@@ -54,6 +54,8 @@ class Operations(TypedDict, total=False):
     """Evidence for claims. Each item has the keys `message_id`, `kind`, `quote`, `claim` and `source`."""
     gaps: Sequence[Mapping[str, Any]]
     """Facts that debaters admit they do not know, each with the keys `message_id`, `quote` and `claim`."""
+    reversals: Sequence[Mapping[str, str]]
+    """Findings that would change a debater's mind, each with the keys `message_id`, `quote` and `claim`."""
     same: Sequence[Mapping[str, Any]]
     """Pairs of claims with the same or opposite meaning. Each has the keys `one`, `other` and `opposite`."""
     retractions: Sequence[Mapping[str, Any]]
@@ -162,6 +164,9 @@ class ClaimExtraction:
         for each in operations.get("gaps", ()):
             if citation := self._quotation(each):
                 self._add_with_id("g", {**citation, **self._about(each), "type": "gap"})
+        for each in operations.get("reversals", ()):
+            if citation := self._quotation(each):
+                self._add_with_id("w", {**citation, **self._about(each), "type": "would_reverse"})
         self._apply_requests(operations)
         for each in operations.get("answers", ()):
             self._answer(each, each["to"])

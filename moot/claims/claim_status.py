@@ -17,7 +17,6 @@ Status = Literal["open", "agreed", "disputed", "conditional", "settled", "withdr
 """Possible statuses of a claim. `unresolved` means that a dispute was still open at the end of the debate,
 and `left` that all who held a proposal went over to a changed one."""
 
-
 ANSWERS = ("yes", "no")
 """Answers to a yes-or-no question. Every claim is such a question, and so is a main question without
 options."""
@@ -283,6 +282,7 @@ class Ledger:
     """Answers to challenges and questions, keyed by the id of the challenge or question."""
     evidence: Sequence[ledger_events.Evidence]
     gaps: Sequence[ledger_events.Gap]
+    reversals: Sequence[ledger_events.Reversal]
     last_numbers: Mapping[str, int] = field(default_factory=dict)
     """Highest id number used so far for each type of claim event, keyed by event type."""
     read_through: int = -1

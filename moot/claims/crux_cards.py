@@ -393,6 +393,9 @@ def _flips(
         if debater in moved_debaters:
             continue
         yield from (f"{names.get(debater, debater)}: {sanitize_line(text)}" for text in texts)
+    for event in ledger.reversals:
+        if event["debater"] not in moved_debaters:
+            yield f"{names.get(event['debater'], event['debater'])}: {ledger_rendering.quotation(event)}"
     for card in ledger_rendering.cards_of(state):
         for debater, side in card["sides"].items():
             if side["falsifier"]:

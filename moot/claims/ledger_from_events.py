@@ -170,7 +170,7 @@ def empty_ledger(topic: str) -> claim_status.Ledger:
         aspect=ledger_events.OVERALL,
         seq=0,
     )
-    return claim_status.Ledger({}, {ledger_events.MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [])
+    return claim_status.Ledger({}, {ledger_events.MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [], [])
 
 
 def extend_ledger(
@@ -235,6 +235,7 @@ def extend_ledger(
         answers=answers,
         evidence=[*ledger.evidence, *standing("evidence")],
         gaps=[*ledger.gaps, *standing("gap")],
+        reversals=[*ledger.reversals, *standing("would_reverse")],
         last_numbers=last_numbers,
         read_through=max((each["through"] for each in added["extraction_pass"]), default=ledger.read_through),
         reflected_events=reflected_events,

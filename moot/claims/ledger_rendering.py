@@ -105,9 +105,7 @@ def card_status(card: ledger_events.CruxCard) -> str:
 
 def card_results_text(card: ledger_events.CruxCard, names: Names) -> str:
     """Return each debater's answer in a side discussion on one line."""
-    return "; ".join(
-        f"{display_name(debater, names)}: {side['answer']}" for debater, side in card["sides"].items()
-    )
+    return "; ".join(f"{display_name(key, names)}: {side['answer']}" for key, side in card["sides"].items())
 
 
 def current_reflections(state: StateValues) -> list[ledger_events.Reflection]:

@@ -240,6 +240,15 @@ def extraction_schema(
             quote=str,
             claim=claim_type,
         ),
+        reversals=rows(
+            "Falsifier",
+            "A finding that would change the speaker's mind.",
+            0,
+            [],
+            message_id=message_type,
+            quote=str,
+            claim=claim_type,
+        ),
         **(
             {}
             if options

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import fold_events
-from moot.claims.ledger_rendering import card_text, stance_text, why_no_claims
+from moot.claims.ledger_rendering import GAPS, REVERSALS, card_text, stance_text, why_no_claims
 from moot.claims.round_records import RoundRecord, debater_lines, move_lines
 from moot.cli import terminal
 from moot.config import OFFLINE
@@ -414,7 +414,8 @@ def blackboard(document: Document) -> Parts:
             _by_debater(each, names) for each in events if each.get("id") in standing["open_questions"]
         ],
         "Evidence": [_by_debater(each, names) for each in ledger.evidence],
-        "What debaters say they do not know": [_by_debater(each, names) for each in ledger.gaps],
+        GAPS: [_by_debater(each, names) for each in ledger.gaps],
+        REVERSALS: [_by_debater(each, names) for each in ledger.reversals],
         "Crux cards": [card_text(each, names) for each in board["cards"]],
         "Rounds": [_round_text(each, ledger, names) for each in standing.get("rounds", [])],
         "Reflections": [each["content"] for each in board["reflections"] if each["id"] not in dropped],

@@ -16,7 +16,7 @@ from moot.config.model_settings import is_built_in, recording_in
 from moot.debates.config_checks import check_config, check_judges
 from moot.debates.events import Event, TokenEvent
 from moot.debates.session import DebateSession, Values, is_over
-from moot.judging.panel import Assessment
+from moot.judging.assessment import Assessment
 from moot.models.attempt import RETRACTS
 from moot.nodes.close import result_update
 from moot.people import PersonQuestion, questions_in, reply_error

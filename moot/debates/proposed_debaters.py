@@ -15,7 +15,7 @@ from moot.runtime import background_loop, run_node
 from moot.runtime.environment import Environment
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import ModelError
-from moot.text.plain_text import break_template_tokens
+from moot.text.plain_text import break_template_tokens, clip
 
 PROPOSE = load_prompt_template("propose")
 PROPOSAL_TOKENS = 400
@@ -62,9 +62,10 @@ def propose_debaters(
     taken_ids = set(RESERVED_IDS)
     for number, proposal in enumerate(proposals[:2], start=1):
         name, role = (
-            " ".join(clean_text(str(proposal[key])).split())[:PROPOSED_NAME_CHARS] for key in ("name", "role")
+            clip(" ".join(clean_text(str(proposal[key])).split()), PROPOSED_NAME_CHARS)
+            for key in ("name", "role")
         )
-        stance = " ".join(clean_text(str(proposal["stance"])).split())[:STANCE_CHARS]
+        stance = clip(" ".join(clean_text(str(proposal["stance"])).split()), STANCE_CHARS)
         if name and stance:
             debater_id = unique_slug(slug(name) or f"debater-{number}", taken_ids)
             taken_ids.add(debater_id)

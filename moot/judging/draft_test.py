@@ -5,7 +5,8 @@ replacing passages, so the rest of the text cannot get lost. If a pass fails, th
 tested.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Annotated, Any, cast, get_args
 
@@ -16,6 +17,7 @@ from moot.calls.model_calls import CallGenerator, Hints, ModelCall, Reply
 from moot.claims.claim_extraction import find_quotation
 from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, DebaterConfig
+from moot.judging.facts import fact_notes
 from moot.judging.judge_floor import criticisms
 from moot.judging.verdict_fields import debaters_confidence
 from moot.prompts.debate_context import DebateContext
@@ -24,7 +26,7 @@ from moot.prompts.structured_calls import shown_entries, structured_call, struct
 from moot.prompts.templates import fenced, load_prompt_template
 from moot.state import verdict as verdict_types
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, JsonObject, is_program_note, traits_of
+from moot.state.entries import Entry, JsonObject, traits_of
 from moot.text.plain_text import clip, count_noun
 from moot.text.tokens import truncate_middle
 
@@ -81,6 +83,7 @@ class FindingAnswer(BaseModel):
 
     finding: str
     reason: str = ""
+    right: bool | None = None
     edits: list[Edit] = []
 
 
@@ -190,11 +193,14 @@ def _reading_call(debate: DebateContext, member: DebaterConfig, draft: str) -> M
     total = config.memory.budget.total
     system = TEST_DRAFT.render(topic=_topic(debate), draft=fenced(draft, config.fence))
     transcript = debate.state["full_transcript"]
-    notes = [entry for entry in transcript if is_program_note(entry)]  # sums are checked against the facts
     remaining = max(0, total // 2 - count(draft))
     adopted = _adopted_text(debate, remaining // 3)
-    entries = [*notes, *_latest_messages(transcript, member.id)]
-    messages = shown_entries(entries, config, remaining - count(adopted), count) if remaining else []
+    # What all members see comes first, so that a provider's prefix cache applies to it.
+    entries = [*fact_notes(transcript), *_latest_proposals(transcript, member.id)]
+    messages = list[str](
+        shown_entries(entries, config, remaining - count(adopted), count) if remaining else ()
+    )
+    messages.insert(len(fact_notes(transcript)) if messages else 0, adopted)
     hints: Hints = {"phase": TEST, "speaker": member.name}
     question = f"You are {debate.names[member.id]}. Test the draft."
     params = model_params(config, member)
@@ -202,7 +208,7 @@ def _reading_call(debate: DebateContext, member: DebaterConfig, draft: str) -> M
         "evaluate",
         config,
         system,
-        [*messages, *filter(None, [adopted]), question],
+        [*filter(None, messages), question],
         DraftReading,
         count,
         params=params,
@@ -339,16 +345,20 @@ def _answered(
             continue
         finding["reason"] = answer["reason"].strip()
         edits = [
-            verdict_types.DraftEdit(replaces=edit["replaces"], by=edit["by"])
-            for edit in answer["edits"][:MAX_EDITS]
+            edit for edit in answer["edits"][:MAX_EDITS] if edit["by"].strip() != edit["replaces"].strip()
         ]
-        finding["edits"] = [edit for edit in edits if edit in done or _edit(corrected, edit, config)]
+        for edit in edits:
+            repeated = (
+                each for each in done if (each["replaces"], each["by"]) == (edit["replaces"], edit["by"])
+            )
+            carried_out = next(repeated, None) or _edit(corrected, edit, config)
+            finding["edits"] += filter(None, [carried_out])
         done += finding["edits"]
         if finding["edits"]:
             finding["outcome"] = "corrected"
         elif edits:
             finding["outcome"] = "not found"
-        elif finding["reason"]:
+        elif finding["reason"] and answer["right"] is False:
             finding["outcome"] = "rejected"
     confidence, draft_confidence = answers["confidence"], verdict["confidence"]
     if confidence is not None and draft_confidence is not None:
@@ -359,8 +369,10 @@ def _answered(
     return corrected
 
 
-def _edit(verdict: verdict_types.PanelVerdict, edit: verdict_types.DraftEdit, config: DebateConfig) -> bool:
-    """Replace a passage of the draft, and return True if the draft contains it.
+def _edit(
+    verdict: verdict_types.PanelVerdict, edit: Mapping[str, str], config: DebateConfig
+) -> verdict_types.DraftEdit | None:
+    """Replace a passage of the draft, and return the correction, or `None` if it was not carried out.
 
     The decision is never emptied, and stays one of the options if the debate has options.
     """
@@ -377,11 +389,17 @@ def _edit(verdict: verdict_types.PanelVerdict, edit: verdict_types.DraftEdit, co
                 fields[name] = new.strip()
             else:
                 fields[name] = [item for item in (*value[:index], new.strip(), *value[index + 1 :]) if item]
-            return True
-    return False
+            return verdict_types.DraftEdit(replaces=edit["replaces"], by=edit["by"], field=name)
+    return None
 
 
-_OUTCOMES = ("corrected", "rejected", "not found", "unanswered")
+_OUTCOMES = {
+    "corrected": "corrected",
+    "rejected": "rejected with a reason",
+    "not found": "with a correction that could not be carried out",
+    "unanswered": "not answered by the judge",
+}
+"""Words for what came of findings, by outcome."""
 
 
 def draft_test_note(test: verdict_types.DraftTest) -> str:
@@ -389,9 +407,8 @@ def draft_test_note(test: verdict_types.DraftTest) -> str:
     if test["status"] != "tested":
         return f"The decision was not tested: {test['error'].rstrip('.')}."
     findings, dropped = test["findings"], test["dropped"]
-    counts = {outcome: sum(each["outcome"] == outcome for each in findings) for outcome in _OUTCOMES}
-    names = {"not found": "corrected in a passage that is not in the draft, so not carried out"}
-    parts = [f"{count} {names.get(outcome, outcome)}" for outcome, count in counts.items() if count]
+    counts = Counter(_OUTCOMES[each["outcome"]] for each in findings)
+    parts = [f"{counts[words]} {words}" for words in _OUTCOMES.values() if counts[words]]
     result = f"{count_noun(len(findings), 'finding')} ({', '.join(parts)})" if findings else "no findings"
     looked = f"{test['quoted_answers']} of {test['questions']} questions were answered with a quotation"
     unquoted = f" {count_noun(dropped, 'finding')} without a quotation did not count." if dropped else ""
@@ -408,19 +425,23 @@ def finding_lines(verdict: verdict_types.PanelVerdict, names: Mapping[str, str])
     """
     lines, shown_edits = [], list[verdict_types.DraftEdit]()
 
-    def quoted_line(texts: Iterable[str], mark: str) -> str:
-        return mark.join(f"“{clip(text, SHOWN_CHARS).rstrip('.')}”" for text in texts)
+    def quoted(text: str) -> str:
+        return f"“{clip(text, SHOWN_CHARS).rstrip('.')}”"
+
+    def correction(edit: verdict_types.DraftEdit) -> str:
+        label = verdict_types.VERDICT_FIELDS[edit["field"]].label if "field" in edit else ""
+        return f"{f'in “{label}”: ' * bool(label)}{quoted(edit['by'])}"
 
     for finding in verdict["test"]["findings"] if "test" in verdict else ():
-        quotes = quoted_line(finding["quotes"], " / ")
+        quotes, reason = " / ".join(map(quoted, finding["quotes"])), finding["reason"]
         name = names.get(finding["member"], finding["member"])
-        new = quoted_line((edit["by"] for edit in finding["edits"] if edit not in shown_edits), "; ")
+        new = "; ".join(correction(edit) for edit in finding["edits"] if edit not in shown_edits)
         shown_edits += finding["edits"]
         outcomes = {
-            "corrected": f"Corrected: {new}." if new else "Corrected as above.",
-            "rejected": f"Rejected because: {finding['reason']}",
-            "not found": "The judge's correction names a passage that is not in the draft: check this point.",
-            "unanswered": "The judge did not answer.",
+            "corrected": f"Corrected {new}." if new else "Corrected as above.",
+            "rejected": f"Rejected because: {reason}",
+            "not found": "The judge's correction could not be carried out: check this point.",
+            "unanswered": f"Not answered by the judge{f', who wrote: {reason}' if reason else '.'}",
         }
         lines.append(f"{name}: {finding['problem']} {quotes}. {outcomes[finding['outcome']]}")
     return lines

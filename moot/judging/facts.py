@@ -17,7 +17,7 @@ from moot.judging.judge_spec import JudgeSpec
 from moot.prompts.request import many, narrow_schema
 from moot.prompts.structured_calls import shown_entries, structured_call, structured_data
 from moot.prompts.templates import fenced, load_prompt_template
-from moot.state.entries import Entry
+from moot.state.entries import Entry, is_program_note
 from moot.text.plain_text import count_noun
 from moot.text.terms import is_long
 from moot.text.tokens import TokenCounter, truncate_middle
@@ -82,6 +82,11 @@ def facts_call(
         },
     )
     return structured_call("extract", config, system, messages, schema, count, least=min_tokens, hints=hints)
+
+
+def fact_notes(transcript: Sequence[Entry]) -> list[Entry]:
+    """Return Moot's note with the table of facts in a list, or `[]` if there is none."""
+    return [entry for entry in transcript if is_program_note(entry) and entry["content"].startswith(TITLE)]
 
 
 def facts_text(reply: Reply, topic: str, documents: Sequence[Entry]) -> str:

@@ -41,6 +41,7 @@ def shortcomings(
     if read and read["full"] < read["of"]:
         part = f", and {read['part']} in part" if read["part"] else ""
         lines.append(f"The judge read {read['full']} of {count_noun(read['of'], 'message')} in full{part}.")
+    lines += _untested(verdict)
     for debater, name in names.items():
         turns = [each for each in transcript if each["speaker"] == debater and traits_of(each).ends_turn]
         if turns and all(map(is_passed, turns)):
@@ -50,6 +51,16 @@ def shortcomings(
         if failures[node]:
             lines.append(f"{count_noun(failures[node], f'failed {call}')}. {consequence}.")
     return [*lines, *_earlier_verdicts(verdict, verdicts, names)]
+
+
+def _untested(verdict: PanelVerdict) -> list[str]:
+    """Return what the test of the decision left open."""
+    findings = verdict["test"]["findings"] if "test" in verdict else []
+    if "test" in verdict and verdict["test"]["status"] != "tested":
+        return ["The decision was not tested."]
+    count = sum(each["outcome"] in ("not found", "unanswered") for each in findings)
+    share = f"{count} of {count_noun(len(findings), 'finding')} of the test"
+    return [f"The judge neither corrected nor rejected {share}."] if count else []
 
 
 def _earlier_verdicts(

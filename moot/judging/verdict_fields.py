@@ -34,6 +34,8 @@ class ShownField:
     """Confidence as a number from 0 to 100, or `None` if the field is not a confidence."""
     lead: bool = False
     """True if the field belongs to the short answer at the top of screens and reports."""
+    note: str = ""
+    """Sentences beside the number of a confidence. The line has them, too."""
 
     @property
     def text(self) -> str:
@@ -121,9 +123,8 @@ def shown(
         elif verdict_field.name == "winner" and value:
             value = headline or verdict_types.NO_WINNER.get(value, "").capitalize() or names.get(value, value)
             value = "" if decision and value.startswith(decision) else value
-        test = cast(verdict_types.PanelVerdict, verdict).get("test")
-        spread = debaters_confidence(test) if verdict_field.name == "confidence" else ""
-        lines = tuple(_lines(value, names, f". The debaters: {spread}" if spread else ""))
+        note = confidence_note(verdict) if verdict_field.name == "confidence" else ""
+        lines = tuple(_lines(value, names, f". {note}" if note else ""))
         if lines:
             is_headline = verdict_field.name == "winner" or (
                 verdict_field.name == "decision" and value == headline
@@ -137,7 +138,7 @@ def shown(
             is_single = not isinstance(value, list | dict)
             # Who argued best is not the decision, so it is no part of the short answer beside one.
             lead = verdict_field.lead and not (argued_best and verdict_field.name.startswith("winner"))
-            fields.append(ShownField(verdict_field.name, label, lines, is_single, percent, lead=lead))
+            fields.append(ShownField(verdict_field.name, label, lines, is_single, percent, lead, note))
     if not decision:
         fields.sort(key=lambda field: (field.name != "question", not field.name.startswith("winner")))
     return fields
@@ -195,6 +196,25 @@ def debaters_confidence(test: verdict_types.DraftTest | None) -> str:
     """Return the range of probabilities with which debaters expect the decision to hold, or `""`."""
     chances = sorted(test["probabilities"].values()) if test else []
     return " to ".join(dict.fromkeys(f"{chance:.0f}" for chance in (*chances[:1], *chances[-1:])))
+
+
+def confidence_note(verdict: verdict_types.Verdict) -> str:
+    """Return sentences that say what a verdict's confidence means, or `""` if nothing is known.
+
+    They tell the debaters' own probabilities, their answers before and after, and what would raise it.
+    """
+    decided = cast(verdict_types.PanelVerdict, verdict)
+    spread, answers = debaters_confidence(decided.get("test")), decided.get("answers")
+    sentences = [f"The debaters: {spread}."] if spread else []
+    if answers:
+        openings, end = (
+            f"{answers['debaters']} equal" if count == 1 else f"{count} different"
+            for count in (answers["openings"], answers["end"])
+        )
+        sentences.append(f"Their answers: {openings} in the openings, {end} at the end.")
+    if cause := decided.get("raised_by"):
+        sentences.append(f"It would rise most by this: {cause.rstrip('.')}.")
+    return " ".join(sentences)
 
 
 def confidence_of(verdict: verdict_types.Verdict) -> int | None:

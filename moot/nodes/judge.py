@@ -2,18 +2,19 @@
 
 from moot.calls.effects import Emit, NodeBody, errors_update
 from moot.calls.model_calls import CallGenerator
+from moot.judging.assessment import Assessment, next_judging
 from moot.judging.draft_test import TEST, run_draft_test
-from moot.judging.panel import Assessment, next_judging
 from moot.memory.perspectives import PerspectiveResult, judge_summary
 from moot.memory.summarizers.drafting import summary_event, version_of
 from moot.protocols.answer_calls import final_answers
+from moot.protocols.answer_counts import answer_counts
 from moot.protocols.registry import limit_reached
 from moot.protocols.schedule import DECIDE
 from moot.protocols.voting import stages_text
 from moot.runtime.context import NodeContext
 from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject
-from moot.state.verdict import PanelVerdict
+from moot.state.verdict import PanelVerdict, Stage
 
 
 def _step_before_end(context: NodeContext) -> CallGenerator[JsonObject]:
@@ -27,6 +28,19 @@ def _step_before_end(context: NodeContext) -> CallGenerator[JsonObject]:
     row = protocol.phases.get(state["step"]["phase"])
     assess = row.assess if row else None
     return (yield from assess(context)) if assess else {}
+
+
+def _add_answers(context: NodeContext, decision: PanelVerdict, stages: list[Stage], *, is_vote: bool) -> None:
+    """Add what is known about the debaters' own answers to a decision."""
+    votes = context.protocol.vote(context.state, context.config)
+    notes = votes.notes() if votes else []
+    notes += [votes.tie_text()] if votes and not is_vote else []
+    if stages:
+        decision["stages"] = stages
+        notes.append(stages_text(stages))
+    if counts := answer_counts(context.state, context.config, stages):
+        decision["answers"] = counts
+    decision["notes"] = [*decision["notes"], *notes]
 
 
 def judge(context: NodeContext) -> NodeBody:
@@ -55,13 +69,7 @@ def judge(context: NodeContext) -> NodeBody:
     else:
         assessment = Assessment([], {**protocol_verdict, "judging": next_judging(state)})
     decision = assessment.decision
-    votes = protocol.vote(state, config)
-    vote_notes = votes.notes() if votes else []
-    vote_notes += [votes.tie_text()] if votes and protocol_verdict is None else []
-    if stages := list(proceedings.stages):
-        decision["stages"] = stages
-        vote_notes.append(stages_text(stages))
-    decision["notes"] = [*decision["notes"], *vote_notes]
+    _add_answers(context, decision, list(proceedings.stages), is_vote=protocol_verdict is not None)
     outcome = {key: decision.get(key, "") for key in ("status", "winner", "decision")}
     yield Emit({"event": "verdict", **outcome})
     update: JsonObject = {"verdicts": assessment.verdicts}

@@ -194,8 +194,8 @@ def contract_text(debater: DebaterConfig) -> str:
     contract = {**titled, "What would change your mind": "; ".join(debater.flip_conditions)}
     text = CONTRACT.render(
         name=plain_line(debater.name),
-        role=f"Your role: {debater.role}." if debater.adds_to_name(debater.role) else "",
-        stance=f"Your stance at the start: {debater.stance}." if debater.stance else "",
+        role=f"Your role: {debater.role.rstrip('.')}." if debater.adds_to_name(debater.role) else "",
+        stance=f"Your stance at the start: {debater.stance.rstrip('.')}." if debater.stance else "",
         persona="\n\n".join(filter(None, [debater.system_prompt, text])),
         contract="\n".join(f"{title}: {text}" for title, text in contract.items() if text),
     )

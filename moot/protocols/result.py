@@ -69,7 +69,7 @@ def verdict_text(verdict: PanelVerdict, values: StateValues, share: float = 1.0)
 
 
 def _field_text(field: ShownField, max_items: int, max_chars: int) -> str:
-    if field.name in ("question", "winner"):
+    if field.name == "question" or (field.name == "winner" and field.lead):
         return f"**{clip(field.text, max_chars)}**"
     if field.single:
         return f"{field.label}: {clip(field.text, max_chars)}"

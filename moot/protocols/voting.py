@@ -94,7 +94,7 @@ def current_answers(state: ConversationState, config: DebateConfig) -> Mapping[s
 
 
 def states_answer(entry: Entry) -> bool:
-    """Return True for a debater's message on the question of the debate itself."""
+    """Return True for a debater's message on the main question, unlike those of crux rooms and critiques."""
     argued = traits_of(entry).argues and not entry.get("placeholder") and not is_passed(entry)
     return argued and not entry["room"] and entry["kind"] != "critique"
 

@@ -18,7 +18,7 @@ from moot.claims.claim_extraction import MAX_QUOTATION_CHARS
 from moot.claims.claim_status import options_chosen
 from moot.claims.crux_cards import GLANCE
 from moot.claims.ledger_from_events import fold_events
-from moot.claims.ledger_rendering import card_status, quotation, stance_text, why_no_claims
+from moot.claims.ledger_rendering import GAPS, REVERSALS, card_status, quotation, stance_text, why_no_claims
 from moot.claims.round_records import debater_lines, move_lines
 from moot.config.model_settings import RECORDED
 from moot.judging.panel import RULES
@@ -134,7 +134,8 @@ class Report:
         open_points = {
             "Open questions": [*ledger.open_questions()][::-1],
             "Open challenges": [*ledger.open_challenges()][::-1],
-            "What debaters say they do not know": ledger.gaps,
+            GAPS: ledger.gaps,
+            REVERSALS: ledger.reversals,
         }
         self.open_points = {
             title: [

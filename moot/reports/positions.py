@@ -59,6 +59,8 @@ class Moment:
     change: str = ""
     """Description of the change, such as `changed position` or `added a condition`. Empty if nothing
     changed."""
+    claim: str = ""
+    """Claim that the change is about. Empty: the main question."""
 
     @property
     def quoted(self) -> bool:
@@ -289,10 +291,14 @@ def _statements(
 ) -> Iterator[Moment]:
     """Yield timeline events for a debater's statements and changes of position.
 
-    The statements are about the main question. Changes on the main question in `judged_rounds` are left out,
-    because the judge reports them.
+    The statements are about the main question, changes also about other claims. Changes on the main question
+    in `judged_rounds` are left out, because the judge reports them.
     """
-    changes = {each["event"]: each for each in document["blackboard"]["standing"]["changes"]}
+    standing = document["blackboard"]["standing"]
+    changes = {each["event"]: each for each in standing["changes"]}
+    proposals = {each["claim"] for each in document["blackboard"]["claim_events"] if each["type"] == "amends"}
+    others = (each for each in standing["claims"] if each["id"] not in {MAIN_QUESTION, *proposals})
+    side_claims = {each["id"]: board_text(each["text"]).removesuffix(".") for each in others}
     history = set(main_stance["history"]) if main_stance else set()
     for event in document["blackboard"]["claim_events"]:
         if event["type"] != "event" or event["debater"] != person.id:
@@ -310,6 +316,7 @@ def _statements(
                 before=change["before"] if change else "",
                 message_id=event["message_id"],
                 change=conditions or ("changed position" if change else ""),
+                claim=side_claims.get(event["claim"], ""),
             )
 
 

@@ -8,7 +8,7 @@ from moot.calls.effects import NodeBody
 from moot.claims.model_extraction import uses_model
 from moot.config.boundary import Permissions
 from moot.config.debate_config import frozen_config
-from moot.judging.panel import Judging
+from moot.judging.assessment import Judging
 from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import MemoryIndexes
 from moot.memory.window import window_start

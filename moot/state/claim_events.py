@@ -146,6 +146,15 @@ class Gap(QuotedEvent):
     claim: str
 
 
+class Reversal(QuotedEvent):
+    """Record of a finding that a debater says would change its mind. It is no condition of its position."""
+
+    type: Literal["would_reverse"]
+    id: str
+    claim: str
+    """Id of the claim on which the debater would change its mind, or `""` if that claim is unknown."""
+
+
 class Amendment(QuotedEvent):
     """Record that a debater accepts a proposal with a change.
 
@@ -213,6 +222,7 @@ ClaimEvent = Annotated[
     | Answer
     | Evidence
     | Gap
+    | Reversal
     | Amendment
     | SameClaim
     | Retraction

@@ -220,6 +220,7 @@ class VerdictContent(TypedDict):
     question: Annotated[str, VerdictField("Question", "The debated question, in one line.", section="title", required=True, ask_order=30)]  # noqa: E501  # one line for each field
     decision: Annotated[str, VerdictField("Decision", "One sentence of at most 20 words that somebody can act on.", required=True, lead=True, ask_order=31)]  # noqa: E501
     confidence: Annotated[float | None, VerdictField("Confidence", "", required=True, lead=True, ask_order=39, orders="mean", panel="mean", tokens=10)]  # noqa: E501
+    raised_by: Annotated[str, VerdictField("What would raise the confidence", "The one finding that would raise your confidence most, in at most 20 words.", section="hidden", ask_order=39, tokens=40)]  # noqa: E501
     conditions: Annotated[list[str], VerdictField("Conditions", "Every condition under which the decision holds.", lead=True, ask_order=32, orders="union", tokens=120)]  # noqa: E501
     first_step: Annotated[str, VerdictField("First step", "Who does what first, and by which date.", lead=True, ask_order=34)]  # noqa: E501
     would_reverse: Annotated[list[str], VerdictField("What would reverse it", "Findings that would reverse the decision, each with the date by which it shows.", lead=True, ask_order=33, orders="union", tokens=120)]  # noqa: E501
@@ -264,6 +265,16 @@ def shown_fields(*sections: Section) -> list[VerdictField]:
     return sorted(fields, key=lambda field: field.show_order)
 
 
+class AnswerCounts(TypedDict):
+    """How many different answers the debaters gave to the main question, conditions aside."""
+
+    debaters: int
+    openings: int
+    """Number of different answers in the openings."""
+    end: int
+    """Number of different answers at the end."""
+
+
 class MessagesRead(TypedDict):
     """Number of the debaters' messages that a judge's prompt showed."""
 
@@ -284,6 +295,8 @@ class DraftEdit(TypedDict):
 
     replaces: str
     by: str
+    field: NotRequired[str]
+    """Field of the verdict that holds the passage. Missing in debates stored by older versions."""
 
 
 class DraftFinding(TypedDict):
@@ -296,7 +309,9 @@ class DraftFinding(TypedDict):
     """Passages of the draft, verbatim."""
     problem: str
     outcome: Literal["corrected", "rejected", "not found", "unanswered"]
-    """`not found`: the draft does not contain the passage that the judge wanted to correct."""
+    """`corrected`: a correction was carried out. `rejected`: the judge calls the finding wrong, and says why.
+    `not found`: its correction names a passage that the draft does not contain or must keep. `unanswered`:
+    the judge neither corrected the draft nor rejected the finding."""
     reason: str
     """Judge's reason why the finding is right or wrong."""
     edits: list[DraftEdit]
@@ -503,6 +518,8 @@ class PanelVerdict(Verdict):
     """Id of the judge who wrote the texts in the combined verdict. These are the reasoning, the solution and
     the open questions."""
     outcome: NotRequired[RuleResult]
+    answers: NotRequired[AnswerCounts]
+    """Agreement before and after the debate. Missing if the answer of a debater is not known for certain."""
     test: NotRequired[DraftTest]
     """Test of the draft of this decision. Missing if no test was due."""
     stages: NotRequired[list[Stage]]

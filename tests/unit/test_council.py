@@ -13,7 +13,7 @@ from moot.config.config_files import make_config
 from moot.documents import DebateDocument
 from moot.models.structured import parse_reply
 from moot.prompts.templates import SECTIONS, role_of, shipped_roles
-from moot.protocols.council.council import Convergence
+from moot.protocols.council.convergence import Convergence
 from moot.reports import render_markdown
 from moot.state.entries import critique_labels
 from moot.state.errors import ConfigError, ModelError

@@ -16,7 +16,7 @@ from moot.config.stages import file_data, read_config
 from moot.memory.perspectives import perspective_settings
 from moot.plugins.importing.dialectic import Converted, from_dialectic, is_dialectic
 from moot.prompts.templates import shipped_role
-from moot.protocols.council.council import TerminationConfig
+from moot.protocols.council.convergence import TerminationConfig
 from moot.state.errors import ConfigError
 
 AGENT: Any = {

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from moot.api import open_debates
 from moot.calls.model_calls import ModelCall, Reply
+from moot.cli.show_parts import answer_parts, verdict_parts
 from moot.config.config_files import make_config
 from moot.debates.dry_run import dry_run
 from moot.documents import DebateDocument
 from moot.judging.draft_test import asked_debaters
-from moot.reports import render_markdown
+from moot.reports import render_brief, render_html, render_markdown
+from moot.state.entries import ENTRY_ID
 from tests.support.fakes import FakeModel, fake_reply
 
 SOLUTION = """\
@@ -45,7 +50,7 @@ LATER = {"replaces": "On 14 September, unless ten", "by": "On 14 October, unless
 ANSWERS: dict[str, Any] = {
     "answers": [
         {"finding": "F1", "reason": "True.", "edits": [LATER]},
-        {"finding": "F2", "reason": "The figure includes a reserve.", "edits": []},
+        {"finding": "F2", "reason": "The figure includes a reserve.", "right": False, "edits": []},
     ],
     "confidence": 70,
 }
@@ -59,7 +64,9 @@ def is_answer(call: ModelCall) -> bool:
     return call.purpose == "judge" and call.hints.get("phase") == "test"
 
 
-def council(tmp_path: Path, readings: Any = (FOUND,), answers: Any = ANSWERS, **settings: Any) -> Any:
+def council(
+    tmp_path: Path, readings: Any = (FOUND,), answers: Any = ANSWERS, verdict: Any = VERDICT, **settings: Any
+) -> Any:
     """Run a council of one round whose members find `readings`, one each, and then nothing."""
     pending = [*readings]
 
@@ -70,7 +77,7 @@ def council(tmp_path: Path, readings: Any = (FOUND,), answers: Any = ANSWERS, **
         elif is_answer(call):
             data = answers
         elif call.purpose == "judge":
-            data = VERDICT
+            data = verdict
         else:
             return fake_reply(call)
         return Reply(model=call.model, data=data, error="" if data else "out of order")
@@ -90,7 +97,7 @@ def test_a_contradiction_that_a_member_finds_is_corrected_in_the_solution(tmp_pa
     assert (finding["question"], finding["outcome"], finding["edits"]) == (
         "contradicts",
         "corrected",
-        [LATER],
+        [{**LATER, "field": "solution_markdown"}],
     )
     assert document["verdict"]["confidence"] == 70
 
@@ -109,12 +116,52 @@ def test_a_correction_that_is_repeated_settles_the_next_finding_too(tmp_path: Pa
     assert "Corrected as above." in render_markdown(document)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"reason": "True: 3 x 400 is 1,200.", "right": True, "edits": []},
+        {"reason": "", "right": False, "edits": []},
+        {"reason": "True: 3 x 400 is 1,200.", "edits": []},
+        {"reason": "", "edits": [{"replaces": SUM["quotes"][0], "by": SUM["quotes"][0]}]},
+    ],
+    ids=["agreed but not corrected", "rejected without a reason", "not said", "replaced by itself"],
+)
+def test_a_finding_without_correction_and_reason_against_it_is_not_answered(
+    answer: dict[str, Any], tmp_path: Path
+) -> None:
+    """Each display says so, and never "Rejected because"."""
+    answers = {"answers": [ANSWERS["answers"][0], {"finding": "F2", **answer}]}
+    document, _ = council(tmp_path, answers=answers)
+    test, warning = document["verdict"]["test"], "neither corrected nor rejected 1 of 2 findings of the test."
+    assert [each["outcome"] for each in test["findings"]] == ["corrected", "unanswered"]
+    assert "1 corrected, 1 not answered by the judge" in document["verdict"]["notes"][0]
+    written = render_markdown(document)
+    shown = [written, render_html(document)]
+    for text in (*shown, render_brief(document), render_brief(document, form="adr")):
+        assert warning in text
+    for text in shown:
+        assert "Not answered by the judge" in text
+        assert "Rejected because" not in text
+    assert ("who wrote: True: 3 x 400 is 1,200." in written) == bool(answer["reason"])
+
+
 def test_every_member_tests_the_draft_at_the_same_time(tmp_path: Path) -> None:
     _, calls = council(tmp_path)
     readings = [call for call in calls if is_reading(call)]
     assert [call.hints["speaker"] for call in readings] == ["Architect", "Performance", "Testing"]
     assert all("On 14 September, unless ten" in call.messages[0]["content"] for call in readings)
     assert sum(map(is_answer, calls)) == 1
+
+
+def test_a_member_reads_its_own_last_proposal_after_what_all_members_read(tmp_path: Path) -> None:
+    document, calls = council(tmp_path)
+    own = {e["speaker"]: e["id"] for e in document["transcript"] if e["kind"] == "refinement"}
+    readings = [call for call in calls if is_reading(call)]
+    prompts = ["\n".join(message["content"] for message in call.messages) for call in readings]
+    assert [ENTRY_ID.findall(text.partition("# Task")[2]) for text in prompts] == [
+        [key] for key in own.values()
+    ]
+    assert len({call.messages[0]["content"] for call in readings}) == 1
 
 
 def test_the_judge_is_not_asked_again_if_nobody_finds_a_fault(tmp_path: Path) -> None:
@@ -216,8 +263,32 @@ def test_the_report_shows_each_finding_and_what_came_of_it(tmp_path: Path) -> No
     document, _ = council(tmp_path)
     report = render_markdown(document)
     assert "Architect: The fallback always starts, because nothing counts before the release." in report
-    assert "Corrected: “On 14 October, unless ten”" in report
+    assert "Corrected in “Solution”: “On 14 October, unless ten”" in report
     assert "Rejected because: The figure includes a reserve." in report
+
+
+def printed(*parts: Any) -> str:
+    console = Console(file=io.StringIO(), width=300, record=True)
+    console.print(*parts)
+    return console.export_text()
+
+
+def test_the_confidence_says_what_it_means(tmp_path: Path) -> None:
+    """Each display shows beside it the members' spread and what would raise it."""
+    verdict = {**VERDICT, "raised_by": "A count in one depot before June."}
+    readings = [{**FOUND, "probability": 55}, {**dict.fromkeys(FOUND, NOTHING), "probability": 75}]
+    document, _ = council(tmp_path, readings, {"answers": []}, verdict)
+    note = "The debaters: 55 to 75. It would rise most by this: A count in one depot before June."
+    assert document["verdict"]["raised_by"] == "A count in one depot before June."
+    for text in (
+        render_html(document),
+        render_markdown(document),
+        render_brief(document),
+        render_brief(document, "adr"),
+    ):
+        assert note in unescape(text).replace("\\", "")
+    assert f"80 of 100. {note}" in printed(*answer_parts(document))
+    assert f"80 of 100. {note}" in printed(*verdict_parts(document))
 
 
 def test_people_do_not_test_the_decision() -> None:

@@ -86,6 +86,22 @@ def test_only_facts_with_a_quotation_of_the_material_reach_the_prompts(tmp_path:
         assert "The upgrade costs EUR 60,000 | once." in text  # the document itself
 
 
+@pytest.mark.parametrize("has_table", [True, False])
+def test_a_councils_check_reads_the_table_instead_of_the_document(has_table: bool, tmp_path: Path) -> None:
+    (tmp_path / "handbook.md").write_text(HANDBOOK)
+    model = FakeModel(_reply if has_table else fake_reply)
+    context = str(tmp_path / "handbook.md")
+    config = make_config({"protocol": "council", "rounds": 1, "model": "m", "context": context})
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debates.start(TOPIC, config).run()
+    checks = [call for call in model.calls if call.hints["phase"] == "convergence"]
+    assert checks
+    for call in checks:
+        text = "\n".join(message["content"] for message in call.messages)
+        assert ("| 12,600 | sensors | size |" in text) == has_table
+        assert ("The upgrade costs EUR 60,000 | once." in text) != has_table
+
+
 def test_the_table_stands_in_place_of_a_document_that_does_not_fit(tmp_path: Path) -> None:
     filler = "\n\n".join(f"Paragraph {n} is about chairs, tables and other furniture." for n in range(900))
     _, model = run(tmp_path, f"{HANDBOOK}\n\n{filler}")

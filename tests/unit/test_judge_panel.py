@@ -18,7 +18,8 @@ from moot.calls.model_calls import ModelCall, Reply
 from moot.config import DebateConfig
 from moot.config.boundary import Permissions
 from moot.config.config_files import make_config
-from moot.judging.panel import Assessment, panel_report
+from moot.judging.assessment import Assessment
+from moot.judging.panel import panel_report
 from moot.judging.response_check import failed_verdict
 from moot.judging.shortcomings import shortcomings
 from moot.models.offline import ScriptedCall, ScriptedModel

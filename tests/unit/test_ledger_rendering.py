@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.claims.blackboard import render_blackboard
+from moot.claims.claim_extraction import correct_event
 from moot.claims.crux_cards import findings_text, is_answered
 from moot.claims.ledger_from_events import empty_ledger, extend_ledger, fold_events
 from moot.claims.ledger_rendering import reflections_text
 from moot.claims.round_records import debater_lines, move_lines, round_records
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, CruxCard, ReflectionPass
+from moot.state.conversation import ConversationState
 from moot.state.reducers import append
 from tests.support.ledger_state import (
     COUNT_TOKENS,
@@ -363,6 +365,25 @@ def test_admitted_gap_is_shown_to_everybody_and_is_no_evidence() -> None:
     assert shown in board.prompt_section("judge")
     assert not board.ledger.evidence
     assert "Admitted not to know" in findings_text(board.state, NAMES, {})
+
+
+def test_what_would_change_a_mind_is_no_condition_and_is_shown_until_it_has_changed() -> None:
+    board = Board()
+    entry = board.add_entry("ada", "Raise the levy. A count above 4,500 would change my mind.")
+    stance = stance_operation(entry, "asserts", LEVY, quote="Raise the levy")
+    said = {"message_id": entry["id"], "quote": "A count above 4,500 would change my mind", "claim": ""}
+    invented = {**said, "quote": "A count above 5,000 would"}
+    claims = [{"ref": "n1", "text": LEVY}]
+    operations = {"claims": claims, "events": [stance], "reversals": [said, invented]}
+    board.apply_operations([entry], "model", operations)
+    assert [each["id"] for each in board.ledger.reversals] == ["w001"]
+    assert not [event for event in board.ledger.events if event["condition"]]
+    shown = f"What debaters say would change their minds:\n- Ada: “{said['quote']}” [{entry['id']}]"
+    assert shown in board.prompt_section("cyd")
+    assert shown in board.prompt_section("judge")
+    assert f"## What would change minds\n- Ada: “{said['quote']}”" in findings_text(board.state, NAMES, {})
+    (removed,) = correct_event(cast(ConversationState, board.state), "w001")
+    assert not fold_events([*board.state["claim_events"], removed]).reversals
 
 
 def test_reflection_covers_earlier_events_however_they_are_folded() -> None:

@@ -51,6 +51,18 @@ def says(number: int, debater: str, kind: StanceKind, key: str = "p000", conditi
     return stance_event(number, debater, kind, key, **fields)
 
 
+def would_reverse(number: int, debater: str) -> ClaimEvent:
+    return {
+        "type": "would_reverse",
+        "id": f"w{number:03d}",
+        "claim": "p000",
+        "debater": debater,
+        "message_id": f"m{number:06d}",
+        "quote": "Above 4,500 I would change my mind.",
+        "by": "model",
+    }
+
+
 OPENINGS = [says(1, "maren", "asserts"), says(2, "joost", "denies")]
 MAREN = [*OPENINGS, *amends(3, "p001"), says(3, "maren", "asserts", "p001")]
 
@@ -158,6 +170,16 @@ CASES = [
         "a person retracts the change",
         [*MAREN, retraction_event("a003", "person")],
         {"p000": "disputed", "p001": "open"},
+        ["p000"],
+    ),
+    Case(
+        "a finding that would change a mind is no condition",
+        [
+            *OPENINGS[:1],
+            says(2, "joost", "asserts"),
+            *(would_reverse(number, each) for number, each in enumerate(NAMES, 1)),
+        ],
+        {"p000": "agreed: yes"},
         ["p000"],
     ),
 ]

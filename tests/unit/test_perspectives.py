@@ -15,7 +15,7 @@ from moot.documents import DebateDocument
 from moot.judging.transcript_selection import FRAME_TOKENS
 from moot.prompts.request import schema_tokens
 from moot.prompts.truncation import Block, truncate_blocks, truncate_by_priority
-from moot.protocols.council.council import CONVERGENCE
+from moot.protocols.council.convergence import CONVERGENCE
 from moot.state.conversation import SummaryVersion
 from moot.text.tokens import common_length, counter, prompt_tokens
 from tests.support.fakes import FakeModel, fake_reply

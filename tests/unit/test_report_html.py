@@ -418,8 +418,14 @@ def test_judges_move_is_merged_only_with_a_change_on_the_main_question(claim: st
     claims = [each for each in CLAIM_EVENTS if each["type"] == "claim"]
     state: Any = {"topic": "Should we split?", "claim_events": [*claims, asserted, denied]}
     board = {**BLACKBOARD, **board_document({**state, "full_transcript": TRANSCRIPT})}
-    (ada, _) = Report(debate_document(verdict={**VERDICT, "moved": [MOVE]}, blackboard=board)).standings
+    document = debate_document(verdict={**VERDICT, "moved": [MOVE]}, blackboard=board)
+    (ada, _) = Report(document).standings
     assert len([each for each in ada.moments if each.kind in ("shift", "move")]) == shown
+    side_claim = next(each["text"] for each in claims if each["id"] == "p001").removesuffix(".")
+    named = [each.claim for each in ada.moments if each.kind == "shift"]
+    assert named == [side_claim] * (shown - 1)
+    text = render_markdown(document)
+    assert (f"Round 2: on “{side_claim}”, from" in text) == (claim == "p001")
 
 
 def test_judges_wording_wins_for_a_change_in_the_same_message() -> None:
