@@ -50,6 +50,10 @@ class Stance(ledger_events.StanceFields):
     records this stance."""
 
 
+OPTIONAL_STANCE_FIELDS = tuple(sorted(ledger_events.StanceFields.__optional_keys__))
+"""Names of the fields that only some stances have."""
+
+
 class ClaimStatusRecord(TypedDict):
     """A claim with its current status and each debater's stance on it."""
 
@@ -382,15 +386,9 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
             "quote": event["quote"],
             "history": history[debater],
         }
-        if "moved_to" in event:
-            stance["moved_to"] = event["moved_to"]
-        if "option" in event:
-            stance["option"] = event["option"]
-        if "gave_up" in event:
-            stance["gave_up"] = event["gave_up"]
-        if "condition_count" in event:
-            stance["condition_count"] = event["condition_count"]
-        stances[debater] = stance
+        fields = cast(Mapping[str, object], event)
+        optional = {name: fields[name] for name in OPTIONAL_STANCE_FIELDS if name in event}
+        stances[debater] = cast(Stance, {**stance, **optional})
     return stances
 
 

@@ -81,6 +81,14 @@ def short_stance_text(saying: ledger_events.StanceFields) -> str:
     return word + (f", on {several}" if claim_status.is_conditional(saying) else "")
 
 
+def answer_text(ledger: claim_status.Ledger, event: ledger_events.StanceEvent) -> str:
+    """Return a debater's stance on the main question or on a changed proposal, which the text then names."""
+    if event["claim"] == ledger_events.MAIN_QUESTION:
+        return stance_text(event)
+    proposal = f"{short_stance_text(event)} to “{board_text(ledger.claims[event['claim']]['text'], SHORT)}”"
+    return proposal + (f": {event['condition']}" if event["condition"] else "")
+
+
 def stances_text(ledger: claim_status.Ledger, names: Names, key: str, debaters: Iterable[str] = ()) -> str:
     """Return the debaters' stances on a claim as text, grouped by stance.
 
@@ -467,7 +475,9 @@ class _LedgerRenderer:
             label = status.label
             if moved := ledger.timeline(key).moved:
                 last = max(event["message_id"] for event in moved.values())
-                label = f"{label} by {' and '.join(map(self.name, moved))} after [{last}]"
+                *others, final = map(self.name, moved)
+                left = f"left by {' and '.join(filter(None, [', '.join(others), final]))} after [{last}]"
+                label = left if status.status == "left" else f"{label}; {left}"
             yield LedgerLine(
                 TOPIC, 0, f"proposal “{board_text(ledger.claims[key]['text'], TEXT)}”{origin}: {label}"
             )

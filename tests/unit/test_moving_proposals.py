@@ -9,6 +9,7 @@ import pytest
 
 from moot.claims.claim_extraction import ClaimExtraction, correct_event
 from moot.claims.claim_status import Ledger
+from moot.claims.crux_cards import findings_text
 from moot.claims.ledger_from_events import fold_events, ledger_of
 from moot.claims.ledger_rendering import render_blackboard
 from moot.claims.model_extraction import extraction_schema
@@ -194,6 +195,29 @@ def test_the_ledger_begins_with_the_live_proposal() -> None:
         "- Maren: yes, on a condition to “Close the street from October, version p001.”: 1 [m000003]",
         "- Joost: yes, on a condition to “Close the street from October, version p001.”: 2 [m000004]",
     ]
+
+
+def test_a_left_proposal_that_somebody_still_holds_keeps_its_status() -> None:
+    state: Any = {"topic": TOPIC, "claim_events": CASES[0].events[:-1], "full_transcript": []}
+    text = render_blackboard(state, "", max_tokens=900, count=lambda text: len(text.split()), names=NAMES)
+    assert f"- proposal “{TOPIC}”: open; left by Maren after [m000003]" in text.splitlines()
+
+
+def test_findings_name_the_live_proposal_that_each_debater_holds() -> None:
+    state: Any = {"topic": TOPIC, "claim_events": CASES[0].events, "full_transcript": []}
+    text = findings_text(state, NAMES, {}).partition("## Where they stand\n")[2]
+    assert text.splitlines()[0].startswith(
+        "- Maren: yes, on a condition to “Close the street from October, version p001.”: 1: “"
+    )
+
+
+def test_a_documents_stance_says_to_which_side_a_condition_leans() -> None:
+    claim_event = amends(2, "p001")[0]
+    denial = says(2, "joost", "conditional", "p001", "1")
+    events = [claim_event, {**denial, "leans": "no"}]
+    state: Any = {"topic": TOPIC, "claim_events": events, "full_transcript": []}
+    claim = next(each for each in board_document(state)["standing"]["claims"] if each["id"] == "p001")
+    assert claim["stances"]["joost"].get("leans") == "no"
 
 
 def test_a_report_begins_its_claims_with_the_live_proposal() -> None:
