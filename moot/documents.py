@@ -50,10 +50,6 @@ class Stance(ledger_events.StanceFields):
     records this stance."""
 
 
-OPTIONAL_STANCE_FIELDS = tuple(sorted(ledger_events.StanceFields.__optional_keys__))
-"""Names of the fields that only some stances have."""
-
-
 class ClaimStatusRecord(TypedDict):
     """A claim with its current status and each debater's stance on it."""
 
@@ -379,16 +375,8 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
         history.setdefault(turn.event["debater"], []).append(turn.event["id"])
     stances: dict[str, Stance] = {}
     for debater, event in ledger.stances(key).items():
-        stance: Stance = {
-            "kind": event["kind"],
-            "condition": event["condition"],
-            "message_id": event["message_id"],
-            "quote": event["quote"],
-            "history": history[debater],
-        }
-        fields = cast(Mapping[str, object], event)
-        optional = {name: fields[name] for name in OPTIONAL_STANCE_FIELDS if name in event}
-        stances[debater] = cast(Stance, {**stance, **optional})
+        fields = {name: value for name, value in event.items() if name in Stance.__annotations__}
+        stances[debater] = cast(Stance, {**fields, "history": history[debater]})
     return stances
 
 

@@ -335,6 +335,7 @@ def findings_text(
 
     stances = [
         f"{by(event)}: {ledger_rendering.answer_text(ledger, event)}: "
+        f"{event['condition'] and event['condition'] + ': '}"
         f"{ledger_rendering.quotation(event, ledger_rendering.TEXT)}"
         for debater in names
         if (event := ledger.stance(debater))

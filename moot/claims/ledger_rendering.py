@@ -82,11 +82,10 @@ def short_stance_text(saying: ledger_events.StanceFields) -> str:
 
 
 def answer_text(ledger: claim_status.Ledger, event: ledger_events.StanceEvent) -> str:
-    """Return a debater's stance on the main question or on a changed proposal, which the text then names."""
-    if event["claim"] == ledger_events.MAIN_QUESTION:
-        return stance_text(event)
-    proposal = f"{short_stance_text(event)} to “{board_text(ledger.claims[event['claim']]['text'], SHORT)}”"
-    return proposal + (f": {event['condition']}" if event["condition"] else "")
+    """Return a debater's stance without its condition, and the changed proposal if it is about one."""
+    proposal = board_text(ledger.claims[event["claim"]]["text"], SHORT)
+    note = f" to “{proposal}”" if event["claim"] != ledger_events.MAIN_QUESTION else ""
+    return short_stance_text(event) + note
 
 
 def stances_text(ledger: claim_status.Ledger, names: Names, key: str, debaters: Iterable[str] = ()) -> str:
@@ -491,10 +490,7 @@ class _LedgerRenderer:
                     # The condition says more than the quotation.
                     statement = f"{event['condition']} [{event['message_id']}]"
                 round_note = f" (round {round_no})" if round_no else ""
-                answer = short_stance_text(event)
-                if event["claim"] != ledger_events.MAIN_QUESTION:
-                    answer += f" to “{board_text(self.ledger.claims[event['claim']]['text'], SHORT)}”"
-                text = f"{self.name(debater)}: {answer}: {statement}{round_note}"
+                text = f"{self.name(debater)}: {answer_text(self.ledger, event)}: {statement}{round_note}"
                 yield LedgerLine(TOPIC, 0 if debater == speaker else 2, text)
 
     def between(self, debater: str, other: str, ground: claim_status.CommonGround) -> Iterator[LedgerLine]:

@@ -210,10 +210,7 @@ def _reading_call(debate: DebateContext, member: DebaterConfig, draft: str) -> M
 
 
 def _adopted_text(debate: DebateContext, remaining: int) -> str:
-    """Return the points of criticism that proposals say they adopted, in at most `remaining` tokens.
-
-    If not even short points fit, the oldest are left out and counted.
-    """
+    """Return adopted points of criticism in at most `remaining` tokens, at the worst only the newest."""
     checks = debate.state.get("convergence") or []
     labels = {row["point"] for check in checks for row in check.get("adopted", [])}
     points = [each for each in criticisms(debate.state["full_transcript"]) if each.label in labels]

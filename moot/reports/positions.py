@@ -47,18 +47,17 @@ class Moment:
 
     when: str
     kind: str
-    """Kind of timeline event, such as `held` (statement) or `shift` (change of position). The other kinds
-    are `start`, `move`, `conditions` and `end`. A `move` is a change that the judge describes. In
-    `conditions`, the debater kept its answer and changed the conditions."""
+    """Kind of timeline event: `held` (statement), `shift` (change of position), `move` (change that the judge
+    describes), `conditions` (same answer on changed conditions), `start` or `end`."""
     text: str
     before: str = ""
     message_id: str = ""
     cause: str = ""
-    """Id of another participant's message that caused the change of position. Empty if the judge named
-    none."""
+    """Id of another participant's message that caused the change. Empty if the judge named none."""
     change: str = ""
-    """Description of the change, such as `changed position` or `added a condition`. Empty if nothing
-    changed."""
+    """Description of the change, such as `added a condition`. Empty if nothing changed."""
+    claim: str = ""
+    """Claim that the event is about. Empty for the main question and its changed proposals."""
 
     @property
     def quoted(self) -> bool:
@@ -263,9 +262,8 @@ def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, i
         later_ids = [
             each for each in stating_ids if each > cause and steps.get(each, each) != steps.get(cause, cause)
         ]
-        stated_id, message_id = move["stated_in"], ""
-        if stated_id or cause:
-            message_id = next((each for each in later_ids if each >= stated_id), "")
+        stated_ids = [each for each in later_ids if each >= move["stated_in"]]
+        message_id = stated_ids[0] if stated_ids and (move["stated_in"] or cause) else ""
         moments.append(
             Moment(
                 when=_when(message_id or cause, rounds),
@@ -292,9 +290,14 @@ def _statements(
     The statements are about the main question. Changes on the main question in `judged_rounds` are left out,
     because the judge reports them.
     """
-    changes = {each["event"]: each for each in document["blackboard"]["standing"]["changes"]}
-    history = set(main_stance["history"]) if main_stance else set()
-    for event in document["blackboard"]["claim_events"]:
+    board, history = document["blackboard"], set(main_stance["history"]) if main_stance else set()
+    changes = {each["event"]: each for each in board["standing"]["changes"]}
+    proposals = {
+        MAIN_QUESTION,
+        *(each["claim"] for each in board["claim_events"] if each["type"] == "amends"),
+    }
+    claims = {each["id"]: each["text"] for each in board["standing"]["claims"] if each["id"] not in proposals}
+    for event in board["claim_events"]:
         if event["type"] != "event" or event["debater"] != person.id:
             continue
         when = _when(event["message_id"], rounds)
@@ -310,6 +313,7 @@ def _statements(
                 before=change["before"] if change else "",
                 message_id=event["message_id"],
                 change=conditions or ("changed position" if change else ""),
+                claim=claims.get(event["claim"], "").removesuffix("."),
             )
 
 

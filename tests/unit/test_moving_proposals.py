@@ -231,6 +231,20 @@ def test_a_report_begins_its_claims_with_the_live_proposal() -> None:
     assert "** left" in proposals
 
 
+def test_positions_over_time_name_the_claim_but_not_a_proposal() -> None:
+    events = [*CASES[0].events, *new_claim_events("p009"), says(5, "joost", "asserts", "p009")]
+    events.append(says(6, "joost", "denies", "p009"))
+    state: Any = {"topic": TOPIC, "claim_events": events, "full_transcript": []}
+    people = {"debaters": [{"id": key, "name": name} for key, name in NAMES.items()]}
+    text = render_markdown(
+        debate_document(topic=TOPIC, config=people, blackboard=board_document(state), verdict=None)
+    )
+    lines = [line for line in text.splitlines() if line.startswith("1. During the debate")]
+    named = [line for line in lines if "on “Statement p009”: from “joost asserts” to “joost denies”" in line]
+    assert len(named) == 1
+    assert not any("version p001”:" in line for line in lines)
+
+
 def test_extraction_records_a_changed_proposal_and_who_accepts_it() -> None:
     entry = make_entry(
         3, "maren", "speech", "I accept it with one change: from October. The market stays open."
